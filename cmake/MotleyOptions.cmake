@@ -1,0 +1,32 @@
+# Options, standard, warnings, sanitizers.
+option(MOTLEY_WITH_TORCH "Build adapters/torch against the wheel in the Python environment MOTLEY_PYTHON" ${PROJECT_IS_TOP_LEVEL})
+option(MOTLEY_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(MOTLEY_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(MOTLEY_BUILD_FUZZERS "Build the libFuzzer targets (clang)" OFF)
+set(MOTLEY_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread")
+set(MOTLEY_PYTHON "${PROJECT_SOURCE_DIR}/build/venv/bin/python" CACHE FILEPATH "Python that has the pinned torch")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(MOTLEY_CCACHE ccache)
+if(MOTLEY_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${MOTLEY_CCACHE}")
+endif()
+
+find_package(Threads REQUIRED)
+
+add_library(motley_options INTERFACE)
+target_compile_options(motley_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+                       -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
+target_link_libraries(motley_options INTERFACE Threads::Threads)
+if(MOTLEY_SANITIZE)
+  target_compile_options(motley_options INTERFACE -fsanitize=${MOTLEY_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(motley_options INTERFACE -fsanitize=${MOTLEY_SANITIZE})
+endif()

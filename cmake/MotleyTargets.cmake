@@ -1,0 +1,36 @@
+# motley_library(NAME DEPENDS a b PRIVATE_DEPENDS c): one static library for the folder it is called in, from all its .cpp files.
+# Headers are included as "NAME/header.h", and only NAME and what it DEPENDS on is on the include path: each library sees its
+# folder through a link of its own in the build tree, so an include against the arrows of ARCHITECTURE.md does not build.
+function(motley_library name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  set(include_root "${PROJECT_BINARY_DIR}/include/${name}")
+  file(MAKE_DIRECTORY "${include_root}")
+  file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}" "${include_root}/${name}" SYMBOLIC)
+  list(TRANSFORM arg_DEPENDS PREPEND motley::)
+  if(sources)
+    add_library(motley_${name} STATIC ${sources})
+    target_include_directories(motley_${name} PUBLIC "${include_root}")
+    target_link_libraries(motley_${name} PUBLIC ${arg_DEPENDS} PRIVATE motley_options ${arg_PRIVATE_DEPENDS})
+  else()
+    add_library(motley_${name} INTERFACE)
+    target_include_directories(motley_${name} INTERFACE "${include_root}")
+    target_link_libraries(motley_${name} INTERFACE ${arg_DEPENDS})
+  endif()
+  add_library(motley::${name} ALIAS motley_${name})
+endfunction()
+
+# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets): a GoogleTest program from all .cpp files of `dir`, known to ctest
+# test by test.
+function(motley_test name)
+  cmake_parse_arguments(arg "" "DIRECTORY" "LIBRARIES;EXTRA" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")
+  if(NOT sources OR NOT TARGET motley_${arg_LIBRARIES})
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  list(TRANSFORM arg_LIBRARIES PREPEND motley::)
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ${arg_EXTRA} motley_options GTest::gtest_main GTest::gmock)
+  target_compile_definitions(${name} PRIVATE MOTLEY_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/data")
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+endfunction()

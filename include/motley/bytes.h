@@ -1,0 +1,75 @@
+#pragma once
+// Immutable reference-counted bytes: what frames, weight chunks and snapshots are made of. Copying a SharedBytes
+// copies a handle. Thread safety: as std::shared_ptr; the bytes themselves never change while shared.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace motley {
+
+class SharedBytes {
+ public:
+  SharedBytes() = default;
+  SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
+      : owner_(std::move(owner)), bytes_(bytes) {}
+
+  /// A copy of `bytes` in memory of its own, 64-byte aligned.
+  static SharedBytes copy_of(std::span<const std::byte> bytes);
+
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
+  /// The same owner, fewer bytes. REQUIRES offset + count <= size().
+  [[nodiscard]] SharedBytes slice(std::size_t offset, std::size_t count) const {
+    return {owner_, bytes_.subspan(offset, count)};
+  }
+  /// The bytes as floats. REQUIRES size() % 4 == 0 and 4-byte alignment (true for pooled buffers).
+  [[nodiscard]] std::span<const float> floats() const noexcept {
+    return {reinterpret_cast<const float*>(bytes_.data()), bytes_.size() / sizeof(float)};
+  }
+
+ private:
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> bytes_;
+};
+
+/// A buffer that is filled once and then sealed into SharedBytes. Move-only.
+class MutableBytes {
+ public:
+  MutableBytes() = default;
+  MutableBytes(std::shared_ptr<void> owner, std::span<std::byte> bytes) noexcept
+      : owner_(std::move(owner)), bytes_(bytes) {}
+  MutableBytes(MutableBytes&&) noexcept = default;
+  MutableBytes& operator=(MutableBytes&&) noexcept = default;
+  MutableBytes(const MutableBytes&) = delete;
+  MutableBytes& operator=(const MutableBytes&) = delete;
+  ~MutableBytes() = default;
+
+  [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
+  [[nodiscard]] std::span<float> floats() const noexcept {
+    return {reinterpret_cast<float*>(bytes_.data()), bytes_.size() / sizeof(float)};
+  }
+  [[nodiscard]] SharedBytes seal() && { return {std::move(owner_), bytes_}; }
+
+ private:
+  std::shared_ptr<void> owner_;
+  std::span<std::byte> bytes_;
+};
+
+/// Recycles buffers by size class, so that a steady step allocates nothing. Thread-safe. Buffers may outlive the pool.
+/// At most `idle_bytes_max` are kept for reuse.
+class BufferPool {
+ public:
+  explicit BufferPool(std::size_t idle_bytes_max = std::size_t{1} << 30);
+  /// A 64-byte aligned buffer of exactly `size` usable bytes; contents are unspecified.
+  [[nodiscard]] MutableBytes take(std::size_t size);
+
+ private:
+  struct Shelf;
+  std::shared_ptr<Shelf> shelf_;
+};
+
+}  // namespace motley

@@ -1,0 +1,85 @@
+#include "motley/bytes.h"
+
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+#include <vector>
+
+namespace motley {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+std::byte* allocate(std::size_t size) { return static_cast<std::byte*>(::operator new(size, kAlignment)); }
+void release(std::byte* data) noexcept { ::operator delete(data, kAlignment); }
+
+// Powers of two below 1 MiB; then eighths of a power of two, so that large chunks waste at most 12 %.
+std::size_t size_class(std::size_t size) noexcept {
+  if (size <= 256) return 256;
+  const std::size_t power = std::bit_ceil(size);
+  if (power <= (std::size_t{1} << 20)) return power;
+  const std::size_t grain = power / 16;
+  return (size + grain - 1) / grain * grain;
+}
+
+}  // namespace
+
+SharedBytes SharedBytes::copy_of(std::span<const std::byte> bytes) {
+  std::shared_ptr<std::byte> owner(allocate(bytes.empty() ? 1 : bytes.size()), release);
+  if (!bytes.empty()) std::memcpy(owner.get(), bytes.data(), bytes.size());
+  std::byte* data = owner.get();
+  return {std::move(owner), {data, bytes.size()}};
+}
+
+struct BufferPool::Shelf {
+  std::mutex mutex;
+  std::unordered_map<std::size_t, std::vector<std::byte*>> idle;
+  std::size_t idle_bytes = 0;
+  std::size_t idle_bytes_max = 0;
+
+  ~Shelf() {
+    for (auto& [size, buffers] : idle) {
+      for (std::byte* buffer : buffers) release(buffer);
+    }
+  }
+  std::byte* take(std::size_t size) {
+    {
+      const std::lock_guard lock(mutex);
+      auto& buffers = idle[size];
+      if (!buffers.empty()) {
+        std::byte* buffer = buffers.back();
+        buffers.pop_back();
+        idle_bytes -= size;
+        return buffer;
+      }
+    }
+    return allocate(size);
+  }
+  void give(std::byte* buffer, std::size_t size) noexcept {
+    {
+      const std::lock_guard lock(mutex);
+      if (idle_bytes + size <= idle_bytes_max) {
+        idle[size].push_back(buffer);
+        idle_bytes += size;
+        return;
+      }
+    }
+    release(buffer);
+  }
+};
+
+BufferPool::BufferPool(std::size_t idle_bytes_max) : shelf_(std::make_shared<Shelf>()) {
+  shelf_->idle_bytes_max = idle_bytes_max;
+}
+
+MutableBytes BufferPool::take(std::size_t size) {
+  const std::size_t rounded = size_class(size);
+  std::byte* data = shelf_->take(rounded);
+  std::shared_ptr<std::byte> owner(data,
+                                   [shelf = shelf_, rounded](std::byte* buffer) { shelf->give(buffer, rounded); });
+  return {std::move(owner), {data, size}};
+}
+
+}  // namespace motley

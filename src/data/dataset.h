@@ -1,0 +1,58 @@
+#pragma once
+// A data set in memory: samples of one shape with integer or float targets. Immutable after loading; any thread may
+// gather.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "motley/result.h"
+
+namespace motley::data {
+
+enum class TargetKind : std::uint8_t { classes, values };  // int64 class numbers | float32 vectors
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  [[nodiscard]] virtual std::uint64_t size() const = 0;
+  [[nodiscard]] virtual const std::vector<std::int64_t>& sample_shape() const = 0;  // [1, 28, 28]; [D]
+  [[nodiscard]] virtual TargetKind target_kind() const = 0;
+  [[nodiscard]] virtual std::uint64_t target_elements() const = 0;  // 1 for classes
+  [[nodiscard]] virtual std::uint64_t classes() const = 0;          // largest class + 1; 0 for values
+  /// Equal on two machines iff the data are: sizes, shapes, dtypes and a 64-bit content hash, as text. Computed at
+  /// load.
+  [[nodiscard]] virtual const std::string& fingerprint() const = 0;
+  /// x: indices.size() * product(sample_shape) floats, normalised: u8 pixels become (v / 255 - mean) / std in float32.
+  virtual void gather(std::span<const std::uint64_t> indices, std::span<float> x) const = 0;
+  virtual void gather_classes(std::span<const std::uint64_t> indices,
+                              std::span<std::int64_t> y) const = 0;                                  // REQUIRES classes
+  virtual void gather_values(std::span<const std::uint64_t> indices, std::span<float> y) const = 0;  // REQUIRES values
+};
+
+struct Normalisation {
+  float mean = 0;
+  float std = 1;
+};
+
+/// Reports a download: bytes so far, bytes in all (0 when unknown).
+using DownloadProgress = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
+
+struct OpenOptions {
+  Normalisation normalisation;
+  std::string cache_dir;         // where downloads are kept
+  DownloadProgress on_download;  // may be empty
+};
+
+/// `uri`: "fashion-mnist", "mnist" (with "train" or "test" as `part`); a directory holding IDX files under their usual
+/// names; "images.idx3-ubyte[.gz]+labels.idx1-ubyte[.gz]"; "x.npy+y.npy"; a packed file "*.motley";
+/// "synthetic:SIZE:FEATURES:CLASSES" (gaussian blobs from a fixed seed, for tests and examples). Errors: input
+/// (missing, damaged: which file, which byte, what was expected; the nearest known name for an unknown one), network
+/// (download failed), io.
+Result<std::shared_ptr<const Dataset>> open_dataset(const std::string& uri, const std::string& part,
+                                                    const OpenOptions& options);
+
+}  // namespace motley::data

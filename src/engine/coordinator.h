@@ -1,0 +1,138 @@
+#pragma once
+// The coordinator without threads, sockets, clock or files: cluster::Coordinator (who computes what), ps::Server
+// (arithmetic) and the frames between them and the workers. runtime/ drives it with real connections, sim/ with virtual
+// ones. One thread at a time. Time is handed in and never goes back.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "motley/bytes.h"
+#include "motley/computation.h"
+#include "motley/result.h"
+#include "ps/server.h"
+#include "wire/frame.h"
+#include "wire/messages.h"
+
+namespace motley::engine {
+
+/// An authenticated worker channel, numbered by whoever drives the engine; never reused.
+using SessionId = std::uint64_t;
+
+/// Frames of one class keep their order; classes may overtake each other (they travel on different connections).
+enum class Lane : std::uint8_t { control, weights, gradients, background };
+
+struct Timeouts {
+  Duration heartbeat = std::chrono::milliseconds(500);
+  Duration silence = std::chrono::milliseconds(1800);    // no byte on any lane: the worker is lost
+  Duration loading = std::chrono::seconds(300);          // from session_opened to Ready
+  Duration lease_min = std::chrono::milliseconds(1500);  // a lease is overdue after max(this, 3 x predicted)
+  Duration lease_unknown = std::chrono::seconds(60);     // likewise before anything was measured
+};
+
+struct CoordinatorOptions {
+  std::uint64_t run = 0;
+  std::uint32_t incarnation = 1;
+  std::uint64_t seed = 0;
+  std::uint64_t train_samples = 0;
+  std::uint64_t test_samples = 0;  // 0: no evaluation
+  std::uint64_t global_batch = 0;
+  std::uint64_t steps = 0;           // stop at this version
+  std::uint64_t grain = 1;           // ranges start at multiples of this
+  std::uint64_t evaluate_every = 0;  // steps; 0: at the end of each epoch. Always at the end of the run
+  std::uint64_t min_workers = 1;     // wait for so many before the first step of this process
+  std::vector<double> shares;        // fixed shares in order of admission; empty: by measured speed
+  std::string config;                // RunSpec
+  std::string model_sha256;
+  SharedBytes model_file;
+  std::string train_fingerprint;
+  std::string test_fingerprint;
+  bool checksums = true;  // body checksums on frames to workers of other processes
+  Timeouts timeouts;
+};
+
+enum class WorkerEvent : std::uint8_t { joined, left, lost, excluded, readmitted, refused };
+
+struct WorkerChange {
+  SessionId session = 0;
+  std::uint64_t worker = 0;
+  std::string name, machine, device, description;
+  WorkerEvent event = WorkerEvent::joined;
+  std::string reason;
+};
+
+struct WorkerStep {  // one worker's part in a step
+  std::uint64_t worker = 0;
+  std::string name;
+  std::uint64_t samples = 0;
+  double compute_seconds = 0, wait_seconds = 0;
+};
+
+struct CommittedRange {
+  std::uint64_t first = 0, count = 0;
+  std::string worker;
+};
+
+struct StepClosed {
+  std::uint64_t step = 0;  // the version the gradients were computed at
+  std::uint64_t epoch = 0;
+  std::uint64_t samples = 0;
+  double weight = 0, loss_sum = 0;     // loss = loss_sum / weight
+  double gradient_norm = 0;            // before clipping; 0 without clipping
+  Duration duration{};                 // from the opening of the pass
+  std::vector<CommittedRange> ranges;  // in order of positions; they tile the pass exactly
+  std::vector<WorkerStep> workers;
+  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log
+};
+
+struct Evaluated {
+  std::uint64_t version = 0, epoch = 0, samples = 0, correct = 0;
+  double weight = 0, loss_sum = 0;
+};
+
+/// What the run waits for, for the display: one sentence, e.g. "waiting for laptop/cpu (87 of 128 samples)".
+class CoordinatorOutput {
+ public:
+  virtual ~CoordinatorOutput() = default;
+  virtual void send(SessionId session, wire::Frame frame, Lane lane) = 0;
+  virtual void close(SessionId session, const wire::Bye& bye) = 0;  // Bye was sent; close when it is out
+  virtual void worker_changed(const WorkerChange& change) = 0;
+  virtual void warning(std::string text) = 0;
+  /// Called before the next pass opens; the server may be snapshotted here.
+  virtual void step_closed(const StepClosed& step) = 0;
+  virtual void evaluated(const Evaluated& evaluation) = 0;
+  virtual void finished() = 0;           // all steps and the last evaluation are done
+  virtual void failed(Error error) = 0;  // the run cannot go on (diverged, …)
+};
+
+class Coordinator {
+ public:
+  /// `server` holds the weights to start from; its version is the first step. REQUIRES output outlives this.
+  Coordinator(CoordinatorOptions options, ps::Server server, CoordinatorOutput& output);
+  ~Coordinator();
+
+  void start(Time now);
+  /// The worker has proven itself; `local`: same process (no checksums, no cap on joining). Sends RunSpec (and the
+  /// model file).
+  void session_opened(SessionId session, const wire::Hello& hello, bool local, Time now);
+  void session_frame(SessionId session, wire::Frame frame, Time now);
+  void session_closed(SessionId session, const std::string& why, Time now);
+  /// Call at least every 100 ms. A gap of more than a second since the last call moves all deadlines by the gap.
+  void tick(Time now);
+  /// No new pass opens after the current step closes (or at once when no step is open); then finished() is called.
+  void stop(Time now);
+
+  [[nodiscard]] const ps::Server& server() const;
+  [[nodiscard]] std::uint64_t epoch() const;
+  [[nodiscard]] std::string waiting_for() const;
+  [[nodiscard]] std::size_t workers() const;  // admitted now
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace motley::engine

@@ -1,0 +1,82 @@
+#pragma once
+// The worker without threads, sockets, clock or files: cluster::Worker (the state machine) and the frames. Starts where
+// the authenticated channel starts. The computation runs elsewhere (a thread in runtime/, a timed event in sim/) and
+// reports back. One thread at a time.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/coordinator.h"
+#include "motley/bytes.h"
+#include "motley/computation.h"
+#include "motley/layout.h"
+#include "motley/result.h"
+#include "wire/frame.h"
+#include "wire/messages.h"
+
+namespace motley::engine {
+
+/// A task for the computation. Positions are of the pass; the driver turns them into sample numbers
+/// (train: data::SampleOrder(seed, epoch, N) at pass_first + position; evaluate: the position itself).
+struct TaskOrder {
+  std::uint64_t number = 0;  // of this task; results carry it, old ones are dropped
+  PassKind kind = PassKind::train;
+  std::uint64_t pass = 0, lease = 0;
+  std::uint64_t version = 0, epoch = 0;
+  std::uint64_t pass_first = 0;        // position in the epoch's order where the pass starts
+  std::uint64_t first = 0, count = 0;  // positions of the pass
+  std::vector<SharedBytes> weights;    // by chunk, at `version`
+};
+
+struct WorkerOptions {
+  wire::Hello hello;
+  bool checksums = true;
+  Timeouts timeouts;
+};
+
+class WorkerOutput {
+ public:
+  virtual ~WorkerOutput() = default;
+  virtual void send(wire::Frame frame, Lane lane) = 0;
+  /// Build the model, open the data; then call prepared() or prepare_failed(). The same spec may come again after a
+  /// reconnect (same hash of config and model): then what is there may be kept.
+  virtual void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) = 0;
+  virtual void start_task(TaskOrder order) = 0;                            // only when no task runs
+  virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;  // Stop::limit(); 0 abandons
+  virtual void admitted(std::uint64_t worker) = 0;
+  virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
+  /// The channel must be closed. `reconnect`: try again with a new session; else the worker ends with `status` and says
+  /// why.
+  virtual void disconnect(bool reconnect, const Error& why) = 0;
+};
+
+class Worker {
+ public:
+  Worker(WorkerOptions options, WorkerOutput& output);
+  ~Worker();
+
+  void connected(Time now);  // a new authenticated channel, fence unknown yet
+  void frame(wire::Frame frame, Time now);
+  void disconnected(const std::string& why, Time now);
+  void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, Time now);
+  void prepare_failed(const Error& error, Time now);
+
+  // From the computation, in the order of Sink's contract. Results of an old task number are dropped.
+  void task_progress(std::uint64_t number, std::uint64_t done, Time now);
+  void task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now);
+  void task_chunk(std::uint64_t number, ChunkId chunk, SharedBytes gradient, Time now);
+  void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now);
+  void task_failed(std::uint64_t number, const Error& error, Time now);
+
+  void tick(Time now);   // at least every 100 ms
+  void leave(Time now);  // Ctrl-C: Yield, finish the lease, then disconnect(false)
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace motley::engine

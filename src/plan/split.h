@@ -1,0 +1,36 @@
+#pragma once
+// Shares of a pass by measured speed. Pure.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace motley::plan {
+
+/// Speed of one worker as seen by the coordinator: samples over the time from the opening of a pass to the arrival of
+/// the last byte of its contribution, so that computing and wire are both in it. Exponential moving average.
+class Speed {
+ public:
+  void record(std::uint64_t samples, Duration elapsed) noexcept;
+  [[nodiscard]] std::optional<double> samples_per_second() const noexcept;
+  /// Time it should take for `samples`; empty before the first record.
+  [[nodiscard]] std::optional<Duration> predict(std::uint64_t samples) const noexcept;
+};
+
+struct Shares {
+  std::vector<std::uint64_t>
+      counts;          // per worker; sums to the total; every count but the last non-zero one is a multiple of grain
+  std::string reason;  // one sentence
+};
+
+/// Splits `total` positions. `speeds[i]` empty: not measured yet, takes the mean of the measured ones (or an equal
+/// share). `previous`, when it fits, is kept unless the predicted finish time improves by more than 3 % (hysteresis).
+/// REQUIRES speeds not empty, grain > 0.
+Shares split(std::uint64_t total, std::uint64_t grain, std::span<const std::optional<double>> speeds,
+             std::span<const std::uint64_t> previous = {});
+
+}  // namespace motley::plan

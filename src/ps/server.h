@@ -1,0 +1,76 @@
+#pragma once
+// The arithmetic of the parameter server: contributions in, new weights out, chunk by chunk. No thread, clock or file.
+// Weight and state chunks are immutable once published: updating writes a new pooled buffer, so a snapshot, a joiner
+// and a frame in flight share them without copies or locks.
+//
+// A step:  reduce(c, …) for every chunk, in any order; then, with clipping, clip(); then apply(c) for every chunk
+// (without clipping apply(c) may follow reduce(c) at once); then finish_step().
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "motley/bytes.h"
+#include "motley/layout.h"
+#include "motley/result.h"
+#include "ps/spec.h"
+
+namespace motley::ps {
+
+/// All state at one version. Handles only: taking one costs no copy.
+struct Snapshot {
+  std::uint64_t version = 0;
+  std::vector<SharedBytes> weights;                           // by chunk, fp32
+  std::map<std::string, std::vector<SharedBytes>> optimizer;  // "momentum_buffer" | "exp_avg", "exp_avg_sq": by chunk
+};
+
+class Server {
+ public:
+  /// `snapshot.optimizer` may be empty (a new run: state starts at zero). `clip_norm` <= 0: no clipping.
+  static Result<Server> make(Layout layout, OptimizerSpec optimizer, ScheduleSpec schedule, double clip_norm,
+                             Snapshot snapshot);
+
+  [[nodiscard]] const Layout& layout() const noexcept;
+  [[nodiscard]] std::uint64_t version() const noexcept;
+  [[nodiscard]] bool clips() const noexcept;
+  [[nodiscard]] double learning_rate(std::size_t group) const;  // of the open step
+
+  /// Sums `parts` (each the chunk's elements, in order of positions) and divides by `weight`; statistics chunks are
+  /// divided by `samples` instead. REQUIRES one call per chunk and step.
+  void reduce(ChunkId chunk, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples);
+  /// Global norm over all trained elements, summed in chunk order; scales the gradient as torch's clip_grad_norm_ does.
+  /// Returns the norm before clipping. REQUIRES every chunk reduced.
+  double clip();
+  /// Runs the optimizer on a reduced chunk (moving average for statistics). The new weights, fp32.
+  SharedBytes apply(ChunkId chunk);
+  /// The final gradient of a chunk of the step just finished or open (after clipping): what the redo log keeps.
+  [[nodiscard]] SharedBytes gradient(ChunkId chunk) const;
+  /// REQUIRES every chunk applied. version() rises by one.
+  void finish_step();
+  /// Repeats a step from its logged final gradients (by chunk). ErrorCode::input for wrong sizes.
+  Status redo(std::span<const SharedBytes> gradients);
+
+  [[nodiscard]] SharedBytes weights(ChunkId chunk) const;  // at version()
+  [[nodiscard]] Snapshot snapshot() const;                 // REQUIRES no step half applied
+
+  // Move-only; the implementation is private.
+  Server(Server&&) noexcept;
+  Server& operator=(Server&&) noexcept;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+ private:
+  struct Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// False if any element is NaN or infinite.
+bool all_finite(std::span<const float> values) noexcept;
+
+}  // namespace motley::ps

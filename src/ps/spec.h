@@ -1,0 +1,45 @@
+#pragma once
+// What the server does with a gradient: optimizer, schedule, clipping. Semantics are torch's; formulas cite
+// torch.optim.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace motley::ps {
+
+enum class OptimizerKind : std::uint8_t { sgd, adam, adamw };
+
+/// One parameter group. Defaults are torch's. `lr` is the base rate, before the schedule's factor.
+struct GroupSpec {
+  double lr = 1e-3;
+  double momentum = 0;    // sgd
+  double dampening = 0;   // sgd
+  bool nesterov = false;  // sgd
+  double weight_decay = 0;
+  double beta1 = 0.9;  // adam, adamw
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  bool operator==(const GroupSpec&) const = default;
+};
+
+struct OptimizerSpec {
+  OptimizerKind kind = OptimizerKind::sgd;
+  std::vector<GroupSpec> groups;  // indexed by LayoutEntry::group; at least one
+};
+
+enum class ScheduleKind : std::uint8_t { constant, step, cosine };
+
+/// Learning-rate factor as a function of the step. With warm-up (linear from 1/warmup_steps to 1 over the first
+/// warmup_steps steps) the rest of the schedule starts after it.
+struct ScheduleSpec {
+  ScheduleKind kind = ScheduleKind::constant;
+  std::uint64_t warmup_steps = 0;
+  std::uint64_t step_size = 1;  // step: multiply by gamma every step_size steps (torch StepLR)
+  double gamma = 0.1;
+  std::uint64_t total_steps =
+      1;                  // cosine: T_max counted after warm-up (torch CosineAnnealingLR); held at the minimum after
+  double min_factor = 0;  // cosine: eta_min / lr
+};
+
+}  // namespace motley::ps

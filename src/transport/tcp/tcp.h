@@ -1,0 +1,49 @@
+#pragma once
+// TCP with TLS 1.3 (or plain, when asked). Owns its I/O threads; no Asio or OpenSSL type shows here.
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/connection.h"
+#include "transport/crypto.h"
+
+namespace motley::transport {
+
+struct TcpOptions {
+  std::size_t io_threads = 1;
+  bool plaintext = false;
+  std::optional<Identity> identity;  // required unless plaintext
+};
+
+struct Endpoint {
+  std::string host;  // name or address, IPv4 or IPv6
+  std::uint16_t port = 0;
+};
+
+class Tcp {
+ public:
+  explicit Tcp(TcpOptions options);
+  ~Tcp();  // closes everything and joins its threads
+  Tcp(const Tcp&) = delete;
+  Tcp& operator=(const Tcp&) = delete;
+
+  /// Limits before proof (wire/limits.h) are kept here: bytes, time, number, per source address, handshakes a second.
+  /// Errors: busy (port in use: names it), network, input (bad address).
+  Result<std::unique_ptr<Listener>> listen(const Endpoint& endpoint, AcceptHandler on_accept);
+
+  /// Tries the endpoints in turn. With TLS the server's key must hash to `pinned_spki`, else ErrorCode::refused.
+  /// Errors: network (names the address and what happened), refused.
+  void connect(std::vector<Endpoint> endpoints, std::optional<Digest> pinned_spki, std::chrono::milliseconds timeout,
+               ConnectHandler on_done);
+
+  /// Unproven connections dropped so far, and why not more is known of them.
+  [[nodiscard]] std::uint64_t dropped_connections() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace motley::transport

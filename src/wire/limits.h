@@ -1,0 +1,24 @@
+#pragma once
+// Every limit on what comes from outside, in one place. Checked before anything is allocated.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace motley::wire {
+
+inline constexpr std::size_t kSegmentBytesMax = 256 << 10;  // body of a weights, gradient, statistic or blob frame
+inline constexpr std::size_t kControlBytesMax = 8 << 20;    // body of a control frame (a layout may be long)
+inline constexpr std::size_t kUnprovenBytesMax = 64 << 10;  // everything a connection may send before it is proven
+inline constexpr std::chrono::seconds kUnprovenTime{5};     // from accept to proof
+inline constexpr std::size_t kUnprovenMax = 32;             // connections not yet proven, at once
+inline constexpr std::size_t kUnprovenPerAddressMax = 4;
+inline constexpr std::size_t kHandshakesPerSecondMax = 50;
+inline constexpr std::size_t kSessionsMax = 256;      // workers of a run
+inline constexpr std::size_t kStringBytesMax = 4096;  // any string field unless stated
+inline constexpr std::size_t kConfigBytesMax = 1 << 20;
+inline constexpr std::size_t kLayoutEntriesMax = 65536;
+inline constexpr std::size_t kShapeDimensionsMax = 16;
+inline constexpr std::uint64_t kBlobBytesMax = std::uint64_t{4} << 30;  // a TorchScript file
+
+}  // namespace motley::wire

@@ -1,0 +1,132 @@
+#pragma once
+// Control messages: protobuf wire format, specified by docs/formats/control.proto, one `Control` envelope a frame.
+// Unknown fields are ignored; an unknown message kind is an error that names its number.
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "motley/bytes.h"
+#include "motley/layout.h"
+#include "motley/result.h"
+
+namespace motley::wire {
+
+struct Hello {  // worker -> coordinator, first frame of a control connection
+  std::uint32_t protocol = 0;
+  std::string software;  // "motley 0.1.0"
+  std::string name;      // of the worker: "laptop/cpu"
+  std::string machine;
+  std::string device;  // "cpu", "cuda:0", "mps"
+  std::string device_description;
+  std::uint64_t token_id = 0;
+  std::vector<std::string> features;
+  bool operator==(const Hello&) const = default;
+};
+struct Proof {
+  std::vector<std::uint8_t> mac;
+  bool operator==(const Proof&) const = default;
+};
+struct ProofReply {
+  std::vector<std::uint8_t> mac;
+  bool operator==(const ProofReply&) const = default;
+};
+struct RunSpec {                  // coordinator -> worker: everything needed to build the model and find the data
+  std::string config;             // the run's canonical TOML
+  std::string model_sha256;       // lower-case hex of the TorchScript file; empty for a built-in recipe
+  std::uint64_t model_bytes = 0;  // its size; the file follows in blob frames
+  bool operator==(const RunSpec&) const = default;
+};
+struct Ready {  // worker -> coordinator
+  std::vector<LayoutEntry> layout;
+  std::string train_fingerprint;  // of the data sets: "60000x28x28:u8:…"
+  std::string test_fingerprint;
+  bool operator==(const Ready&) const = default;
+};
+struct Admitted {
+  std::uint64_t worker = 0;
+  std::uint64_t fence = 0;
+  bool operator==(const Admitted&) const = default;
+};
+struct Attach {
+  std::uint64_t fence = 0;
+  std::vector<std::uint8_t> mac;
+  bool operator==(const Attach&) const = default;
+};
+struct Synced {
+  std::uint64_t version = 0;
+  bool operator==(const Synced&) const = default;
+};  // worker: holds all of it
+struct Refresh {
+  bool operator==(const Refresh&) const = default;
+};  // worker: send all weights
+struct PassOpened {
+  std::uint64_t pass = 0, version = 0, epoch = 0, first = 0, count = 0;
+  bool operator==(const PassOpened&) const = default;
+};
+/// Positions [first, first + count) of the pass. For train passes of `epoch`, position p of the pass is position
+/// `pass_first + p` of the epoch's sample order.
+struct Grant {
+  std::uint64_t pass = 0, lease = 0, version = 0, epoch = 0, pass_first = 0, first = 0, count = 0;
+  bool operator==(const Grant&) const = default;
+};
+struct Trim {
+  std::uint64_t pass = 0, lease = 0, count = 0;
+  bool operator==(const Trim&) const = default;
+};
+struct Cancel {
+  std::uint64_t pass = 0, lease = 0;
+  bool operator==(const Cancel&) const = default;
+};
+struct Progress {
+  std::uint64_t pass = 0, lease = 0, done = 0;
+  bool operator==(const Progress&) const = default;
+};
+struct Begin {
+  std::uint64_t pass = 0, lease = 0, first = 0, count = 0;
+  double weight = 0, loss_sum = 0;
+  bool operator==(const Begin&) const = default;
+};
+/// After the last chunk of a train lease, or the result of an evaluate lease.
+struct Finish {
+  std::uint64_t pass = 0, lease = 0, first = 0, count = 0, correct = 0;
+  double weight = 0, loss_sum = 0, compute_seconds = 0, wait_seconds = 0;
+  bool operator==(const Finish&) const = default;
+};
+struct Taken {
+  std::uint64_t pass = 0, lease = 0;
+  bool operator==(const Taken&) const = default;
+};
+struct PassClosed {
+  std::uint64_t pass = 0, version = 0;
+  bool operator==(const PassClosed&) const = default;
+};  // version held from now on
+struct Yield {
+  bool operator==(const Yield&) const = default;
+};  // worker: no more leases, please; leaves when this one is done
+struct Failed {
+  std::uint64_t pass = 0, lease = 0;
+  std::string message;
+  bool operator==(const Failed&) const = default;
+};  // worker could not compute it
+struct Heartbeat {
+  std::uint64_t sent_ns = 0, echo_ns = 0;
+  bool operator==(const Heartbeat&) const = default;
+};
+struct Bye {         // either side, before it closes
+  std::string code;  // "done", "leave", "lost", "wrong-token", "protocol", "model", "data", "run", "full", …
+  std::string expected, found, hint;
+  bool operator==(const Bye&) const = default;
+};
+
+using Message =
+    std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
+                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye>;
+
+SharedBytes encode(const Message& message);
+Result<Message> decode(std::span<const std::byte> bytes);
+/// "Grant", "Bye", …
+std::string_view name_of(const Message& message) noexcept;
+
+}  // namespace motley::wire
