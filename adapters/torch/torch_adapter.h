@@ -1,0 +1,84 @@
+#pragma once
+// Models computed by libtorch, behind motley::Computation. This header is torch-free: only adapters/torch sees torch.
+// Threading: the free functions may be called from any thread, one at a time; a Computation as its base class says.
+// No exception leaves this folder.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "motley/bytes.h"
+#include "motley/computation.h"
+#include "motley/layout.h"
+#include "motley/result.h"
+
+namespace motley::torch_adapter {
+
+struct DeviceInfo {
+  std::string name;         // "cuda:0", "mps", "cpu"
+  std::string description;  // "NVIDIA GeForce RTX 4070 Ti", "AMD EPYC 7763"
+  std::uint64_t memory_bytes = 0;
+  unsigned threads = 0;  // processors this process may use; 0 for accelerators
+};
+
+/// The devices of this machine, accelerators first, the CPU last. Never empty.
+std::vector<DeviceInfo> devices();
+
+/// Puts the entries whose name matches `pattern` ('*' any run of characters, '?' one) into optimizer group `group`. The
+/// first rule that matches wins; without one an entry is in group 0.
+struct GroupRule {
+  std::string pattern;
+  std::uint32_t group = 0;
+};
+
+struct ModelSpec {
+  std::string kind;                               // "fashion-cnn" | "mnist-cnn" | "mlp" | "torchscript"
+  SharedBytes file;                               // torchscript: the file's bytes
+  std::string loss = "cross_entropy";             // "cross_entropy" | "nll" | "mse"
+  std::vector<std::int64_t> sample_shape;         // of the data set
+  std::uint64_t outputs = 0;                      // classes; for mse the elements of a target
+  std::uint64_t seed = 0;                         // of the initial weights
+  std::vector<std::int64_t> hidden = {256, 128};  // mlp
+  std::vector<GroupRule> groups;
+  std::uint32_t group_samples = 32;  // BatchNorm and dropout act on groups of so many positions
+};
+
+struct Options {
+  std::string device = "cpu";
+  unsigned threads = 0;           // cpu: 0 means all processors this process may use
+  std::uint32_t micro_batch = 0;  // what capabilities() recommends; 0: the device's default
+};
+
+/// `train` and `test` may be null when no such task will come. Errors: usage (unknown kind, loss or device), input (a
+/// file that torch cannot read, a model that does not take the samples), mismatch (more classes than outputs), memory.
+Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, const Options& options,
+                                                      std::shared_ptr<const data::Dataset> train,
+                                                      std::shared_ptr<const data::Dataset> test);
+
+/// What the head starts a new run from: weights from `seed` (built-in kinds) or the file's own (torchscript).
+struct InitialState {
+  Layout layout;
+  std::vector<SharedBytes> weights;           // by chunk, fp32
+  std::map<std::string, SharedBytes> frozen;  // bytes of the frozen tensors, by entry name
+  /// Results depend on which samples share a forward pass (BatchNorm, dropout): ranges are cut at multiples of
+  /// ModelSpec::group_samples, and micro-batches are such groups. Otherwise any cut gives the same sums.
+  bool acts_on_groups = false;
+};
+Result<InitialState> initial_state(const ModelSpec& model);
+
+/// Writes a file that torch.jit.load reads, with the names of the checkpoint in its state_dict. `weights` and `frozen`
+/// as in a checkpoint; num_batches_tracked becomes `step`. Errors: mismatch (the layout is of another model), io.
+Status export_torchscript(const ModelSpec& model, const Layout& layout, std::span<const SharedBytes> weights,
+                          const std::map<std::string, SharedBytes>& frozen, std::uint64_t step,
+                          const std::filesystem::path& path);
+
+/// The version of the libtorch in use, e.g. "2.13.0+cpu".
+std::string torch_version();
+
+}  // namespace motley::torch_adapter
