@@ -1,0 +1,53 @@
+#pragma once
+// The number of a pass: kind:8 | job:16 | number:40. A pass is a set of positions, a kind and a version of the weights.
+// Train step t is pass number t; an evaluation carries the version it evaluates.
+
+#include <cstdint>
+
+#include "base/assert.h"
+#include "motley/computation.h"
+
+namespace motley::cluster {
+
+struct PassId {
+  static constexpr std::uint64_t kNumberMax = (std::uint64_t{1} << 40) - 1;
+
+  PassKind kind = PassKind::train;
+  std::uint16_t job = 0;
+  std::uint64_t number = 0;
+  bool operator==(const PassId&) const = default;
+
+  [[nodiscard]] constexpr std::uint64_t pack() const noexcept {
+    MOTLEY_ASSERT(number <= kNumberMax);
+    return std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | std::uint64_t{job} << 40 | number;
+  }
+  /// The kind may be none of PassKind's when the number came from outside.
+  [[nodiscard]] static constexpr PassId unpack(std::uint64_t id) noexcept {
+    return {.kind = static_cast<PassKind>(id >> 56),
+            .job = static_cast<std::uint16_t>(id >> 40),
+            .number = id & kNumberMax};
+  }
+};
+
+/// Which positions a pass covers. For train passes position p is `order_first + p` of the epoch's sample order.
+struct PassRange {
+  std::uint64_t epoch = 0;
+  std::uint64_t order_first = 0;
+  std::uint64_t count = 0;
+  bool operator==(const PassRange&) const = default;
+};
+
+/// An epoch has ceil(samples / batch) steps; the last one may be short. REQUIRES samples > 0, batch > 0.
+[[nodiscard]] constexpr std::uint64_t steps_per_epoch(std::uint64_t samples, std::uint64_t batch) noexcept {
+  return samples / batch + (samples % batch != 0 ? 1 : 0);
+}
+
+[[nodiscard]] constexpr PassRange train_range(std::uint64_t step, std::uint64_t samples, std::uint64_t batch) noexcept {
+  MOTLEY_ASSERT(samples > 0 && batch > 0);
+  const std::uint64_t steps = steps_per_epoch(samples, batch);
+  const std::uint64_t first = step % steps * batch;
+  const std::uint64_t left = samples - first;
+  return {.epoch = step / steps, .order_first = first, .count = left < batch ? left : batch};
+}
+
+}  // namespace motley::cluster
