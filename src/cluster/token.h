@@ -15,6 +15,7 @@ namespace motley::cluster {
 
 struct JoinToken {
   static constexpr std::size_t kAddressesMax = 8;
+  static constexpr std::size_t kAddressBytesMax = 180;
   static constexpr std::size_t kTextBytesMax = 2048;
   std::vector<std::string> addresses;  // "192.168.1.7", "fe80::1", "desktop.local"
   std::uint16_t port = 0;
@@ -27,6 +28,7 @@ struct JoinToken {
   bool operator==(const JoinToken&) const = default;
 };
 
+/// REQUIRES at most kAddressesMax addresses of 1 to kAddressBytesMax printable letters each.
 std::string to_text(const JoinToken& token);
 /// Ignores surrounding white space. Errors: input, saying what is wrong (not a token, damaged, too long, newer
 /// version).

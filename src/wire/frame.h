@@ -51,13 +51,19 @@ struct Frame {
   SharedBytes body;
 };
 
+/// True for the types whose body is a piece of something longer: weights, gradient, statistic, blob.
+bool is_segmented(FrameType type) noexcept;
+
+/// The longest body a frame of this type may have on the wire (limits.h).
+std::size_t body_bytes_max(FrameType type) noexcept;
+
 /// REQUIRES header.length and header.body_crc are filled in (see seal()).
 std::array<std::byte, kHeaderBytes> encode_header(const FrameHeader& header) noexcept;
 
 /// Checks, in this order: magic, header checksum, protocol version (ErrorCode::mismatch, both versions named), known
-/// type (ErrorCode::protocol), length against `body_bytes_max`, reserved fields zero, offset + length <= total for
-/// segmented types.
-Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes, std::size_t body_bytes_max);
+/// type (ErrorCode::protocol), length against the smaller of `limit` and body_bytes_max(type), reserved fields zero,
+/// known codec, offset + length <= total for segmented types.
+Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes, std::size_t limit);
 
 /// Fills length (and total when zero) from the body, and body_crc when `checksum` is set (in-process frames skip it).
 Frame seal(FrameHeader header, SharedBytes body, bool checksum = true);
