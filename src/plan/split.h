@@ -12,13 +12,19 @@
 namespace motley::plan {
 
 /// Speed of one worker as seen by the coordinator: samples over the time from the opening of a pass to the arrival of
-/// the last byte of its contribution, so that computing and wire are both in it. Exponential moving average.
+/// the last byte of its contribution, so that computing and wire are both in it. Exponential moving average of the time
+/// per sample. A record slower than three times the mean counts as three times the mean, unless the one before was that
+/// slow as well: a hiccup moves little, a device that did become slow is believed at its second pass.
 class Speed {
  public:
   void record(std::uint64_t samples, Duration elapsed) noexcept;
   [[nodiscard]] std::optional<double> samples_per_second() const noexcept;
   /// Time it should take for `samples`; empty before the first record.
   [[nodiscard]] std::optional<Duration> predict(std::uint64_t samples) const noexcept;
+
+ private:
+  double seconds_per_sample_ = 0;  // 0: nothing recorded yet
+  bool clipped_ = false;           // the last record was cut
 };
 
 struct Shares {

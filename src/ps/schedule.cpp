@@ -1,0 +1,92 @@
+#include "ps/schedule.h"
+
+#include <cmath>
+#include <numbers>
+#include <string>
+#include <string_view>
+
+namespace motley::ps {
+namespace {
+
+Status require(bool holds, std::string_view what, double found, std::string_view expected) {
+  if (holds) return {};
+  return Error{ErrorCode::input,
+               std::string(what) + " is " + std::to_string(found) + ", expected " + std::string(expected),
+               "correct " + std::string(what)};
+}
+
+// Every comparison is written so that NaN fails it.
+Status check_group(OptimizerKind kind, const GroupSpec& group) {
+  const auto finite_from_zero = [](double value) { return value >= 0 && std::isfinite(value); };
+  if (auto s = require(finite_from_zero(group.lr), "optimizer.lr", group.lr, "a number >= 0"); !s) return s;
+  if (auto s =
+          require(finite_from_zero(group.weight_decay), "optimizer.weight_decay", group.weight_decay, "a number >= 0");
+      !s) {
+    return s;
+  }
+  if (kind == OptimizerKind::sgd) {
+    if (auto s = require(finite_from_zero(group.momentum), "optimizer.momentum", group.momentum, "a number >= 0"); !s) {
+      return s;
+    }
+    if (auto s = require(std::isfinite(group.dampening), "optimizer.dampening", group.dampening, "a finite number");
+        !s) {
+      return s;
+    }
+    if (group.nesterov && (group.momentum == 0 || group.dampening != 0)) {
+      return Error{ErrorCode::input,
+                   "optimizer.nesterov needs momentum > 0 and dampening 0, found momentum " +
+                       std::to_string(group.momentum) + " and dampening " + std::to_string(group.dampening),
+                   "set optimizer.momentum, for example to 0.9"};
+    }
+    return {};
+  }
+  const auto beta = [](double value) { return value >= 0 && value < 1; };
+  if (auto s = require(beta(group.beta1), "optimizer.beta1", group.beta1, "0 <= beta1 < 1"); !s) return s;
+  if (auto s = require(beta(group.beta2), "optimizer.beta2", group.beta2, "0 <= beta2 < 1"); !s) return s;
+  return require(finite_from_zero(group.eps), "optimizer.eps", group.eps, "a number >= 0");
+}
+
+}  // namespace
+
+double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step) {
+  if (step < schedule.warmup_steps) return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps);
+  const std::uint64_t s = step - schedule.warmup_steps;
+  switch (schedule.kind) {
+    case ScheduleKind::constant:
+      return 1;
+    case ScheduleKind::step:
+      return std::pow(schedule.gamma, static_cast<double>(s / schedule.step_size));
+    case ScheduleKind::cosine: {
+      if (s >= schedule.total_steps) return schedule.min_factor;
+      const double turn = std::numbers::pi * static_cast<double>(s) / static_cast<double>(schedule.total_steps);
+      return schedule.min_factor + (1 - schedule.min_factor) * (1 + std::cos(turn)) / 2;
+    }
+  }
+  return 1;
+}
+
+Status check(const OptimizerSpec& optimizer) {
+  if (optimizer.groups.empty()) {
+    return Error{ErrorCode::input, "the optimizer has no parameter group, expected at least one", "add a group"};
+  }
+  for (const GroupSpec& group : optimizer.groups) {
+    if (auto status = check_group(optimizer.kind, group); !status) return status;
+  }
+  return {};
+}
+
+Status check(const ScheduleSpec& schedule) {
+  if (schedule.kind == ScheduleKind::step) {
+    if (auto s = require(schedule.step_size > 0, "schedule.step_size", 0, "at least 1"); !s) return s;
+    return require(schedule.gamma >= 0 && std::isfinite(schedule.gamma), "schedule.gamma", schedule.gamma,
+                   "a number >= 0");
+  }
+  if (schedule.kind == ScheduleKind::cosine) {
+    if (auto s = require(schedule.total_steps > 0, "schedule.total_steps", 0, "at least 1"); !s) return s;
+    return require(schedule.min_factor >= 0 && schedule.min_factor <= 1, "schedule.min_factor", schedule.min_factor,
+                   "a number from 0 to 1");
+  }
+  return {};
+}
+
+}  // namespace motley::ps
