@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "cluster/worker.h"
 #include "engine/coordinator.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
@@ -48,8 +49,9 @@ class WorkerOutput {
   virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;  // Stop::limit(); 0 abandons
   virtual void admitted(std::uint64_t worker) = 0;
   virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
-  /// The channel must be closed. `reconnect`: try again with a new session; else the worker ends with `status` and says
-  /// why.
+  /// The channel must be closed, if it is not. Exactly once for each connected() (and once for leave() without a
+  /// channel). `reconnect`: try again with a new session; else the worker ends: well if `why.message` is empty (the run
+  /// is done, or it left as asked), with `why` otherwise.
   virtual void disconnect(bool reconnect, const Error& why) = 0;
 };
 
@@ -73,6 +75,8 @@ class Worker {
 
   void tick(Time now);   // at least every 100 ms
   void leave(Time now);  // Ctrl-C: Yield, finish the lease, then disconnect(false)
+
+  [[nodiscard]] cluster::WorkerState state() const;
 
  private:
   struct Impl;

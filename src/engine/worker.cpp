@@ -1,0 +1,467 @@
+#include "engine/worker.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/assert.h"
+#include "cluster/worker.h"
+#include "engine/worker_weights.h"
+#include "wire/limits.h"
+
+namespace motley::engine {
+namespace {
+
+using cluster::WorkerAction;
+using cluster::WorkerReason;
+namespace event = cluster::worker_event;
+
+ErrorCode code_of_bye(const std::string& code) {
+  if (code == "lost") return ErrorCode::network;
+  if (code == "full" || code == "busy") return ErrorCode::busy;
+  if (code == "protocol" || code == "model" || code == "data" || code == "run") return ErrorCode::mismatch;
+  if (code == "diverged") return ErrorCode::diverged;
+  return ErrorCode::refused;
+}
+
+// An empty message: the session ended well.
+Error error_of_bye(const wire::Bye& bye) {
+  if (bye.code == "done" || bye.code == "leave") return {ErrorCode::interrupted, {}, {}};
+  std::string message = "the coordinator ended the session (" + bye.code + ")";
+  if (!bye.expected.empty()) message += ": expected " + bye.expected;
+  if (!bye.found.empty()) message += (bye.expected.empty() ? ": " : ", found ") + bye.found;
+  return {code_of_bye(bye.code), std::move(message), bye.hint};
+}
+
+}  // namespace
+
+struct Worker::Impl {
+  Impl(WorkerOptions worker_options, WorkerOutput& worker_output)
+      : options(std::move(worker_options)),
+        output(worker_output),
+        machine({options.timeouts.heartbeat, options.timeouts.silence, options.timeouts.loading}) {}
+
+  void decide(const cluster::WorkerEvent& happened, Time now);
+  void perform(const WorkerAction& action, Time now);
+  void send(const wire::Message& message);
+  void send_bye(WorkerReason reason);
+  void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient);
+  void send_finish(const WorkerAction& action);
+  void start_task(const WorkerAction& action, Time now);
+  void disconnect(const WorkerAction& action);
+  void on_control(const wire::Frame& frame, Time now);
+  void on_message(const wire::Message& message, Time now);
+  void on_spec(const wire::RunSpec& spec, Time now);
+  void on_weights(const wire::Frame& frame, Time now);
+  void on_blob(const wire::Frame& frame, Time now);
+  void malformed(Error error, Time now);
+  void offer_spec(Time now);
+
+  WorkerOptions options;
+  WorkerOutput& output;
+  cluster::WorkerMachine machine;
+
+  // Of the session.
+  std::uint64_t run = 0;
+  std::uint64_t fence = 0;
+  bool admitted = false;
+  std::optional<std::uint64_t> early_fence;  // of weights that overtook Admitted
+  std::uint64_t heartbeat_heard_ns = 0;
+  std::optional<wire::RunSpec> spec;
+  SharedBytes model_file;
+  BlobAssembler blob;
+  WeightsAssembler weights;
+  std::optional<Layout> layout;
+  std::string train_fingerprint, test_fingerprint;
+  std::optional<Error> why;  // of the disconnect under way
+
+  // Of the running task.
+  std::vector<bool> chunks_sent;
+  std::size_t chunks_missing = 0;
+  double begun_weight = 0, begun_loss_sum = 0;
+  Outcome outcome;
+  double compute_seconds = 0, wait_seconds = 0;
+  std::string failure;
+  Time idle_since{};
+};
+
+// --- from decisions to frames ---
+
+void Worker::Impl::decide(const cluster::WorkerEvent& happened, Time now) {
+  cluster::WorkerActions actions;
+  machine.decide(happened, now, actions);
+  for (const WorkerAction& action : actions) perform(action, now);
+}
+
+void Worker::Impl::send(const wire::Message& message) {
+  wire::FrameHeader header;
+  header.type = wire::FrameType::control;
+  header.run = run;
+  header.fence = fence;
+  output.send(wire::seal(header, wire::encode(message), options.checksums), Lane::control);
+}
+
+void Worker::Impl::perform(const WorkerAction& action, Time now) {
+  const wire::Grant& lease = action.lease;
+  switch (action.kind) {
+    case WorkerAction::Kind::prepare:
+      output.prepare(*spec, model_file);
+      break;
+    case WorkerAction::Kind::send_ready: {
+      const auto entries = layout->entries();
+      send(wire::Ready{{entries.begin(), entries.end()}, train_fingerprint, test_fingerprint});
+      break;
+    }
+    case WorkerAction::Kind::send_synced:
+      send(wire::Synced{action.version});
+      break;
+    case WorkerAction::Kind::send_refresh:
+      send(wire::Refresh{});
+      break;
+    case WorkerAction::Kind::send_heartbeat:
+      send(wire::Heartbeat{static_cast<std::uint64_t>(now.count()), heartbeat_heard_ns});
+      break;
+    case WorkerAction::Kind::send_progress:
+      send(wire::Progress{lease.pass, lease.lease, action.count});
+      break;
+    case WorkerAction::Kind::send_begin:
+      send(wire::Begin{lease.pass, lease.lease, lease.first, action.count, begun_weight, begun_loss_sum});
+      break;
+    case WorkerAction::Kind::send_finish:
+      send_finish(action);
+      break;
+    case WorkerAction::Kind::send_failed:
+      send(wire::Failed{lease.pass, lease.lease, failure});
+      break;
+    case WorkerAction::Kind::send_yield:
+      send(wire::Yield{});
+      break;
+    case WorkerAction::Kind::send_bye:
+      send_bye(action.reason);
+      break;
+    case WorkerAction::Kind::adopt:
+      weights.adopt(action.version);
+      break;
+    case WorkerAction::Kind::forget_weights:
+      weights.forget();
+      break;
+    case WorkerAction::Kind::start_task:
+      start_task(action, now);
+      break;
+    case WorkerAction::Kind::limit_task:
+      output.limit_task(action.number, action.count);
+      break;
+    case WorkerAction::Kind::step_done:
+      output.step_done(action.version, action.count);
+      break;
+    case WorkerAction::Kind::disconnect:
+      disconnect(action);
+      break;
+  }
+}
+
+void Worker::Impl::send_bye(WorkerReason reason) {
+  if (reason == WorkerReason::leave_asked) {
+    send(wire::Bye{"leave", {}, {}, {}});
+    return;
+  }
+  MOTLEY_ASSERT(why);
+  const bool data = why->code == ErrorCode::input || why->code == ErrorCode::io || why->code == ErrorCode::network;
+  send(wire::Bye{data ? "data" : "model",
+                 {},
+                 why->message.substr(0, wire::kStringBytesMax),
+                 why->hint.substr(0, wire::kStringBytesMax)});
+}
+
+void Worker::Impl::send_finish(const WorkerAction& action) {
+  const wire::Grant& lease = action.lease;
+  wire::Finish finish;
+  finish.pass = lease.pass;
+  finish.lease = lease.lease;
+  finish.first = lease.first;
+  finish.count = action.count;
+  if (action.count > 0) {
+    finish.correct = outcome.correct;
+    finish.weight = outcome.weight;
+    finish.loss_sum = outcome.loss_sum;
+    finish.compute_seconds = compute_seconds;
+    finish.wait_seconds = wait_seconds;
+  }
+  send(finish);
+}
+
+void Worker::Impl::start_task(const WorkerAction& action, Time now) {
+  const wire::Grant& lease = action.lease;
+  TaskOrder order;
+  order.number = action.number;
+  order.kind = static_cast<PassKind>(lease.pass >> 56);
+  order.pass = lease.pass;
+  order.lease = lease.lease;
+  order.version = lease.version;
+  order.epoch = lease.epoch;
+  order.pass_first = lease.pass_first;
+  order.first = lease.first;
+  order.count = lease.count;
+  order.weights = weights.weights(lease.version);
+  chunks_sent.assign(order.weights.size(), false);
+  chunks_missing = order.weights.size();
+  wait_seconds = seconds(now - idle_since);
+  output.start_task(std::move(order));
+}
+
+void Worker::Impl::disconnect(const WorkerAction& action) {
+  Error error;
+  switch (action.reason) {
+    case WorkerReason::leave_asked:
+      error = {ErrorCode::interrupted, {}, {}};
+      break;
+    case WorkerReason::silence:
+      error = {ErrorCode::network,
+               "nothing was heard from the coordinator for " +
+                   std::to_string(seconds(options.timeouts.silence)).substr(0, 4) + " s",
+               "check the network between the two machines"};
+      break;
+    default:
+      error = why.value_or(Error{ErrorCode::network, "the channel to the coordinator closed", {}});
+      break;
+  }
+  why.reset();
+  output.disconnect(action.reconnect, error);
+}
+
+void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient) {
+  const motley::Chunk& place = layout->chunks()[chunk];
+  MOTLEY_ASSERT(gradient.size() == std::size_t{place.elements} * sizeof(float));
+  wire::FrameHeader header;
+  header.type = place.kind == ChunkKind::statistics ? wire::FrameType::statistic : wire::FrameType::gradient;
+  header.run = run;
+  header.fence = fence;
+  header.pass = lease.pass;
+  header.subject = lease.lease;
+  header.version = lease.version;
+  header.chunk = chunk;
+  header.total = static_cast<std::uint32_t>(gradient.size());
+  for (std::size_t offset = 0; offset < gradient.size(); offset += wire::kSegmentBytesMax) {
+    header.offset = static_cast<std::uint32_t>(offset);
+    const std::size_t count = std::min(wire::kSegmentBytesMax, gradient.size() - offset);
+    output.send(wire::seal(header, gradient.slice(offset, count), options.checksums), Lane::gradients);
+  }
+}
+
+// --- from frames to events ---
+
+void Worker::Impl::malformed(Error error, Time now) {
+  why = std::move(error);
+  decide(event::Malformed{}, now);
+}
+
+void Worker::Impl::on_control(const wire::Frame& frame, Time now) {
+  Result<wire::Message> message = wire::decode(frame.body.bytes());
+  if (!message) {
+    malformed(std::move(message).error(), now);
+    return;
+  }
+  if (run == 0) run = frame.header.run;
+  on_message(*message, now);
+}
+
+void Worker::Impl::on_message(const wire::Message& message, Time now) {
+  const bool is_heartbeat = std::holds_alternative<wire::Heartbeat>(message);
+  decide(event::Heard{is_heartbeat, false}, now);
+  if (is_heartbeat) {
+    heartbeat_heard_ns = std::get<wire::Heartbeat>(message).sent_ns;
+  } else if (const auto* new_spec = std::get_if<wire::RunSpec>(&message)) {
+    on_spec(*new_spec, now);
+  } else if (const auto* ticket = std::get_if<wire::Admitted>(&message)) {
+    if (admitted || !layout) return;
+    admitted = true;
+    fence = ticket->fence;
+    if (early_fence && *early_fence != fence) weights.forget();
+    output.admitted(ticket->worker);
+    decide(event::Admitted{}, now);
+  } else if (const auto* opened = std::get_if<wire::PassOpened>(&message)) {
+    decide(*opened, now);
+  } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
+    decide(*closed, now);
+  } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {
+    const auto kind = static_cast<PassKind>(grant->pass >> 56);
+    if (kind != PassKind::train && kind != PassKind::evaluate && kind != PassKind::calibrate) {
+      malformed({ErrorCode::protocol,
+                 "a pass trains, evaluates or calibrates; found kind " + std::to_string(grant->pass >> 56),
+                 "update motley on both machines to the same version"},
+                now);
+      return;
+    }
+    decide(*grant, now);
+  } else if (const auto* trim = std::get_if<wire::Trim>(&message)) {
+    decide(*trim, now);
+  } else if (const auto* cancel = std::get_if<wire::Cancel>(&message)) {
+    decide(*cancel, now);
+  } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+    why = error_of_bye(*bye);
+    decide(*bye, now);
+  }
+  // Taken needs no answer: nothing of a contribution is kept after it was sent.
+}
+
+void Worker::Impl::on_spec(const wire::RunSpec& new_spec, Time now) {
+  if (spec) return;
+  if (Status checked = blob.expect(new_spec.model_bytes); !checked) {
+    malformed(std::move(checked).error(), now);
+    return;
+  }
+  spec = new_spec;
+  offer_spec(now);
+}
+
+void Worker::Impl::offer_spec(Time now) {
+  if (!spec) return;
+  if (std::optional<SharedBytes> file = blob.take()) {
+    model_file = std::move(*file);
+    decide(event::SpecWhole{}, now);
+  }
+}
+
+void Worker::Impl::on_blob(const wire::Frame& frame, Time now) {
+  decide(event::Heard{}, now);
+  if (Status added = blob.add(frame); !added) {
+    malformed(std::move(added).error(), now);
+    return;
+  }
+  offer_spec(now);
+}
+
+void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
+  decide(event::Heard{false, true}, now);
+  if (!layout) return;  // nothing was admitted yet: of another session
+  if (!admitted) {
+    // The data connection may overtake Admitted on the control connection.
+    if (early_fence && *early_fence != frame.header.fence) weights.forget();
+    early_fence = frame.header.fence;
+  }
+  if (Status checked = weights.check(frame); !checked) {
+    malformed(std::move(checked).error(), now);
+    return;
+  }
+  const std::uint64_t version = frame.header.version;
+  if (!weights.knows(version)) decide(event::VersionSeen{version}, now);
+  if (weights.add(frame)) decide(event::VersionWhole{version}, now);
+}
+
+// --- the interface ---
+
+Worker::Worker(WorkerOptions options, WorkerOutput& output)
+    : impl_(std::make_unique<Impl>(std::move(options), output)) {}
+Worker::~Worker() = default;
+
+void Worker::connected(Time now) {
+  Impl& w = *impl_;
+  w.run = w.fence = w.heartbeat_heard_ns = 0;
+  w.admitted = false;
+  w.early_fence.reset();
+  w.spec.reset();
+  w.model_file = SharedBytes();
+  w.blob.reset();
+  w.weights.forget();
+  w.layout.reset();
+  w.why.reset();
+  w.decide(event::Connected{}, now);
+}
+
+void Worker::frame(wire::Frame frame, Time now) {
+  Impl& w = *impl_;
+  if (!w.machine.open()) return;
+  if (w.admitted && frame.header.fence != w.fence) return;  // of an older session or incarnation
+  switch (frame.header.type) {
+    case wire::FrameType::control:
+      w.on_control(frame, now);
+      break;
+    case wire::FrameType::weights:
+      w.on_weights(frame, now);
+      break;
+    case wire::FrameType::blob:
+      w.on_blob(frame, now);
+      break;
+    default:
+      w.malformed({ErrorCode::protocol,
+                   "a worker takes control, weights and blob frames; found type " +
+                       std::to_string(static_cast<unsigned>(frame.header.type)),
+                   "update motley on both machines to the same version"},
+                  now);
+  }
+}
+
+void Worker::disconnected(const std::string& why, Time now) {
+  impl_->why = Error{ErrorCode::network, why, {}};
+  impl_->decide(event::Disconnected{}, now);
+}
+
+void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, Time now) {
+  Impl& w = *impl_;
+  if (w.machine.state() != cluster::WorkerState::loading || w.layout) return;
+  w.layout = layout;
+  w.weights.reset(*w.layout);
+  w.train_fingerprint = std::move(train_fingerprint);
+  w.test_fingerprint = std::move(test_fingerprint);
+  w.decide(event::Prepared{}, now);
+}
+
+void Worker::prepare_failed(const Error& error, Time now) {
+  impl_->why = error;
+  impl_->decide(event::PrepareFailed{}, now);
+}
+
+void Worker::task_progress(std::uint64_t number, std::uint64_t done, Time now) {
+  impl_->decide(event::TaskProgress{number, done}, now);
+}
+
+void Worker::task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now) {
+  if (!impl_->machine.wanted(number)) return;
+  impl_->begun_weight = weight;
+  impl_->begun_loss_sum = loss_sum;
+  impl_->decide(event::TaskBegun{number, count}, now);
+}
+
+void Worker::task_chunk(std::uint64_t number, ChunkId chunk, SharedBytes gradient, Time) {
+  Impl& w = *impl_;
+  const wire::Grant* lease = w.machine.wanted(number);
+  if (!lease) return;
+  MOTLEY_ASSERT(chunk < w.chunks_sent.size() && !w.chunks_sent[chunk]);
+  w.chunks_sent[chunk] = true;
+  --w.chunks_missing;
+  w.send_chunk(*lease, chunk, gradient);
+}
+
+void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now) {
+  Impl& w = *impl_;
+  if (const wire::Grant* lease = w.machine.wanted(number)) {
+    const bool train = static_cast<PassKind>(lease->pass >> 56) == PassKind::train;
+    if (train && outcome.count > 0 && w.chunks_missing > 0) {
+      task_failed(number,
+                  {ErrorCode::internal,
+                   "the computation ended with " + std::to_string(w.chunks_missing) + " of " +
+                       std::to_string(w.chunks_sent.size()) + " chunks of its gradient missing",
+                   {}},
+                  now);
+      return;
+    }
+  }
+  w.outcome = outcome;
+  w.compute_seconds = compute_seconds;
+  w.idle_since = now;
+  w.decide(event::TaskFinished{number, outcome.count}, now);
+}
+
+void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
+  impl_->failure = error.message.substr(0, wire::kStringBytesMax);
+  impl_->idle_since = now;
+  impl_->decide(event::TaskFailed{number}, now);
+}
+
+void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
+
+void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }
+
+cluster::WorkerState Worker::state() const { return impl_->machine.state(); }
+
+}  // namespace motley::engine

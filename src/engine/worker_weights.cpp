@@ -1,0 +1,190 @@
+#include "engine/worker_weights.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string>
+
+#include "base/assert.h"
+#include "wire/limits.h"
+
+namespace motley::engine {
+namespace {
+
+Error malformed(std::string message) {
+  return {ErrorCode::protocol, std::move(message), "update motley on both machines to the same version"};
+}
+
+bool float_aligned(std::span<const std::byte> bytes) noexcept {
+  return std::bit_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0;
+}
+
+}  // namespace
+
+void ByteCover::add(std::uint64_t offset, std::uint64_t length) {
+  if (length == 0) return;
+  std::pair<std::uint64_t, std::uint64_t> span{offset, offset + length};
+  auto first = std::find_if(spans_.begin(), spans_.end(), [&](const auto& s) { return s.second >= span.first; });
+  auto last = first;
+  while (last != spans_.end() && last->first <= span.second) {
+    span = {std::min(span.first, last->first), std::max(span.second, last->second)};
+    ++last;
+  }
+  spans_.insert(spans_.erase(first, last), span);
+}
+
+// --- weights ---
+
+void WeightsAssembler::reset(const Layout& layout) {
+  forget();
+  chunk_bytes_.clear();
+  for (const motley::Chunk& chunk : layout.chunks()) {
+    chunk_bytes_.push_back(chunk.elements * static_cast<std::uint32_t>(sizeof(float)));
+  }
+}
+
+void WeightsAssembler::forget() {
+  slots_ = {};
+  adopted_.reset();
+  current_.clear();
+}
+
+Status WeightsAssembler::check(const wire::Frame& frame) const {
+  const wire::FrameHeader& header = frame.header;
+  const std::size_t body_bytes = frame.body.size();
+  if (header.chunk >= chunk_bytes_.size()) {
+    return malformed("weights of chunk " + std::to_string(header.chunk) + " arrived; the model has " +
+                     std::to_string(chunk_bytes_.size()) + " chunks");
+  }
+  const std::uint32_t expected = chunk_bytes_[header.chunk];
+  if (header.total != expected || header.codec != wire::CodecId::fp32) {
+    return malformed("weights of chunk " + std::to_string(header.chunk) + " should be " + std::to_string(expected) +
+                     " bytes of fp32; found " + std::to_string(header.total) + " bytes of codec " +
+                     std::to_string(static_cast<unsigned>(header.codec)));
+  }
+  if (header.length != body_bytes || header.length == 0 || std::uint64_t{header.offset} + header.length > expected) {
+    return malformed("a segment of chunk " + std::to_string(header.chunk) + " covers bytes " +
+                     std::to_string(header.offset) + " + " + std::to_string(header.length) + " of " +
+                     std::to_string(expected) + " and carries " + std::to_string(body_bytes));
+  }
+  return {};
+}
+
+bool WeightsAssembler::knows(std::uint64_t version) const noexcept {
+  if (adopted_ && version <= *adopted_) return true;
+  return std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot && slot->number == version; });
+}
+
+WeightsAssembler::Version* WeightsAssembler::slot_of(std::uint64_t version) {
+  if (adopted_ && version <= *adopted_) return nullptr;
+  std::unique_ptr<Version>* slot = nullptr;
+  // With a version in use one more may be under way; a joiner may see two that are not whole yet.
+  const std::size_t slots = adopted_ ? 1 : 2;
+  for (std::size_t i = 0; i < slots; ++i) {
+    std::unique_ptr<Version>& candidate = slots_[i];
+    if (!candidate) {
+      if (!slot || *slot) slot = &candidate;
+    } else if (candidate->number == version) {
+      return candidate.get();
+    } else if (candidate->number < version && candidate->missing > 0) {
+      if (!slot || (*slot && (*slot)->number > candidate->number)) slot = &candidate;
+    }
+  }
+  if (!slot) return nullptr;
+  *slot = std::make_unique<Version>();
+  (*slot)->number = version;
+  (*slot)->chunks.resize(chunk_bytes_.size());
+  (*slot)->missing = chunk_bytes_.size();
+  return slot->get();
+}
+
+bool WeightsAssembler::add(const wire::Frame& frame) {
+  const wire::FrameHeader& header = frame.header;
+  const auto body = frame.body.bytes();
+  Version* version = slot_of(header.version);
+  if (!version) return false;
+  Chunk& chunk = version->chunks[header.chunk];
+  if (chunk.done) return false;
+  if (header.length == header.total && float_aligned(body)) {
+    chunk.whole = frame.body;
+  } else {
+    if (chunk.filling.bytes().empty()) chunk.filling = pool_.take(header.total);
+    std::memcpy(chunk.filling.bytes().data() + header.offset, body.data(), body.size());
+    chunk.cover.add(header.offset, header.length);
+    if (!chunk.cover.covers(header.total)) return false;
+    chunk.whole = std::move(chunk.filling).seal();
+  }
+  chunk.done = true;
+  chunk.filling = MutableBytes();
+  MOTLEY_ASSERT(version->missing > 0);
+  return --version->missing == 0;
+}
+
+void WeightsAssembler::adopt(std::uint64_t version) {
+  MOTLEY_ASSERT(!adopted_ || version > *adopted_);
+  std::unique_ptr<Version> found;
+  for (auto& slot : slots_) {
+    if (slot && slot->number == version) found = std::move(slot);
+    if (slot && slot->number < version) slot.reset();
+  }
+  MOTLEY_ASSERT(found && found->missing == 0);
+  current_.clear();
+  for (Chunk& chunk : found->chunks) current_.push_back(std::move(chunk.whole));
+  adopted_ = version;
+  if (!slots_[0]) slots_[0] = std::move(slots_[1]);
+}
+
+const std::vector<SharedBytes>& WeightsAssembler::weights(std::uint64_t version) const {
+  MOTLEY_ASSERT(adopted_ == version);
+  return current_;
+}
+
+// --- the model file ---
+
+void BlobAssembler::reset() {
+  expected_.reset();
+  total_.reset();
+  bytes_.reset();
+  cover_ = ByteCover();
+  taken_ = false;
+}
+
+Status BlobAssembler::expect(std::uint64_t bytes) {
+  if (bytes >= wire::kBlobBytesMax) {
+    return malformed("a model file may have less than " + std::to_string(wire::kBlobBytesMax) + " bytes; found " +
+                     std::to_string(bytes));
+  }
+  if (total_ && *total_ != bytes) {
+    return malformed("the model file should have " + std::to_string(bytes) + " bytes; found " +
+                     std::to_string(*total_));
+  }
+  expected_ = bytes;
+  return {};
+}
+
+Status BlobAssembler::add(const wire::Frame& frame) {
+  const wire::FrameHeader& header = frame.header;
+  if (taken_) return {};
+  const std::uint64_t total = expected_.value_or(total_.value_or(header.total));
+  if (header.total != total || header.length != frame.body.size() ||
+      std::uint64_t{header.offset} + header.length > total) {
+    return malformed("the model file should have " + std::to_string(total) + " bytes; found a segment of " +
+                     std::to_string(frame.body.size()) + " at " + std::to_string(header.offset) + " of " +
+                     std::to_string(header.total));
+  }
+  total_ = total;
+  if (!bytes_) bytes_ = std::make_shared<std::vector<std::byte>>(total);
+  std::memcpy(bytes_->data() + header.offset, frame.body.bytes().data(), frame.body.size());
+  cover_.add(header.offset, header.length);
+  return {};
+}
+
+std::optional<SharedBytes> BlobAssembler::take() {
+  if (taken_ || !expected_ || !cover_.covers(*expected_)) return std::nullopt;
+  taken_ = true;
+  if (!bytes_) return SharedBytes();
+  const std::span<const std::byte> bytes(*bytes_);
+  return SharedBytes(std::exchange(bytes_, nullptr), bytes);
+}
+
+}  // namespace motley::engine

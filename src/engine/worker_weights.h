@@ -1,0 +1,88 @@
+#pragma once
+// Puts segments together again: weights by version and chunk, and the model file. Segments may come in any order and
+// more than once. Chunks that come in one frame are kept by reference, others are copied once. One thread at a time.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "motley/bytes.h"
+#include "motley/layout.h"
+#include "motley/result.h"
+#include "wire/frame.h"
+
+namespace motley::engine {
+
+/// Which bytes of a whole are there.
+class ByteCover {
+ public:
+  void add(std::uint64_t offset, std::uint64_t length);
+  [[nodiscard]] bool covers(std::uint64_t total) const noexcept {
+    return total == 0 || (spans_.size() == 1 && spans_[0].first == 0 && spans_[0].second >= total);
+  }
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> spans_;  // [first, last), sorted, not touching
+};
+
+/// At most two versions: the one in use and the next.
+class WeightsAssembler {
+ public:
+  void reset(const Layout& layout);
+  /// ErrorCode::protocol for sizes that do not fit the layout.
+  [[nodiscard]] Status check(const wire::Frame& frame) const;
+  /// Whether a segment of `version` was taken before, or would not be taken.
+  [[nodiscard]] bool knows(std::uint64_t version) const noexcept;
+  /// True when this made its version whole. Old versions are ignored; a version that is not whole makes way for a newer
+  /// one. REQUIRES check() passed, and that a whole version is adopted before a newer one comes.
+  bool add(const wire::Frame& frame);
+  /// Tasks compute with `version` from now on; older ones are dropped. REQUIRES it is whole.
+  void adopt(std::uint64_t version);
+  void forget();
+  /// By chunk. REQUIRES `version` was adopted.
+  [[nodiscard]] const std::vector<SharedBytes>& weights(std::uint64_t version) const;
+
+ private:
+  struct Chunk {
+    SharedBytes whole;
+    MutableBytes filling;
+    ByteCover cover;
+    bool done = false;
+  };
+  struct Version {
+    std::uint64_t number = 0;
+    std::vector<Chunk> chunks;
+    std::size_t missing = 0;
+  };
+  Version* slot_of(std::uint64_t version);
+
+  std::vector<std::uint32_t> chunk_bytes_;
+  std::array<std::unique_ptr<Version>, 2> slots_;
+  std::optional<std::uint64_t> adopted_;
+  std::vector<SharedBytes> current_;
+  BufferPool pool_;
+};
+
+/// The model file of a RunSpec.
+class BlobAssembler {
+ public:
+  void reset();
+  /// ErrorCode::protocol for sizes beyond wire::kBlobBytesMax or that contradict each other.
+  Status add(const wire::Frame& frame);
+  /// The RunSpec says the file has `bytes`. ErrorCode::protocol when that is too many or what came has another size.
+  Status expect(std::uint64_t bytes);
+  /// Once: the file, when all of it is there and its size is known.
+  std::optional<SharedBytes> take();
+
+ private:
+  std::optional<std::uint64_t> expected_;
+  std::optional<std::uint64_t> total_;
+  std::shared_ptr<std::vector<std::byte>> bytes_;
+  ByteCover cover_;
+  bool taken_ = false;
+};
+
+}  // namespace motley::engine
