@@ -1,0 +1,78 @@
+#pragma once
+// What a Server holds. Private to ps.
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "motley/bytes.h"
+#include "ps/kernels.h"
+#include "ps/schedule.h"
+#include "ps/server.h"
+
+namespace motley::ps {
+
+constexpr std::size_t kStatesMax = 2;
+
+enum class Phase : std::uint8_t { waiting, reduced, applied };
+
+/// A stretch of a chunk that belongs to one tensor. Padding lies between segments and is never computed with: 0 / 0
+/// would poison it where eps is zero.
+struct Segment {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+  std::uint32_t group = 0;
+  float momentum = 0;  // statistics chunk
+};
+
+struct ChunkState {
+  std::vector<Segment> segments;
+  SharedBytes weights;      // at version()
+  SharedBytes new_weights;  // at version() + 1, once applied
+  // State is replaced at once, so that a step needs room for one copy of it and not two.
+  std::array<SharedBytes, kStatesMax> states;
+  MutableBytes open_gradient;  // until clipped
+  SharedBytes gradient;        // final
+  double squares = 0;
+  Phase phase = Phase::waiting;
+};
+
+std::vector<std::string> state_names(const OptimizerSpec& optimizer);  // as in torch's state_dict
+std::vector<Segment> segments_of(const Layout& layout, ChunkId chunk);
+void clear_padding(std::span<float> values, std::span<const Segment> segments) noexcept;
+Error size_error(const std::string& what, std::size_t found, std::size_t expected);
+/// The same bytes where floats may lie: what comes from a file may start anywhere.
+SharedBytes aligned(const SharedBytes& bytes);
+
+struct Server::Impl {
+  Layout layout;
+  OptimizerSpec optimizer;
+  ScheduleSpec schedule;
+  double clip_norm = 0;
+  std::uint64_t version = 0;
+  std::vector<std::string> states;
+  std::vector<ChunkState> chunks;
+  std::vector<StepScalars> scalars;  // by group, of the open step
+  bool clipped = false;              // of the open step
+  BufferPool pool;
+
+  [[nodiscard]] std::size_t bytes_of(ChunkId chunk) const { return layout.chunks()[chunk].elements * sizeof(float); }
+  [[nodiscard]] bool statistics(ChunkId chunk) const { return layout.chunks()[chunk].kind == ChunkKind::statistics; }
+  [[nodiscard]] double learning_rate(std::size_t group) const {
+    return optimizer.groups[group].lr * learning_rate_factor(schedule, version);
+  }
+  [[nodiscard]] bool all(Phase phase) const {
+    return std::all_of(chunks.begin(), chunks.end(), [phase](const auto& chunk) { return chunk.phase == phase; });
+  }
+
+  Status take(const Snapshot& snapshot);
+  Status take_states(const Snapshot& snapshot);
+  void open_step();
+  void update(ChunkId chunk, std::span<float> new_weights);
+  void update_parameters(ChunkState& chunk, std::span<float> new_weights);
+  static void update_statistics(const ChunkState& chunk, std::span<float> new_weights);
+};
+
+}  // namespace motley::ps
