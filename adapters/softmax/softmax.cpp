@@ -1,0 +1,175 @@
+#include "softmax/softmax.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "base/assert.h"
+#include "base/philox.h"
+
+namespace motley::softmax {
+namespace {
+
+constexpr std::size_t kLanes = 8;
+constexpr float kInitialScale = 0.01F;
+
+// Eight partial sums in a fixed order: the compiler may use vectors without changing the result.
+float dot(const float* a, const float* b, std::size_t size) noexcept {
+  std::array<float, kLanes> sums{};
+  std::size_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
+  }
+  for (; i < size; ++i) sums[i % kLanes] += a[i] * b[i];
+  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
+
+std::size_t features_of(const data::Dataset& set) {
+  std::size_t elements = 1;
+  for (const std::int64_t extent : set.sample_shape()) elements *= static_cast<std::size_t>(extent);
+  return elements;
+}
+
+Status check(const data::Dataset& train, const data::Dataset* test) {
+  for (const data::Dataset* set : {&train, test}) {
+    if (set == nullptr || set->target_kind() == data::TargetKind::classes) continue;
+    return Error{ErrorCode::input, "softmax regression: expected class numbers as targets, found values",
+                 "use a data set with integer targets"};
+  }
+  if (test == nullptr) return {};
+  if (features_of(train) != features_of(*test) || test->classes() > train.classes()) {
+    return Error{
+        ErrorCode::mismatch,
+        "expected test samples like those for training (" + train.fingerprint() + "), found " + test->fingerprint(),
+        "check that both parts belong to one data set"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<SoftmaxRegression>> SoftmaxRegression::make(std::shared_ptr<const data::Dataset> train,
+                                                                   std::shared_ptr<const data::Dataset> test,
+                                                                   std::uint64_t seed) {
+  MOTLEY_ASSERT(train != nullptr);
+  if (Status status = check(*train, test.get()); !status) return std::move(status).error();
+  const auto classes = static_cast<std::int64_t>(train->classes());
+  std::vector<LayoutEntry> entries(2);
+  entries[0].name = "weight";
+  entries[0].shape = {classes, static_cast<std::int64_t>(features_of(*train))};
+  entries[1].name = "bias";
+  entries[1].shape = {classes};
+  Result<Layout> layout = Layout::make(std::move(entries));
+  if (!layout) return std::move(layout).error();
+  return std::unique_ptr<SoftmaxRegression>(
+      new SoftmaxRegression(std::move(train), std::move(test), seed, std::move(*layout)));
+}
+
+SoftmaxRegression::SoftmaxRegression(std::shared_ptr<const data::Dataset> train,
+                                     std::shared_ptr<const data::Dataset> test, std::uint64_t seed, Layout layout)
+    : train_(std::move(train)),
+      test_(std::move(test)),
+      seed_(seed),
+      layout_(std::move(layout)),
+      classes_(train_->classes()),
+      features_(features_of(*train_)),
+      weights_(layout_.flat_elements()),
+      gradient_(layout_.flat_elements()),
+      residual_(classes_),
+      exponentials_(classes_) {
+  for (const Placement& placement : layout_.placements()) {
+    (placement.entry == 0 ? weight_at_ : bias_at_) = placement.offset;
+  }
+}
+
+Capabilities SoftmaxRegression::capabilities() const { return {"cpu", "softmax regression on one thread", 256}; }
+
+std::vector<float> SoftmaxRegression::initial_weights() const {
+  std::vector<float> flat(layout_.flat_elements());
+  if (seed_ == 0) return flat;
+  Philox random(seed_);
+  for (std::size_t i = 0; i < classes_ * features_; ++i) {
+    flat[weight_at_ + i] = kInitialScale * static_cast<float>(random.gaussian());
+  }
+  return flat;
+}
+
+SoftmaxRegression::Scored SoftmaxRegression::score(std::span<const float> x, std::int64_t y) {
+  MOTLEY_ASSERT(y >= 0 && static_cast<std::size_t>(y) < classes_);
+  for (std::size_t c = 0; c < classes_; ++c) {
+    residual_[c] = dot(&weights_[weight_at_ + c * features_], x.data(), features_) + weights_[bias_at_ + c];
+  }
+  const auto best = std::max_element(residual_.begin(), residual_.end());
+  const double largest = *best;
+  double sum = 0;
+  for (std::size_t c = 0; c < classes_; ++c) sum += exponentials_[c] = std::exp(residual_[c] - largest);
+  const auto label = static_cast<std::size_t>(y);
+  const Scored scored{std::log(sum) - (residual_[label] - largest),
+                      static_cast<std::size_t>(best - residual_.begin()) == label};
+  for (std::size_t c = 0; c < classes_; ++c) residual_[c] = static_cast<float>(exponentials_[c] / sum);
+  residual_[label] -= 1.0F;
+  return scored;
+}
+
+void SoftmaxRegression::add_gradient(std::span<const float> x) {
+  for (std::size_t c = 0; c < classes_; ++c) {
+    float* row = &gradient_[weight_at_ + c * features_];
+    for (std::size_t j = 0; j < features_; ++j) row[j] += residual_[c] * x[j];
+    gradient_[bias_at_ + c] += residual_[c];
+  }
+}
+
+void SoftmaxRegression::gather(const data::Dataset& from, std::span<const std::uint64_t> indices) {
+  x_.resize(indices.size() * features_);
+  y_.resize(indices.size());
+  from.gather(indices, x_);
+  from.gather_classes(indices, y_);
+}
+
+Result<Outcome> SoftmaxRegression::run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) {
+  MOTLEY_ASSERT(task.micro_batch > 0);
+  const bool evaluate = task.kind == PassKind::evaluate;
+  const data::Dataset* from = evaluate ? test_.get() : train_.get();
+  if (from == nullptr) {
+    return Error{ErrorCode::internal, "expected a test data set for an evaluation, found none",
+                 "give the run a test data set"};
+  }
+  const std::span<const Chunk> chunks = layout_.chunks();
+  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) {
+    const std::span<const float> values = weights.get(chunk);
+    MOTLEY_ASSERT(values.size() == chunks[chunk].elements);
+    std::copy(values.begin(), values.end(), weights_.begin() + static_cast<std::ptrdiff_t>(chunks[chunk].offset));
+  }
+  const auto wanted = [&] { return std::min<std::uint64_t>(stop.limit(), task.indices.size()); };
+  Outcome outcome;
+  std::fill(gradient_.begin(), gradient_.end(), 0.0F);
+  for (std::uint64_t limit = wanted(); outcome.count != limit; limit = wanted()) {
+    if (limit == 0) return Outcome{};
+    if (limit < outcome.count) {  // trimmed below what is done: the sums cannot be undone, so they start again
+      outcome = Outcome{};
+      std::fill(gradient_.begin(), gradient_.end(), 0.0F);
+    }
+    const std::uint64_t count = std::min<std::uint64_t>(task.micro_batch, limit - outcome.count);
+    gather(*from, task.indices.subspan(outcome.count, count));
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::span<const float> x(&x_[i * features_], features_);
+      const Scored scored = score(x, y_[i]);
+      outcome.loss_sum += scored.loss;
+      outcome.correct += scored.correct ? 1 : 0;
+      if (!evaluate) add_gradient(x);
+    }
+    outcome.count += count;
+    sink.progress(outcome.count);
+  }
+  outcome.weight = static_cast<double>(outcome.count);
+  if (!evaluate) outcome.correct = 0;
+  if (task.kind != PassKind::train || outcome.count == 0) return outcome;
+  sink.begin(outcome.count, outcome.weight, outcome.loss_sum);
+  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) {
+    sink.ready(chunk, std::span(gradient_).subspan(chunks[chunk].offset, chunks[chunk].elements));
+  }
+  return outcome;
+}
+
+}  // namespace motley::softmax

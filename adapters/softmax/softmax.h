@@ -1,0 +1,54 @@
+#pragma once
+// Softmax regression without torch: the smallest model that can train, for the simulator, tests and examples. Entries
+// "weight" [C, D] and "bias" [C]. One thread at a time calls run(); the data sets may be shared.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "data/dataset.h"
+#include "motley/computation.h"
+
+namespace motley::softmax {
+
+class SoftmaxRegression final : public Computation {
+ public:
+  /// `test` may be null: then evaluate passes fail. `seed` is of the initial weights; 0 gives zeros. Errors: input
+  /// (targets that are no classes), mismatch (test samples of another shape or with more classes).
+  static Result<std::unique_ptr<SoftmaxRegression>> make(std::shared_ptr<const data::Dataset> train,
+                                                         std::shared_ptr<const data::Dataset> test, std::uint64_t seed);
+
+  [[nodiscard]] const Layout& layout() const override { return layout_; }
+  [[nodiscard]] Capabilities capabilities() const override;
+  /// Gradients are added sample by sample, so they do not depend on the micro-batch at all.
+  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override;
+
+  /// The flat vector of layout(): small gaussians for the weights, zeros for the biases.
+  [[nodiscard]] std::vector<float> initial_weights() const;
+
+ private:
+  SoftmaxRegression(std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test,
+                    std::uint64_t seed, Layout layout);
+  /// One sample: its loss and whether its class is the most likely; `residual` becomes probabilities minus one-hot.
+  struct Scored {
+    double loss;
+    bool correct;
+  };
+  Scored score(std::span<const float> x, std::int64_t y);
+  void add_gradient(std::span<const float> x);
+  void gather(const data::Dataset& from, std::span<const std::uint64_t> indices);
+
+  std::shared_ptr<const data::Dataset> train_, test_;
+  std::uint64_t seed_;
+  Layout layout_;
+  std::size_t classes_ = 0, features_ = 0;
+  std::size_t weight_at_ = 0, bias_at_ = 0;  // in the flat vector
+  std::vector<float> weights_, gradient_;    // flat
+  std::vector<float> residual_;
+  std::vector<double> exponentials_;
+  std::vector<float> x_;         // the micro-batch
+  std::vector<std::int64_t> y_;  // likewise
+};
+
+}  // namespace motley::softmax

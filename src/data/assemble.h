@@ -1,0 +1,21 @@
+#pragma once
+// Puts an array of samples and an array of targets together. Pure.
+
+#include <string>
+
+#include "data/array_dataset.h"
+
+namespace motley::data {
+
+/// An array with the file it came from and what keeps its bytes alive.
+struct NamedArray {
+  std::string name;
+  SharedBytes owner;
+  Array array;
+};
+
+/// u8 and float32 samples are used in place, other types become float32; u8 images [N, H, W] become [N, 1, H, W].
+/// Integer targets of shape [N] or [N, 1] are classes, floating-point ones of any shape [N, ...] values.
+Result<Parts> assemble(const NamedArray& samples, const NamedArray& targets);
+
+}  // namespace motley::data

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/nearest.h"
+#include "data/assemble.h"
+#include "data/dataset.h"
+#include "data/file.h"
+#include "data/gzip.h"
+#include "data/idx.h"
+#include "data/named.h"
+#include "data/npy.h"
+#include "data/packed.h"
+#include "data/synthetic.h"
+
+namespace motley::data {
+namespace {
+
+constexpr std::string_view kForms =
+    "fashion-mnist, mnist, synthetic:SIZE:FEATURES:CLASSES, a directory of IDX files, IMAGES+LABELS (IDX or .npy), or "
+    "a "
+    "packed file";
+
+Result<NamedArray> load_array(const std::string& path) {
+  Result<SharedBytes> bytes = read_file(path);
+  if (!bytes) return std::move(bytes).error();
+  if (looks_like_gzip(bytes->bytes())) {
+    bytes = gunzip(bytes->bytes(), path);
+    if (!bytes) return std::move(bytes).error();
+  }
+  Result<Array> array =
+      looks_like_npy(bytes->bytes()) ? parse_npy(bytes->bytes(), path) : parse_idx(bytes->bytes(), path);
+  if (!array) return std::move(array).error();
+  return NamedArray{path, std::move(*bytes), std::move(*array)};
+}
+
+Result<Parts> load_pair(const ImagesAndLabels& paths) {
+  const Result<NamedArray> samples = load_array(paths.images);
+  if (!samples) return samples.error();
+  const Result<NamedArray> targets = load_array(paths.labels);
+  if (!targets) return targets.error();
+  return assemble(*samples, *targets);
+}
+
+Result<Parts> load_packed(const std::string& path) {
+  Result<SharedBytes> bytes = map_file(path);
+  if (!bytes) return std::move(bytes).error();
+  return parse_packed(*bytes, path);
+}
+
+Error unknown(const std::string& uri) {
+  const std::array<std::string_view, 3> names{"fashion-mnist", "mnist", "synthetic"};
+  const std::string meant = nearest(std::string_view(uri).substr(0, uri.find(':')), names);
+  return {ErrorCode::input, "expected " + std::string(kForms) + "; found '" + uri + "', which is none of them",
+          meant.empty() ? "check the spelling and the working directory" : "did you mean '" + meant + "'?"};
+}
+
+Result<Parts> load(const std::string& uri, const std::string& part, const OpenOptions& options) {
+  if (part != "train" && part != "test") {
+    return Error{ErrorCode::usage, "expected the part train or test, found '" + part + "'", "use train or test"};
+  }
+  if (uri.starts_with("synthetic:")) return make_synthetic(uri, part);
+  for (const NamedSource& source : known_sources()) {
+    if (uri != source.name) continue;
+    const Result<ImagesAndLabels> paths = find_or_fetch(source, part, options);
+    if (!paths) return paths.error();
+    return load_pair(*paths);
+  }
+  std::error_code ignored;
+  if (std::filesystem::is_directory(uri, ignored)) {
+    const Result<ImagesAndLabels> paths = find_idx_pair(uri, part);
+    if (!paths) return paths.error();
+    return load_pair(*paths);
+  }
+  if (std::filesystem::exists(uri, ignored)) return load_packed(uri);
+  if (const std::size_t plus = uri.find('+'); plus != std::string::npos) {
+    return load_pair({uri.substr(0, plus), uri.substr(plus + 1)});
+  }
+  if (uri.ends_with(".motley") || uri.find('/') != std::string::npos) return load_packed(uri);
+  return unknown(uri);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Dataset>> open_dataset(const std::string& uri, const std::string& part,
+                                                    const OpenOptions& options) {
+  if (!(options.normalisation.std > 0)) {
+    return Error{ErrorCode::usage,
+                 "expected a standard deviation above zero for the normalisation, found " +
+                     std::to_string(options.normalisation.std),
+                 "leave it at 1 if in doubt"};
+  }
+  Result<Parts> parts = load(uri, part, options);
+  if (!parts) return std::move(parts).error();
+  return make_dataset(std::move(*parts), options.normalisation);
+}
+
+}  // namespace motley::data

@@ -1,0 +1,15 @@
+#pragma once
+// The packed format: one file that is mapped, not parsed; specified in docs/formats/packed.md, written by
+// tools/pack.py. Pure.
+
+#include <string>
+
+#include "data/array_dataset.h"
+#include "motley/bytes.h"
+
+namespace motley::data {
+
+/// Checks header and checksums. The samples of the result share `bytes`. `name` is for messages.
+Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name);
+
+}  // namespace motley::data
