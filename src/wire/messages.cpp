@@ -81,8 +81,12 @@ SharedBytes encode(const Message& message) {
         [&](const auto& inner) {
           using Inner = std::decay_t<decltype(inner)>;
           static_assert(Table<Inner>::kKind > 0 && Table<Inner>::kKind < kKindsEnd);
-          protozero::pbf_writer body(envelope, Table<Inner>::kKind);
-          write_fields(body, inner);
+          {
+            protozero::pbf_writer body(envelope, Table<Inner>::kKind);
+            write_fields(body, inner);
+          }
+          // Protozero takes a nested message without fields back, but here its number is the message.
+          if (buffer->empty()) envelope.add_message(Table<Inner>::kKind, std::string());
         },
         message);
   }
