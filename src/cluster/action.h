@@ -1,0 +1,93 @@
+#pragma once
+// What the coordinator's machine wants done, each with its reason. Actions are small values without owned memory; the
+// list is reused, so a steady step allocates nothing.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cluster/lease.h"
+
+namespace motley::cluster {
+
+enum class ActionKind : std::uint8_t {
+  admit,             // session, worker, fence: send Admitted
+  send_weights,      // session: send every chunk at the current version; `urgent`: ahead of other background traffic
+  send_next,         // session: send the chunks of the next version that are made already
+  close_session,     // session, worker: send Bye and forget it; the reason says why
+  open_pass,         // session: send PassOpened of the open pass
+  grant,             // session, lease, range
+  cancel,            // session, lease
+  taken,             // session, lease: nothing more is needed of it
+  measured,          // worker, range, elapsed: a lease from grant to its last byte
+  abandon,           // lease: free its payloads that were not accepted
+  release,           // lease, chunk: free this payload, it is not needed
+  reduce,            // chunk: sum its pieces; answer ChunkReduced
+  clip,              // answer Clipped
+  apply,             // chunk: update and send to everybody who streams; answer ChunkApplied
+  close_step,        // every chunk is applied; answer PassFinished
+  close_evaluation,  // every position is counted; answer PassFinished
+  heartbeat,         // session
+  warn,              // tell the user the reason
+  diverged,          // the run ends with an error; range says where
+  finished,          // the run is over
+};
+
+enum class ReasonCode : std::uint8_t {
+  none,
+  share,           // a: samples of b
+  lost_lease,      // worker: whose lease it was
+  cut_short,       // worker did less than granted
+  overdue,         // worker; a: milliseconds since the grant
+  poisoned,        // worker; a: first position, b: count
+  poisoned_twice,  // worker; a: first position, b: count
+  failed_lease,    // worker
+  overlap,         // worker
+  wrong_weight,    // worker
+  strike,          // worker; a: strikes, b: of
+  excluded,        // worker; a: strikes
+  silent,          // worker; a: milliseconds
+  slow_to_load,    // a: seconds
+  channel_closed,  // worker
+  left,            // worker
+  yielded,         // worker
+  full,            // a: workers
+  run_over,
+  stopped,
+  joined,
+  behind,  // worker; a: its version, b: the current one
+  all_covered,
+  covered_elsewhere,
+  woke,  // a: milliseconds
+};
+
+struct Reason {
+  ReasonCode code = ReasonCode::none;
+  WorkerId worker = 0;
+  std::uint64_t a = 0, b = 0;
+  bool operator==(const Reason&) const = default;
+};
+
+struct Action {
+  ActionKind kind = ActionKind::warn;
+  SessionId session = 0;
+  WorkerId worker = 0;
+  LeaseId lease = 0;
+  Interval range{};
+  ChunkId chunk = 0;
+  std::uint64_t fence = 0;
+  Duration elapsed{};
+  bool urgent = false;
+  Reason reason{};
+};
+
+using Actions = std::vector<Action>;
+
+/// The name of a worker, for sentences.
+using NameOf = std::function<std::string(WorkerId)>;
+
+/// One sentence without a full stop.
+std::string sentence(const Reason& reason, const NameOf& name);
+
+}  // namespace motley::cluster

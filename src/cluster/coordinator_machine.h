@@ -1,0 +1,162 @@
+#pragma once
+// The coordinator as a pure state machine: who computes which positions of which pass, what counts, when a chunk can be
+// summed, when a step is closed, who is alive. No thread, clock, socket or file; decide() is a function of the state,
+// the event and the time. Arithmetic and bytes are the driver's: it does what the actions say, in their order, and
+// answers reduce, clip, apply and close_* with events of their own.
+//
+// One pass is open at a time: train step t, then perhaps an evaluation of version t + 1, then step t + 1. Another mode
+// of training is another way to open and close passes: open_next() and on(PassFinished) are the place for it.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "cluster/action.h"
+#include "cluster/coverage.h"
+#include "cluster/event.h"
+#include "cluster/lease.h"
+#include "cluster/membership.h"
+#include "cluster/pass.h"
+
+namespace motley::cluster {
+
+struct MachineConfig {
+  std::uint32_t incarnation = 1;
+  std::uint64_t first_version = 0;
+  std::uint64_t steps = 0;  // the run ends at this version
+  std::uint64_t train_samples = 0;
+  std::uint64_t test_samples = 0;  // 0: no evaluation
+  std::uint64_t global_batch = 0;
+  std::uint64_t grain = 1;
+  std::uint64_t evaluate_every = 0;  // 0: at the end of each epoch
+  std::uint64_t min_workers = 1;
+  std::size_t sessions_max = 256;
+  std::uint32_t chunks = 0;
+  bool clips = false;
+  Duration heartbeat = std::chrono::milliseconds(500);
+  Duration silence = std::chrono::milliseconds(1800);
+  Duration loading = std::chrono::seconds(300);
+};
+
+/// What the driver knows of speeds. Must be a function of what it was told, so that a run can be replayed.
+class Pace {
+ public:
+  virtual ~Pace() = default;
+  /// Fills counts (as many as workers) so that they sum to `total`. `reissue`: of lost positions, not of a new pass.
+  virtual void split(PassKind kind, std::uint64_t total, std::span<const WorkerId> workers, bool reissue,
+                     std::span<std::uint64_t> counts) = 0;
+  /// How long `worker` may take for `samples` before its lease is overdue.
+  [[nodiscard]] virtual Duration allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
+};
+
+class CoordinatorMachine {
+ public:
+  struct OpenPass {
+    PassId id{};
+    PassRange range{};
+    Time opened{};
+  };
+
+  /// REQUIRES pace outlives this; train_samples, global_batch, grain and chunks > 0.
+  CoordinatorMachine(const MachineConfig& config, Pace& pace);
+
+  /// Appends what is to be done. Time never goes back.
+  void decide(const Event& event, Time now, Actions& actions);
+  /// Any byte on any lane is life.
+  void heard(SessionId session, Time now);
+
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
+  [[nodiscard]] const std::optional<OpenPass>& pass() const noexcept { return pass_; }
+  [[nodiscard]] const Coverage& coverage() const noexcept { return coverage_; }
+  [[nodiscard]] const Membership& members() const noexcept { return members_; }
+  [[nodiscard]] std::span<const Lease> leases() const noexcept { return leases_.all(); }
+  [[nodiscard]] const Lease* lease(LeaseId id) const noexcept;
+  [[nodiscard]] bool finished() const noexcept { return finished_; }
+  /// Some chunks of the open step carry the next version already.
+  [[nodiscard]] bool half_applied() const noexcept { return applied_ > 0; }
+  /// Members the next pass waits for; 0 if enough are here.
+  [[nodiscard]] std::uint64_t members_wanted() const noexcept;
+
+ private:
+  struct Avoid {  // positions that this worker should not get again
+    Interval range{};
+    WorkerId worker = 0;
+    bool poisoned = false;
+  };
+
+  // Sessions: coordinator_members.cpp
+  void on(const Started&, Time now);
+  void on(const Ticked&, Time now);
+  void on(const StopAsked&, Time now);
+  void on(const SessionOpened&, Time now);
+  void on(const WorkerReady&, Time now);
+  void on(const WorkerSynced&, Time now);
+  void on(const RefreshWanted&, Time now);
+  void on(const WorkerYields&, Time now);
+  void on(const SessionEnded&, Time now);
+  void notice_gap(Time now);
+  void watch_sessions(Time now);
+  void close_session(SessionId session, Reason reason);
+  void dismiss_if_idle(SessionId session);
+  void strike(WorkerId worker);
+
+  // Contributions: coordinator_leases.cpp
+  void on(const LeaseBegun&, Time now);
+  void on(const ChunkArrived&, Time now);
+  void on(const LeaseProgress&, Time now);
+  void on(const LeaseFinished&, Time now);
+  void on(const LeaseFailed&, Time now);
+  Lease* live_lease(SessionId session, LeaseId id);
+  void take_chunk(Lease& lease, ChunkId chunk, Time now);
+  void settle(Lease& lease, Time now);
+  void poison(Lease& lease);
+  void refuse(Lease& lease, Reason reason);
+  void end_lease(Lease& lease);
+  void watch_leases(Time now);
+  void cancel_covered();
+  void reissue(Time now);
+  void grant_parts(std::span<const Interval> parts, std::span<const Member* const> to, Reason reason, Time now);
+  void grant(const Member& to, Interval range, bool first_of_pass, Reason reason, Time now);
+
+  // Passes: coordinator_passes.cpp
+  void on(const ChunkReduced&, Time now);
+  void on(const Clipped&, Time now);
+  void on(const ChunkApplied&, Time now);
+  void on(const PassFinished&, Time now);
+  void open_next(Time now);
+  void open(PassId id, PassRange range, Time now);
+  void reduce_if_ready(ChunkId chunk);
+  void end_open_leases();
+  void finish(Reason reason);
+  void stop_if_idle();
+  [[nodiscard]] bool evaluation_due() const noexcept;
+  [[nodiscard]] bool training() const noexcept { return pass_ && pass_->id.kind == PassKind::train; }
+
+  Action& act(ActionKind kind, Reason reason = {});
+
+  MachineConfig config_;
+  Pace& pace_;
+  Membership members_;
+  LeaseTable leases_;
+  Coverage coverage_;
+  std::optional<OpenPass> pass_;
+  std::vector<Avoid> avoid_;
+  Actions* actions_ = nullptr;  // of the running decide()
+  std::uint64_t version_ = 0;
+  std::uint32_t fences_ = 0;
+  std::uint32_t reduced_ = 0, applied_ = 0;
+  bool opened_any_ = false;
+  bool evaluation_pending_ = false;
+  bool reissue_wanted_ = false;
+  Reason reissue_reason_;
+  bool started_ = false, stopping_ = false, finished_ = false;
+  std::optional<Time> last_tick_;
+  // Kept between calls for their memory.
+  std::vector<WorkerId> split_workers_;
+  std::vector<std::uint64_t> split_counts_;
+  std::vector<const Member*> split_members_;
+};
+
+}  // namespace motley::cluster

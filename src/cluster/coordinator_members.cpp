@@ -1,0 +1,187 @@
+// Sessions: joining, hearing nothing, leaving, strikes.
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "cluster/coordinator_machine.h"
+
+namespace motley::cluster {
+namespace {
+
+constexpr Duration kGapMin = std::chrono::seconds(1);  // the machine slept, or was stopped
+
+std::uint64_t milliseconds(Duration d) {
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
+}
+
+}  // namespace
+
+void CoordinatorMachine::on(const Started&, Time) {
+  MOTLEY_ASSERT(!started_);
+  started_ = true;
+  // A finished run that is resumed is evaluated once more, so that it ends as any other.
+  evaluation_pending_ = version_ >= config_.steps && config_.test_samples > 0;
+}
+
+void CoordinatorMachine::on(const StopAsked&, Time) {
+  if (finished_ || stopping_) return;
+  stopping_ = true;
+}
+
+void CoordinatorMachine::on(const SessionOpened& event, Time now) {
+  if (members_.find(event.session) != nullptr) return;
+  const bool full = members_.all().size() >= config_.sessions_max;
+  members_.open(event.session, event.local, now);
+  if (finished_) {
+    close_session(event.session, {.code = ReasonCode::run_over});
+  } else if (full) {
+    close_session(event.session, {.code = ReasonCode::full, .a = config_.sessions_max});
+  }
+}
+
+void CoordinatorMachine::on(const WorkerReady& event, Time) {
+  Member* member = members_.find(event.session);
+  if (member == nullptr || member->admitted()) return;
+  MOTLEY_ASSERT(event.worker != 0);
+  member->worker = event.worker;
+  const WorkerRecord& record = members_.record(event.worker);
+  if (record.excluded) {
+    close_session(event.session, {.code = ReasonCode::excluded, .worker = event.worker, .a = record.strikes});
+    return;
+  }
+  member->state = MemberState::syncing;
+  Action& admit = act(ActionKind::admit, {.code = ReasonCode::joined, .worker = event.worker});
+  admit.session = event.session;
+  admit.fence = std::uint64_t{config_.incarnation} << 32 | ++fences_;
+  Action& send = act(ActionKind::send_weights, {.code = ReasonCode::joined, .worker = event.worker});
+  send.session = event.session;
+  send.urgent = member->local;
+}
+
+void CoordinatorMachine::on(const WorkerSynced& event, Time) {
+  Member* member = members_.find(event.session);
+  if (member == nullptr || member->state != MemberState::syncing || event.version > version_) return;
+  member->state = MemberState::member;
+  member->streams = true;
+  if (event.version < version_) {
+    // Steps went by while it loaded. A whole version costs what every member gets in every step, so it goes at once.
+    Action& send = act(ActionKind::send_weights, {ReasonCode::behind, member->worker, event.version, version_});
+    send.session = event.session;
+    send.urgent = true;
+  }
+  if (applied_ > 0)
+    act(ActionKind::send_next, {.code = ReasonCode::joined, .worker = member->worker}).session = event.session;
+  if (pass_) act(ActionKind::open_pass, {.code = ReasonCode::joined, .worker = member->worker}).session = event.session;
+}
+
+void CoordinatorMachine::on(const RefreshWanted& event, Time) {
+  Member* member = members_.find(event.session);
+  if (member == nullptr || !member->admitted()) return;
+  // It may have thrown away what it was granted along with the weights.
+  for (Lease& lease : leases_.all()) {
+    if (lease.session != event.session || !lease.live()) continue;
+    act(ActionKind::cancel, {.code = ReasonCode::lost_lease, .worker = lease.worker}).session = event.session;
+    actions_->back().lease = lease.id;
+    end_lease(lease);
+    reissue_wanted_ = true;
+    reissue_reason_ = {.code = ReasonCode::lost_lease, .worker = lease.worker};
+  }
+  if (member->state == MemberState::yielding) {
+    dismiss_if_idle(event.session);
+    return;
+  }
+  member->state = MemberState::syncing;
+  member->streams = false;
+  Action& send = act(ActionKind::send_weights, {.code = ReasonCode::joined, .worker = member->worker});
+  send.session = event.session;
+  send.urgent = true;
+}
+
+void CoordinatorMachine::on(const WorkerYields& event, Time) {
+  Member* member = members_.find(event.session);
+  if (member == nullptr) return;
+  member->state = MemberState::yielding;
+  dismiss_if_idle(event.session);
+}
+
+void CoordinatorMachine::dismiss_if_idle(SessionId session) {
+  const Member* member = members_.find(session);
+  if (member == nullptr || member->state != MemberState::yielding || leases_.has_live(session)) return;
+  close_session(session, {.code = ReasonCode::yielded, .worker = member->worker});
+}
+
+void CoordinatorMachine::on(const SessionEnded& event, Time) {
+  const Member* member = members_.find(event.session);
+  if (member == nullptr) return;
+  close_session(event.session,
+                {.code = event.left ? ReasonCode::left : ReasonCode::channel_closed, .worker = member->worker});
+}
+
+void CoordinatorMachine::close_session(SessionId session, Reason reason) {
+  const Member* member = members_.find(session);
+  MOTLEY_ASSERT(member != nullptr);
+  const WorkerId worker = member->worker;
+  for (Lease& lease : leases_.all()) {
+    if (lease.session != session || !lease.live()) continue;
+    end_lease(lease);
+    reissue_wanted_ = true;
+    reissue_reason_ = {.code = ReasonCode::lost_lease, .worker = worker};
+  }
+  Action& close = act(ActionKind::close_session, reason);
+  close.session = session;
+  close.worker = worker;
+  members_.close(session);
+}
+
+void CoordinatorMachine::strike(WorkerId worker) {
+  const bool out = members_.strike(worker, version_);
+  const std::uint32_t strikes = members_.record(worker).strikes;
+  act(ActionKind::warn, {ReasonCode::strike, worker, strikes, Membership::kStrikesMax});
+  if (!out) return;
+  for (const Member& member : members_.all()) {
+    if (member.worker != worker) continue;
+    close_session(member.session, {.code = ReasonCode::excluded, .worker = worker, .a = strikes});
+    return;
+  }
+}
+
+void CoordinatorMachine::on(const Ticked&, Time now) {
+  notice_gap(now);
+  watch_sessions(now);
+  watch_leases(now);
+}
+
+void CoordinatorMachine::notice_gap(Time now) {
+  const Duration gap = last_tick_ ? now - *last_tick_ : Duration{};
+  last_tick_ = now;
+  if (gap <= kGapMin) return;
+  members_.shift(gap, now);
+  for (Lease& lease : leases_.all()) {
+    lease.granted = std::min(lease.granted + gap, now);
+    lease.deadline += gap;
+  }
+  if (pass_) pass_->opened = std::min(pass_->opened + gap, now);
+  act(ActionKind::warn, {.code = ReasonCode::woke, .a = milliseconds(gap)});
+}
+
+void CoordinatorMachine::watch_sessions(Time now) {
+  for (std::size_t i = 0; i < members_.all().size();) {
+    Member& member = members_.all()[i];
+    if (member.admitted() && now - member.heard >= config_.silence) {
+      close_session(member.session,
+                    {.code = ReasonCode::silent, .worker = member.worker, .a = milliseconds(now - member.heard)});
+      continue;
+    }
+    if (member.state == MemberState::loading && now - member.opened >= config_.loading) {
+      close_session(member.session, {.code = ReasonCode::slow_to_load, .a = milliseconds(config_.loading) / 1000});
+      continue;
+    }
+    if (now - member.heartbeat_sent >= config_.heartbeat) {
+      member.heartbeat_sent = now;
+      act(ActionKind::heartbeat).session = member.session;
+    }
+    ++i;
+  }
+}
+
+}  // namespace motley::cluster

@@ -1,0 +1,150 @@
+// Passes: opening them, summing and updating their chunks, closing them.
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "cluster/coordinator_machine.h"
+
+namespace motley::cluster {
+
+bool CoordinatorMachine::evaluation_due() const noexcept {
+  if (config_.test_samples == 0) return false;
+  if (version_ >= config_.steps) return true;
+  const std::uint64_t every = config_.evaluate_every > 0 ? config_.evaluate_every
+                                                         : steps_per_epoch(config_.train_samples, config_.global_batch);
+  return version_ % every == 0;
+}
+
+void CoordinatorMachine::open_next(Time now) {
+  MOTLEY_ASSERT(!pass_ && started_ && !finished_);
+  if (stopping_) return finish({.code = ReasonCode::stopped});
+  if (version_ >= config_.steps && !evaluation_pending_) return finish({.code = ReasonCode::run_over});
+  if (members_wanted() > 0) return;
+  if (evaluation_pending_) {
+    const std::uint64_t last_step = version_ == 0 ? 0 : version_ - 1;
+    const std::uint64_t epoch = last_step / steps_per_epoch(config_.train_samples, config_.global_batch);
+    open({.kind = PassKind::evaluate, .number = version_}, {.epoch = epoch, .count = config_.test_samples}, now);
+  } else {
+    open({.kind = PassKind::train, .number = version_},
+         train_range(version_, config_.train_samples, config_.global_batch), now);
+  }
+}
+
+void CoordinatorMachine::open(PassId id, PassRange range, Time now) {
+  pass_ = OpenPass{.id = id, .range = range, .opened = now};
+  opened_any_ = true;
+  reduced_ = applied_ = 0;
+  reissue_wanted_ = false;
+  leases_.clear();
+  avoid_.clear();
+  // The result of an evaluation lease comes in one piece: one chunk.
+  coverage_.reset(range.count, id.kind == PassKind::train ? config_.chunks : 1);
+  split_members_.clear();
+  split_workers_.clear();
+  for (const Member& member : members_.all()) {
+    if (!member.streams) continue;
+    act(ActionKind::open_pass).session = member.session;
+    if (member.state == MemberState::member) split_members_.push_back(&member);
+  }
+  std::sort(split_members_.begin(), split_members_.end(),
+            [](const Member* a, const Member* b) { return a->worker < b->worker; });
+  for (const Member* member : split_members_) split_workers_.push_back(member->worker);
+  split_counts_.assign(split_workers_.size(), 0);
+  pace_.split(id.kind, range.count, split_workers_, false, split_counts_);
+  std::uint64_t first = 0;
+  for (std::size_t i = 0; i < split_members_.size(); ++i) {
+    const std::uint64_t count = split_counts_[i];
+    MOTLEY_ASSERT(count <= range.count - first);
+    if (count == 0) continue;
+    grant(*split_members_[i], {first, count}, true, {ReasonCode::share, split_workers_[i], count, range.count}, now);
+    first += count;
+  }
+  MOTLEY_ASSERT(first == range.count);
+}
+
+void CoordinatorMachine::reduce_if_ready(ChunkId chunk) {
+  if (!coverage_.ready(chunk)) return;
+  coverage_.set_reduced(chunk);
+  Action& action =
+      act(training() ? ActionKind::reduce : ActionKind::close_evaluation, {.code = ReasonCode::all_covered});
+  action.chunk = chunk;
+  if (!training()) end_open_leases();
+}
+
+void CoordinatorMachine::on(const ChunkReduced& event, Time) {
+  if (finished_) return;
+  MOTLEY_ASSERT(training() && coverage_.reduced(event.chunk));
+  ++reduced_;
+  MOTLEY_ASSERT(reduced_ <= config_.chunks);
+  if (!config_.clips) {
+    act(ActionKind::apply, {.code = ReasonCode::all_covered}).chunk = event.chunk;
+  } else if (reduced_ == config_.chunks) {
+    act(ActionKind::clip, {.code = ReasonCode::all_covered});
+  }
+}
+
+void CoordinatorMachine::on(const Clipped&, Time) {
+  if (finished_) return;
+  MOTLEY_ASSERT(training() && reduced_ == config_.chunks && applied_ == 0);
+  for (ChunkId chunk = 0; chunk < config_.chunks; ++chunk)
+    act(ActionKind::apply, {.code = ReasonCode::all_covered}).chunk = chunk;
+}
+
+void CoordinatorMachine::on(const ChunkApplied&, Time) {
+  if (finished_) return;
+  MOTLEY_ASSERT(training() && applied_ < config_.chunks);
+  ++applied_;
+  if (applied_ < config_.chunks) return;
+  end_open_leases();
+  act(ActionKind::close_step, {.code = ReasonCode::all_covered});
+}
+
+void CoordinatorMachine::end_open_leases() {
+  for (Lease& lease : leases_.all()) {
+    if (!lease.live()) continue;
+    // After Begin a Cancel has no effect; what was still on its way is covered.
+    const bool begun = lease.state == LeaseState::begun;
+    Action& action = act(begun ? ActionKind::taken : ActionKind::cancel, {.code = ReasonCode::covered_elsewhere});
+    action.session = lease.session;
+    action.lease = lease.id;
+    lease.state = LeaseState::ended;
+  }
+  reissue_wanted_ = false;
+}
+
+void CoordinatorMachine::on(const PassFinished&, Time) {
+  if (finished_) return;
+  MOTLEY_ASSERT(pass_);
+  if (training()) {
+    MOTLEY_ASSERT(applied_ == config_.chunks);
+    ++version_;
+    evaluation_pending_ = evaluation_due();
+  } else {
+    evaluation_pending_ = false;
+  }
+  applied_ = reduced_ = 0;
+  pass_.reset();
+  // Somebody computed the same positions and found them finite: the first worker is to blame.
+  const std::vector<Avoid> suspects = std::exchange(avoid_, {});
+  for (const Avoid& suspect : suspects)
+    if (suspect.poisoned) strike(suspect.worker);
+  for (std::size_t i = members_.all().size(); i-- > 0;) dismiss_if_idle(members_.all()[i].session);
+  MOTLEY_ASSERT(!finished_);
+}
+
+void CoordinatorMachine::stop_if_idle() {
+  // An evaluation is not worth waiting for, and a step that nobody works on would never close.
+  const bool closing = coverage_.complete();
+  const bool hopeless = training() && members_.admitted() == 0;
+  if (!closing && (!training() || hopeless)) finish({.code = ReasonCode::stopped});
+}
+
+void CoordinatorMachine::finish(Reason reason) {
+  MOTLEY_ASSERT(!finished_);
+  finished_ = true;
+  end_open_leases();
+  act(ActionKind::finished, reason);
+  while (!members_.all().empty()) close_session(members_.all().front().session, {.code = ReasonCode::run_over});
+}
+
+}  // namespace motley::cluster

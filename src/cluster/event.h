@@ -1,0 +1,82 @@
+#pragma once
+// What the coordinator's machine is told. Bytes never come here: the driver keeps payloads and speaks of chunks.
+
+#include <cstdint>
+#include <variant>
+
+#include "cluster/lease.h"
+
+namespace motley::cluster {
+
+struct Started {};
+struct Ticked {};
+struct StopAsked {};
+
+struct SessionOpened {
+  SessionId session = 0;
+  bool local = false;
+};
+/// Its model and data were compared and are the same.
+struct WorkerReady {
+  SessionId session = 0;
+  WorkerId worker = 0;
+};
+struct WorkerSynced {
+  SessionId session = 0;
+  std::uint64_t version = 0;
+};
+struct RefreshWanted {
+  SessionId session = 0;
+};
+struct LeaseBegun {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  Interval range{};
+  double weight = 0, loss_sum = 0;
+};
+/// All bytes of one chunk of a contribution are here. REQUIRES no earlier ChunkArrived for the same (lease, chunk).
+struct ChunkArrived {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  ChunkId chunk = 0;
+  bool finite = true;
+};
+struct LeaseProgress {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  std::uint64_t done = 0;
+};
+struct LeaseFinished {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  std::uint64_t count = 0;
+  double weight = 0, loss_sum = 0;
+  std::uint64_t correct = 0;
+};
+struct LeaseFailed {
+  SessionId session = 0;
+  LeaseId lease = 0;
+};
+struct WorkerYields {
+  SessionId session = 0;
+};
+struct SessionEnded {  // the channel is gone, or the worker said Bye
+  SessionId session = 0;
+  bool left = false;  // on its own wish
+};
+
+// Answers of the driver to actions of the same name.
+struct ChunkReduced {
+  ChunkId chunk = 0;
+};
+struct Clipped {};
+struct ChunkApplied {
+  ChunkId chunk = 0;
+};
+struct PassFinished {};
+
+using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
+                           LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, LeaseFailed, WorkerYields,
+                           SessionEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+
+}  // namespace motley::cluster

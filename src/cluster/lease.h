@@ -1,0 +1,59 @@
+#pragma once
+// The leases of the open pass: who has which positions, until when, and what has come back. Value types; one thread at
+// a time.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "cluster/coverage.h"
+#include "cluster/interval_set.h"
+
+namespace motley::cluster {
+
+using SessionId = std::uint64_t;  // numbered by whoever drives the machine; never reused
+using WorkerId = std::uint64_t;   // one worker keeps its number over all its sessions; never 0
+
+enum class LeaseState : std::uint8_t { granted, begun, ended };
+
+struct Lease {
+  enum class ChunkState : std::uint8_t { awaited, early, settled };  // early: arrived before Begin
+
+  LeaseId id = 0;
+  SessionId session = 0;
+  WorkerId worker = 0;
+  Interval range{};  // as granted; as begun once begun
+  LeaseState state = LeaseState::granted;
+  bool first_of_pass = false;  // of this worker: its time is a measurement
+  bool overdue = false;
+  Time granted{};
+  Time deadline{};
+  std::uint64_t done = 0;  // samples reported by Progress
+  std::vector<ChunkState> chunks{};
+  std::uint32_t settled = 0;  // chunks that were accepted or found covered
+
+  [[nodiscard]] bool live() const noexcept { return state != LeaseState::ended; }
+};
+
+class LeaseTable {
+ public:
+  /// Forgets all leases; numbers go on rising.
+  void clear() noexcept { used_ = 0; }
+  /// References stay valid until the next add().
+  Lease& add(SessionId session, WorkerId worker, Interval range, std::uint32_t chunks);
+  [[nodiscard]] Lease* find(LeaseId id) noexcept;
+  [[nodiscard]] std::span<Lease> all() noexcept { return {leases_.data(), used_}; }
+  [[nodiscard]] std::span<const Lease> all() const noexcept { return {leases_.data(), used_}; }
+  [[nodiscard]] bool has_live(SessionId session) const noexcept;
+  /// Positions granted to the session and not ended.
+  [[nodiscard]] std::uint64_t outstanding(SessionId session) const noexcept;
+  [[nodiscard]] bool has_overdue(SessionId session) const noexcept;
+
+ private:
+  std::vector<Lease> leases_;  // the first used_ are in use; the rest keep their memory
+  std::size_t used_ = 0;
+  LeaseId last_id_ = 0;
+};
+
+}  // namespace motley::cluster

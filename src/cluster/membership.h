@@ -1,0 +1,68 @@
+#pragma once
+// Who is connected and how far each has come; and what is known of a worker over all its sessions. Value types; one
+// thread at a time.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "cluster/lease.h"
+
+namespace motley::cluster {
+
+enum class MemberState : std::uint8_t {
+  loading,   // builds its model, opens its data
+  syncing,   // admitted; receives the weights
+  member,    // takes part in passes
+  yielding,  // finishes what it has, then leaves
+};
+
+struct Member {
+  SessionId session = 0;
+  WorkerId worker = 0;  // 0 while loading
+  bool local = false;   // same process
+  MemberState state = MemberState::loading;
+  Time opened{};
+  Time heard{};
+  Time heartbeat_sent{};
+  bool streams = false;  // gets every new version as it is made
+
+  [[nodiscard]] bool admitted() const noexcept { return state != MemberState::loading; }
+};
+
+/// Outlives sessions, so that strikes cannot be shed by reconnecting.
+struct WorkerRecord {
+  WorkerId worker = 0;
+  std::uint32_t strikes = 0;
+  std::uint64_t struck_at = 0;  // version of the last strike
+  bool excluded = false;
+};
+
+class Membership {
+ public:
+  static constexpr std::uint32_t kStrikesMax = 3;
+  static constexpr std::uint64_t kStrikeDecaySteps = 100;  // one strike is forgiven after so many steps
+
+  Member& open(SessionId session, bool local, Time now);
+  void close(SessionId session);
+  [[nodiscard]] Member* find(SessionId session) noexcept;
+  [[nodiscard]] const Member* find(SessionId session) const noexcept;
+  /// In the order the sessions were opened.
+  [[nodiscard]] std::span<Member> all() noexcept { return members_; }
+  [[nodiscard]] std::span<const Member> all() const noexcept { return members_; }
+  [[nodiscard]] std::size_t count(MemberState state) const noexcept;
+  [[nodiscard]] std::size_t admitted() const noexcept;
+  /// Moves every point in time by `gap`, but none beyond `now`.
+  void shift(Duration gap, Time now) noexcept;
+
+  WorkerRecord& record(WorkerId worker);
+  /// Adds a strike at `version`; true if it was one too many.
+  bool strike(WorkerId worker, std::uint64_t version);
+
+ private:
+  std::vector<Member> members_;
+  std::vector<WorkerRecord> records_;
+};
+
+}  // namespace motley::cluster

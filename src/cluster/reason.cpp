@@ -1,0 +1,77 @@
+#include "cluster/action.h"
+
+namespace motley::cluster {
+namespace {
+
+std::string number(std::uint64_t value) { return std::to_string(value); }
+
+std::string positions(const Reason& reason) {
+  return "positions " + number(reason.a) + " to " + number(reason.a + (reason.b == 0 ? 0 : reason.b - 1));
+}
+
+std::string about_sessions(const Reason& reason, const std::string& who) {
+  switch (reason.code) {
+    case ReasonCode::excluded:
+      return who + " was struck out: " + number(reason.a) + " bad contributions";
+    case ReasonCode::silent:
+      return "nothing was heard for " + number(reason.a) + " ms";
+    case ReasonCode::slow_to_load:
+      return "model and data were not ready after " + number(reason.a) + " s";
+    case ReasonCode::channel_closed:
+      return "the connection closed";
+    case ReasonCode::left:
+    case ReasonCode::yielded:
+      return who + " left, all its work is in";
+    case ReasonCode::full:
+      return "the run has " + number(reason.a) + " workers and takes no more";
+    case ReasonCode::joined:
+      return who + " joined";
+    case ReasonCode::behind:
+      return who + " holds version " + number(reason.a) + " and the run is at " + number(reason.b);
+    default:
+      return "no reason given";
+  }
+}
+
+}  // namespace
+
+std::string sentence(const Reason& reason, const NameOf& name) {
+  const std::string who = reason.worker == 0 || !name ? "a worker" : name(reason.worker);
+  switch (reason.code) {
+    case ReasonCode::share:
+      return "its share: " + number(reason.a) + " of " + number(reason.b) + " samples";
+    case ReasonCode::lost_lease:
+      return who + " was lost before it delivered these positions";
+    case ReasonCode::cut_short:
+      return who + " did less than it was granted";
+    case ReasonCode::overdue:
+      return "the lease of " + who + " is overdue after " + number(reason.a) + " ms, so somebody else computes it too";
+    case ReasonCode::poisoned:
+      return who + " sent NaN or infinity for " + positions(reason) +
+             "; its contribution is refused and computed again";
+    case ReasonCode::poisoned_twice:
+      return "the gradient of " + positions(reason) + " is not finite, computed twice";
+    case ReasonCode::failed_lease:
+      return who + " could not compute its lease";
+    case ReasonCode::overlap:
+      return who + " began positions that others began already";
+    case ReasonCode::wrong_weight:
+      return who + " declared another weight than was declared before for " + positions(reason);
+    case ReasonCode::strike:
+      return who + " has " + number(reason.a) + " of " + number(reason.b) + " strikes";
+    case ReasonCode::run_over:
+      return "the run is over";
+    case ReasonCode::stopped:
+      return "the run was asked to stop";
+    case ReasonCode::all_covered:
+      return "all positions are covered";
+    case ReasonCode::covered_elsewhere:
+      return "its positions are covered by others";
+    case ReasonCode::woke:
+      return "the coordinator did not run for " + number(reason.a) + " ms; deadlines were moved by that";
+    default:
+      return about_sessions(reason, who);
+  }
+}
+
+}  // namespace motley::cluster
