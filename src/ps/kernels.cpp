@@ -42,13 +42,14 @@ void add(float* __restrict out, const float* __restrict part, std::size_t count)
 }
 
 template <bool kNesterov>
-void sgd_momentum_loop(const SgdArrays& a, const StepScalars& s) noexcept {
+void sgd_momentum_loop(const SgdArrays& a, StepScalars s) noexcept {
   const float* __restrict weights = a.weights;
   const float* __restrict gradient = a.gradient;
   const float* __restrict momentum = a.momentum;
   float* __restrict new_weights = a.new_weights;
   float* __restrict new_momentum = a.new_momentum;
-  for (std::size_t i = 0; i < a.count; ++i) {
+  const std::size_t count = a.count;
+  for (std::size_t i = 0; i < count; ++i) {
     const float g = fused(s.weight_decay, weights[i], gradient[i]);
     const float buffer = fused(s.fresh, g, momentum[i] * s.momentum);
     new_momentum[i] = buffer;
@@ -57,19 +58,14 @@ void sgd_momentum_loop(const SgdArrays& a, const StepScalars& s) noexcept {
   }
 }
 
-/// kNearStart: torch's lerp works from the nearer end. As template parameters, because a choice inside the loop keeps
-/// GCC from vectorising it.
+/// kNearStart: torch's lerp works from the nearer end. Choices are template parameters and the arrays parameters of
+/// their own, because otherwise GCC gives up on so many arrays and does not vectorise the loop.
 template <bool kNearStart, bool kDecay>
-void adam_loop(const AdamArrays& a, const StepScalars& s) noexcept {
-  const float* __restrict weights = a.weights;
-  const float* __restrict gradient = a.gradient;
-  const float* __restrict mean = a.mean;
-  const float* __restrict square = a.square;
-  float* __restrict new_weights = a.new_weights;
-  float* __restrict new_mean = a.new_mean;
-  float* __restrict new_square = a.new_square;
+void adam_loop(std::size_t count, const float* __restrict weights, const float* __restrict gradient,
+               const float* __restrict mean, const float* __restrict square, float* __restrict new_weights,
+               float* __restrict new_mean, float* __restrict new_square, StepScalars s) noexcept {
   const float pull = kNearStart ? s.fresh : s.fresh - 1.0F;
-  for (std::size_t i = 0; i < a.count; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const float g = kDecay ? fused(s.weight_decay, weights[i], gradient[i]) : gradient[i];
     const float m = fused(pull, g - mean[i], kNearStart ? mean[i] : g);
     const float v = fused(s.fresh2 * g, g, square[i] * s.beta2);
@@ -111,31 +107,32 @@ StepScalars step_scalars(OptimizerKind kind, const GroupSpec& group, double lr, 
   return s;
 }
 
-void sgd(const SgdArrays& a, const StepScalars& s) noexcept {
+void sgd(const SgdArrays& a, StepScalars s) noexcept {
   const float* __restrict weights = a.weights;
   const float* __restrict gradient = a.gradient;
   float* __restrict new_weights = a.new_weights;
-  for (std::size_t i = 0; i < a.count; ++i) {
+  const std::size_t count = a.count;
+  for (std::size_t i = 0; i < count; ++i) {
     const float g = fused(s.weight_decay, weights[i], gradient[i]);
     new_weights[i] = fused(s.lr, g, weights[i]);
   }
 }
 
-void sgd_momentum(const SgdArrays& a, const StepScalars& s) noexcept {
+void sgd_momentum(const SgdArrays& a, StepScalars s) noexcept {
   s.nesterov ? sgd_momentum_loop<true>(a, s) : sgd_momentum_loop<false>(a, s);
 }
 
-void adam(const AdamArrays& a, const StepScalars& s) noexcept {
-  if (s.fresh < 0.5F) {
-    s.weight_decay != 0 ? adam_loop<true, true>(a, s) : adam_loop<true, false>(a, s);
-  } else {
-    s.weight_decay != 0 ? adam_loop<false, true>(a, s) : adam_loop<false, false>(a, s);
-  }
+void adam(const AdamArrays& a, StepScalars s) noexcept {
+  const bool decay = s.weight_decay != 0;
+  const auto loop = s.fresh < 0.5F ? (decay ? adam_loop<true, true> : adam_loop<true, false>)
+                                   : (decay ? adam_loop<false, true> : adam_loop<false, false>);
+  loop(a.count, a.weights, a.gradient, a.mean, a.square, a.new_weights, a.new_mean, a.new_square, s);
 }
 
 void move_statistics(const StatisticsArrays& a, float momentum) noexcept {
   const auto fresh = static_cast<double>(momentum);
-  for (std::size_t i = 0; i < a.count; ++i) {
+  const std::size_t count = a.count;
+  for (std::size_t i = 0; i < count; ++i) {
     const auto mean = static_cast<double>(a.merged_mean[i]);
     // Rounding of the two sums can leave a tiny negative number where the variance is zero.
     const double var = std::max(0.0, static_cast<double>(a.merged_square[i]) - mean * mean);

@@ -1,6 +1,7 @@
 #pragma once
 // The loops over a tensor's elements. No state; arrays of one call never overlap, except where said.
 //
+// Scalars come by value: read through a reference, they would have to be loaded again after every store.
 // Operation order is that of torch's single-tensor CPU path, so that results agree with it to the last bits.
 
 #include <cstddef>
@@ -35,8 +36,8 @@ struct SgdArrays {
   float* new_weights = nullptr;
   float* new_momentum = nullptr;
 };
-void sgd(const SgdArrays& arrays, const StepScalars& scalars) noexcept;  // momentum arrays unused
-void sgd_momentum(const SgdArrays& arrays, const StepScalars& scalars) noexcept;
+void sgd(const SgdArrays& arrays, StepScalars scalars) noexcept;  // momentum arrays unused
+void sgd_momentum(const SgdArrays& arrays, StepScalars scalars) noexcept;
 
 struct AdamArrays {
   std::size_t count = 0;
@@ -48,7 +49,7 @@ struct AdamArrays {
   float* new_mean = nullptr;
   float* new_square = nullptr;
 };
-void adam(const AdamArrays& arrays, const StepScalars& scalars) noexcept;  // and adamw
+void adam(const AdamArrays& arrays, StepScalars scalars) noexcept;  // and adamw
 
 /// BatchNorm: `merged_mean` = E[x], `merged_square` = E[x²] over the batch; moves the running statistics.
 struct StatisticsArrays {
