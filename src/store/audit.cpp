@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <limits>
+
+#include "data/order.h"
+#include "store/ledger.h"
+
+namespace motley::store {
+namespace {
+
+constexpr std::size_t kFindingsMax = 100;
+
+std::uint64_t add(std::uint64_t a, std::uint64_t b) {
+  return a > std::numeric_limits<std::uint64_t>::max() - b ? std::numeric_limits<std::uint64_t>::max() : a + b;
+}
+std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
+  return b != 0 && a > std::numeric_limits<std::uint64_t>::max() / b ? std::numeric_limits<std::uint64_t>::max()
+                                                                     : a * b;
+}
+
+// Where the steps of a run lie: an epoch has ceil(N / B) of them, the last one holds what is left.
+struct Shape {
+  std::uint64_t samples, batch, steps_per_epoch;
+  explicit Shape(const LedgerHeader& header)
+      : samples(header.samples),
+        batch(std::min(header.global_batch, header.samples)),
+        steps_per_epoch(samples / batch + (samples % batch != 0 ? 1 : 0)) {}
+  [[nodiscard]] std::uint64_t epoch_of(std::uint64_t step) const { return step / steps_per_epoch; }
+  [[nodiscard]] std::uint64_t first_of(std::uint64_t step) const { return step % steps_per_epoch * batch; }
+  [[nodiscard]] std::uint64_t size_of(std::uint64_t step) const { return std::min(batch, samples - first_of(step)); }
+  [[nodiscard]] std::uint64_t samples_before(std::uint64_t step) const {
+    return add(multiply(epoch_of(step), samples), first_of(step));
+  }
+};
+
+bool usable(const LedgerHeader& header) { return header.samples > 0 && header.global_batch > 0; }
+
+class Auditor {
+ public:
+  explicit Auditor(const Ledger& ledger) : ledger_(ledger), shape_(ledger.header) {}
+
+  Audit run() {
+    std::uint64_t next = 0;
+    for (const LedgerStep& step : ledger_.steps) {
+      if (step.step > next) skipped(next, step.step);
+      if (step.step < next) {
+        find("step " + std::to_string(step.step) + " is committed more than once");
+        audit_.duplicate = add(audit_.duplicate, shape_.size_of(step.step));
+      } else {
+        check(step);
+        next = step.step + 1;
+      }
+    }
+    if (!ledger_.steps.empty()) audit_.epochs = shape_.epoch_of(ledger_.steps.back().step) + 1;
+    if (unsaid_ > 0) audit_.findings.push_back("… and " + std::to_string(unsaid_) + " more");
+    return std::move(audit_);
+  }
+
+ private:
+  void find(std::string sentence) {
+    if (audit_.findings.size() < kFindingsMax) {
+      audit_.findings.push_back(std::move(sentence));
+    } else {
+      ++unsaid_;
+    }
+  }
+  static std::string interval(std::uint64_t first, std::uint64_t end) {
+    return end - first == 1 ? "position " + std::to_string(first)
+                            : "positions " + std::to_string(first) + " to " + std::to_string(end - 1);
+  }
+  void skipped(std::uint64_t first, std::uint64_t end) {
+    const std::uint64_t samples = shape_.samples_before(end) - shape_.samples_before(first);
+    audit_.missing = add(audit_.missing, samples);
+    find((end - first == 1 ? "step " + std::to_string(first) + " is"
+                           : "steps " + std::to_string(first) + " to " + std::to_string(end - 1) + " are") +
+         " not in the ledger (" + std::to_string(samples) + " samples)");
+  }
+  void missing(const LedgerStep& step, std::uint64_t first, std::uint64_t end) {
+    audit_.missing = add(audit_.missing, end - first);
+    find("step " + std::to_string(step.step) + ": " + interval(first, end) + " not covered");
+  }
+  void duplicate(const LedgerStep& step, const LedgerRange& range, std::uint64_t first, std::uint64_t end,
+                 const char* how) {
+    audit_.duplicate = add(audit_.duplicate, end - first);
+    find("step " + std::to_string(step.step) + ": " + interval(first, end) + " of " + range.worker + " " + how);
+  }
+  void check(const LedgerStep& step) {
+    const std::uint64_t size = shape_.size_of(step.step);
+    std::vector<LedgerRange> ranges = step.ranges;
+    std::stable_sort(ranges.begin(), ranges.end(),
+                     [](const LedgerRange& a, const LedgerRange& b) { return a.first < b.first; });
+    std::uint64_t covered = 0;  // all positions before are
+    for (const LedgerRange& range : ranges) {
+      const std::uint64_t end = add(range.first, range.count);
+      const std::uint64_t inside = std::min(end, size);
+      // Positions past the step's end belong to the next step, so using them here is using them twice.
+      if (end > size) duplicate(step, range, std::max(range.first, size), end, "past the end of the step");
+      if (range.first >= inside) continue;
+      if (range.first < covered) duplicate(step, range, range.first, std::min(covered, inside), "covered before");
+      if (range.first > covered) missing(step, covered, range.first);
+      if (inside > covered) {
+        audit_.samples = add(audit_.samples, inside - std::max(covered, range.first));
+        covered = inside;
+      }
+    }
+    if (covered < size) missing(step, covered, size);
+  }
+
+  const Ledger& ledger_;
+  Shape shape_;
+  Audit audit_;
+  std::uint64_t unsaid_ = 0;
+};
+
+}  // namespace
+
+Audit audit(const Ledger& ledger) {
+  if (!usable(ledger.header)) {
+    Audit nothing;
+    nothing.findings.push_back("the header names no samples or no global batch");
+    return nothing;
+  }
+  return Auditor(ledger).run();
+}
+
+std::vector<std::uint64_t> order_of(const Ledger& ledger, std::uint64_t epoch) {
+  std::vector<std::uint64_t> samples;
+  if (!usable(ledger.header)) return samples;
+  const Shape shape(ledger.header);
+  const data::SampleOrder order(ledger.header.seed, epoch, ledger.header.samples);
+  for (const LedgerStep& step : ledger.steps) {
+    if (shape.epoch_of(step.step) != epoch) continue;
+    const std::uint64_t size = shape.size_of(step.step);
+    for (const LedgerRange& range : step.ranges) {
+      if (range.first >= size) continue;
+      const std::uint64_t count = std::min(range.count, size - range.first);
+      const std::size_t begin = samples.size();
+      samples.resize(begin + static_cast<std::size_t>(count));
+      order.fill(shape.first_of(step.step) + range.first, std::span(samples).subspan(begin));
+    }
+  }
+  return samples;
+}
+
+}  // namespace motley::store

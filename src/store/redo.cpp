@@ -1,0 +1,242 @@
+#include "store/redo.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+
+#include "base/crc32c.h"
+#include "base/little_endian.h"
+#include "store/file.h"
+
+namespace motley::store {
+namespace {
+
+// docs/formats/redo.md
+constexpr std::string_view kMagic = "MTLYRED1";
+constexpr std::size_t kFileHeadBytes = 8 + 8 + 4;            // magic, version, crc32c
+constexpr std::size_t kRecordHeadBytes = 8 + 8 + 4 + 4 + 4;  // version, body bytes, chunks, body crc32c, head crc32c
+constexpr std::uint32_t kChunksMax = 1 << 24;
+constexpr std::string_view kNamePrefix = "from-";
+
+std::filesystem::path log_path(const std::filesystem::path& run_dir, std::uint64_t version) {
+  std::string digits = std::to_string(version);
+  if (digits.size() < 9) digits.insert(0, 9 - digits.size(), '0');
+  return run_dir / "redo" / (std::string(kNamePrefix) + digits);
+}
+
+struct Log {
+  std::uint64_t base = 0;
+  std::filesystem::path path;
+};
+
+// By base. Names that are none of ours are left alone.
+std::vector<Log> logs_of(const std::filesystem::path& run_dir) {
+  std::vector<Log> logs;
+  std::error_code failure;
+  for (auto entry = std::filesystem::directory_iterator(run_dir / "redo", failure);
+       !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(kNamePrefix)) continue;
+    Log log{0, entry->path()};
+    const char* const begin = name.data() + kNamePrefix.size();
+    const char* const end = name.data() + name.size();
+    const auto parsed = std::from_chars(begin, end, log.base);
+    if (parsed.ec == std::errc() && parsed.ptr == end && begin != end) logs.push_back(log);
+  }
+  std::sort(logs.begin(), logs.end(), [](const Log& a, const Log& b) { return a.base < b.base; });
+  return logs;
+}
+
+Status remove_file(const std::filesystem::path& path) {
+  std::error_code failure;
+  std::filesystem::remove(path, failure);
+  if (failure) return system_error("delete", path, failure.value());
+  return {};
+}
+
+struct RecordHead {
+  std::uint64_t version = 0;
+  std::uint64_t bytes = 0;  // of the body: sizes of the chunks (u32 each), then the chunks
+  std::uint32_t chunks = 0;
+  std::uint32_t body_crc = 0;
+};
+
+std::array<std::byte, kRecordHeadBytes> encode(const RecordHead& head) {
+  std::array<std::byte, kRecordHeadBytes> out{};
+  store_le<std::uint64_t>(out.data(), head.version);
+  store_le<std::uint64_t>(out.data() + 8, head.bytes);
+  store_le<std::uint32_t>(out.data() + 16, head.chunks);
+  store_le<std::uint32_t>(out.data() + 20, head.body_crc);
+  store_le<std::uint32_t>(out.data() + 24, crc32c(std::span(out).first(24)));
+  return out;
+}
+
+std::optional<RecordHead> decode(std::span<const std::byte, kRecordHeadBytes> in) {
+  if (load_le<std::uint32_t>(in.data() + 24) != crc32c(in.first(24))) return std::nullopt;
+  const RecordHead head{load_le<std::uint64_t>(in.data()), load_le<std::uint64_t>(in.data() + 8),
+                        load_le<std::uint32_t>(in.data() + 16), load_le<std::uint32_t>(in.data() + 20)};
+  if (head.chunks > kChunksMax || head.bytes < std::uint64_t{4} * head.chunks) return std::nullopt;
+  return head;
+}
+
+std::array<std::byte, kFileHeadBytes> encode_file_head(std::uint64_t version) {
+  std::array<std::byte, kFileHeadBytes> out{};
+  std::copy_n(std::as_bytes(std::span(kMagic)).begin(), kMagic.size(), out.begin());
+  store_le<std::uint64_t>(out.data() + 8, version);
+  store_le<std::uint32_t>(out.data() + 16, crc32c(std::span(out).first(16)));
+  return out;
+}
+
+// Reads a log front to back. Whatever is not whole and intact ends it: there is nothing to tell apart here, since the
+// steps that are lost are computed again.
+class LogReader {
+ public:
+  LogReader(const Log& log, BufferPool& pool) : pool_(pool) {
+    auto opened = File::open(log.path, File::Mode::read);
+    if (!opened) return;
+    auto size = opened->size();
+    std::array<std::byte, kFileHeadBytes> head{};
+    if (!size || *size < kFileHeadBytes || !opened->read_at(0, head)) return;
+    if (head != encode_file_head(log.base)) return;
+    file_ = std::move(*opened);
+    size_ = *size;
+    next_ = kFileHeadBytes;
+  }
+
+  /// The head of the next record, whose body read_body() gives.
+  std::optional<RecordHead> next() {
+    std::array<std::byte, kRecordHeadBytes> bytes{};
+    if (!file_.is_open() || size_ - next_ < kRecordHeadBytes || !file_.read_at(next_, bytes)) return std::nullopt;
+    auto head = decode(bytes);
+    if (!head || head->bytes > size_ - next_ - kRecordHeadBytes) return std::nullopt;
+    body_ = next_ + kRecordHeadBytes;
+    next_ = body_ + head->bytes;
+    return head;
+  }
+
+  bool read_body(const RecordHead& head, std::vector<SharedBytes>& chunks) {
+    chunks.clear();
+    std::vector<std::byte> sizes(std::size_t{4} * head.chunks);
+    if (!file_.read_at(body_, sizes)) return false;
+    std::uint32_t crc = crc32c(sizes);
+    std::uint64_t left = head.bytes - sizes.size();
+    std::uint64_t at = body_ + sizes.size();
+    for (std::size_t i = 0; i < head.chunks; ++i) {
+      const std::uint32_t size = load_le<std::uint32_t>(sizes.data() + 4 * i);
+      if (size > left) return false;
+      MutableBytes chunk = pool_.take(size);
+      if (!file_.read_at(at, chunk.bytes())) return false;
+      crc = crc32c(chunk.bytes(), crc);
+      at += size;
+      left -= size;
+      chunks.push_back(std::move(chunk).seal());
+    }
+    return left == 0 && crc == head.body_crc;
+  }
+
+ private:
+  BufferPool& pool_;
+  File file_;
+  std::uint64_t size_ = 0, next_ = 0, body_ = 0;
+};
+
+}  // namespace
+
+struct RedoWriter::Impl {
+  File file;
+  std::uint64_t written = 0;
+  bool ragged = false;  // the file may go on behind `written`
+
+  // What a failed write leaves would hide the records of later steps.
+  Status cut_off() {
+    if (!ragged) return {};
+    if (Status done = file.truncate(written); !done) return done;
+    ragged = false;
+    return {};
+  }
+};
+
+Result<RedoWriter> RedoWriter::create(const std::filesystem::path& run_dir, std::uint64_t version) {
+  if (Status done = make_directories(run_dir / "redo"); !done) return std::move(done).error();
+  // Logs of later steps belong to a history that is given up by going on from `version`. The latest goes first, so
+  // that a crash in between leaves no gap.
+  const auto logs = logs_of(run_dir);
+  for (auto log = logs.rbegin(); log != logs.rend() && log->base > version; ++log) {
+    if (Status done = remove_file(log->path); !done) return std::move(done).error();
+  }
+  auto impl = std::make_unique<Impl>();
+  auto file = File::open(log_path(run_dir, version), File::Mode::create);
+  if (!file) return std::move(file).error();
+  impl->file = std::move(*file);
+  if (Status done = impl->file.write(encode_file_head(version)); !done) return std::move(done).error();
+  impl->written = kFileHeadBytes;
+  if (Status done = impl->file.sync(); !done) return std::move(done).error();
+  if (Status done = sync_directory(run_dir / "redo"); !done) return std::move(done).error();
+  return RedoWriter(std::move(impl));
+}
+
+Status RedoWriter::append(std::uint64_t version, std::span<const SharedBytes> gradients) {
+  std::vector<std::byte> sizes(4 * gradients.size());
+  RecordHead head{version, sizes.size(), static_cast<std::uint32_t>(gradients.size()), 0};
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    store_le<std::uint32_t>(sizes.data() + 4 * i, static_cast<std::uint32_t>(gradients[i].size()));
+    head.bytes += gradients[i].size();
+  }
+  head.body_crc = crc32c(sizes);
+  for (const SharedBytes& chunk : gradients) head.body_crc = crc32c(chunk.bytes(), head.body_crc);
+  const auto head_bytes = encode(head);
+  std::vector<SharedBytes> parts{SharedBytes(nullptr, head_bytes), SharedBytes(nullptr, sizes)};
+  parts.insert(parts.end(), gradients.begin(), gradients.end());
+  if (Status cut = impl_->cut_off(); !cut) return cut;
+  if (Status done = impl_->file.write(parts); !done) {
+    impl_->ragged = true;
+    static_cast<void>(impl_->cut_off());  // tried again before the next write
+    return done;
+  }
+  impl_->written += kRecordHeadBytes + head.bytes;
+  return {};
+}
+
+Status RedoWriter::sync() { return impl_->file.sync(); }
+
+RedoWriter::RedoWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RedoWriter::RedoWriter(RedoWriter&&) noexcept = default;
+RedoWriter& RedoWriter::operator=(RedoWriter&&) noexcept = default;
+RedoWriter::~RedoWriter() = default;
+
+Result<std::uint64_t> replay_redo(const std::filesystem::path& run_dir, std::uint64_t version,
+                                  const std::function<Status(std::uint64_t, std::span<const SharedBytes>)>& apply) {
+  BufferPool pool;
+  std::vector<SharedBytes> chunks;
+  const auto logs = logs_of(run_dir);
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    // A later log starts where an earlier one was given up, even if that one goes on.
+    const std::uint64_t end = i + 1 < logs.size() ? logs[i + 1].base : ~std::uint64_t{0};
+    if (logs[i].base > version) break;
+    if (end <= version) continue;
+    LogReader reader(logs[i], pool);
+    while (version < end) {
+      const auto head = reader.next();
+      if (!head || head->version > version) break;
+      if (head->version < version) continue;
+      if (!reader.read_body(*head, chunks)) break;
+      if (Status done = apply(version, chunks); !done) return std::move(done).error();
+      chunks.clear();
+      ++version;
+    }
+  }
+  return version;
+}
+
+Status prune_redo(const std::filesystem::path& run_dir, std::uint64_t version) {
+  const auto logs = logs_of(run_dir);
+  // The newest log may still be written to, so it stays whatever it holds.
+  for (std::size_t i = 0; i + 1 < logs.size() && logs[i + 1].base <= version; ++i) {
+    if (Status done = remove_file(logs[i].path); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace motley::store
