@@ -1,0 +1,166 @@
+#include "torch/flat_model.h"
+
+#include <bit>
+#include <cstring>
+
+#include "base/assert.h"
+
+namespace motley::torch_adapter {
+namespace {
+
+constexpr std::size_t kProbesPerChunk = 32;
+
+class FinalHook : public torch::autograd::FunctionPostHook {
+ public:
+  explicit FinalHook(std::function<void()> call) : call_(std::move(call)) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    call_();
+    return outputs;
+  }
+
+ private:
+  std::function<void()> call_;
+};
+
+/// Words spread over `values`, the first and the last among them.
+template <class Visit>
+void probe(std::span<const float> values, Visit&& visit) {
+  for (std::size_t i = 0; i < kProbesPerChunk; ++i) {
+    const std::size_t at = values.empty() ? 0 : (values.size() - 1) * i / (kProbesPerChunk - 1);
+    visit(values.empty() ? 0U : std::bit_cast<std::uint32_t>(values[at]));
+  }
+}
+
+}  // namespace
+
+FlatModel::FlatModel(InspectedModel inspected, const at::Device& device)
+    : inspected_(std::move(inspected)), device_(device) {
+  const at::NoGradGuard no_grad;
+  inspected_.model->to(device_);
+  const auto elements = static_cast<std::int64_t>(layout().flat_elements());
+  weights_ = at::zeros({elements}, at::TensorOptions(at::kFloat).device(device_));
+  gradients_ = at::zeros_like(weights_);
+  if (on_cpu()) {
+    host_weights_ = weights_;
+    host_gradients_ = gradients_;
+  } else {
+    const auto host = at::TensorOptions(at::kFloat).pinned_memory(device_.is_cuda());
+    host_weights_ = at::zeros({elements}, host);
+    host_gradients_ = at::zeros({elements}, host);
+  }
+  bind();
+}
+
+void FlatModel::bind() {
+  const std::vector<NamedTensor>& tensors = inspected_.model->tensors();
+  const std::span<const Placement> placements = layout().placements();
+  const auto view = [](const at::Tensor& flat, const Placement& place) {
+    return flat.narrow(0, static_cast<std::int64_t>(place.offset), static_cast<std::int64_t>(place.elements));
+  };
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const Placement& place = placements[i];
+    const LayoutEntry& entry = layout().entries()[place.entry];
+    at::Tensor tensor = tensors[place.entry].tensor;
+    if (entry.kind == TensorKind::trained) {
+      tensor.set_data(view(weights_, place).view(tensor.sizes()));
+      tensor.mutable_grad() = view(gradients_, place).view(tensor.sizes());
+      if (on_cpu()) watch(i, tensor);
+    } else if (entry.kind == TensorKind::running_mean) {
+      MOTLEY_ASSERT(i + 1 < placements.size());
+      const Placement& var = placements[i + 1];
+      MOTLEY_ASSERT(layout().entries()[var.entry].kind == TensorKind::running_var);
+      statistics_.push_back({tensor, tensors[var.entry].tensor, view(gradients_, place), view(gradients_, var),
+                             view(weights_, place), view(weights_, var), entry.momentum});
+    }
+  }
+}
+
+void FlatModel::watch(std::size_t placement, const at::Tensor& parameter) {
+  const at::AutoGradMode grad(true);
+  Node node = torch::autograd::impl::grad_accumulator(parameter);
+  node->add_post_hook(std::make_unique<FinalHook>([this, placement] {
+    if (on_final_) on_final_(placement);
+  }));
+  accumulators_.push_back(std::move(node));
+}
+
+bool FlatModel::holds(std::uint64_t version, Weights& weights) const {
+  // A restarted coordinator may reach the same version with other weights; an update moves nearly every element, so a
+  // few words tell.
+  if (probes_.empty() || version != version_) return false;
+  bool equal = true;
+  std::size_t at = 0;
+  for (ChunkId chunk = 0; equal && chunk < layout().chunks().size(); ++chunk) {
+    probe(weights.get(chunk), [&](std::uint32_t word) { equal = equal && word == probes_[at++]; });
+  }
+  return equal;
+}
+
+void FlatModel::load(std::uint64_t version, Weights& weights) {
+  if (holds(version, weights)) return;
+  probes_.clear();
+  auto* host = host_weights_.data_ptr<float>();
+  for (ChunkId chunk = 0; chunk < layout().chunks().size(); ++chunk) {
+    const Chunk& place = layout().chunks()[chunk];
+    const std::span<const float> values = weights.get(chunk);
+    MOTLEY_ASSERT(values.size() == place.elements);
+    std::memcpy(host + place.offset, values.data(), values.size_bytes());
+    probe(values, [&](std::uint32_t word) { probes_.push_back(word); });
+  }
+  const at::NoGradGuard no_grad;
+  if (!on_cpu()) weights_.copy_(host_weights_);
+  version_ = version;
+}
+
+void FlatModel::start_training() {
+  const at::NoGradGuard no_grad;
+  gradients_.zero_();
+  inspected_.model->train(true);
+  training_ = true;
+}
+
+void FlatModel::start_evaluation() {
+  const at::NoGradGuard no_grad;
+  for (Statistic& statistic : statistics_) {
+    statistic.mean.copy_(statistic.mean_now.view(statistic.mean.sizes()));
+    statistic.var.copy_(statistic.var_now.view(statistic.var.sizes()));
+  }
+  inspected_.model->train(false);
+  training_ = false;
+}
+
+at::Tensor FlatModel::forward(const at::Tensor& x) {
+  if (!training_ || statistics_.empty()) return inspected_.model->forward(x);
+  {
+    const at::NoGradGuard no_grad;
+    for (Statistic& statistic : statistics_) {
+      statistic.mean.zero_();
+      statistic.var.zero_();
+    }
+  }
+  at::Tensor output = inspected_.model->forward(x);
+  const at::NoGradGuard no_grad;
+  const auto samples = static_cast<double>(x.size(0));
+  for (Statistic& statistic : statistics_) {
+    // From zero, one moving-average step leaves momentum times the batch's own statistic.
+    const at::Tensor mean = statistic.mean.flatten().to(at::kFloat) / statistic.momentum;
+    const at::Tensor var = statistic.var.flatten().to(at::kFloat) / statistic.momentum;
+    statistic.mean_sum.add_(mean, samples);
+    statistic.var_sum.add_(var + mean * mean, samples);
+  }
+  return output;
+}
+
+void FlatModel::fetch_gradients() {
+  if (on_cpu()) return;
+  const at::NoGradGuard no_grad;
+  host_gradients_.copy_(gradients_);  // blocking: MPS gives garbage otherwise
+}
+
+std::span<const float> FlatModel::gradient(ChunkId chunk) const {
+  const Chunk& place = layout().chunks()[chunk];
+  return {host_gradients_.const_data_ptr<float>() + place.offset, place.elements};
+}
+
+}  // namespace motley::torch_adapter

@@ -1,0 +1,70 @@
+#pragma once
+// A model whose parameters and gradients are views into two flat vectors in the order of its layout, on its device.
+// One thread at a time; on_final callbacks come from inside backward().
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "motley/computation.h"
+#include "torch/inspect.h"
+
+namespace motley::torch_adapter {
+
+class FlatModel {
+ public:
+  FlatModel(InspectedModel inspected, const at::Device& device);
+  FlatModel(const FlatModel&) = delete;
+  FlatModel& operator=(const FlatModel&) = delete;
+  ~FlatModel() = default;
+
+  [[nodiscard]] const Layout& layout() const noexcept { return inspected_.layout; }
+  [[nodiscard]] const at::Device& device() const noexcept { return device_; }
+  [[nodiscard]] bool on_cpu() const { return device_.is_cpu(); }
+  [[nodiscard]] bool acts_on_groups() const noexcept { return inspected_.acts_on_groups; }
+  [[nodiscard]] bool draws_random_numbers() const noexcept { return inspected_.draws_random_numbers; }
+
+  void load(std::uint64_t version, Weights& weights);
+  void start_training();    // training mode, gradients zero
+  void start_evaluation();  // evaluation mode, running statistics of the loaded version
+  /// In training, also adds the batch statistics of `x` to the gradients' statistics region.
+  at::Tensor forward(const at::Tensor& x);
+
+  /// During the next backward passes: called when the gradient of placement i is final. Only on the CPU, where the
+  /// gradients can be read at once. Empty to stop.
+  void on_final(std::function<void(std::size_t placement)> callback) { on_final_ = std::move(callback); }
+  /// Brings the gradients to the host; gradient() sees them after that. Nothing to do on the CPU.
+  void fetch_gradients();
+  [[nodiscard]] std::span<const float> gradient(ChunkId chunk) const;
+
+ private:
+  // std::shared_ptr or c10::intrusive_ptr, as the version of torch has it.
+  using Node = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
+  struct Statistic {               // a running_mean / running_var pair
+    at::Tensor mean, var;          // the module's buffers
+    at::Tensor mean_sum, var_sum;  // in the gradients
+    at::Tensor mean_now, var_now;  // in the weights
+    double momentum = 0;
+  };
+  void bind();
+  void watch(std::size_t placement, const at::Tensor& parameter);
+  [[nodiscard]] bool holds(std::uint64_t version, Weights& weights) const;
+
+  InspectedModel inspected_;
+  at::Device device_;
+  at::Tensor weights_, gradients_;            // on the device
+  at::Tensor host_weights_, host_gradients_;  // the same tensors on the CPU; elsewhere staging, pinned for CUDA
+  std::vector<Statistic> statistics_;
+  bool training_ = false;
+  std::vector<Node> accumulators_;  // kept alive: parameters refer to them weakly
+  std::function<void(std::size_t)> on_final_;
+  std::uint64_t version_ = 0;
+  std::vector<std::uint32_t> probes_;  // a few words of each loaded chunk; empty: nothing loaded
+};
+
+}  // namespace motley::torch_adapter

@@ -1,0 +1,40 @@
+#pragma once
+// A model as this folder sees it: something with named tensors and a forward pass. Not thread-safe.
+
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "motley/result.h"
+#include "torch/torch_adapter.h"
+
+namespace motley::torch_adapter {
+
+struct NamedTensor {
+  std::string name;  // as in state_dict
+  at::Tensor tensor;
+  bool buffer = false;   // no parameter
+  std::string alias_of;  // the same tensor under an earlier name
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual at::Tensor forward(const at::Tensor& x) = 0;
+  virtual void train(bool on) = 0;
+  virtual void to(const at::Device& device) = 0;                              // tensors() stay the same objects
+  [[nodiscard]] virtual const std::vector<NamedTensor>& tensors() const = 0;  // in forward order
+  [[nodiscard]] virtual bool draws_random_numbers() const = 0;
+  [[nodiscard]] virtual bool mixes_samples() const = 0;  // BatchNorm
+  virtual Status save(const std::filesystem::path& path) = 0;
+};
+
+/// These may throw; callers run inside guarded().
+Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec);
+Result<std::unique_ptr<Model>> make_builtin_model(const ModelSpec& spec);
+Result<std::unique_ptr<Model>> load_script_model(const ModelSpec& spec);
+
+}  // namespace motley::torch_adapter

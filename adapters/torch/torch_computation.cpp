@@ -1,0 +1,291 @@
+// Computation on libtorch: micro-batches into one flat gradient, chunks handed over as the backward pass finishes them.
+#include <algorithm>
+
+#include "base/assert.h"
+#include "base/philox.h"
+#include "torch/devices.h"
+#include "torch/flat_model.h"
+#include "torch/guard.h"
+#include "torch/sample_reader.h"
+
+namespace motley::torch_adapter {
+namespace {
+
+// Large enough that a step is not ruled by start-up costs of kernels, small enough for any card and for CPU caches.
+constexpr std::uint32_t kMicroBatchCpu = 256;
+constexpr std::uint32_t kMicroBatchAccelerator = 2048;
+
+/// Hands out each chunk once, as soon as all tensors in it are final.
+class ChunkPublisher {
+ public:
+  explicit ChunkPublisher(const Layout& layout) : layout_(layout), waiting_for_(layout.chunks().size()) {}
+
+  void start(FlatModel& model, Sink& sink) {
+    model_ = &model;
+    sink_ = &sink;
+    for (ChunkId chunk = 0; chunk < waiting_for_.size(); ++chunk) {
+      const auto [first, last] = layout_.placements_of(chunk);
+      waiting_for_[chunk] = static_cast<std::uint32_t>(last - first);
+    }
+  }
+  void placement_final(std::size_t placement) {
+    const Placement& place = layout_.placements()[placement];
+    // Chunks lie in order of offsets; a tensor may reach over several.
+    const std::span<const Chunk> chunks = layout_.chunks();
+    auto chunk = std::upper_bound(chunks.begin(), chunks.end(), place.offset,
+                                  [](std::uint64_t offset, const Chunk& c) { return offset < c.offset; });
+    MOTLEY_ASSERT(chunk != chunks.begin());
+    for (--chunk; chunk != chunks.end() && chunk->offset < place.offset + place.elements; ++chunk) {
+      const auto id = static_cast<ChunkId>(chunk - chunks.begin());
+      if (waiting_for_[id] > 0 && --waiting_for_[id] == 0) publish(id);
+    }
+  }
+  /// Whatever is left: parameters that got no gradient, and everything on devices other than the CPU.
+  void finish() {
+    for (ChunkId chunk = static_cast<ChunkId>(waiting_for_.size()); chunk-- > 0;) {
+      if (waiting_for_[chunk] == 0) continue;
+      waiting_for_[chunk] = 0;
+      publish(chunk);
+    }
+  }
+
+ private:
+  void publish(ChunkId chunk) { sink_->ready(chunk, model_->gradient(chunk)); }
+
+  const Layout& layout_;
+  std::vector<std::uint32_t> waiting_for_;  // tensors of the chunk that are not final; 0: handed out
+  FlatModel* model_ = nullptr;
+  Sink* sink_ = nullptr;
+};
+
+std::uint64_t mixed_seed(std::uint64_t seed, std::uint64_t version, std::uint64_t position) {
+  const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+  const auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };
+  const auto block = philox4x32({low(version), high(version), low(position), high(position)}, {low(seed), high(seed)});
+  return (static_cast<std::uint64_t>(block[1]) << 32) | block[0];
+}
+
+class TorchComputation final : public Computation {
+ public:
+  TorchComputation(InspectedModel model, const at::Device& device, Loss loss, std::uint32_t group_samples,
+                   std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test,
+                   unsigned threads, Capabilities capabilities)
+      : model_(std::move(model), device),
+        publisher_(model_.layout()),
+        loss_(loss),
+        group_samples_(group_samples),
+        threads_(threads),
+        capabilities_(std::move(capabilities)) {
+    if (train) train_.emplace(std::move(train), device);
+    if (test) test_.emplace(std::move(test), device);
+  }
+
+  const Layout& layout() const override { return model_.layout(); }
+  Capabilities capabilities() const override { return capabilities_; }
+
+  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
+    return guarded("computing " + std::to_string(task.indices.size()) + " samples on " + capabilities_.device,
+                   [&]() -> Result<Outcome> {
+                     model_.on_final({});  // a task that failed may have left one
+                     if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
+                     model_.load(task.version, weights);
+                     return task.kind == PassKind::evaluate ? evaluate(task, sink, stop) : train(task, sink, stop);
+                   });
+  }
+
+ private:
+  Result<Outcome> train(const Task& task, Sink& sink, const Stop& stop) {
+    if (!train_) return missing("training");
+    const at::AutoGradMode grad(true);
+    const bool contributes = task.kind == PassKind::train;
+    Outcome outcome;
+    bool begun = false;
+    const auto begin = [&] {
+      begun = true;
+      if (!contributes) return;
+      sink.begin(outcome.count, outcome.weight, outcome.loss_sum);
+      publisher_.start(model_, sink);
+    };
+    model_.start_training();
+    while (!begun) {
+      const std::uint64_t limit = limit_of(task, stop);
+      if (limit == 0) return Outcome{};
+      if (limit <= outcome.count) break;  // trimmed to what is done
+      const std::uint64_t done = outcome.count;
+      const std::uint64_t count = std::min<std::uint64_t>(micro_batch(task), limit - done);
+      if (model_.draws_random_numbers()) torch::manual_seed(mixed_seed(task.seed, task.version, task.first + done));
+      const SampleReader::Batch batch = train_->read(task.indices.subspan(done, count));
+      const at::Tensor losses = losses_of(loss_, model_.forward(batch.x), batch.target);
+      add(losses, count, outcome);
+      if (outcome.count >= limit) {
+        begin();
+        if (contributes) model_.on_final([this](std::size_t placement) { publisher_.placement_final(placement); });
+      }
+      losses.sum().backward();
+      if (!begun) sink.progress(outcome.count);
+    }
+    model_.on_final({});
+    const bool all_reported = !begun;
+    if (!begun) begin();
+    if (contributes) {
+      model_.fetch_gradients();
+      publisher_.finish();
+    }
+    if (!all_reported) sink.progress(outcome.count);
+    return outcome;
+  }
+
+  Result<Outcome> evaluate(const Task& task, Sink& sink, const Stop& stop) {
+    if (!test_) return missing("evaluation");
+    const at::NoGradGuard no_grad;
+    Outcome outcome;
+    model_.start_evaluation();
+    while (outcome.count < task.indices.size()) {
+      const std::uint64_t limit = limit_of(task, stop);
+      if (limit == 0) return Outcome{};
+      if (limit <= outcome.count) break;
+      const std::uint64_t count = std::min<std::uint64_t>(micro_batch(task), limit - outcome.count);
+      const SampleReader::Batch batch = test_->read(task.indices.subspan(outcome.count, count));
+      const at::Tensor output = model_.forward(batch.x);
+      add(losses_of(loss_, output, batch.target), count, outcome);
+      if (loss_ != Loss::mse) {
+        outcome.correct += static_cast<std::uint64_t>(output.argmax(1).eq(batch.target).sum().item<std::int64_t>());
+      }
+      sink.progress(outcome.count);
+    }
+    return outcome;
+  }
+
+  static void add(const at::Tensor& losses, std::uint64_t count, Outcome& outcome) {
+    // Summed on the CPU: MPS has no float64.
+    outcome.loss_sum += losses.detach().to(at::kCPU).to(at::kDouble).sum().item<double>();
+    outcome.weight += static_cast<double>(losses.numel());
+    outcome.count += count;
+  }
+
+  [[nodiscard]] std::uint64_t limit_of(const Task& task, const Stop& stop) const {
+    std::uint64_t limit = std::min<std::uint64_t>(stop.limit(), task.indices.size());
+    if (model_.acts_on_groups()) limit = (limit + group_samples_ - 1) / group_samples_ * group_samples_;
+    return std::min<std::uint64_t>(limit, task.indices.size());
+  }
+  [[nodiscard]] std::uint32_t micro_batch(const Task& task) const {
+    MOTLEY_ASSERT(task.micro_batch > 0);
+    return model_.acts_on_groups() ? group_samples_ : task.micro_batch;
+  }
+  static Error missing(const std::string& what) {
+    return {ErrorCode::internal, "asked for " + what + " without a data set for it", ""};
+  }
+
+  FlatModel model_;
+  ChunkPublisher publisher_;
+  Loss loss_;
+  std::uint32_t group_samples_;
+  unsigned threads_;
+  Capabilities capabilities_;
+  std::optional<SampleReader> train_, test_;
+};
+
+Status check_data(const ModelSpec& spec, Loss loss, const data::Dataset& dataset, const std::string& part) {
+  const auto wrong = [&](const std::string& what) {
+    return Error{ErrorCode::mismatch, "the " + part + " data do not fit the model: " + what,
+                 "check data.uri, data.test_uri and model.loss"};
+  };
+  if (dataset.sample_shape() != spec.sample_shape) return wrong("samples have another shape than the training data");
+  const bool classes = loss != Loss::mse;
+  if (classes != (dataset.target_kind() == data::TargetKind::classes)) {
+    return wrong("loss '" + spec.loss + "' needs " + (classes ? "classes" : "values") + " as targets");
+  }
+  const std::uint64_t found = classes ? dataset.classes() : dataset.target_elements();
+  if (classes ? found > spec.outputs : found != spec.outputs) {
+    return wrong(std::to_string(found) + (classes ? " classes" : " values a sample") + ", expected " +
+                 std::to_string(spec.outputs));
+  }
+  return {};
+}
+
+void make_deterministic() {
+  at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(false);
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
+}
+
+}  // namespace
+
+SampleReader::SampleReader(std::shared_ptr<const data::Dataset> dataset, const at::Device& device)
+    : dataset_(std::move(dataset)), device_(device) {}
+
+void SampleReader::grow(std::int64_t samples) {
+  if (samples <= capacity_) return;
+  const bool classes = dataset_->target_kind() == data::TargetKind::classes;
+  std::vector<std::int64_t> shape = {samples};
+  std::vector<std::int64_t> target_shape = {samples};
+  shape.insert(shape.end(), dataset_->sample_shape().begin(), dataset_->sample_shape().end());
+  if (!classes) target_shape.push_back(static_cast<std::int64_t>(dataset_->target_elements()));
+  const auto pinned = at::TensorOptions().pinned_memory(device_.is_cuda());
+  x_ = at::empty(shape, pinned.dtype(at::kFloat));
+  target_ = at::empty(target_shape, pinned.dtype(classes ? at::kLong : at::kFloat));
+  if (!device_.is_cpu()) {
+    device_x_ = at::empty(shape, at::TensorOptions(device_).dtype(at::kFloat));
+    device_target_ = at::empty(target_shape, at::TensorOptions(device_).dtype(target_.scalar_type()));
+  }
+  capacity_ = samples;
+}
+
+at::Tensor SampleReader::on_device(const at::Tensor& host, at::Tensor& device_buffer, std::int64_t samples) {
+  const at::Tensor filled = host.narrow(0, 0, samples);
+  if (device_.is_cpu()) return filled;
+  at::Tensor copy = device_buffer.narrow(0, 0, samples);
+  copy.copy_(filled);
+  return copy;
+}
+
+SampleReader::Batch SampleReader::read(std::span<const std::uint64_t> indices) {
+  const auto samples = static_cast<std::int64_t>(indices.size());
+  grow(samples);
+  const at::NoGradGuard no_grad;
+  const auto floats = [](const at::Tensor& tensor, std::int64_t rows) {
+    const auto count = static_cast<std::size_t>(rows * (tensor.numel() / std::max<std::int64_t>(1, tensor.size(0))));
+    return std::span<float>(tensor.data_ptr<float>(), count);
+  };
+  dataset_->gather(indices, floats(x_, samples));
+  if (dataset_->target_kind() == data::TargetKind::classes) {
+    dataset_->gather_classes(indices, {target_.data_ptr<std::int64_t>(), indices.size()});
+  } else {
+    dataset_->gather_values(indices, floats(target_, samples));
+  }
+  return {on_device(x_, device_x_, samples), on_device(target_, device_target_, samples)};
+}
+
+Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, const Options& options,
+                                                      std::shared_ptr<const data::Dataset> train,
+                                                      std::shared_ptr<const data::Dataset> test) {
+  return guarded("building the model '" + model.kind + "'", [&]() -> Result<std::unique_ptr<Computation>> {
+    const Result<at::Device> device = find_device(options.device);
+    if (!device) return device.error();
+    const Result<Loss> loss = find_loss(model.loss);
+    if (!loss) return loss.error();
+    for (const auto& [dataset, part] : {std::pair(train, "training"), std::pair(test, "test")}) {
+      const Status fits = dataset ? check_data(model, *loss, *dataset, part) : Status();
+      if (!fits) return fits.error();
+    }
+    make_deterministic();
+    Result<InspectedModel> inspected = inspect(model);
+    if (!inspected) return inspected.error();
+    const bool cpu = device->is_cpu();
+    const unsigned threads = options.threads > 0 ? options.threads : usable_processors();
+    Capabilities capabilities{options.device == "cuda" ? "cuda:0" : options.device, options.device, kMicroBatchCpu};
+    for (const DeviceInfo& info : devices()) {
+      if (info.name == capabilities.device) capabilities.description = info.description;
+    }
+    if (cpu) capabilities.description += ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+    if (!cpu) capabilities.micro_batch = kMicroBatchAccelerator;
+    if (options.micro_batch > 0) capabilities.micro_batch = options.micro_batch;
+    if (inspected->acts_on_groups) capabilities.micro_batch = model.group_samples;
+    return std::unique_ptr<Computation>(
+        std::make_unique<TorchComputation>(std::move(inspected).value(), *device, *loss, model.group_samples,
+                                           std::move(train), std::move(test), threads, std::move(capabilities)));
+  });
+}
+
+}  // namespace motley::torch_adapter

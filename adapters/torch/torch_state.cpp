@@ -1,0 +1,115 @@
+// Between a model and its state as the head keeps it: initial weights out, trained weights into a TorchScript file.
+#include <cstring>
+#include <system_error>
+
+#include "base/assert.h"
+#include "torch/guard.h"
+#include "torch/inspect.h"
+
+namespace motley::torch_adapter {
+namespace {
+
+SharedBytes bytes_of(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous();
+  return SharedBytes::copy_of({static_cast<const std::byte*>(flat.const_data_ptr()), flat.nbytes()});
+}
+
+/// Copies between a flat vector in chunks and one tensor's elements, chunk by chunk.
+template <class Copy>
+void for_each_piece(const Layout& layout, const Placement& place, Copy&& copy) {
+  for (ChunkId id = 0; id < layout.chunks().size(); ++id) {
+    const Chunk& chunk = layout.chunks()[id];
+    const std::uint64_t first = std::max(chunk.offset, place.offset);
+    const std::uint64_t last = std::min(chunk.offset + chunk.elements, place.offset + place.elements);
+    if (first < last) copy(id, first - chunk.offset, first - place.offset, last - first);
+  }
+}
+
+Status put(const at::Tensor& tensor, const SharedBytes& bytes, const std::string& name) {
+  if (bytes.size() != tensor.nbytes()) {
+    return Error{ErrorCode::mismatch,
+                 name + " has " + std::to_string(bytes.size()) + " bytes, expected " + std::to_string(tensor.nbytes()),
+                 "use the checkpoint of this model"};
+  }
+  at::Tensor flat = at::empty(tensor.sizes(), tensor.options().device(at::kCPU).requires_grad(false));
+  std::memcpy(flat.data_ptr(), bytes.bytes().data(), bytes.size());
+  tensor.detach().copy_(flat);
+  return {};
+}
+
+Status fill(InspectedModel& model, std::span<const SharedBytes> weights,
+            const std::map<std::string, SharedBytes>& frozen, std::uint64_t step) {
+  const Layout& layout = model.layout;
+  const std::vector<NamedTensor>& tensors = model.model->tensors();
+  const at::NoGradGuard no_grad;
+  for (const Placement& place : layout.placements()) {
+    std::vector<float> values(place.elements);
+    for_each_piece(layout, place, [&](ChunkId chunk, std::uint64_t from, std::uint64_t to, std::uint64_t count) {
+      const std::span<const float> source = weights[chunk].floats().subspan(from, count);
+      std::copy(source.begin(), source.end(), values.begin() + static_cast<std::ptrdiff_t>(to));
+    });
+    const at::Tensor& tensor = tensors[place.entry].tensor;
+    tensor.detach().copy_(at::from_blob(values.data(), tensor.sizes(), at::kFloat));
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const LayoutEntry& entry = layout.entries()[i];
+    if (entry.kind == TensorKind::counter) tensors[i].tensor.fill_(static_cast<std::int64_t>(step));
+    if (entry.kind != TensorKind::frozen) continue;
+    const auto found = frozen.find(entry.name);
+    const Status filled = found == frozen.end() ? Status() : put(tensors[i].tensor, found->second, entry.name);
+    if (!filled) return filled;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<InitialState> initial_state(const ModelSpec& model) {
+  return guarded("building the model '" + model.kind + "'", [&]() -> Result<InitialState> {
+    const Result<InspectedModel> inspected = inspect(model);
+    if (!inspected) return inspected.error();
+    const Layout& layout = inspected->layout;
+    const std::vector<NamedTensor>& tensors = inspected->model->tensors();
+    InitialState state{layout, {}, {}, inspected->acts_on_groups};
+    std::vector<std::vector<float>> chunks;
+    for (const Chunk& chunk : layout.chunks()) chunks.emplace_back(chunk.elements, 0.0F);
+    for (const Placement& place : layout.placements()) {
+      const at::Tensor flat = tensors[place.entry].tensor.detach().to(at::kFloat).contiguous();
+      const float* values = flat.const_data_ptr<float>();
+      for_each_piece(layout, place, [&](ChunkId chunk, std::uint64_t to, std::uint64_t from, std::uint64_t count) {
+        std::copy_n(values + from, count, chunks[chunk].begin() + static_cast<std::ptrdiff_t>(to));
+      });
+    }
+    for (const std::vector<float>& chunk : chunks) {
+      state.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(chunk))));
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const LayoutEntry& entry = layout.entries()[i];
+      if (entry.kind == TensorKind::frozen) state.frozen[entry.name] = bytes_of(tensors[i].tensor);
+    }
+    return state;
+  });
+}
+
+Status export_torchscript(const ModelSpec& model, const Layout& layout, std::span<const SharedBytes> weights,
+                          const std::map<std::string, SharedBytes>& frozen, std::uint64_t step,
+                          const std::filesystem::path& path) {
+  return guarded("exporting the model to " + path.string(), [&]() -> Status {
+    Result<InspectedModel> inspected = inspect(model);
+    if (!inspected) return inspected.error();
+    const std::string differs = difference(inspected->layout, layout);
+    if (!differs.empty() || weights.size() != layout.chunks().size()) {
+      return Error{ErrorCode::mismatch, "the weights are of another model: " + differs,
+                   "export with the model and the checkpoint of the same run"};
+    }
+    const Status filled = fill(*inspected, weights, frozen, step);
+    if (!filled) return filled;
+    std::error_code failed;
+    const std::filesystem::path parent = path.parent_path();
+    if (!parent.empty()) std::filesystem::create_directories(parent, failed);
+    inspected->model->train(false);
+    return inspected->model->save(path);
+  });
+}
+
+}  // namespace motley::torch_adapter
