@@ -8,13 +8,24 @@
 
 #include "transport/connection.h"
 #include "transport/crypto.h"
+#include "wire/limits.h"
 
 namespace motley::transport {
+
+/// What a connection may take before its peer has proven the secret. Tests shrink them.
+struct TcpLimits {
+  std::size_t unproven_bytes_max = wire::kUnprovenBytesMax;
+  std::chrono::milliseconds unproven_time = wire::kUnprovenTime;
+  std::size_t unproven_max = wire::kUnprovenMax;
+  std::size_t unproven_per_address_max = wire::kUnprovenPerAddressMax;
+  std::size_t handshakes_per_second_max = wire::kHandshakesPerSecondMax;
+};
 
 struct TcpOptions {
   std::size_t io_threads = 1;
   bool plaintext = false;
-  std::optional<Identity> identity;  // required unless plaintext
+  std::optional<Identity> identity;  // required unless plaintext; shown in both roles
+  TcpLimits limits = {};
 };
 
 struct Endpoint {

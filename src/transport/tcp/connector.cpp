@@ -1,0 +1,173 @@
+#include "transport/tcp/connector.h"
+
+#include <algorithm>
+#include <deque>
+
+#include "base/assert.h"
+#include "transport/tcp/address.h"
+
+namespace motley::transport {
+namespace {
+
+using net::ip::tcp;
+
+/// Everything runs on one strand, which the socket and its connection share. A step that overran its time is left
+/// behind by raising `turn_`: its handler then finds that it speaks of the past.
+class Connector final : public Activity, public std::enable_shared_from_this<Connector> {
+ public:
+  Connector(Hub& hub, std::vector<Endpoint> endpoints, std::optional<Digest> pin, std::chrono::milliseconds timeout,
+            ConnectHandler on_done)
+      : hub_(hub),
+        strand_(net::make_strand(hub.io())),
+        resolver_(strand_),
+        timer_(strand_),
+        endpoints_(endpoints.begin(), endpoints.end()),
+        pin_(pin),
+        deadline_(SteadyClock::now() + timeout),
+        on_done_(std::move(on_done)) {}
+
+  void begin() {
+    net::post(strand_, [self = shared_from_this()] { self->next_endpoint(); });
+  }
+  void stop() override {
+    net::post(strand_, [self = shared_from_this()] {
+      self->finish(Error{ErrorCode::interrupted, "connecting was given up", ""});
+    });
+  }
+
+ private:
+  void next_endpoint() {
+    if (done_) return;
+    if (endpoints_.empty()) return finish(all_failed());
+    endpoint_ = endpoints_.front();
+    endpoints_.pop_front();
+    // Time is divided equally among what is left to try.
+    endpoint_deadline_ = SteadyClock::now() + remaining_until(deadline_) / static_cast<long>(endpoints_.size() + 1);
+    NetError error;
+    const net::ip::address address = net::ip::make_address(endpoint_.host, error);
+    if (!error) {
+      candidates_.assign(1, tcp::endpoint(address, endpoint_.port));
+      return next_address();
+    }
+    const std::uint64_t turn = begin_step(endpoint_deadline_, "the name service does not answer");
+    resolver_.async_resolve(endpoint_.host, std::to_string(endpoint_.port), tcp::resolver::numeric_service,
+                            [self = shared_from_this(), turn](const NetError& failed, const auto& found) {
+                              if (self->turn_ != turn) return;
+                              if (failed) self->note(text_of(self->endpoint_), reason_of(failed));
+                              self->candidates_.assign(found.begin(), found.end());
+                              self->next_address();
+                            });
+  }
+
+  void next_address() {
+    if (done_) return;
+    if (candidates_.empty()) return next_endpoint();
+    address_ = candidates_.front();
+    candidates_.pop_front();
+    const auto share = remaining_until(endpoint_deadline_) / static_cast<long>(candidates_.size() + 1);
+    const std::uint64_t turn = begin_step(SteadyClock::now() + share, "no answer");
+    socket_.emplace(strand_);
+    socket_->async_connect(address_, [self = shared_from_this(), turn](const NetError& error) {
+      if (self->turn_ != turn) return;
+      if (!error) return self->handshake(turn);
+      self->note(text_of(self->address_), reason_of(error));
+      self->next_address();
+    });
+  }
+
+  void handshake(std::uint64_t turn) {
+    core_ = hub_.connected(std::move(*socket_), pin_);
+    socket_.reset();
+    if (core_ == nullptr) return finish(Error{ErrorCode::interrupted, "connecting was given up", ""});
+    core_->handshake([self = shared_from_this(), turn](Status status) {
+      if (self->turn_ != turn) return;
+      if (status) return self->finish(make_connection(std::move(self->core_)));
+      self->core_.reset();
+      self->note(text_of(self->address_), status.error().message);
+      if (!self->answered_ || status.error().code == ErrorCode::refused) self->answered_ = status.error();
+      self->next_address();
+    });
+  }
+
+  /// Arms the timer for the step that begins.
+  std::uint64_t begin_step(SteadyClock::time_point until, const char* when_late) {
+    const std::uint64_t turn = ++turn_;
+    const auto started = SteadyClock::now();
+    timer_.expires_at(until);
+    timer_.async_wait([self = shared_from_this(), turn, when_late, started](const NetError& cancelled) {
+      if (cancelled || self->turn_ != turn || self->done_) return;
+      const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now() - started);
+      const bool resolving = !self->socket_ && !self->core_;
+      self->note(resolving ? text_of(self->endpoint_) : text_of(self->address_),
+                 std::string(when_late) + " within " + std::to_string(waited.count()) + " ms");
+      self->drop_attempt();
+      if (resolving) {
+        self->next_endpoint();
+      } else {
+        self->next_address();
+      }
+    });
+    return turn;
+  }
+
+  void drop_attempt() {
+    ++turn_;
+    socket_.reset();
+    if (core_ != nullptr) std::exchange(core_, nullptr)->abort({ErrorCode::network, "no answer in time", ""});
+  }
+
+  void finish(Result<std::shared_ptr<Connection>> result) {
+    if (done_) return;
+    done_ = true;
+    timer_.cancel();
+    resolver_.cancel();
+    drop_attempt();
+    std::exchange(on_done_, nullptr)(std::move(result));
+    hub_.remove(this);
+  }
+
+  void note(const std::string& address, const std::string& reason) { tried_.push_back(address + ": " + reason); }
+
+  Error all_failed() const {
+    if (answered_ && (answered_->code == ErrorCode::refused || tried_.size() == 1)) return *answered_;
+    if (tried_.empty()) return {ErrorCode::input, "expected an address to connect to, found none", ""};
+    std::string message = tried_.size() == 1 ? "cannot connect to " : "cannot connect to any of: ";
+    for (const std::string& line : tried_) message += (&line == &tried_.front() ? "" : "; ") + line;
+    return {ErrorCode::network, message,
+            "check that the run is up, that both machines are in one network, and that no firewall blocks the port"};
+  }
+
+  static std::chrono::nanoseconds remaining_until(SteadyClock::time_point until) {
+    return std::max<std::chrono::nanoseconds>(until - SteadyClock::now(), std::chrono::nanoseconds(0));
+  }
+
+  Hub& hub_;
+  net::strand<net::io_context::executor_type> strand_;
+  tcp::resolver resolver_;
+  net::steady_timer timer_;
+  std::deque<Endpoint> endpoints_;        // not yet tried
+  std::deque<tcp::endpoint> candidates_;  // of the endpoint that is tried
+  Endpoint endpoint_;
+  tcp::endpoint address_;
+  std::optional<Digest> pin_;
+  SteadyClock::time_point deadline_, endpoint_deadline_;
+  ConnectHandler on_done_;
+  std::optional<tcp::socket> socket_;
+  std::shared_ptr<Core> core_;
+  std::uint64_t turn_ = 0;
+  bool done_ = false;
+  std::vector<std::string> tried_;  // "address: what happened"
+  std::optional<Error> answered_;   // somebody was there, but not whom we look for
+};
+
+}  // namespace
+
+void start_connecting(Hub& hub, std::vector<Endpoint> endpoints, std::optional<Digest> pin,
+                      std::chrono::milliseconds timeout, ConnectHandler on_done) {
+  MOTLEY_ASSERT(on_done != nullptr);
+  auto connector = std::make_shared<Connector>(hub, std::move(endpoints), pin, timeout, std::move(on_done));
+  MOTLEY_ASSERT(hub.add(connector));
+  connector->begin();
+}
+
+}  // namespace motley::transport

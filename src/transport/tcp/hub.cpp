@@ -1,0 +1,206 @@
+#include "transport/tcp/hub.h"
+
+#include "base/assert.h"
+#include "transport/tcp/address.h"
+
+namespace motley::transport {
+namespace {
+
+constexpr std::chrono::milliseconds kGracefulTime{2500};  // a second to flush, a second to drain
+
+class TcpConnection final : public Connection {
+ public:
+  explicit TcpConnection(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  ~TcpConnection() override { core_->close(); }
+  TcpConnection(const TcpConnection&) = delete;
+  TcpConnection& operator=(const TcpConnection&) = delete;
+
+  void start(std::shared_ptr<Receiver> receiver) override { core_->start(std::move(receiver)); }
+  void send(wire::Frame frame, Priority priority) override { core_->send(std::move(frame), priority); }
+  void close() override { core_->close(); }
+  std::size_t queued_bytes() const override { return core_->queued_bytes(); }
+  Traffic traffic() const override { return core_->traffic(); }
+  const PeerIdentity& peer() const override { return core_->peer(); }
+  void mark_proven() override { core_->mark_proven(); }
+
+ private:
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace
+
+std::shared_ptr<Connection> make_connection(std::shared_ptr<Core> core) {
+  return std::make_shared<TcpConnection>(std::move(core));
+}
+
+Hub::Hub(TcpOptions options)
+    : options_(std::move(options)),
+      reactor_(std::make_shared<Reactor>()),
+      work_(net::make_work_guard(reactor_->io)),
+      gate_timer_(reactor_->io),
+      admission_(options_.limits),
+      gate_(options_.limits.handshakes_per_second_max, SteadyClock::now()) {
+  MOTLEY_ASSERT(options_.io_threads > 0);
+  MOTLEY_ASSERT(options_.plaintext || options_.identity.has_value());
+  if (!options_.plaintext) tls_ = std::make_shared<TlsContext>(*options_.identity);
+  for (std::size_t i = 0; i < options_.io_threads; ++i) {
+    threads_.emplace_back([this] { reactor_->io.run(); });
+  }
+}
+
+Hub::~Hub() { MOTLEY_ASSERT(threads_.empty()); }
+
+std::shared_ptr<Core> Hub::make_core(net::ip::tcp::socket socket, CoreSetup setup) {
+  NetError ignored;
+  socket.set_option(net::ip::tcp::no_delay(true), ignored);
+  setup.tls = tls_;
+  const std::lock_guard lock(mutex_);
+  if (closing_) return nullptr;
+  setup.id = ++last_id_;
+  auto core = std::make_shared<Core>(reactor_, *this, std::move(socket), setup);
+  cores_.emplace(setup.id, core);
+  return core;
+}
+
+std::shared_ptr<Core> Hub::connected(net::ip::tcp::socket socket, std::optional<Digest> pin) {
+  CoreSetup setup;
+  setup.role = TlsRole::client;
+  setup.pin = pin;
+  return make_core(std::move(socket), setup);
+}
+
+void Hub::accepted(net::ip::tcp::socket socket, std::shared_ptr<const AcceptHandler> on_accept) {
+  NetError error;
+  const auto remote = socket.remote_endpoint(error);
+  if (error) return;  // gone already
+  CoreSetup setup;
+  setup.role = TlsRole::server;
+  setup.proven = false;
+  setup.unproven_bytes_max = options_.limits.unproven_bytes_max;
+  const std::shared_ptr<Core> core = make_core(std::move(socket), setup);
+  if (core == nullptr) return;
+  std::shared_ptr<Core> evicted;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto id = admission_.enter(core->id(), source_of(remote.address()))) evicted = cores_[*id].lock();
+    if (!options_.plaintext) {
+      waiting_.emplace(core->id(), Waiting{core, on_accept});
+      gate_.enter(core->id());
+    }
+  }
+  if (evicted != nullptr) {
+    evicted->abort({ErrorCode::refused, "too many connections that have not proven themselves", ""});
+  }
+  net::post(core->executor(), [core, time = options_.limits.unproven_time] { core->limit_unproven_time(time); });
+  if (options_.plaintext) return begin_handshake({core, std::move(on_accept)});
+  pump_handshakes();
+}
+
+/// Starts those whose turn it is, and comes back when the next one's is.
+void Hub::pump_handshakes() {
+  std::vector<Waiting> ready;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closing_) return;
+    const auto now = SteadyClock::now();
+    while (const auto id = gate_.next(now)) {
+      const auto found = waiting_.find(*id);
+      MOTLEY_ASSERT(found != waiting_.end());
+      ready.push_back(std::move(found->second));
+      waiting_.erase(found);
+    }
+    if (const auto wait = gate_.wait(now)) {
+      gate_timer_.expires_after(*wait);
+      gate_timer_.async_wait([this](const NetError& error) {
+        if (!error) pump_handshakes();
+      });
+    }
+  }
+  for (Waiting& waiting : ready) begin_handshake(std::move(waiting));
+}
+
+void Hub::begin_handshake(Waiting waiting) {
+  net::post(waiting.core->executor(), [waiting] {
+    waiting.core->handshake([waiting](Status status) {
+      if (status) (*waiting.on_accept)(make_connection(waiting.core));
+    });
+  });
+}
+
+bool Hub::add(const std::shared_ptr<Activity>& activity) {
+  const std::lock_guard lock(mutex_);
+  if (closing_) return false;
+  activities_.emplace(activity.get(), activity);
+  return true;
+}
+
+void Hub::remove(const Activity* activity) {
+  std::shared_ptr<Activity> last;  // let go outside of the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = activities_.find(activity);
+  if (found == activities_.end()) return;
+  last = std::move(found->second);
+  activities_.erase(found);
+  if (activities_.empty() && cores_.empty()) empty_.notify_all();
+}
+
+void Hub::proven(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  admission_.leave(id);
+}
+
+void Hub::gone(std::uint64_t id, bool dropped) {
+  Waiting last;
+  const std::lock_guard lock(mutex_);
+  if (dropped) ++dropped_;
+  admission_.leave(id);
+  if (const auto found = waiting_.find(id); found != waiting_.end()) {
+    gate_.leave(id);
+    last = std::move(found->second);
+    waiting_.erase(found);
+  }
+  cores_.erase(id);
+  if (activities_.empty() && cores_.empty()) empty_.notify_all();
+}
+
+std::vector<std::shared_ptr<Core>> Hub::all_cores() {
+  std::vector<std::shared_ptr<Core>> cores;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, weak] : cores_) {
+    if (auto core = weak.lock()) cores.push_back(std::move(core));
+  }
+  return cores;
+}
+
+bool Hub::wait_until_empty(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return empty_.wait_for(lock, time, [this] { return activities_.empty() && cores_.empty(); });
+}
+
+void Hub::shut_down() {
+  for (const std::thread& thread : threads_) MOTLEY_ASSERT(thread.get_id() != std::this_thread::get_id());
+  std::vector<std::shared_ptr<Activity>> activities;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    gate_timer_.cancel();
+    for (const auto& [key, activity] : activities_) activities.push_back(activity);
+  }
+  for (const auto& activity : activities) activity->stop();
+  activities.clear();
+  for (const auto& core : all_cores()) core->close();
+  if (!wait_until_empty(kGracefulTime)) {
+    for (const auto& core : all_cores()) core->abort({ErrorCode::network, "closed by this side", ""});
+    wait_until_empty(kGracefulTime);
+  }
+  work_.reset();
+  reactor_->io.stop();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
+  // What is left are handlers of closed sockets; each holds its connection, and so the reactor, until it has run.
+  reactor_->io.restart();
+  reactor_->io.poll();
+  reactor_->stopped = true;
+}
+
+}  // namespace motley::transport

@@ -1,0 +1,137 @@
+#include "transport/tcp/listener.h"
+
+#include "base/assert.h"
+#include "transport/tcp/address.h"
+
+namespace motley::transport {
+namespace {
+
+using net::ip::tcp;
+
+constexpr std::chrono::milliseconds kRetryTime{100};  // when the system is out of descriptors
+
+Error listen_error(const tcp::endpoint& endpoint, const NetError& error) {
+  const std::string address = text_of(endpoint);
+  if (error == net::error::address_in_use) {
+    return {ErrorCode::busy, address + " is in use by another program", "choose another port with --listen"};
+  }
+  if (error == net::error::access_denied) {
+    return {ErrorCode::network, "the system does not let this user listen on " + address,
+            "choose a port above 1023 with --listen"};
+  }
+  if (error == std::errc::address_not_available) {
+    return {ErrorCode::input, "this machine has no address " + endpoint.address().to_string(),
+            "listen on 0.0.0.0 (all addresses) or on one of this machine"};
+  }
+  return {ErrorCode::network, "cannot listen on " + address + ": " + error.message(), ""};
+}
+
+/// All access to the acceptor is under the mutex, so that close() frees the port before it returns.
+class Acceptor final : public Activity, public std::enable_shared_from_this<Acceptor> {
+ public:
+  Acceptor(Hub& hub, AcceptHandler on_accept)
+      : hub_(hub),
+        acceptor_(hub.io()),
+        retry_timer_(hub.io()),
+        on_accept_(std::make_shared<const AcceptHandler>(std::move(on_accept))) {}
+
+  Status open(const tcp::endpoint& endpoint) {
+    NetError error;
+    acceptor_.open(endpoint.protocol(), error);
+#ifndef _WIN32  // there it would let two programs share the port
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+#endif
+    if (!error && endpoint.address().is_v6() && endpoint.address().is_unspecified()) {
+      acceptor_.set_option(net::ip::v6_only(false), error);
+    }
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+    if (error) return listen_error(endpoint, error);
+    port_ = acceptor_.local_endpoint(error).port();
+    return {};
+  }
+  void accept() {
+    const std::lock_guard lock(mutex_);
+    if (!acceptor_.is_open()) return;
+    acceptor_.async_accept(net::make_strand(hub_.io()),
+                           [self = shared_from_this()](const NetError& error, tcp::socket socket) {
+                             self->on_socket(error, std::move(socket));
+                           });
+  }
+  void stop() override {
+    {
+      const std::lock_guard lock(mutex_);
+      NetError ignored;
+      acceptor_.close(ignored);
+      retry_timer_.cancel();
+    }
+    hub_.remove(this);
+  }
+  std::uint16_t port() const { return port_; }
+
+ private:
+  void on_socket(const NetError& error, tcp::socket socket) {
+    if (!error) {
+      hub_.accepted(std::move(socket), on_accept_);
+      return accept();
+    }
+    const std::lock_guard lock(mutex_);
+    if (!acceptor_.is_open()) return;
+    retry_timer_.expires_after(kRetryTime);
+    retry_timer_.async_wait([self = shared_from_this()](const NetError& cancelled) {
+      if (!cancelled) self->accept();
+    });
+  }
+
+  Hub& hub_;
+  std::mutex mutex_;
+  tcp::acceptor acceptor_;
+  net::steady_timer retry_timer_;
+  std::shared_ptr<const AcceptHandler> on_accept_;
+  std::uint16_t port_ = 0;
+};
+
+class TcpListener final : public Listener {
+ public:
+  explicit TcpListener(const std::shared_ptr<Acceptor>& acceptor) : acceptor_(acceptor), port_(acceptor->port()) {}
+  ~TcpListener() override { close(); }
+  TcpListener(const TcpListener&) = delete;
+  TcpListener& operator=(const TcpListener&) = delete;
+
+  std::uint16_t port() const override { return port_; }
+  void close() override {
+    // Weak: after the Tcp is gone there is nothing left to close.
+    if (const auto acceptor = acceptor_.lock()) acceptor->stop();
+  }
+
+ private:
+  std::weak_ptr<Acceptor> acceptor_;
+  std::uint16_t port_;
+};
+
+Result<tcp::endpoint> resolve_here(Hub& hub, const Endpoint& endpoint) {
+  NetError error;
+  const std::string host = endpoint.host.empty() ? "0.0.0.0" : endpoint.host;
+  const net::ip::address address = net::ip::make_address(host, error);
+  if (!error) return tcp::endpoint(address, endpoint.port);
+  tcp::resolver resolver(hub.io());
+  const auto found = resolver.resolve(host, std::to_string(endpoint.port), tcp::resolver::passive, error);
+  if (!error && !found.empty()) return found.begin()->endpoint();
+  return Error{ErrorCode::input, "expected an address of this machine to listen on, found \"" + host + "\"",
+               "for example --listen 0.0.0.0:7001"};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> make_listener(Hub& hub, const Endpoint& endpoint, AcceptHandler on_accept) {
+  MOTLEY_ASSERT(on_accept != nullptr);
+  Result<tcp::endpoint> local = resolve_here(hub, endpoint);
+  if (!local) return std::move(local).error();
+  auto acceptor = std::make_shared<Acceptor>(hub, std::move(on_accept));
+  if (Status status = acceptor->open(*local); !status) return status.error();
+  MOTLEY_ASSERT(hub.add(acceptor));
+  acceptor->accept();
+  return Result<std::unique_ptr<Listener>>(std::make_unique<TcpListener>(acceptor));
+}
+
+}  // namespace motley::transport

@@ -1,0 +1,12 @@
+#pragma once
+// Accepts connections. Private to tcp/.
+
+#include <memory>
+
+#include "transport/tcp/hub.h"
+
+namespace motley::transport {
+
+Result<std::unique_ptr<Listener>> make_listener(Hub& hub, const Endpoint& endpoint, AcceptHandler on_accept);
+
+}  // namespace motley::transport

@@ -1,0 +1,23 @@
+#pragma once
+// The one place that names Asio, so that Boost.Asio can take its place. Private to tcp/.
+
+#include <asio.hpp>
+#include <atomic>
+#include <chrono>
+
+#include "motley/bytes.h"
+
+namespace motley::transport {
+
+namespace net = asio;
+using NetError = asio::error_code;
+using SteadyClock = std::chrono::steady_clock;
+
+/// What sockets and timers live in. Held by every connection, so that a handle which outlives its Tcp is harmless.
+struct Reactor {
+  net::io_context io;
+  BufferPool pool;
+  std::atomic<bool> stopped{false};  // no handler runs any more
+};
+
+}  // namespace motley::transport
