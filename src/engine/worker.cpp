@@ -56,6 +56,7 @@ struct Worker::Impl {
   void on_blob(const wire::Frame& frame, Time now);
   void malformed(Error error, Time now);
   void offer_spec(Time now);
+  void forget_early(Time now);
 
   WorkerOptions options;
   WorkerOutput& output;
@@ -276,7 +277,7 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     if (admitted || !layout) return;
     admitted = true;
     fence = ticket->fence;
-    if (early_fence && *early_fence != fence) weights.forget();
+    if (early_fence && *early_fence != fence) forget_early(now);
     output.admitted(ticket->worker);
     decide(event::Admitted{}, now);
   } else if (const auto* opened = std::get_if<wire::PassOpened>(&message)) {
@@ -331,12 +332,17 @@ void Worker::Impl::on_blob(const wire::Frame& frame, Time now) {
   offer_spec(now);
 }
 
+void Worker::Impl::forget_early(Time now) {
+  weights.forget();
+  decide(event::WeightsForgotten{}, now);
+}
+
 void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
   decide(event::Heard{false, true}, now);
   if (!layout) return;  // nothing was admitted yet: of another session
   if (!admitted) {
     // The data connection may overtake Admitted on the control connection.
-    if (early_fence && *early_fence != frame.header.fence) weights.forget();
+    if (early_fence && *early_fence != frame.header.fence) forget_early(now);
     early_fence = frame.header.fence;
   }
   if (Status checked = weights.check(frame); !checked) {

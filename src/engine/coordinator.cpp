@@ -1,0 +1,172 @@
+#include "engine/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/coordinator_impl.h"
+#include "wire/limits.h"
+
+namespace motley::engine {
+namespace {
+
+cluster::MachineConfig machine_config(const CoordinatorOptions& options, const ps::Server& server) {
+  return {.incarnation = options.incarnation,
+          .first_version = server.version(),
+          .steps = options.steps,
+          .train_samples = options.train_samples,
+          .test_samples = options.test_samples,
+          .global_batch = options.global_batch,
+          .grain = options.grain,
+          .evaluate_every = options.evaluate_every,
+          .min_workers = options.min_workers,
+          .sessions_max = wire::kSessionsMax,
+          .chunks = static_cast<std::uint32_t>(server.layout().chunks().size()),
+          .clips = server.clips(),
+          .heartbeat = options.timeouts.heartbeat,
+          .silence = options.timeouts.silence,
+          .loading = options.timeouts.loading};
+}
+
+}  // namespace
+
+Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorOutput& out)
+    : options(std::move(given)),
+      server(std::move(start)),
+      output(out),
+      pace(options),
+      machine(machine_config(options, server), pace),
+      uploads(server.layout().chunks().size()),
+      current(server.layout().chunks().size()),
+      next(server.layout().chunks().size()) {
+  current.set_version(server.version());
+  next.set_version(server.version() + 1);
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) current.set(chunk, server.weights(chunk));
+}
+
+void Coordinator::Impl::feed(const cluster::Event& event) {
+  events.push_back(event);
+  // Actions answer with events of their own; they wait until the actions before them are done.
+  if (feeding) return;
+  feeding = true;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const cluster::Event happened = events[i];
+    actions.clear();
+    machine.decide(happened, now, actions);
+    for (const cluster::Action& action : actions) perform(action);
+  }
+  events.clear();
+  feeding = false;
+}
+
+std::string Coordinator::Impl::name_of(cluster::WorkerId worker) const {
+  return worker == 0 || worker > workers.size() ? std::string("a worker") : workers[worker - 1].name;
+}
+
+std::string Coordinator::Impl::sentence(const cluster::Reason& reason) const {
+  return cluster::sentence(reason, [this](cluster::WorkerId worker) { return name_of(worker); });
+}
+
+std::string Coordinator::Impl::waiting_for() const {
+  if (machine.finished()) return "the run is over";
+  const auto& pass = machine.pass();
+  if (!pass) {
+    const std::uint64_t wanted = machine.members_wanted();
+    const std::size_t coming = sessions.size() - machine.members().count(cluster::MemberState::member);
+    if (wanted == 0) return "the next step";
+    return "waiting for " + std::to_string(wanted) + (wanted == 1 ? " worker" : " workers") + " to join" +
+           (coming == 0 ? std::string() : " (" + std::to_string(coming) + " getting ready)");
+  }
+  const cluster::Lease* slowest = nullptr;
+  for (const cluster::Lease& lease : machine.leases()) {
+    if (!lease.live()) continue;
+    if (slowest == nullptr || lease.range.count - lease.done > slowest->range.count - slowest->done) slowest = &lease;
+  }
+  if (slowest == nullptr) return "waiting for a worker: nobody is left to compute the open step";
+  return "waiting for " + name_of(slowest->worker) + " (" + std::to_string(slowest->done) + " of " +
+         std::to_string(slowest->range.count) + " samples)";
+}
+
+Coordinator::Coordinator(CoordinatorOptions options, ps::Server server, CoordinatorOutput& output)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(server), output)) {}
+
+Coordinator::~Coordinator() = default;
+
+void Coordinator::start(Time now) {
+  impl_->now = std::max(impl_->now, now);
+  impl_->feed(cluster::Started{});
+}
+
+void Coordinator::session_opened(SessionId session, const wire::Hello& hello, bool local, Time now) {
+  Impl& c = *impl_;
+  c.now = std::max(c.now, now);
+  const auto [at, fresh] = c.sessions.try_emplace(session);
+  MOTLEY_ASSERT(fresh);
+  at->second.id = session;
+  at->second.hello = hello;
+  at->second.local = local;
+  at->second.name = hello.name;
+  c.feed(cluster::SessionOpened{session, local});
+  // The machine may have closed it at once: the run is over, or full.
+  if (const auto open = c.sessions.find(session); open != c.sessions.end()) c.send_spec(open->second);
+}
+
+void Coordinator::session_frame(SessionId session, wire::Frame frame, Time now) {
+  Impl& c = *impl_;
+  c.now = std::max(c.now, now);
+  const auto at = c.sessions.find(session);
+  if (at == c.sessions.end()) return c.drop_frame();
+  c.machine.heard(session, c.now);
+  Impl::Session& from = at->second;
+  const wire::FrameHeader& header = frame.header;
+  // A worker learns the run's number from the first frame it gets.
+  if (header.run != c.options.run && (from.fence != 0 || header.run != 0)) {
+    return c.violation(from, "frames of run " + std::to_string(c.options.run), "run " + std::to_string(header.run));
+  }
+  if (header.fence != from.fence) return c.drop_frame();
+  switch (header.type) {
+    case wire::FrameType::control:
+      return c.on_control(from, frame);
+    case wire::FrameType::gradient:
+    case wire::FrameType::statistic:
+      return c.on_gradient(from, frame);
+    default:
+      return c.violation(from, "control, gradient or statistic frames",
+                         "type " + std::to_string(static_cast<unsigned>(header.type)));
+  }
+}
+
+void Coordinator::session_closed(SessionId session, const std::string& why, Time now) {
+  Impl& c = *impl_;
+  c.now = std::max(c.now, now);
+  const auto at = c.sessions.find(session);
+  if (at == c.sessions.end()) return;
+  at->second.gone = true;
+  at->second.why = why;
+  c.feed(cluster::SessionEnded{session, false});
+}
+
+void Coordinator::tick(Time now) {
+  impl_->now = std::max(impl_->now, now);
+  impl_->feed(cluster::Ticked{});
+}
+
+void Coordinator::stop(Time now) {
+  impl_->now = std::max(impl_->now, now);
+  impl_->feed(cluster::StopAsked{});
+}
+
+const ps::Server& Coordinator::server() const { return impl_->server; }
+
+std::uint64_t Coordinator::epoch() const {
+  const CoordinatorOptions& options = impl_->options;
+  const std::uint64_t version = impl_->server.version();
+  const std::uint64_t step = version >= options.steps && version > 0 ? version - 1 : version;
+  return step / cluster::steps_per_epoch(options.train_samples, options.global_batch);
+}
+
+std::string Coordinator::waiting_for() const { return impl_->waiting_for(); }
+
+std::size_t Coordinator::workers() const { return impl_->machine.members().admitted(); }
+
+}  // namespace motley::engine

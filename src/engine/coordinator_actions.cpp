@@ -1,0 +1,204 @@
+// From the machine's actions to frames and reports.
+
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/coordinator_impl.h"
+#include "wire/limits.h"
+
+namespace motley::engine {
+
+using cluster::ActionKind;
+using cluster::ReasonCode;
+
+void Coordinator::Impl::perform(const cluster::Action& action) {
+  switch (action.kind) {
+    case ActionKind::admit:
+      return admit(action);
+    case ActionKind::send_weights:
+      return send_weights(action);
+    case ActionKind::send_next:
+      return send_next(action);
+    case ActionKind::close_session:
+      return close_session(action);
+    case ActionKind::open_pass:
+      return send_pass(action);
+    case ActionKind::grant:
+      return send_grant(action);
+    case ActionKind::cancel:
+      return send_control(sessions.at(action.session), wire::Cancel{machine.pass()->id.pack(), action.lease});
+    case ActionKind::taken:
+      return send_control(sessions.at(action.session), wire::Taken{machine.pass()->id.pack(), action.lease});
+    case ActionKind::measured:
+      return pace.record(machine.pass()->id.kind, action.worker, action.range.count, action.elapsed);
+    case ActionKind::abandon:
+      return uploads.abandon(action.lease, machine.coverage());
+    case ActionKind::release:
+      return uploads.release(action.lease, action.chunk);
+    case ActionKind::reduce:
+      return reduce(action.chunk);
+    case ActionKind::clip:
+      gradient_norm = server.clip();
+      return feed(cluster::Clipped{});
+    case ActionKind::apply:
+      return apply(action.chunk);
+    case ActionKind::close_step:
+      return close_step();
+    case ActionKind::close_evaluation:
+      return close_evaluation();
+    case ActionKind::heartbeat: {
+      const Session& to = sessions.at(action.session);
+      return send_control(to, wire::Heartbeat{static_cast<std::uint64_t>(now.count()), to.heartbeat_heard_ns});
+    }
+    case ActionKind::warn:
+      return output.warning(sentence(action.reason));
+    case ActionKind::diverged:
+      return diverged(action);
+    case ActionKind::finished:
+      uploads.clear();
+      if (!failed) output.finished();
+      return;
+  }
+}
+
+void Coordinator::Impl::send_control(const Session& session, const wire::Message& message) {
+  if (session.gone) return;
+  wire::FrameHeader header;
+  header.type = wire::FrameType::control;
+  header.run = options.run;
+  header.fence = session.fence;
+  output.send(session.id, wire::seal(header, wire::encode(message), options.checksums && !session.local),
+              Lane::control);
+}
+
+void Coordinator::Impl::send_spec(const Session& session) {
+  send_control(session, wire::RunSpec{options.config, options.model_sha256, options.model_file.size()});
+  const std::size_t total = options.model_file.size();
+  wire::FrameHeader header;
+  header.type = wire::FrameType::blob;
+  header.run = options.run;
+  header.total = static_cast<std::uint32_t>(total);
+  for (std::size_t offset = 0; offset < total; offset += wire::kSegmentBytesMax) {
+    header.offset = static_cast<std::uint32_t>(offset);
+    const std::size_t count = std::min(wire::kSegmentBytesMax, total - offset);
+    output.send(session.id,
+                wire::seal(header, options.model_file.slice(offset, count), options.checksums && !session.local),
+                Lane::background);
+  }
+}
+
+// --- joining and leaving ---
+
+void Coordinator::Impl::tell(const Session& session, WorkerEvent event, const std::string& reason) {
+  output.worker_changed({.session = session.id,
+                         .worker = session.worker,
+                         .name = session.name,
+                         .machine = session.hello.machine,
+                         .device = session.hello.device,
+                         .description = session.hello.device_description,
+                         .event = event,
+                         .reason = reason});
+}
+
+void Coordinator::Impl::admit(const cluster::Action& action) {
+  Session& session = sessions.at(action.session);
+  send_control(session, wire::Admitted{session.worker, action.fence});
+  session.fence = action.fence;
+  Worker& worker = workers[session.worker - 1];
+  tell(session, worker.seen ? WorkerEvent::readmitted : WorkerEvent::joined,
+       worker.seen ? "it came back" : "model and data are the same");
+  worker.seen = true;
+}
+
+wire::Bye Coordinator::Impl::bye_for(const cluster::Action& action, const std::string& reason) const {
+  switch (action.reason.code) {
+    case ReasonCode::run_over:
+      if (failed) return {"diverged", {}, "a loss or gradient that is not finite", {}};
+      return {"done", {}, {}, {}};
+    case ReasonCode::left:
+    case ReasonCode::yielded:
+      return {"leave", {}, {}, {}};
+    case ReasonCode::full:
+      return {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more",
+              "try again when another worker has left"};
+    case ReasonCode::excluded:
+      return {"excluded", {}, reason, "check the memory and the drivers of this device"};
+    default:
+      return {"lost", {}, reason, {}};
+  }
+}
+
+void Coordinator::Impl::report_closed(const Session& session, const cluster::Action& action,
+                                      const std::string& reason) {
+  const bool admitted = session.fence != 0;
+  switch (action.reason.code) {
+    case ReasonCode::run_over:
+      return;
+    case ReasonCode::left:
+    case ReasonCode::yielded:
+      if (admitted) tell(session, WorkerEvent::left, reason);
+      return;
+    case ReasonCode::excluded:
+      return tell(session, admitted ? WorkerEvent::excluded : WorkerEvent::refused, reason);
+    default:
+      return tell(session, admitted ? WorkerEvent::lost : WorkerEvent::refused, reason);
+  }
+}
+
+void Coordinator::Impl::close_session(const cluster::Action& action) {
+  const auto at = sessions.find(action.session);
+  MOTLEY_ASSERT(at != sessions.end());
+  const Session session = std::move(at->second);
+  sessions.erase(at);
+  const std::string reason = session.why.empty() ? sentence(action.reason) : session.why;
+  if (!session.gone) {
+    const wire::Bye bye = session.bye ? *session.bye : bye_for(action, reason);
+    if (!session.said_bye) send_control(session, bye);
+    output.close(session.id, bye);
+  }
+  report_closed(session, action, reason);
+}
+
+// --- weights ---
+
+void Coordinator::Impl::send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane) {
+  if (session.gone) return;
+  wire::FrameHeader header;
+  header.run = options.run;
+  header.fence = session.fence;
+  frames.each(chunk, header, session.local, options.checksums && !session.local,
+              [&](wire::Frame frame) { output.send(session.id, std::move(frame), lane); });
+}
+
+void Coordinator::Impl::send_weights(const cluster::Action& action) {
+  const Session& session = sessions.at(action.session);
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
+    send_chunk(session, current, chunk, action.urgent ? Lane::weights : Lane::background);
+}
+
+void Coordinator::Impl::send_next(const cluster::Action& action) {
+  const Session& session = sessions.at(action.session);
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
+    if (next.has(chunk)) send_chunk(session, next, chunk, Lane::weights);
+}
+
+// --- passes ---
+
+void Coordinator::Impl::send_pass(const cluster::Action& action) {
+  const auto& pass = *machine.pass();
+  send_control(sessions.at(action.session), wire::PassOpened{pass.id.pack(), machine.version(), pass.range.epoch,
+                                                             pass.range.order_first, pass.range.count});
+}
+
+void Coordinator::Impl::send_grant(const cluster::Action& action) {
+  const auto& pass = *machine.pass();
+  send_control(sessions.at(action.session), wire::Grant{.pass = pass.id.pack(),
+                                                        .lease = action.lease,
+                                                        .version = machine.version(),
+                                                        .epoch = pass.range.epoch,
+                                                        .pass_first = pass.range.order_first,
+                                                        .first = action.range.first,
+                                                        .count = action.range.count});
+}
+
+}  // namespace motley::engine

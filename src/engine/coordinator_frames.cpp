@@ -1,0 +1,227 @@
+// From frames to events. What breaks the protocol closes the session; what is merely late is dropped and counted.
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "base/assert.h"
+#include "cluster/pass.h"
+#include "engine/coordinator_impl.h"
+
+namespace motley::engine {
+namespace {
+
+// Nothing heard for so long: the channel of a worker that comes back under the same name is taken for dead.
+constexpr int kMissedHeartbeats = 2;
+
+std::string bytes_text(std::uint64_t first, std::uint64_t count) {
+  return "bytes " + std::to_string(first) + " + " + std::to_string(count);
+}
+
+std::string range_text(std::uint64_t first, std::uint64_t count) {
+  return std::to_string(count) + " positions from " + std::to_string(first);
+}
+
+std::string describe(const wire::Bye& bye) {
+  std::string text = bye.found.empty() ? "it said " + bye.code : bye.found;
+  if (!bye.expected.empty()) text += ", expected " + bye.expected;
+  if (!bye.hint.empty()) text += " (" + bye.hint + ")";
+  return text;
+}
+
+}  // namespace
+
+void Coordinator::Impl::end_session(Session& session, wire::Bye bye, std::string why) {
+  session.bye = std::move(bye);
+  session.why = std::move(why);
+  feed(cluster::SessionEnded{session.id, false});
+}
+
+void Coordinator::Impl::violation(Session& session, std::string expected, std::string found) {
+  std::string why = "it broke the protocol: expected " + expected + ", found " + found;
+  wire::Bye bye{"protocol", std::move(expected), std::move(found),
+                "install the same version of motley on both machines"};
+  end_session(session, std::move(bye), std::move(why));
+}
+
+// --- gradients ---
+
+std::optional<Coordinator::Impl::Expectation> Coordinator::Impl::header_fault(const wire::FrameHeader& header,
+                                                                              std::size_t body) const {
+  const auto chunks = server.layout().chunks();
+  if (header.chunk >= chunks.size()) {
+    return Expectation{"a chunk below " + std::to_string(chunks.size()), "chunk " + std::to_string(header.chunk)};
+  }
+  const Chunk& chunk = chunks[header.chunk];
+  const bool statistic = header.type == wire::FrameType::statistic;
+  if (statistic != (chunk.kind == ChunkKind::statistics)) {
+    return Expectation{statistic ? "gradients" : "statistics", std::string(statistic ? "statistics" : "gradients") +
+                                                                   " in chunk " + std::to_string(header.chunk)};
+  }
+  if (header.codec != wire::CodecId::fp32) {
+    return Expectation{"codec 0 (fp32)", "codec " + std::to_string(static_cast<unsigned>(header.codec))};
+  }
+  const std::uint64_t total = std::uint64_t{chunk.elements} * sizeof(float);
+  if (header.total != total) {
+    return Expectation{std::to_string(total) + " bytes in chunk " + std::to_string(header.chunk),
+                       std::to_string(header.total)};
+  }
+  const bool whole_floats = header.offset % sizeof(float) == 0 && header.length % sizeof(float) == 0;
+  const bool inside = std::uint64_t{header.offset} + header.length <= total;
+  if (header.length == 0 || header.length != body || !whole_floats || !inside) {
+    return Expectation{"a segment of whole floats inside " + std::to_string(total) + " bytes",
+                       bytes_text(header.offset, header.length) + " with a body of " + std::to_string(body)};
+  }
+  return std::nullopt;
+}
+
+const cluster::Lease* Coordinator::Impl::live_lease(const Session& session, std::uint64_t pass,
+                                                    std::uint64_t lease) const {
+  if (!machine.pass() || machine.pass()->id.pack() != pass) return nullptr;
+  const cluster::Lease* found = machine.lease(lease);
+  return found != nullptr && found->session == session.id && found->live() ? found : nullptr;
+}
+
+void Coordinator::Impl::on_gradient(Session& session, const wire::Frame& frame) {
+  if (session.fence == 0) return drop_frame();
+  const wire::FrameHeader& header = frame.header;
+  if (auto fault = header_fault(header, frame.body.size()))
+    return violation(session, std::move(fault->expected), std::move(fault->found));
+  const cluster::Lease* lease = live_lease(session, header.pass, header.subject);
+  if (lease == nullptr || machine.pass()->id.kind != PassKind::train) return drop_frame();
+  if (header.version != machine.version()) {
+    return violation(session, "a gradient at version " + std::to_string(machine.version()),
+                     "version " + std::to_string(header.version));
+  }
+  if (lease->chunks[header.chunk] != cluster::Lease::ChunkState::awaited) return drop_frame();
+  if (!uploads.add(lease->id, frame)) return;
+  const bool finite = ps::all_finite(uploads.floats(lease->id, header.chunk));
+  feed(cluster::ChunkArrived{session.id, lease->id, header.chunk, finite});
+}
+
+// --- control ---
+
+void Coordinator::Impl::on_control(Session& session, const wire::Frame& frame) {
+  const Result<wire::Message> message = wire::decode(frame.body.bytes());
+  if (!message) return violation(session, "a control message", message.error().message);
+  on_message(session, *message);
+}
+
+void Coordinator::Impl::on_message(Session& session, const wire::Message& message) {
+  const bool admitted = session.fence != 0;
+  if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
+    session.heartbeat_heard_ns = heartbeat->sent_ns;
+  } else if (const auto* ready = std::get_if<wire::Ready>(&message)) {
+    if (!admitted) on_ready(session, *ready);
+  } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+    on_bye(session, *bye);
+  } else if (!admitted) {
+    drop_frame();
+  } else if (const auto* begin = std::get_if<wire::Begin>(&message)) {
+    on_begin(session, *begin);
+  } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
+    if (live_lease(session, progress->pass, progress->lease) == nullptr) return drop_frame();
+    feed(cluster::LeaseProgress{session.id, progress->lease, progress->done});
+  } else if (const auto* finish = std::get_if<wire::Finish>(&message)) {
+    on_finish(session, *finish);
+  } else if (const auto* failure = std::get_if<wire::Failed>(&message)) {
+    if (live_lease(session, failure->pass, failure->lease) == nullptr) return drop_frame();
+    output.warning(session.name + " could not compute its share: " + failure->message);
+    feed(cluster::LeaseFailed{session.id, failure->lease});
+  } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
+    feed(cluster::WorkerSynced{session.id, synced->version});
+  } else if (std::holds_alternative<wire::Refresh>(message)) {
+    feed(cluster::RefreshWanted{session.id});
+  } else if (std::holds_alternative<wire::Yield>(message)) {
+    feed(cluster::WorkerYields{session.id});
+  } else {
+    violation(session, "a message of a worker", std::string(wire::name_of(message)));
+  }
+}
+
+void Coordinator::Impl::on_begin(Session& session, const wire::Begin& begin) {
+  const cluster::Lease* lease = live_lease(session, begin.pass, begin.lease);
+  if (lease == nullptr || lease->state != cluster::LeaseState::granted) return drop_frame();
+  if (begin.first != lease->range.first || begin.count == 0 || begin.count > lease->range.count) {
+    return violation(session, "a Begin for at most " + range_text(lease->range.first, lease->range.count),
+                     range_text(begin.first, begin.count));
+  }
+  feed(cluster::LeaseBegun{session.id, lease->id, {begin.first, begin.count}, begin.weight, begin.loss_sum});
+}
+
+void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) {
+  if (finish.count > 0) {
+    // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
+    workers[session.worker - 1].compute_seconds = finish.compute_seconds;
+    workers[session.worker - 1].wait_seconds = finish.wait_seconds;
+  }
+  const cluster::Lease* lease = live_lease(session, finish.pass, finish.lease);
+  if (lease == nullptr) return drop_frame();
+  if (finish.count > lease->range.count) {
+    return violation(session, "a Finish for at most " + range_text(lease->range.first, lease->range.count),
+                     range_text(finish.first, finish.count));
+  }
+  feed(cluster::LeaseFinished{session.id, lease->id, finish.count, finish.weight, finish.loss_sum, finish.correct});
+}
+
+void Coordinator::Impl::on_bye(Session& session, const wire::Bye& bye) {
+  session.said_bye = true;
+  const bool left = bye.code == "leave";
+  session.why = left ? "it left" : describe(bye);
+  feed(cluster::SessionEnded{session.id, left});
+}
+
+// --- joining ---
+
+std::optional<wire::Bye> Coordinator::Impl::refusal(const wire::Ready& ready) const {
+  const Result<Layout> theirs = Layout::make(ready.layout);
+  if (!theirs) return wire::Bye{"model", "a usable model", theirs.error().message, theirs.error().hint};
+  if (std::string differs = difference(server.layout(), *theirs); !differs.empty()) {
+    return wire::Bye{"model", "the model of this run", std::move(differs),
+                     "start the worker with the same model and version of motley as the run"};
+  }
+  if (ready.train_fingerprint != options.train_fingerprint) {
+    return wire::Bye{"data", "training data " + options.train_fingerprint, ready.train_fingerprint,
+                     "copy the data set of the coordinator to this machine"};
+  }
+  if (options.test_samples > 0 && ready.test_fingerprint != options.test_fingerprint) {
+    return wire::Bye{"data", "test data " + options.test_fingerprint, ready.test_fingerprint,
+                     "copy the data set of the coordinator to this machine"};
+  }
+  return std::nullopt;
+}
+
+void Coordinator::Impl::on_ready(Session& session, const wire::Ready& ready) {
+  if (session.worker != 0) return drop_frame();
+  if (auto bye = refusal(ready)) {
+    std::string why = "it has another " + bye->code + ": expected " + bye->expected + ", found " + bye->found;
+    return end_session(session, std::move(*bye), std::move(why));
+  }
+  name_worker(session);
+  feed(cluster::WorkerReady{session.id, session.worker});
+}
+
+void Coordinator::Impl::name_worker(Session& session) {
+  std::string name = session.hello.name;
+  for (int copy = 2;; ++copy) {
+    const auto holder = std::find_if(sessions.begin(), sessions.end(), [&](const auto& entry) {
+      return entry.second.worker != 0 && entry.second.name == name;
+    });
+    if (holder == sessions.end()) break;
+    const cluster::Member* member = machine.members().find(holder->first);
+    if (member == nullptr || now - member->heard >= kMissedHeartbeats * options.timeouts.heartbeat) {
+      const std::string why = "it came back on a new connection";
+      end_session(holder->second, wire::Bye{"lost", {}, why, {}}, why);
+      break;
+    }
+    // Two workers of one name: both may work, the display tells them apart.
+    name = session.hello.name + " (" + std::to_string(copy) + ")";
+  }
+  session.name = name;
+  const auto known = std::find_if(workers.begin(), workers.end(), [&](const Worker& w) { return w.name == name; });
+  session.worker = static_cast<cluster::WorkerId>(known - workers.begin()) + 1;
+  if (known == workers.end()) workers.push_back({.name = name});
+}
+
+}  // namespace motley::engine

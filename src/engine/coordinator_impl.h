@@ -1,0 +1,108 @@
+#pragma once
+// Private to coordinator*.cpp: frames to events (coordinator_frames.cpp), actions to frames (coordinator_actions.cpp),
+// arithmetic (coordinator_steps.cpp). One thread at a time.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/coordinator_machine.h"
+#include "engine/coordinator.h"
+#include "engine/coordinator_pace.h"
+#include "engine/coordinator_uploads.h"
+#include "engine/coordinator_weights.h"
+
+namespace motley::engine {
+
+struct Coordinator::Impl {
+  struct Session {
+    SessionId id = 0;
+    wire::Hello hello;
+    bool local = false;
+    std::uint64_t fence = 0;  // 0: not admitted
+    cluster::WorkerId worker = 0;
+    std::string name;              // unique among those connected
+    std::optional<wire::Bye> bye;  // what to say when it is closed; empty: by the reason of the machine
+    std::string why;               // likewise for the display
+    bool gone = false;             // the channel is closed, nothing can be sent
+    bool said_bye = false;
+    std::uint64_t heartbeat_heard_ns = 0;
+  };
+  struct Worker {  // by number - 1
+    std::string name;
+    bool seen = false;                             // was a member before
+    double compute_seconds = 0, wait_seconds = 0;  // of its last finished lease
+  };
+  struct Expectation {  // what a frame should have been
+    std::string expected, found;
+  };
+
+  Impl(CoordinatorOptions given, ps::Server start, CoordinatorOutput& out);
+
+  void feed(const cluster::Event& event);
+  void perform(const cluster::Action& action);
+
+  // From frames to events.
+  void on_control(Session& session, const wire::Frame& frame);
+  void on_message(Session& session, const wire::Message& message);
+  void on_gradient(Session& session, const wire::Frame& frame);
+  void on_ready(Session& session, const wire::Ready& ready);
+  void on_begin(Session& session, const wire::Begin& begin);
+  void on_finish(Session& session, const wire::Finish& finish);
+  void on_bye(Session& session, const wire::Bye& bye);
+  [[nodiscard]] std::optional<Expectation> header_fault(const wire::FrameHeader& header, std::size_t body) const;
+  [[nodiscard]] std::optional<wire::Bye> refusal(const wire::Ready& ready) const;
+  [[nodiscard]] const cluster::Lease* live_lease(const Session& session, std::uint64_t pass, std::uint64_t lease) const;
+  void violation(Session& session, std::string expected, std::string found);
+  void end_session(Session& session, wire::Bye bye, std::string why);
+  void name_worker(Session& session);
+  void drop_frame() noexcept { ++dropped; }
+
+  // From actions to frames.
+  void send_control(const Session& session, const wire::Message& message);
+  void send_spec(const Session& session);
+  void send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane);
+  void admit(const cluster::Action& action);
+  void send_weights(const cluster::Action& action);
+  void send_next(const cluster::Action& action);
+  void send_pass(const cluster::Action& action);
+  void send_grant(const cluster::Action& action);
+  void close_session(const cluster::Action& action);
+  void report_closed(const Session& session, const cluster::Action& action, const std::string& reason);
+  [[nodiscard]] wire::Bye bye_for(const cluster::Action& action, const std::string& reason) const;
+  void tell(const Session& session, WorkerEvent event, const std::string& reason);
+  [[nodiscard]] std::string sentence(const cluster::Reason& reason) const;
+  [[nodiscard]] std::string name_of(cluster::WorkerId worker) const;
+
+  // Arithmetic.
+  void reduce(ChunkId chunk);
+  void apply(ChunkId chunk);
+  void close_step();
+  void close_evaluation();
+  void diverged(const cluster::Action& action);
+  [[nodiscard]] StepClosed describe_step() const;
+  [[nodiscard]] std::string waiting_for() const;
+
+  CoordinatorOptions options;
+  ps::Server server;
+  CoordinatorOutput& output;
+  MeasuredPace pace;
+  cluster::CoordinatorMachine machine;
+  Uploads uploads;
+  VersionFrames current, next;  // whole; growing while the step closes
+  std::map<SessionId, Session> sessions;
+  std::vector<Worker> workers;
+  Time now{};
+  std::vector<cluster::Event> events;  // waiting for the machine
+  cluster::Actions actions;
+  std::vector<std::span<const float>> parts;
+  bool feeding = false;
+  bool failed = false;
+  ChunkId last_reduced = 0;
+  double gradient_norm = 0;
+  std::uint64_t dropped = 0;  // frames of old sessions, passes and leases
+};
+
+}  // namespace motley::engine

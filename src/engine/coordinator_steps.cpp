@@ -1,0 +1,109 @@
+// Arithmetic of a pass: summing, updating, closing.
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "engine/coordinator_impl.h"
+
+namespace motley::engine {
+
+void Coordinator::Impl::reduce(ChunkId chunk) {
+  const cluster::Coverage& coverage = machine.coverage();
+  parts.clear();
+  for (const auto& piece : coverage.pieces(chunk)) parts.push_back(uploads.floats(piece.lease, chunk));
+  // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.
+  const double weight = coverage.weight();
+  server.reduce(chunk, parts, weight > 0 ? weight : 1, coverage.positions());
+  for (const auto& piece : coverage.pieces(chunk)) uploads.release(piece.lease, chunk);
+  last_reduced = chunk;
+  feed(cluster::ChunkReduced{chunk});
+}
+
+void Coordinator::Impl::apply(ChunkId chunk) {
+  next.set(chunk, server.apply(chunk));
+  for (const cluster::Member& member : machine.members().all())
+    if (member.streams) send_chunk(sessions.at(member.session), next, chunk, Lane::weights);
+  feed(cluster::ChunkApplied{chunk});
+}
+
+StepClosed Coordinator::Impl::describe_step() const {
+  const auto& pass = *machine.pass();
+  const cluster::Coverage& coverage = machine.coverage();
+  StepClosed step{.step = machine.version(),
+                  .epoch = pass.range.epoch,
+                  .samples = pass.range.count,
+                  .weight = coverage.weight(),
+                  .loss_sum = coverage.loss_sum(),
+                  .gradient_norm = gradient_norm,
+                  .duration = now - pass.opened,
+                  .ranges = {},
+                  .workers = {},
+                  .gradients = {}};
+  std::uint64_t covered = 0;
+  for (const auto& piece : coverage.pieces(last_reduced)) {
+    MOTLEY_ASSERT(piece.range.first == covered);
+    covered += piece.range.count;
+    const cluster::WorkerId worker = machine.lease(piece.lease)->worker;
+    step.ranges.push_back({piece.range.first, piece.range.count, name_of(worker)});
+    const auto known = std::find_if(step.workers.begin(), step.workers.end(),
+                                    [&](const WorkerStep& part) { return part.worker == worker; });
+    if (known != step.workers.end()) {
+      known->samples += piece.range.count;
+      continue;
+    }
+    const Worker& from = workers[worker - 1];
+    step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds});
+  }
+  MOTLEY_ASSERT(covered == pass.range.count);
+  step.gradients.reserve(server.layout().chunks().size());
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
+    step.gradients.push_back(server.gradient(chunk));
+  return step;
+}
+
+void Coordinator::Impl::close_step() {
+  const StepClosed step = describe_step();
+  const std::uint64_t pass = machine.pass()->id.pack();
+  server.finish_step();
+  MOTLEY_ASSERT(server.version() == step.step + 1 && next.version() == server.version());
+  std::swap(current, next);
+  next.clear();
+  next.set_version(server.version() + 1);
+  uploads.clear();
+  gradient_norm = 0;
+  for (const cluster::Member& member : machine.members().all())
+    if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{pass, server.version()});
+  output.step_closed(step);
+  feed(cluster::PassFinished{});
+}
+
+void Coordinator::Impl::close_evaluation() {
+  const auto& pass = *machine.pass();
+  const cluster::Coverage& coverage = machine.coverage();
+  Evaluated result{.version = machine.version(), .epoch = pass.range.epoch, .samples = pass.range.count};
+  for (const auto& piece : coverage.pieces(0)) {
+    const cluster::Contribution* part = coverage.find(piece.lease);
+    MOTLEY_ASSERT(part != nullptr);
+    result.correct += part->correct;
+    result.weight += part->weight;
+    result.loss_sum += part->loss_sum;
+  }
+  const std::uint64_t id = pass.id.pack();
+  for (const cluster::Member& member : machine.members().all())
+    if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{id, machine.version()});
+  output.evaluated(result);
+  feed(cluster::PassFinished{});
+}
+
+void Coordinator::Impl::diverged(const cluster::Action& action) {
+  failed = true;
+  output.failed({ErrorCode::diverged,
+                 "step " + std::to_string(machine.version()) +
+                     " gives a gradient or loss that is not finite for positions " +
+                     std::to_string(action.range.first) + " to " + std::to_string(action.range.end() - 1) +
+                     " of the batch, computed twice",
+                 "lower optimizer.lr, set train.clip_norm, or look at these samples with motley audit --order"});
+}
+
+}  // namespace motley::engine

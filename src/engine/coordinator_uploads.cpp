@@ -1,0 +1,103 @@
+#include "engine/coordinator_uploads.h"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace motley::engine {
+namespace {
+
+bool holds_floats(std::span<const std::byte> bytes) noexcept {
+  return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0;
+}
+
+}  // namespace
+
+Uploads::Upload* Uploads::find(cluster::LeaseId lease) noexcept {
+  for (std::size_t i = 0; i < used_; ++i)
+    if (uploads_[i].lease == lease) return &uploads_[i];
+  return nullptr;
+}
+
+const Uploads::Upload* Uploads::find(cluster::LeaseId lease) const noexcept {
+  for (std::size_t i = 0; i < used_; ++i)
+    if (uploads_[i].lease == lease) return &uploads_[i];
+  return nullptr;
+}
+
+bool Uploads::add(cluster::LeaseId lease, const wire::Frame& frame) {
+  const wire::FrameHeader& header = frame.header;
+  MOTLEY_ASSERT(header.chunk < chunks_ && header.length == frame.body.size());
+  MOTLEY_ASSERT(std::uint64_t{header.offset} + header.length <= header.total);
+  Upload* upload = find(lease);
+  if (upload == nullptr) {
+    if (used_ == uploads_.size()) uploads_.emplace_back().slots.resize(chunks_);
+    upload = &uploads_[used_++];
+    upload->lease = lease;
+  }
+  Slot& slot = upload->slots[header.chunk];
+  if (slot.state == State::whole || slot.state == State::released) return false;
+  const auto body = frame.body.bytes();
+  if (header.length == header.total && holds_floats(body)) {
+    if (slot.state == State::filling) release(slot);
+    slot.whole = frame.body;
+    bytes_held_ += header.total;
+  } else {
+    if (slot.state == State::empty) {
+      slot.filling = pool_.take(header.total);
+      slot.received.clear();
+      slot.state = State::filling;
+      bytes_held_ += header.total;
+    }
+    MOTLEY_ASSERT(slot.filling.bytes().size() == header.total);
+    std::memcpy(slot.filling.bytes().data() + header.offset, body.data(), body.size());
+    slot.received.insert({header.offset, header.length});
+    if (slot.received.size() < header.total) return false;
+    slot.whole = std::move(slot.filling).seal();
+    slot.filling = MutableBytes();
+  }
+  slot.state = State::whole;
+  return true;
+}
+
+std::span<const float> Uploads::floats(cluster::LeaseId lease, ChunkId chunk) const {
+  const Upload* upload = find(lease);
+  MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);
+  return upload->slots[chunk].whole.floats();
+}
+
+void Uploads::release(Slot& slot) {
+  bytes_held_ -= slot.whole.size() + slot.filling.bytes().size();
+  slot.whole = SharedBytes();
+  slot.filling = MutableBytes();
+  slot.state = State::released;
+}
+
+void Uploads::release(cluster::LeaseId lease, ChunkId chunk) {
+  if (Upload* upload = find(lease)) release(upload->slots[chunk]);
+}
+
+void Uploads::abandon(cluster::LeaseId lease, const cluster::Coverage& coverage) {
+  Upload* upload = find(lease);
+  if (upload == nullptr) return;
+  for (ChunkId chunk = 0; chunk < chunks_; ++chunk) {
+    // An evaluation has one chunk only, and no payloads at all.
+    const bool kept = chunk < coverage.chunks() && coverage.accepted(lease, chunk) && !coverage.reduced(chunk);
+    if (!kept) release(upload->slots[chunk]);
+  }
+}
+
+void Uploads::clear() {
+  for (std::size_t i = 0; i < used_; ++i) {
+    for (Slot& slot : uploads_[i].slots) {
+      release(slot);
+      slot.state = State::empty;
+    }
+  }
+  used_ = 0;
+  MOTLEY_ASSERT(bytes_held_ == 0);
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,57 @@
+#pragma once
+// Payloads of contributions until they are summed. A chunk that came in one frame is kept by reference, one that came
+// in segments is put together in a pooled buffer. One thread at a time.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cluster/coverage.h"
+#include "cluster/interval_set.h"
+#include "motley/bytes.h"
+#include "motley/layout.h"
+#include "wire/frame.h"
+
+namespace motley::engine {
+
+class Uploads {
+ public:
+  explicit Uploads(std::size_t chunks) : chunks_(chunks) {}
+
+  /// True when the chunk is whole with this frame; false if bytes are missing, or it was whole before.
+  /// REQUIRES a header that fits the layout.
+  bool add(cluster::LeaseId lease, const wire::Frame& frame);
+  /// REQUIRES the chunk is whole and not released.
+  [[nodiscard]] std::span<const float> floats(cluster::LeaseId lease, ChunkId chunk) const;
+  /// Frees a payload; more frames for it are ignored.
+  void release(cluster::LeaseId lease, ChunkId chunk);
+  /// Releases whatever of the lease `coverage` did not accept.
+  void abandon(cluster::LeaseId lease, const cluster::Coverage& coverage);
+  /// Frees everything; keeps the tables.
+  void clear();
+  [[nodiscard]] std::uint64_t bytes_held() const noexcept { return bytes_held_; }
+
+ private:
+  enum class State : std::uint8_t { empty, filling, whole, released };
+  struct Slot {
+    State state = State::empty;
+    SharedBytes whole;
+    MutableBytes filling;
+    cluster::IntervalSet received;  // bytes
+  };
+  struct Upload {
+    cluster::LeaseId lease = 0;
+    std::vector<Slot> slots;
+  };
+  Upload* find(cluster::LeaseId lease) noexcept;
+  [[nodiscard]] const Upload* find(cluster::LeaseId lease) const noexcept;
+  void release(Slot& slot);
+
+  std::size_t chunks_;
+  std::vector<Upload> uploads_;  // the first used_ are in use
+  std::size_t used_ = 0;
+  std::uint64_t bytes_held_ = 0;
+  BufferPool pool_;
+};
+
+}  // namespace motley::engine
