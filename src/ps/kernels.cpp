@@ -141,7 +141,8 @@ void move_statistics(const StatisticsArrays& a, float momentum) noexcept {
   }
 }
 
-double sum_parts(std::span<float> out, std::span<const std::span<const float>> parts, float factor, bool with_squares) {
+double sum_parts(std::span<float> out, std::span<const std::span<const float>> parts, float divisor,
+                 bool with_squares) {
   MOTLEY_ASSERT(!parts.empty());
   double squares = 0;
   for (std::size_t first = 0; first < out.size(); first += kBlock) {
@@ -149,7 +150,7 @@ double sum_parts(std::span<float> out, std::span<const std::span<const float>> p
     float* block = out.data() + first;
     std::memcpy(block, parts[0].data() + first, count * sizeof(float));
     for (const auto& part : parts.subspan(1)) add(block, part.data() + first, count);
-    scale({block, count}, factor);
+    for (std::size_t i = 0; i < count; ++i) block[i] /= divisor;
     if (with_squares) squares += sum_of_squares(block, count);
   }
   return squares;

@@ -63,9 +63,9 @@ struct StatisticsArrays {
 };
 void move_statistics(const StatisticsArrays& arrays, float momentum) noexcept;
 
-/// out = (parts[0] + parts[1] + …) * factor, added in this order; the sum of squares of `out` is returned if
+/// out = (parts[0] + parts[1] + …) / divisor, added in this order; the sum of squares of `out` is returned if
 /// `with_squares`, else 0. REQUIRES at least one part, all as long as `out`.
-double sum_parts(std::span<float> out, std::span<const std::span<const float>> parts, float factor, bool with_squares);
+double sum_parts(std::span<float> out, std::span<const std::span<const float>> parts, float divisor, bool with_squares);
 
 void scale(std::span<float> values, float factor) noexcept;
 
