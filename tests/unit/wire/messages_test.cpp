@@ -58,7 +58,7 @@ TEST_P(Golden, SurvivesACutInsideTheEnvelope) {
     const auto decoded = decode(cut);
     if (decoded.ok()) {
       EXPECT_EQ(decoded->index(), GetParam().message.index());
-      EXPECT_NE(*decoded, GetParam().message);
+      EXPECT_FALSE(std::ranges::equal(encode(*decoded).bytes(), bytes));  // bytes, because -0.0 == 0.0
     }
   }
 }
