@@ -180,6 +180,11 @@ void WorkerMachine::on(const worker_event::VersionSeen& seen) {
   move_on();
 }
 
+void WorkerMachine::on(const worker_event::WeightsForgotten&) {
+  MOTLEY_ASSERT(!version_);
+  whole_.reset();
+}
+
 void WorkerMachine::on(const worker_event::VersionWhole& whole) {
   if (!open_ || (version_ && whole.version <= *version_)) return;
   if (!whole_ || whole.version > *whole_) whole_ = whole.version;

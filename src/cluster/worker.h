@@ -46,6 +46,7 @@ struct Admitted {};
 struct VersionSeen {  // the first segment of a version
   std::uint64_t version = 0;
 };
+struct WeightsForgotten {};  // what came before admission was of another session
 struct VersionWhole {
   std::uint64_t version = 0;
 };
@@ -69,10 +70,10 @@ struct Tick {};
 using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::Disconnected, worker_event::Heard, worker_event::SpecWhole,
                  worker_event::Prepared, worker_event::PrepareFailed, worker_event::Admitted, worker_event::VersionSeen,
-                 worker_event::VersionWhole, worker_event::TaskProgress, worker_event::TaskBegun,
-                 worker_event::TaskFinished, worker_event::TaskFailed, worker_event::LeaveAsked,
-                 worker_event::Malformed, worker_event::Tick, wire::PassOpened, wire::PassClosed, wire::Grant,
-                 wire::Trim, wire::Cancel, wire::Bye>;
+                 worker_event::WeightsForgotten, worker_event::VersionWhole, worker_event::TaskProgress,
+                 worker_event::TaskBegun, worker_event::TaskFinished, worker_event::TaskFailed,
+                 worker_event::LeaveAsked, worker_event::Malformed, worker_event::Tick, wire::PassOpened,
+                 wire::PassClosed, wire::Grant, wire::Trim, wire::Cancel, wire::Bye>;
 
 enum class WorkerReason : std::uint8_t {
   none,
@@ -183,6 +184,7 @@ class WorkerMachine {
   void on(const worker_event::PrepareFailed&);
   void on(const worker_event::Admitted&);
   void on(const worker_event::VersionSeen&);
+  void on(const worker_event::WeightsForgotten&);
   void on(const worker_event::VersionWhole&);
   void on(const worker_event::TaskProgress&);
   void on(const worker_event::TaskBegun&);
