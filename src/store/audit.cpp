@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <tuple>
 
 #include "data/order.h"
 #include "store/ledger.h"
@@ -86,8 +87,9 @@ class Auditor {
   void check(const LedgerStep& step) {
     const std::uint64_t size = shape_.size_of(step.step);
     std::vector<LedgerRange> ranges = step.ranges;
-    std::stable_sort(ranges.begin(), ranges.end(),
-                     [](const LedgerRange& a, const LedgerRange& b) { return a.first < b.first; });
+    std::sort(ranges.begin(), ranges.end(), [](const LedgerRange& a, const LedgerRange& b) {
+      return std::tie(a.first, a.count, a.worker) < std::tie(b.first, b.count, b.worker);
+    });
     std::uint64_t covered = 0;  // all positions before are
     for (const LedgerRange& range : ranges) {
       const std::uint64_t end = add(range.first, range.count);

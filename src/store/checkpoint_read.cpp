@@ -176,7 +176,9 @@ Result<CheckpointContent> read_latest_checkpoint(const std::filesystem::path& ru
     if (named) newest = *named;
   }
   // Those above `latest` were not finished or belong to a history that was rolled back: the last resort.
-  std::stable_partition(steps.begin(), steps.end(), [newest](std::uint64_t step) { return step <= newest; });
+  std::sort(steps.begin(), steps.end(), [newest](std::uint64_t a, std::uint64_t b) {
+    return (a <= newest) != (b <= newest) ? a <= newest : a > b;
+  });
   Error last;
   for (const std::uint64_t step : steps) {
     auto content = read_checkpoint(checkpoints / checkpoint_name(step));

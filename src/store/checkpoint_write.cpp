@@ -91,9 +91,8 @@ Result<Safetensors> optimizer_tensors(const CheckpointContent& content) {
     if (Status done = check_chunks(layout, chunks, true, "state " + state); !done) return std::move(done).error();
     for (const Placement& placement : layout.placements()) {
       const auto pieces = pieces_of(layout, placement);
-      const auto present = std::count_if(pieces.begin(), pieces.end(), [&chunks = chunks](const Piece& piece) {
-        return !chunks[piece.chunk].empty();
-      });
+      const auto present = std::count_if(pieces.begin(), pieces.end(),
+                                         [&held = chunks](const Piece& piece) { return !held[piece.chunk].empty(); });
       if (present == 0) continue;
       const LayoutEntry& entry = layout.entries()[placement.entry];
       if (static_cast<std::size_t>(present) != pieces.size())
@@ -132,7 +131,7 @@ Status write_files(const std::filesystem::path& directory, const CheckpointConte
 // clean_checkpoints() brings it back should this process end in between.
 Status publish(const std::filesystem::path& temporary, const std::filesystem::path& final) {
   std::error_code failure;
-  const auto aside = final.parent_path() / ("." + final.filename().string() + ".old-" + std::to_string(::getpid()));
+  const auto aside = hidden_beside(final, "old");
   const bool replaces = std::filesystem::exists(final, failure);
   if (replaces) {
     if (Status done = rename_path(final, aside); !done) return done;
@@ -152,7 +151,7 @@ void delete_older(const std::filesystem::path& checkpoints, std::uint64_t newest
     if (step > newest || step == 0 || kept++ < std::max<std::size_t>(keep, 1)) continue;
     std::error_code ignored;  // it is tried again after the next checkpoint
     // Under a name that nobody takes for a checkpoint, so that a crash leaves no half of one.
-    const auto doomed = checkpoints / ("." + checkpoint_name(step) + ".tmp-" + std::to_string(::getpid()));
+    const auto doomed = hidden_beside(checkpoints / checkpoint_name(step), "tmp");
     std::filesystem::rename(checkpoints / checkpoint_name(step), doomed, ignored);
     std::filesystem::remove_all(doomed, ignored);
   }
@@ -171,7 +170,7 @@ Result<std::filesystem::path> write_checkpoint(const std::filesystem::path& run_
   if (Status done = make_directories(checkpoints); !done) return std::move(done).error();
   clean_checkpoints(checkpoints);
   const std::string name = checkpoint_name(content.step);
-  const auto temporary = checkpoints / ("." + name + ".tmp-" + std::to_string(::getpid()));
+  const auto temporary = hidden_beside(checkpoints / name, "tmp");
   const auto final = checkpoints / name;
   Status done = make_directories(temporary);
   if (done) done = write_files(temporary, content, *model, *optimizer);

@@ -224,8 +224,14 @@ Status rename_path(const std::filesystem::path& from, const std::filesystem::pat
   return {};
 }
 
+std::filesystem::path hidden_beside(const std::filesystem::path& path, std::string_view tag) {
+  std::string name(1, '.');
+  name.append(path.filename().string()).append(1, '.').append(tag).append(1, '-').append(std::to_string(::getpid()));
+  return path.parent_path() / name;
+}
+
 Status replace_file(const std::filesystem::path& path, std::string_view content, bool secret) {
-  const auto temporary = path.parent_path() / ("." + path.filename().string() + ".tmp-" + std::to_string(::getpid()));
+  const auto temporary = hidden_beside(path, "tmp");
   const auto write = [&]() -> Status {
     auto file = File::open(temporary, secret ? File::Mode::create_secret : File::Mode::create);
     if (!file) return std::move(file).error();
@@ -262,7 +268,8 @@ void remove_leftovers(const std::filesystem::path& directory, std::string_view p
   for (auto entry = std::filesystem::directory_iterator(directory, ignored);
        !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with("." + std::string(prefix)) && name.find(tag) != std::string::npos)
+    if (name.starts_with('.') && std::string_view(name).substr(1).starts_with(prefix) &&
+        name.find(tag) != std::string::npos)
       found.push_back(entry->path());
   }
   for (const auto& path : found) std::filesystem::remove_all(path, ignored);

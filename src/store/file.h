@@ -64,6 +64,8 @@ Status rename_path(const std::filesystem::path& from, const std::filesystem::pat
 Status replace_file(const std::filesystem::path& path, std::string_view content, bool secret = false);
 /// ErrorCode::input if it is longer than `bytes_max`.
 Result<std::string> read_whole_file(const std::filesystem::path& path, std::uint64_t bytes_max);
+/// The name that a writer uses beside `path` until it is done: .NAME.TAG-PID.
+std::filesystem::path hidden_beside(const std::filesystem::path& path, std::string_view tag);
 /// Deletes files and directories in `directory` named .PREFIX…TAG…: what writers that crashed left behind.
 void remove_leftovers(const std::filesystem::path& directory, std::string_view prefix, std::string_view tag);
 

@@ -74,8 +74,9 @@ Result<LedgerFile> parse_ledger(std::string_view file, const std::string& name) 
     if (const std::string why = apply(ledger, *record); !why.empty()) return damaged(name, ledger.intact_bytes, why);
     ledger.intact_bytes = record->end;
   }
-  std::stable_sort(ledger.steps.begin(), ledger.steps.end(),
-                   [](const LedgerStep& a, const LedgerStep& b) { return a.step < b.step; });
+  std::sort(ledger.steps.begin(), ledger.steps.end(), [](const LedgerStep& a, const LedgerStep& b) {
+    return std::pair(a.step, a.incarnation) < std::pair(b.step, b.incarnation);
+  });
   return ledger;
 }
 

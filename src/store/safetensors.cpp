@@ -26,10 +26,11 @@ std::uint64_t bytes_of(const TensorView& tensor) {
 std::vector<const TensorView*> in_file_order(const Safetensors& content) {
   std::vector<const TensorView*> order;
   order.reserve(content.tensors.size());
-  for (const TensorView& tensor : content.tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(), [](const TensorView* a, const TensorView* b) {
-    return dtype_bytes(a->dtype) > dtype_bytes(b->dtype);
-  });
+  for (const std::uint64_t bytes : {8U, 4U, 2U, 1U}) {
+    for (const TensorView& tensor : content.tensors) {
+      if (dtype_bytes(tensor.dtype) == bytes) order.push_back(&tensor);
+    }
+  }
   return order;
 }
 
@@ -38,7 +39,6 @@ Result<std::string> make_header(const Safetensors& content, const std::vector<co
   if (!content.metadata.empty()) header["__metadata__"] = content.metadata;
   std::set<std::string_view> names;
   std::uint64_t at = 0;
-  std::uint64_t elements_wrong = 0;
   // ordered_json looks keys up by a linear search, so tensors are dumped one by one.
   std::string text;
   try {
@@ -48,8 +48,7 @@ Result<std::string> make_header(const Safetensors& content, const std::vector<co
       const std::uint64_t bytes = bytes_of(*tensor);
       std::uint64_t expected = dtype_bytes(tensor->dtype);
       for (const std::int64_t size : tensor->shape) expected *= static_cast<std::uint64_t>(size);
-      if (expected != bytes) ++elements_wrong;
-      if (elements_wrong > 0 || tensor->name == "__metadata__" || !names.insert(tensor->name).second) {
+      if (expected != bytes || tensor->name == "__metadata__" || !names.insert(tensor->name).second) {
         return Error{ErrorCode::internal,
                      "safetensors: tensor " + in_quotes(tensor->name) + " cannot be written: " + std::to_string(bytes) +
                          " bytes for a shape of " + std::to_string(expected) + ", or its name is taken",
