@@ -80,5 +80,186 @@ TEST_P(TransportTest, CloseDeliversWhatIsQueuedAndTheFarewell) {
   EXPECT_EQ(frames.back().header.subject, 99U);
 }
 
+TEST_P(TransportTest, FarewellIsNotLostInCrossTraffic) {
+  // What one side has not read when it closes must not destroy what it has sent.
+  for (int round = 0; round < 30; ++round) {
+    Joined joined(world_);
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      joined.ends.server->send(make_frame(FrameType::weights, i, 50000), Priority::weights);
+    }
+    joined.ends.client->send(make_frame(FrameType::control, 77, 30), Priority::control);
+    joined.ends.client->close();
+    joined.ends.client.reset();
+    ASSERT_TRUE(joined.server->wait_closed());
+    const auto frames = joined.server->frames();
+    ASSERT_EQ(frames.size(), 1U) << "round " << round;
+    EXPECT_EQ(frames[0].header.subject, 77U);
+  }
+}
+
+TEST_P(TransportTest, UrgentFramesOvertake) {
+  const Ends ends = world_.connect();
+  const auto sink = std::make_shared<Recorder>();
+  const auto server = std::make_shared<Recorder>();
+  ends.client->start(sink);
+  // The server does not read yet: all but what the kernel takes waits in the queues of the client.
+  const wire::Frame bulk = make_frame(FrameType::gradient, 1, 256 << 10);
+  constexpr std::size_t kBulk = 200;
+  for (std::size_t i = 0; i < kBulk; ++i) ends.client->send(bulk, Priority::gradients);
+  ends.client->send(make_frame(FrameType::weights, 2, 100), Priority::weights);
+  ends.client->send(make_frame(FrameType::control, 3, 100), Priority::control);
+  ends.client->send(make_frame(FrameType::blob, 4, 100), Priority::background);
+  ends.server->start(server);
+  ASSERT_TRUE(server->wait_frames(kBulk + 3));
+  std::vector<std::uint64_t> order;
+  for (const auto& frame : server->frames()) {
+    if (order.empty() || order.back() != frame.header.subject) order.push_back(frame.header.subject);
+  }
+  if (order.front() == 1) order.erase(order.begin());  // what the kernel had taken
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{3, 2, 1, 4}));
+}
+
+TEST_P(TransportTest, FramesBeforeStartAreKept) {
+  const Ends ends = world_.connect();
+  for (std::uint64_t i = 0; i < 10; ++i) ends.client->send(make_frame(FrameType::control, i, 10), Priority::control);
+  ends.client->close();
+  const auto server = std::make_shared<Recorder>();
+  ends.server->start(server);
+  ASSERT_TRUE(server->wait_closed());
+  EXPECT_EQ(server->frames().size(), 10U);
+}
+
+TEST_P(TransportTest, DroppedHandleClosesBothEnds) {
+  Joined joined(world_);
+  joined.ends.client->send(make_frame(FrameType::control, 5, 10), Priority::control);
+  joined.ends.client.reset();
+  const auto error = joined.server->wait_closed();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code, ErrorCode::network);
+  EXPECT_FALSE(error->message.empty());
+  EXPECT_EQ(joined.server->frames().size(), 1U);
+  EXPECT_TRUE(joined.client->wait_closed());
+}
+
+TEST_P(TransportTest, SendAndCloseAfterCloseDoNothing) {
+  Joined joined(world_);
+  joined.ends.client->close();
+  joined.ends.client->close();
+  joined.ends.client->send(make_frame(FrameType::control, 1, 10), Priority::control);
+  ASSERT_TRUE(joined.client->wait_closed());
+  ASSERT_TRUE(joined.server->wait_closed());
+  joined.ends.client->close();
+  joined.ends.client->send(make_frame(FrameType::control, 1, 10), Priority::control);
+  joined.ends.server->send(make_frame(FrameType::control, 1, 10), Priority::control);
+  joined.ends.server->close();
+  EXPECT_TRUE(joined.server->frames().empty());
+  EXPECT_TRUE(joined.client->frames().empty());
+  EXPECT_EQ(joined.ends.client->queued_bytes(), 0U);
+  EXPECT_EQ(joined.ends.server->queued_bytes(), 0U);
+}
+
+TEST_P(TransportTest, ClosedBeforeStartIsReportedAtStart) {
+  const Ends ends = world_.connect();
+  ends.client->close();
+  const auto client = std::make_shared<Recorder>();
+  ends.client->start(client);
+  EXPECT_TRUE(client->wait_closed());
+  EXPECT_TRUE(client->frames().empty());
+}
+
+TEST_P(TransportTest, BothEndsMayCloseAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    Joined joined(world_);
+    joined.ends.client->send(make_frame(FrameType::control, 1, 1000), Priority::control);
+    joined.ends.server->send(make_frame(FrameType::control, 1, 1000), Priority::control);
+    std::thread other([&] { joined.ends.server->close(); });
+    joined.ends.client->close();
+    other.join();
+    ASSERT_TRUE(joined.client->wait_closed());
+    ASSERT_TRUE(joined.server->wait_closed());
+  }
+}
+
+TEST_P(TransportTest, ManyThreadsMaySend) {
+  Joined joined(world_);
+  constexpr std::uint64_t kThreads = 8, kEach = 400;
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < kEach; ++i) {
+        joined.ends.client->send(make_frame(FrameType::control, t << 32 | i, (i * 37) % 3000), Priority::control);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  ASSERT_TRUE(joined.server->wait_frames(kThreads * kEach));
+  std::array<std::uint64_t, kThreads> next{};
+  for (const auto& frame : joined.server->frames()) {
+    const std::uint64_t t = frame.header.subject >> 32;
+    ASSERT_LT(t, kThreads);
+    ASSERT_EQ(frame.header.subject & 0xFFFFFFFF, next[t]++);
+  }
+}
+
+TEST_P(TransportTest, TrafficIsCounted) {
+  Joined joined(world_);
+  joined.ends.client->send(make_frame(FrameType::control, 1, 1000), Priority::control);
+  joined.ends.client->send(make_frame(FrameType::gradient, 2, 200000), Priority::gradients);
+  joined.ends.client->send(make_frame(FrameType::control, 3, 0), Priority::gradients);
+  joined.ends.client->close();
+  ASSERT_TRUE(joined.server->wait_closed());
+  ASSERT_TRUE(joined.client->wait_closed());
+  const std::uint64_t expected = 3 * wire::kHeaderBytes + 201000;
+  EXPECT_EQ(joined.ends.client->traffic().sent_bytes, expected);
+  EXPECT_EQ(joined.ends.server->traffic().received_bytes, expected);
+  EXPECT_EQ(joined.ends.client->traffic().received_bytes, 0U);
+  EXPECT_EQ(joined.ends.client->queued_bytes(), 0U);
+}
+
+TEST_P(TransportTest, ControlFrameMayBeLong) {
+  Joined joined(world_);
+  joined.ends.client->send(make_frame(FrameType::control, 1, 8 << 20, 9), Priority::control);
+  ASSERT_TRUE(joined.server->wait_frames(1));
+  EXPECT_TRUE(body_is(joined.server->frames()[0], 8 << 20, 9));
+}
+
+TEST_P(TransportTest, ReceiverIsReleasedAfterClose) {
+  const Ends ends = world_.connect();
+  auto receiver = std::make_shared<Recorder>();
+  auto gone = receiver->gone();
+  ends.client->start(std::move(receiver));
+  ends.server->close();
+  EXPECT_EQ(gone.wait_for(kPatience), std::future_status::ready);
+}
+
+TEST_P(TransportTest, IdentityIsEqualOnBothSides) {
+  const Ends ends = world_.connect();
+  const PeerIdentity& client = ends.client->peer();
+  const PeerIdentity& server = ends.server->peer();
+  EXPECT_FALSE(client.address.empty());
+  EXPECT_EQ(client.exporter, server.exporter);
+  if (GetParam() != Kind::tcp_tls) {
+    EXPECT_FALSE(client.encrypted || server.encrypted);
+    return;
+  }
+  EXPECT_TRUE(client.encrypted && server.encrypted);
+  EXPECT_EQ(client.spki, world_.server_identity()->spki);
+  EXPECT_EQ(server.spki, world_.client_identity()->spki);
+  EXPECT_NE(client.exporter, Digest{});
+  EXPECT_NE(world_.connect().client->peer().exporter, client.exporter);
+}
+
+TEST_P(TransportTest, FarewellSurvivesTheEndOfTheTransport) {
+  if (GetParam() == Kind::inproc) GTEST_SKIP() << "has no transport object";
+  Joined joined(world_);
+  joined.ends.client->send(make_frame(FrameType::control, 7, 10), Priority::control);
+  world_.stop_client();
+  EXPECT_TRUE(joined.client->wait_closed());
+  ASSERT_TRUE(joined.server->wait_closed());
+  EXPECT_EQ(joined.server->frames().size(), 1U);
+  joined.ends.client->send(make_frame(FrameType::control, 8, 10), Priority::control);  // harmless
+  joined.ends.client->close();
+}
+
 }  // namespace
 }  // namespace motley::transport

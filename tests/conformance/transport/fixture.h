@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <future>
@@ -23,17 +24,25 @@ inline constexpr std::chrono::seconds kPatience{20};
 /// Keeps what comes. Thread-safe.
 class Recorder : public Receiver {
  public:
+  ~Recorder() override { gone_.set_value(); }
+  /// Ready once nobody holds this receiver any more.
+  std::future<void> gone() { return gone_.get_future(); }
+
   void on_frame(wire::Frame frame) override {
+    EXPECT_FALSE(inside_.exchange(true)) << "two callbacks at once";
     const std::lock_guard lock(mutex_);
     EXPECT_FALSE(error_.has_value()) << "a frame after on_closed";
     frames_.push_back(std::move(frame));
     changed_.notify_all();
+    inside_ = false;
   }
   void on_closed(Error error) override {
+    EXPECT_FALSE(inside_.exchange(true)) << "two callbacks at once";
     const std::lock_guard lock(mutex_);
     EXPECT_FALSE(error_.has_value()) << "on_closed twice";
     error_ = std::move(error);
     changed_.notify_all();
+    inside_ = false;
   }
   bool wait_frames(std::size_t count) {
     std::unique_lock lock(mutex_);
@@ -54,6 +63,8 @@ class Recorder : public Receiver {
   std::condition_variable changed_;
   std::vector<wire::Frame> frames_;
   std::optional<Error> error_;
+  std::atomic<bool> inside_{false};
+  std::promise<void> gone_;
 };
 
 /// A frame whose body is `size` bytes made from `seed`.
@@ -72,7 +83,7 @@ class World {
  public:
   explicit World(Kind kind);
   Ends connect();
-  /// As if the machine had vanished: destroys the transport under the client, without its handle being closed first.
+  /// Destroys the transport under the client's handles. Nothing to do in one process.
   void stop_client() { client_tcp_.reset(); }
   [[nodiscard]] const std::optional<Identity>& client_identity() const { return client_identity_; }
   [[nodiscard]] const std::optional<Identity>& server_identity() const { return server_identity_; }

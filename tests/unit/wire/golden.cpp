@@ -57,6 +57,7 @@ Finish finish() {
   Finish out;
   out.pass = 0x0200000000000001;
   out.lease = 10;
+  out.first = 31;
   out.count = 1000;
   out.correct = 913;
   out.weight = 1000;
