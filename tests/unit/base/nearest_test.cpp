@@ -7,7 +7,7 @@
 namespace motley {
 namespace {
 
-constexpr std::array<std::string_view, 6> kKnown{"train.steps",     "train.seed", "train.global_batch",
+constexpr std::array<std::string_view, 6> kKnown{"train.steps",    "train.seed", "train.global_batch",
                                                  "optimizer.kind", "mnist",      "fashion-mnist"};
 
 TEST(Nearest, FindsTheWordThatWasMeant) {

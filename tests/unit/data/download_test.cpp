@@ -1,0 +1,215 @@
+#include "data/download.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "data/md5.h"
+#include "fixtures.h"
+
+namespace motley::data {
+namespace {
+
+using test::Bytes;
+using test::bytes_of_text;
+using test::Directory;
+using ::testing::HasSubstr;
+
+std::string md5_of(const Bytes& bytes) {
+  Md5 md5;
+  md5.add(bytes);
+  return md5.finish();
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Answers one HTTP request with the bytes it was given, then closes.
+class OneAnswer {
+ public:
+  explicit OneAnswer(std::string answer) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_, 1), 0);
+    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, text = std::move(answer)] { serve(text); });
+  }
+  OneAnswer(const OneAnswer&) = delete;
+  OneAnswer& operator=(const OneAnswer&) = delete;
+  ~OneAnswer() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    ::close(listener_);
+  }
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/"; }
+
+ private:
+  void serve(const std::string& text) const {
+    const int peer = ::accept(listener_, nullptr, nullptr);
+    if (peer < 0) return;
+    std::string request;
+    std::array<char, 1024> buffer{};
+    while (request.find("\r\n\r\n") == std::string::npos) {
+      const ssize_t got = ::recv(peer, buffer.data(), buffer.size(), 0);
+      if (got <= 0) break;
+      request.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    static_cast<void>(::send(peer, text.data(), text.size(), MSG_NOSIGNAL));
+    ::close(peer);
+  }
+
+  int listener_;
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+class Download : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("no_proxy", "*", 1); }
+
+  const Bytes content_ = bytes_of_text("what was published");
+  const RemoteFile file_{"file.gz", md5_of(content_)};
+  Directory directory_;
+  const std::string cache_ = directory_.path() + "/cache/deep";
+};
+
+TEST_F(Download, PutsAFileInItsPlace) {
+  directory_.write("origin/file.gz", content_);
+  ASSERT_TRUE(fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, {}));
+  EXPECT_EQ(test::read_text(cache_ + "/file.gz"), "what was published");
+  EXPECT_EQ(names_in(cache_), std::vector<std::string>{"file.gz"});
+}
+
+TEST_F(Download, DeletesAFileWithAnotherHashAndSaysSo) {
+  directory_.write("origin/file.gz", bytes_of_text("something else"));
+  const Status status = fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, {});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::network);
+  EXPECT_THAT(status.error().message, HasSubstr("expected MD5 " + file_.md5));
+  EXPECT_THAT(status.error().message, HasSubstr("deleted"));
+  EXPECT_THAT(status.error().hint, HasSubstr(cache_));
+  EXPECT_TRUE(names_in(cache_).empty());
+}
+
+TEST_F(Download, SaysWhereItFoundNothing) {
+  const Status status = fetch({"file://" + directory_.path() + "/nowhere/"}, file_, cache_, {});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::network);
+  EXPECT_THAT(status.error().message, HasSubstr("/nowhere/file.gz"));
+  EXPECT_TRUE(names_in(cache_).empty());
+}
+
+TEST_F(Download, TriesTheNextAddress) {
+  directory_.write("mirror/file.gz", content_);
+  const std::string base = "file://" + directory_.path();
+  EXPECT_TRUE(fetch({base + "/nowhere/", base + "/mirror/"}, file_, cache_, {}));
+  EXPECT_FALSE(fetch({}, file_, cache_, {}));
+}
+
+TEST_F(Download, ReportsProgressOverHttp) {
+  const OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\nwhat was published");
+  std::uint64_t last_done = 0;
+  std::uint64_t last_total = 0;
+  const Status status = fetch({server.url()}, file_, cache_, [&](const std::string& file, auto done, auto total) {
+    EXPECT_EQ(file, "file.gz");
+    EXPECT_GE(done, last_done);
+    last_done = done;
+    last_total = total;
+  });
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(last_done, 18U);
+  EXPECT_EQ(last_total, 18U);
+}
+
+TEST_F(Download, RefusesATruncatedAnswer) {
+  const OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\nwhat was");
+  const Status status = fetch({server.url()}, file_, cache_, {});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::network);
+  EXPECT_TRUE(names_in(cache_).empty());
+}
+
+TEST_F(Download, RefusesAnErrorPage) {
+  const OneAnswer server("HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\nwhat was published");
+  const Status status = fetch({server.url()}, file_, cache_, {});
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr("404"));
+  EXPECT_TRUE(names_in(cache_).empty());
+}
+
+TEST_F(Download, NamesADirectoryItCannotMake) {
+  directory_.write("in-the-way", {});
+  const Status status = fetch({"file:///"}, file_, directory_.path() + "/in-the-way/cache", {});
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::io);
+}
+
+class Named : public Download {
+ protected:
+  NamedSource source() const {
+    const Bytes images = test::gzip(test::idx({2, 1, 1}, test::from_hex("0102")));
+    const Bytes labels = test::gzip(test::idx({2}, test::from_hex("0001")));
+    directory_.write("origin/train-images-idx3-ubyte.gz", images);
+    directory_.write("origin/train-labels-idx1-ubyte.gz", labels);
+    return {"toy",
+            {directory_.path() + "/system"},
+            {"file://" + directory_.path() + "/origin/"},
+            {"train-images-idx3-ubyte.gz", md5_of(images)},
+            {"train-labels-idx1-ubyte.gz", md5_of(labels)},
+            {"t10k-images-idx3-ubyte.gz", md5_of(images)},
+            {"t10k-labels-idx1-ubyte.gz", md5_of(labels)}};
+  }
+};
+
+TEST_F(Named, DownloadsOnceIntoTheCache) {
+  NamedSource toy = source();
+  const OpenOptions options{{}, cache_, {}};
+  const auto fetched = find_or_fetch(toy, "train", options);
+  ASSERT_TRUE(fetched) << fetched.error().message;
+  EXPECT_EQ(fetched->images, cache_ + "/toy/train-images-idx3-ubyte.gz");
+  toy.base_urls.clear();
+  EXPECT_TRUE(find_or_fetch(toy, "train", options));
+  EXPECT_FALSE(find_or_fetch(toy, "test", options));
+}
+
+TEST_F(Named, PrefersWhatTheSystemHas) {
+  const NamedSource toy = source();
+  directory_.write("system/train-images-idx3-ubyte.gz", {});
+  directory_.write("system/train-labels-idx1-ubyte.gz", {});
+  const auto found = find_or_fetch(toy, "train", {{}, cache_, {}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->labels, directory_.path() + "/system/train-labels-idx1-ubyte.gz");
+}
+
+TEST_F(Named, NeedsADirectoryToDownloadTo) {
+  const auto found = find_or_fetch(source(), "train", {});
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::input);
+}
+
+TEST_F(Named, KnowsThePublishedDataSets) {
+  for (const NamedSource& known : known_sources()) {
+    EXPECT_FALSE(known.base_urls.empty());
+    for (const std::string& url : known.base_urls) EXPECT_EQ(url.back(), '/');
+    for (const RemoteFile* file : {&known.train_images, &known.train_labels, &known.test_images, &known.test_labels}) {
+      EXPECT_EQ(file->md5.size(), 32U);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace motley::data
