@@ -1,0 +1,152 @@
+#include "sim/checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "cluster/pass.h"
+
+namespace motley::sim {
+namespace {
+
+std::string text(std::uint64_t number) { return std::to_string(number); }
+
+bool same_bytes(const std::vector<SharedBytes>& a, const std::vector<SharedBytes>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const SharedBytes& x, const SharedBytes& y) {
+    return x.size() == y.size() && std::memcmp(x.bytes().data(), y.bytes().data(), x.size()) == 0;
+  });
+}
+
+}  // namespace
+
+void Checks::fail(std::string what) {
+  if (failures_.size() < kFailuresMax) failures_.push_back(std::move(what));
+}
+
+void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, std::vector<SharedBytes> weights) {
+  if (incarnation <= incarnation_) fail("incarnation " + text(incarnation) + " after " + text(incarnation_));
+  if (version > version_) fail("the head came up at version " + text(version) + ", beyond what was closed");
+  incarnation_ = incarnation;
+  version_ = version;
+  ledger_.erase(ledger_.lower_bound(version), ledger_.end());
+  weights_[{incarnation, version}] = std::move(weights);
+}
+
+void Checks::check_ranges(std::uint64_t step, const std::vector<engine::CommittedRange>& ranges, std::uint64_t count) {
+  std::uint64_t next = 0;
+  for (const engine::CommittedRange& range : ranges) {
+    if (range.count == 0 || range.first != next) {
+      fail("step " + text(step) + ": a committed range starts at " + text(range.first) + " with " + text(range.count) +
+           " positions; expected " + text(next));
+    }
+    next = range.first + range.count;
+  }
+  if (next != count) {
+    fail("step " + text(step) + ": the committed ranges end at " + text(next) + "; the pass has " + text(count));
+  }
+}
+
+void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& step, std::vector<SharedBytes> weights,
+                         Time now, Time healed_at) {
+  const std::string name = "step " + text(step.step);
+  if (incarnation != incarnation_ || step.step != version_) {
+    fail(name + " of incarnation " + text(incarnation) + " closed; expected step " + text(version_) +
+         " of incarnation " + text(incarnation_));
+    return;
+  }
+  const cluster::PassRange pass =
+      cluster::train_range(step.step, scenario_.run.train_samples, scenario_.run.global_batch);
+  if (step.samples != pass.count || step.epoch != pass.epoch)
+    fail(name + ": other samples or epoch than the order says");
+  check_ranges(step.step, step.ranges, pass.count);
+  if (step.weight != static_cast<double>(pass.count)) {
+    fail(name + ": the gradient was divided by " + std::to_string(step.weight) + ", expected " + text(pass.count));
+  }
+  if (step.step < reference_.steps.size()) {
+    const Reference::Step& expected = reference_.steps[step.step];
+    const double loss = step.loss_sum / step.weight;
+    const double wanted = expected.loss_sum / expected.weight;
+    const double error = std::abs(loss - wanted) / wanted;
+    measured_.loss_error = std::max(measured_.loss_error, error);
+    if (!(error <= kTolerance)) {
+      fail(name + ": loss " + std::to_string(loss) + ", one machine has " + std::to_string(wanted));
+    }
+    if (scenario_.undisturbed_single() && step.loss_sum != expected.loss_sum) fail(name + ": the loss has other bits");
+  }
+  // Time with something broken, and what it takes to notice that it is whole again, is not the engine's.
+  const Duration took = now - std::max({last_closed_, healed_at, now - step.duration});
+  measured_.slowest_step_s = std::max(measured_.slowest_step_s, seconds(took));
+  if (took > kStepMax) fail(name + " took " + std::to_string(seconds(took)) + " s with nothing broken");
+  last_closed_ = now;
+  version_ = step.step + 1;
+  ledger_[step.step] = {step.weight, step.loss_sum, step.ranges};
+  if (!weights.empty()) weights_[{incarnation, version_}] = std::move(weights);
+}
+
+void Checks::evaluated(const engine::Evaluated& evaluation) {
+  if (evaluation.samples != scenario_.run.test_samples) {
+    fail("the evaluation of version " + text(evaluation.version) + " covered " + text(evaluation.samples) + " of " +
+         text(scenario_.run.test_samples) + " samples");
+  }
+  if (evaluation.version != version_) fail("an evaluation of another version than the one held");
+}
+
+void Checks::task_started(std::uint32_t incarnation, const engine::TaskOrder& order) {
+  const auto found = weights_.find({incarnation, order.version});
+  if (found == weights_.end()) {
+    fail("a task started at version " + text(order.version) + ", which incarnation " + text(incarnation) +
+         " never had");
+  } else if (!same_bytes(found->second, order.weights)) {
+    fail("a task started at version " + text(order.version) + " with weights of another version among them");
+  }
+}
+
+void Checks::head_said(std::uint64_t session, const wire::Message& message) {
+  const auto* grant = std::get_if<wire::Grant>(&message);
+  if (grant == nullptr) return;
+  if (!granted_.emplace(session, grant->lease).second) fail("lease " + text(grant->lease) + " was granted twice");
+  if (grant->count == 0) fail("an empty lease was granted");
+}
+
+void Checks::check_epochs() {
+  const std::uint64_t per_epoch = cluster::steps_per_epoch(scenario_.run.train_samples, scenario_.run.global_batch);
+  std::map<std::uint64_t, std::vector<unsigned>> epochs;
+  for (const auto& [step, commit] : ledger_) {
+    const cluster::PassRange pass = cluster::train_range(step, scenario_.run.train_samples, scenario_.run.global_batch);
+    auto& used = epochs[pass.epoch];
+    used.resize(scenario_.run.train_samples);
+    for (const engine::CommittedRange& range : commit.ranges) {
+      for (std::uint64_t p = range.first; p < range.first + range.count; ++p) {
+        if (pass.order_first + p < used.size()) ++used[pass.order_first + p];
+      }
+    }
+  }
+  for (const auto& [epoch, used] : epochs) {
+    const bool whole = (epoch + 1) * per_epoch <= scenario_.run.steps;
+    for (std::size_t position = 0; position < used.size(); ++position) {
+      if (used[position] > 1 || (whole && used[position] == 0)) {
+        fail("epoch " + text(epoch) + ": position " + text(position) + " was committed " + text(used[position]) +
+             " times");
+        break;
+      }
+    }
+  }
+}
+
+void Checks::finished(std::uint64_t version, const std::vector<SharedBytes>& weights) {
+  if (version != scenario_.run.steps) {
+    fail("the run ended at version " + text(version) + " of " + text(scenario_.run.steps));
+    return;
+  }
+  if (ledger_.size() != scenario_.run.steps) fail("the ledger holds " + text(ledger_.size()) + " steps");
+  check_epochs();
+  const Distance off = distance(weights, reference_.weights.back());
+  measured_.weights_error = off.relative;
+  if (!(off.relative <= kTolerance)) {
+    fail("the final weights differ from one machine's by " + std::to_string(off.relative) + " of their norm");
+  }
+  if (scenario_.undisturbed_single() && !off.same_bits) fail("the final weights have other bits than one machine's");
+}
+
+}  // namespace motley::sim

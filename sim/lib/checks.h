@@ -1,0 +1,71 @@
+#pragma once
+// What must hold in every run, whatever happens to the machines (docs/design and the invariants of the engine). Told of
+// everything while a run goes on; collects what is wrong instead of stopping at it. One thread.
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/coordinator.h"
+#include "engine/worker.h"
+#include "sim/reference.h"
+#include "sim/scenario.h"
+#include "wire/messages.h"
+
+namespace motley::sim {
+
+struct Measured {
+  double loss_error = 0;      // largest relative difference of a step's loss
+  double weights_error = 0;   // of the final weights
+  double slowest_step_s = 0;  // longest step, not counting time with something broken
+};
+
+class Checks {
+ public:
+  static constexpr std::size_t kFailuresMax = 20;
+  static constexpr double kTolerance = 1e-4;
+  static constexpr Duration kStepMax = std::chrono::seconds(8);
+
+  Checks(const Scenario& scenario, const Reference& reference) : scenario_(scenario), reference_(reference) {}
+
+  void fail(std::string what);
+  [[nodiscard]] const std::vector<std::string>& failures() const noexcept { return failures_; }
+  [[nodiscard]] const Measured& measured() const noexcept { return measured_; }
+
+  /// The coordinator came up (again) with `weights` at `version`: what it closed after that is undone.
+  void head_started(std::uint32_t incarnation, std::uint64_t version, std::vector<SharedBytes> weights);
+  /// `weights`: of the version after the step, empty if it cannot be said.
+  void step_closed(std::uint32_t incarnation, const engine::StepClosed& step, std::vector<SharedBytes> weights,
+                   Time now, Time healed_at);
+  void evaluated(const engine::Evaluated& evaluation);
+  /// A worker of a session with this incarnation begins to compute.
+  void task_started(std::uint32_t incarnation, const engine::TaskOrder& order);
+  /// A control message on its way from the head to session `session`.
+  void head_said(std::uint64_t session, const wire::Message& message);
+  /// After the end.
+  void finished(std::uint64_t version, const std::vector<SharedBytes>& weights);
+
+ private:
+  struct Commit {
+    double weight = 0, loss_sum = 0;
+    std::vector<engine::CommittedRange> ranges;
+  };
+  void check_ranges(std::uint64_t step, const std::vector<engine::CommittedRange>& ranges, std::uint64_t count);
+  void check_epochs();
+
+  const Scenario& scenario_;
+  const Reference& reference_;
+  std::vector<std::string> failures_;
+  Measured measured_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<SharedBytes>> weights_;  // (incarnation, version)
+  std::map<std::uint64_t, Commit> ledger_;                                               // effective, by step
+  std::uint32_t incarnation_ = 0;
+  std::uint64_t version_ = 0;
+  Time last_closed_{};
+  std::set<std::pair<std::uint64_t, std::uint64_t>> granted_;  // (session, lease)
+};
+
+}  // namespace motley::sim

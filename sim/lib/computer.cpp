@@ -1,0 +1,172 @@
+#include "sim/computer.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
+#include "data/order.h"
+
+namespace motley::sim {
+namespace {
+
+constexpr std::chrono::microseconds kChunkTime{300};  // between two chunks of a gradient
+
+class HeldWeights final : public Weights {
+ public:
+  explicit HeldWeights(const std::vector<SharedBytes>& chunks) : chunks_(chunks) {}
+  std::span<const float> get(ChunkId chunk) override { return chunks_.at(chunk).floats(); }
+
+ private:
+  const std::vector<SharedBytes>& chunks_;
+};
+
+class Collect final : public Sink {
+ public:
+  explicit Collect(std::vector<SharedBytes>& chunks) : chunks_(chunks) {}
+  void progress(std::uint64_t) noexcept override {}
+  void begin(std::uint64_t, double, double) noexcept override {}
+  void ready(ChunkId chunk, std::span<const float> sum) noexcept override {
+    chunks_[chunk] = SharedBytes::copy_of(std::as_bytes(sum));
+  }
+
+ private:
+  std::vector<SharedBytes>& chunks_;
+};
+
+class NoStop final : public Stop {
+ public:
+  explicit NoStop(std::uint64_t count) : count_(count) {}
+  [[nodiscard]] std::uint64_t limit() const noexcept override { return count_; }
+
+ private:
+  std::uint64_t count_;
+};
+
+}  // namespace
+
+Result<Data> open_data(const RunSetup& run) {
+  const auto open = [&](std::uint64_t size, const std::string& part) {
+    const std::string uri =
+        "synthetic:" + std::to_string(size) + ":" + std::to_string(run.features) + ":" + std::to_string(run.classes);
+    return data::open_dataset(uri, part, {});
+  };
+  Data data;
+  Result<std::shared_ptr<const data::Dataset>> train = open(run.train_samples, "train");
+  if (!train) return std::move(train).error();
+  data.train = std::move(*train);
+  if (run.test_samples == 0) return data;
+  Result<std::shared_ptr<const data::Dataset>> test = open(run.test_samples, "test");
+  if (!test) return std::move(test).error();
+  data.test = std::move(*test);
+  return data;
+}
+
+Computer::Computer(Process& process, const RunSetup& run, const WorkerSetup& setup, std::uint64_t stream)
+    : process_(process), run_(run), setup_(setup), random_(run.seed, stream) {}
+
+void Computer::build(const Data& data) {
+  auto model = softmax::SoftmaxRegression::make(data.train, data.test, run_.seed);
+  MOTLEY_ASSERT(model.ok());
+  model_ = std::move(*model);
+  order_.reset();
+}
+
+void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
+  MOTLEY_ASSERT(!order_ && model_);
+  worker_ = &worker;
+  limit_ = order.count;
+  done_ = 0;
+  started_ = process_.now();
+  order_ = std::move(order);
+  next_micro_batch();
+}
+
+void Computer::limit(std::uint64_t number, std::uint64_t count) {
+  if (order_ && order_->number == number) limit_ = std::min(limit_, count);
+}
+
+void Computer::next_micro_batch() {
+  const std::uint64_t count = std::min<std::uint64_t>(setup_.micro_batch, limit_ > done_ ? limit_ - done_ : 1);
+  const double jitter = 1 + setup_.jitter * (2 * random_.uniform() - 1);
+  const double time = static_cast<double>(count) / (setup_.samples_per_second * speed_factor_) * jitter;
+  process_.later(Duration(static_cast<std::int64_t>(time * 1e9) + 1), [this, count] {
+    if (limit_ == 0) {
+      const std::uint64_t number = order_->number;
+      order_.reset();
+      worker_->task_finished(number, Outcome{}, 0, process_.now());
+      return;
+    }
+    done_ += count;
+    worker_->task_progress(order_->number, done_, process_.now());
+    if (done_ >= limit_ && limit_ > 0) {
+      complete();
+    } else {
+      next_micro_batch();
+    }
+  });
+}
+
+Computer::Gradient Computer::compute() {
+  const bool train = order_->kind == PassKind::train;
+  const std::uint64_t size = train ? run_.train_samples : run_.test_samples;
+  const data::SampleOrder samples(run_.seed, order_->epoch, size, train);
+  std::vector<std::uint64_t> indices(done_);
+  samples.fill(order_->pass_first + order_->first, indices);
+  Task task;
+  task.kind = order_->kind;
+  task.version = order_->version;
+  task.indices = indices;
+  task.first = order_->first;
+  task.micro_batch = setup_.micro_batch;
+  task.seed = run_.seed;
+  Gradient gradient;
+  gradient.chunks.resize(order_->weights.size());
+  HeldWeights weights(order_->weights);
+  Collect sink(gradient.chunks);
+  const NoStop stop(done_);
+  Result<Outcome> outcome = model_->run(task, weights, sink, stop);
+  MOTLEY_ASSERT(outcome.ok() && outcome->count == done_);
+  gradient.outcome = *outcome;
+  return gradient;
+}
+
+void Computer::complete() {
+  gradient_ = compute();
+  if (order_->kind != PassKind::train) {
+    finish();
+    return;
+  }
+  if (poison_) {
+    poison_ = false;
+    const std::size_t chunk = random_.below(gradient_.chunks.size());
+    const auto sound = gradient_.chunks[chunk].floats();
+    std::vector<float> spoiled(sound.begin(), sound.end());
+    spoiled[random_.below(spoiled.size())] = std::numeric_limits<float>::quiet_NaN();
+    gradient_.chunks[chunk] = SharedBytes::copy_of(std::as_bytes(std::span(spoiled)));
+  }
+  worker_->task_begin(order_->number, gradient_.outcome.count, gradient_.outcome.weight, gradient_.outcome.loss_sum,
+                      process_.now());
+  emit(0);
+}
+
+void Computer::emit(std::size_t chunk) {
+  process_.later(kChunkTime, [this, chunk] {
+    worker_->task_chunk(order_->number, static_cast<ChunkId>(chunk), gradient_.chunks[chunk], process_.now());
+    if (chunk + 1 < gradient_.chunks.size()) {
+      emit(chunk + 1);
+    } else {
+      finish();
+    }
+  });
+}
+
+void Computer::finish() {
+  const std::uint64_t number = order_->number;
+  order_.reset();  // before the report: the answer may be the next task
+  worker_->task_finished(number, gradient_.outcome, seconds(process_.now() - started_), process_.now());
+}
+
+}  // namespace motley::sim

@@ -1,0 +1,64 @@
+#pragma once
+// The device of a worker: softmax regression, with real arithmetic, that takes virtual time. Micro-batches end one by
+// one; the limit of a task acts between them; the chunks of a gradient come out one after the other. One thread.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/philox.h"
+#include "engine/worker.h"
+#include "sim/process.h"
+#include "sim/scenario.h"
+#include "softmax/softmax.h"
+
+namespace motley::sim {
+
+/// The training and test data of a run; shared by all, since data sets never change.
+struct Data {
+  std::shared_ptr<const data::Dataset> train, test;
+};
+Result<Data> open_data(const RunSetup& run);
+
+class Computer {
+ public:
+  Computer(Process& process, const RunSetup& run, const WorkerSetup& setup, std::uint64_t stream);
+
+  void build(const Data& data);
+  [[nodiscard]] softmax::SoftmaxRegression& model() { return *model_; }
+  [[nodiscard]] bool busy() const noexcept { return order_.has_value(); }
+
+  /// Reports to `worker`, which must live as long as the process does.
+  void start(engine::TaskOrder order, engine::Worker& worker);
+  void limit(std::uint64_t number, std::uint64_t count);
+  void set_speed(double factor) { speed_factor_ = factor; }
+  void poison_next() { poison_ = true; }
+
+ private:
+  struct Gradient {
+    std::vector<SharedBytes> chunks;
+    Outcome outcome;
+  };
+  void next_micro_batch();
+  void complete();
+  void emit(std::size_t chunk);
+  void finish();
+  Gradient compute();
+
+  Process& process_;
+  const RunSetup& run_;
+  const WorkerSetup& setup_;
+  Philox random_;
+  std::unique_ptr<softmax::SoftmaxRegression> model_;
+  engine::Worker* worker_ = nullptr;
+  std::optional<engine::TaskOrder> order_;
+  Time started_{};
+  std::uint64_t limit_ = 0, done_ = 0;
+  double speed_factor_ = 1;
+  bool poison_ = false;
+  Gradient gradient_;
+};
+
+}  // namespace motley::sim

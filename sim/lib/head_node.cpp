@@ -1,0 +1,196 @@
+#include "sim/head_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace motley::sim {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr std::uint64_t kHeadStream = 3;
+constexpr Duration kTick = milliseconds(50);
+constexpr std::uint64_t kRun = 0x51D0;
+
+}  // namespace
+
+HeadNode::HeadNode(World& world) : world_(world), random_(world.scenario.seed, kHeadStream), process_(world.queue) {}
+
+void HeadNode::note(std::string_view what, std::uint64_t a, std::uint64_t b) {
+  world_.trace.note(world_.queue.now(), "head", what, a, b);
+}
+
+Result<ps::Server> HeadNode::server_from_disk() {
+  const RunSetup& run = world_.scenario.run;
+  auto model = softmax::SoftmaxRegression::make(world_.data.train, world_.data.test, run.seed);
+  if (!model) return std::move(model).error();
+  if (!snapshot_) return first_server(run, **model);
+  Result<ps::Server> server =
+      ps::Server::make((*model)->layout(), run.optimizer, run.schedule, run.clip_norm, *snapshot_);
+  return server;
+}
+
+void HeadNode::start() {
+  ++incarnation_;
+  process_.start();
+  Result<ps::Server> server = server_from_disk();
+  MOTLEY_ASSERT(server.ok());
+  for (const Logged& logged : log_) {
+    if (logged.step < server->version()) continue;
+    MOTLEY_ASSERT(logged.step == server->version());
+    const Status redone = server->redo(logged.gradients);
+    MOTLEY_ASSERT(redone.ok());
+  }
+  note("starts at version", server->version(), incarnation_);
+  std::vector<SharedBytes> weights;
+  for (ChunkId c = 0; c < server->layout().chunks().size(); ++c) weights.push_back(server->weights(c));
+  world_.checks.head_started(incarnation_, server->version(), std::move(weights));
+
+  const RunSetup& run = world_.scenario.run;
+  engine::CoordinatorOptions options;
+  options.run = kRun;
+  options.incarnation = incarnation_;
+  options.seed = run.seed;
+  options.train_samples = run.train_samples;
+  options.test_samples = run.test_samples;
+  options.global_batch = run.global_batch;
+  options.steps = run.steps;
+  options.grain = run.grain;
+  options.evaluate_every = run.evaluate_every;
+  options.config = "[simulated]";
+  options.train_fingerprint = world_.data.train->fingerprint();
+  options.test_fingerprint = world_.data.test ? world_.data.test->fingerprint() : "";
+  options.checksums = world_.scenario.checksums;
+  options.timeouts = timeouts();
+  coordinator_ = std::make_unique<engine::Coordinator>(std::move(options), std::move(*server), *this);
+  coordinator_->start(process_.now());
+  process_.later(milliseconds(random_.below(50)), [this] { tick(); });
+}
+
+void HeadNode::kill() {
+  note("is killed");
+  process_.kill();
+  for (const engine::SessionId session : sessions_) world_.network.close(session, Side::head);
+  sessions_.clear();
+  const Time now = world_.queue.now();
+  if (next_snapshot_ && next_snapshot_->first <= now) snapshot_ = std::move(next_snapshot_->second);
+  next_snapshot_.reset();
+  while (!log_.empty() && log_.back().durable_at > now) log_.pop_back();
+  done_ = false;
+}
+
+void HeadNode::freeze() {
+  note("freezes");
+  process_.freeze();
+}
+
+void HeadNode::thaw() {
+  note("goes on");
+  process_.thaw();
+}
+
+void HeadNode::tick() {
+  coordinator_->tick(process_.now());
+  process_.later(kTick, [this] { tick(); });
+}
+
+std::vector<SharedBytes> HeadNode::weights() const {
+  std::vector<SharedBytes> chunks;
+  const ps::Server& server = coordinator_->server();
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) chunks.push_back(server.weights(chunk));
+  return chunks;
+}
+
+bool HeadNode::accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end,
+                      Network::SessionId& session, std::uint32_t& incarnation) {
+  if (!process_.alive() || process_.frozen()) return false;
+  Network::End mine;
+  const auto id = std::make_shared<engine::SessionId>(0);
+  mine.frame = [this, id](wire::Frame frame, engine::Lane) {
+    process_.run([this, id, frame = std::move(frame)]() mutable {
+      coordinator_->session_frame(*id, std::move(frame), process_.now());
+    });
+  };
+  mine.closed = [this, id](const std::string& why) {
+    process_.run([this, id, why] { coordinator_->session_closed(*id, why, process_.now()); });
+  };
+  session = *id = world_.network.open(worker, std::move(end), std::move(mine));
+  incarnation = incarnation_;
+  sessions_.push_back(session);
+  coordinator_->session_opened(session, hello, local, process_.now());
+  return true;
+}
+
+void HeadNode::send(engine::SessionId session, wire::Frame frame, engine::Lane lane) {
+  if (frame.header.type == wire::FrameType::control) {
+    if (Result<wire::Message> message = wire::decode(frame.body.bytes()); message) {
+      world_.checks.head_said(session, *message);
+      if (world_.trace.printing() && !std::holds_alternative<wire::Heartbeat>(*message)) {
+        note("-> " + std::string(wire::name_of(*message)), session);
+      }
+    } else {
+      world_.checks.fail("the head sent a control frame that cannot be read: " + message.error().message);
+    }
+  }
+  world_.network.send(session, Side::head, std::move(frame), lane);
+}
+
+void HeadNode::close(engine::SessionId session, const wire::Bye& bye) {
+  note("closes (" + bye.code + ") session", session);
+  world_.network.close(session, Side::head);
+}
+
+void HeadNode::worker_changed(const engine::WorkerChange& change) {
+  note(change.name + ": " + change.reason, static_cast<std::uint64_t>(change.event), change.session);
+}
+
+void HeadNode::warning(std::string text) { note("warns: " + text); }
+
+engine::StepClosed HeadNode::sabotaged(const engine::StepClosed& step) const {
+  engine::StepClosed copy = step;
+  if (step.step != 2) return copy;
+  if (world_.sabotage == Sabotage::drop_range) copy.ranges.pop_back();
+  if (world_.sabotage == Sabotage::double_range) copy.ranges.push_back(copy.ranges.back());
+  if (world_.sabotage == Sabotage::scale_gradient) copy.loss_sum *= 1.001;
+  if (world_.sabotage == Sabotage::lose_step) copy.step = 3;
+  return copy;
+}
+
+void HeadNode::step_closed(const engine::StepClosed& step) {
+  note("closed step", step.step, step.samples);
+  note("bits of its loss", static_cast<std::uint64_t>(step.loss_sum * 1e9));
+  const Time now = world_.queue.now();
+  world_.checks.step_closed(incarnation_, sabotaged(step), weights(), now, world_.healed_at);
+  Logged logged{step.step, step.gradients,
+                now + Duration(random_.below(static_cast<std::uint64_t>(world_.scenario.disk.write_max.count()) + 1))};
+  if (!log_.empty()) logged.durable_at = std::max(logged.durable_at, log_.back().durable_at);
+  while (!log_.empty() && log_.back().step >= step.step) log_.pop_back();
+  if (next_snapshot_ && next_snapshot_->first <= now) {
+    snapshot_ = std::move(next_snapshot_->second);
+    next_snapshot_.reset();
+  }
+  if (!next_snapshot_ && (step.step + 1) % world_.scenario.disk.snapshot_every == 0) {
+    next_snapshot_.emplace(now + 2 * world_.scenario.disk.write_max, coordinator_->server().snapshot());
+  }
+  while (snapshot_ && !log_.empty() && log_.front().step < snapshot_->version) log_.pop_front();
+  log_.push_back(std::move(logged));
+}
+
+void HeadNode::evaluated(const engine::Evaluated& evaluation) {
+  note("evaluated version", evaluation.version, evaluation.correct);
+  world_.checks.evaluated(evaluation);
+}
+
+void HeadNode::finished() {
+  note("finished at version", version());
+  done_ = true;
+}
+
+void HeadNode::failed(Error error) {
+  note("failed: " + error.message);
+  world_.checks.fail("the run failed: " + error.message);
+  failed_ = true;
+}
+
+}  // namespace motley::sim

@@ -1,0 +1,73 @@
+#pragma once
+// The machine with the coordinator: the real engine::Coordinator in a process that can die, and a disk that survives
+// it. What is on the disk when it dies is a snapshot and the gradients of some steps after it; the rest is lost.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/coordinator.h"
+#include "sim/worker_node.h"
+#include "sim/world.h"
+
+namespace motley::sim {
+
+class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head {
+ public:
+  explicit HeadNode(World& world);
+
+  /// From the disk, under a new incarnation.
+  void start();
+  void kill();
+  void freeze();
+  void thaw();
+
+  [[nodiscard]] bool alive() const noexcept { return process_.alive(); }
+  [[nodiscard]] bool frozen() const noexcept { return process_.frozen(); }
+  [[nodiscard]] bool done() const noexcept { return done_; }
+  [[nodiscard]] bool run_failed() const noexcept { return failed_; }
+  [[nodiscard]] std::uint64_t version() const { return coordinator_ ? coordinator_->server().version() : 0; }
+  [[nodiscard]] std::uint32_t incarnations() const noexcept { return incarnation_; }
+  [[nodiscard]] std::vector<SharedBytes> weights() const;
+  [[nodiscard]] std::string waiting_for() const { return coordinator_ ? coordinator_->waiting_for() : "nothing"; }
+
+  bool accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end, Network::SessionId& session,
+              std::uint32_t& incarnation) override;
+
+  void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
+  void close(engine::SessionId session, const wire::Bye& bye) override;
+  void worker_changed(const engine::WorkerChange& change) override;
+  void warning(std::string text) override;
+  void step_closed(const engine::StepClosed& step) override;
+  void evaluated(const engine::Evaluated& evaluation) override;
+  void finished() override;
+  void failed(Error error) override;
+
+ private:
+  struct Logged {
+    std::uint64_t step = 0;
+    std::vector<SharedBytes> gradients;
+    Time durable_at{};
+  };
+  void tick();
+  void note(std::string_view what, std::uint64_t a = 0, std::uint64_t b = 0);
+  Result<ps::Server> server_from_disk();
+  engine::StepClosed sabotaged(const engine::StepClosed& step) const;
+
+  World& world_;
+  Philox random_;
+  Process process_;
+  std::unique_ptr<engine::Coordinator> coordinator_;
+  std::uint32_t incarnation_ = 0;
+  std::vector<engine::SessionId> sessions_;
+  bool done_ = false, failed_ = false;
+  // The disk.
+  std::optional<ps::Snapshot> snapshot_;
+  std::optional<std::pair<Time, ps::Snapshot>> next_snapshot_;  // being written
+  std::deque<Logged> log_;
+};
+
+}  // namespace motley::sim

@@ -1,0 +1,106 @@
+#include "sim/reference.h"
+
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "cluster/pass.h"
+#include "data/order.h"
+
+namespace motley::sim {
+namespace {
+
+class Everything final : public Weights, public Sink, public Stop {
+ public:
+  Everything(const std::vector<SharedBytes>& weights, std::uint64_t count) : weights_(weights), count_(count) {
+    gradients.resize(weights.size());
+  }
+  std::span<const float> get(ChunkId chunk) override { return weights_[chunk].floats(); }
+  void progress(std::uint64_t) noexcept override {}
+  void begin(std::uint64_t, double, double) noexcept override {}
+  void ready(ChunkId chunk, std::span<const float> sum) noexcept override {
+    gradients[chunk].assign(sum.begin(), sum.end());
+  }
+  [[nodiscard]] std::uint64_t limit() const noexcept override { return count_; }
+
+  std::vector<std::vector<float>> gradients;
+
+ private:
+  const std::vector<SharedBytes>& weights_;
+  std::uint64_t count_;
+};
+
+std::vector<SharedBytes> weights_of(const ps::Server& server) {
+  std::vector<SharedBytes> chunks;
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) chunks.push_back(server.weights(chunk));
+  return chunks;
+}
+
+}  // namespace
+
+Result<ps::Server> first_server(const RunSetup& run, const softmax::SoftmaxRegression& model) {
+  const std::vector<float> flat = model.initial_weights();
+  ps::Snapshot snapshot;
+  for (const Chunk& chunk : model.layout().chunks()) {
+    snapshot.weights.push_back(
+        SharedBytes::copy_of(std::as_bytes(std::span(flat).subspan(chunk.offset, chunk.elements))));
+  }
+  return ps::Server::make(model.layout(), run.optimizer, run.schedule, run.clip_norm, std::move(snapshot));
+}
+
+Result<Reference> make_reference(const RunSetup& run, const Data& data) {
+  auto model = softmax::SoftmaxRegression::make(data.train, data.test, run.seed);
+  if (!model) return std::move(model).error();
+  Result<ps::Server> made = first_server(run, **model);
+  if (!made) return std::move(made).error();
+  ps::Server& server = *made;
+  Reference reference;
+  reference.weights.push_back(weights_of(server));
+  const auto chunks = static_cast<ChunkId>(server.layout().chunks().size());
+  for (std::uint64_t step = 0; step < run.steps; ++step) {
+    const cluster::PassRange pass = cluster::train_range(step, run.train_samples, run.global_batch);
+    std::vector<std::uint64_t> indices(pass.count);
+    data::SampleOrder(run.seed, pass.epoch, run.train_samples).fill(pass.order_first, indices);
+    Task task;
+    task.version = step;
+    task.indices = indices;
+    task.micro_batch = static_cast<std::uint32_t>(pass.count);
+    task.seed = run.seed;
+    Everything all(reference.weights.back(), pass.count);
+    Result<Outcome> outcome = (*model)->run(task, all, all, all);
+    if (!outcome) return std::move(outcome).error();
+    for (ChunkId chunk = 0; chunk < chunks; ++chunk) {
+      const std::span<const float> part(all.gradients[chunk]);
+      server.reduce(chunk, {&part, 1}, outcome->weight, pass.count);
+    }
+    if (server.clips()) server.clip();
+    for (ChunkId chunk = 0; chunk < chunks; ++chunk) server.apply(chunk);
+    server.finish_step();
+    reference.steps.push_back({outcome->weight, outcome->loss_sum});
+    reference.weights.push_back(weights_of(server));
+  }
+  return reference;
+}
+
+Distance distance(const std::vector<SharedBytes>& a, const std::vector<SharedBytes>& b) {
+  MOTLEY_ASSERT(a.size() == b.size());
+  Distance result;
+  result.same_bits = true;
+  double difference = 0, norm = 0;
+  for (std::size_t chunk = 0; chunk < a.size(); ++chunk) {
+    MOTLEY_ASSERT(a[chunk].size() == b[chunk].size());
+    if (std::memcmp(a[chunk].bytes().data(), b[chunk].bytes().data(), a[chunk].size()) != 0) result.same_bits = false;
+    const auto x = a[chunk].floats();
+    const auto y = b[chunk].floats();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double d = double{x[i]} - double{y[i]};
+      difference += d * d;
+      norm += double{y[i]} * double{y[i]};
+    }
+  }
+  result.relative = norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+  return result;
+}
+
+}  // namespace motley::sim

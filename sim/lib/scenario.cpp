@@ -1,0 +1,199 @@
+#include "sim/scenario.h"
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "base/philox.h"
+
+namespace motley::sim {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+constexpr std::uint64_t kScenarioStream = 1;
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed, kScenarioStream) {}
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + random_.below(high - low + 1); }
+  double uniform(double low, double high) { return low + (high - low) * random_.uniform(); }
+  bool chance(double probability) { return random_.uniform() < probability; }
+  Duration time(Duration low, Duration high) {
+    return low + Duration(static_cast<std::int64_t>(random_.uniform() * static_cast<double>((high - low).count())));
+  }
+  std::uint64_t number() { return random_.next_u64(); }
+
+ private:
+  Philox random_;
+};
+
+RunSetup make_run(Dice& dice) {
+  // One chunk; two large and a small one; three large and a small one.
+  struct Size {
+    std::uint64_t features, classes;
+  };
+  constexpr std::array<Size, 3> kSizes{{{12, 5}, {700, 30}, {1024, 40}}};
+  const std::uint64_t roll = dice.between(0, 9);
+  const Size size = kSizes[roll < 6 ? 0 : roll < 9 ? 1 : 2];
+  RunSetup run;
+  run.seed = dice.number();
+  run.features = size.features;
+  run.classes = size.classes;
+  run.train_samples = dice.between(90, 400);
+  run.test_samples = dice.chance(0.7) ? dice.between(10, 60) : 0;
+  run.global_batch = dice.between(8, 96);
+  run.grain = std::uint64_t{1} << dice.between(0, 4);
+  run.steps = dice.between(4, 16);
+  run.evaluate_every = dice.chance(0.5) ? 0 : dice.between(1, 6);
+  ps::GroupSpec group;
+  group.lr = dice.uniform(0.01, 0.1);
+  if (dice.chance(0.6)) group.momentum = 0.9;
+  group.nesterov = group.momentum > 0 && dice.chance(0.5);
+  if (dice.chance(0.4)) group.weight_decay = 1e-3;
+  run.optimizer.groups = {group};
+  if (dice.chance(0.4)) {
+    run.schedule.kind = ps::ScheduleKind::cosine;
+    run.schedule.warmup_steps = 2;
+    run.schedule.total_steps = run.steps;
+  }
+  if (dice.chance(0.4)) run.clip_norm = dice.uniform(0.2, 2);
+  return run;
+}
+
+LinkProfile make_link(Dice& dice) {
+  LinkProfile link;
+  const std::uint64_t roll = dice.between(0, 9);
+  if (roll < 5) {  // Ethernet
+    link = {microseconds(100), microseconds(250), 0.001, 110e6};
+  } else if (roll < 8) {  // Wi-Fi
+    link = {milliseconds(1), milliseconds(6), 0.02, 8e6};
+  } else {  // far away
+    link = {milliseconds(20), milliseconds(45), 0.01, 2e6};
+  }
+  return link;
+}
+
+WorkerSetup make_worker(Dice& dice, const RunSetup& run, std::size_t index, Duration horizon) {
+  WorkerSetup worker;
+  worker.local = index == 0 && dice.chance(0.5);
+  // A step of 0.1 s to 0.6 s on this machine alone, so that disturbances of seconds span a few steps.
+  worker.samples_per_second = static_cast<double>(run.global_batch) / dice.uniform(0.1, 0.6);
+  worker.jitter = dice.uniform(0, 0.4);
+  worker.micro_batch = static_cast<std::uint32_t>(dice.between(1, std::max<std::uint64_t>(run.global_batch / 4, 1)));
+  worker.link = worker.local ? LinkProfile{microseconds(1), microseconds(2), 0, 5e9} : make_link(dice);
+  if (index > 0 && dice.chance(0.35)) worker.joins_at = dice.time(Duration(0), horizon);
+  return worker;
+}
+
+Disturbance make_disturbance(Dice& dice, std::size_t workers, Duration horizon) {
+  Disturbance d;
+  const std::uint64_t roll = dice.between(0, 99);
+  d.worker = dice.between(0, workers - 1);
+  d.at = dice.time(milliseconds(100), horizon);
+  d.lasts = dice.chance(0.5) ? dice.time(milliseconds(50), milliseconds(1500))
+                             : dice.time(milliseconds(1500), milliseconds(7000));
+  d.resets = dice.chance(0.4);
+  if (roll < 12)
+    d.trouble = Trouble::kill;
+  else if (roll < 20)
+    d.trouble = Trouble::power;
+  else if (roll < 35)
+    d.trouble = Trouble::freeze;
+  else if (roll < 45)
+    d.trouble = Trouble::partition;
+  else if (roll < 51)
+    d.trouble = Trouble::partition_up;
+  else if (roll < 57)
+    d.trouble = Trouble::partition_down;
+  else if (roll < 65)
+    d.trouble = Trouble::reset;
+  else if (roll < 76)
+    d.trouble = Trouble::slow;
+  else if (roll < 80)
+    d.trouble = Trouble::poison;
+  else if (roll < 86)
+    d.trouble = Trouble::leave;
+  else if (roll < 94)
+    d.trouble = Trouble::head_kill;
+  else
+    d.trouble = Trouble::head_freeze;
+  if (d.trouble == Trouble::slow) d.factor = dice.uniform(0.2, 2.5);
+  return d;
+}
+
+void add_disturbances(Dice& dice, Scenario& scenario, Duration horizon) {
+  const std::uint64_t count = dice.between(0, 7);
+  std::uint64_t poisons = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Disturbance d = make_disturbance(dice, scenario.workers.size(), horizon);
+    // Somebody must stay to finish the run; and two strikes exclude nobody.
+    if (d.trouble == Trouble::leave && d.worker == 0) d.trouble = Trouble::freeze;
+    if (d.trouble == Trouble::poison && ++poisons > 2) continue;
+    if (scenario.workers[d.worker].local) {  // lives in the head's process
+      if (d.trouble == Trouble::kill || d.trouble == Trouble::power) d.trouble = Trouble::head_kill;
+      if (d.trouble == Trouble::freeze) d.trouble = Trouble::head_freeze;
+      if (d.trouble >= Trouble::partition && d.trouble <= Trouble::reset) continue;
+    }
+    scenario.disturbances.push_back(d);
+  }
+  std::stable_sort(scenario.disturbances.begin(), scenario.disturbances.end(),
+                   [](const Disturbance& a, const Disturbance& b) { return a.at < b.at; });
+}
+
+}  // namespace
+
+std::string_view to_word(Trouble trouble) noexcept {
+  constexpr std::array<std::string_view, 12> kWords{"kill",         "power loss",     "freeze",    "partition",
+                                                    "partition up", "partition down", "reset",     "speed",
+                                                    "poison",       "leave",          "head kill", "head freeze"};
+  return kWords[static_cast<std::size_t>(trouble)];
+}
+
+Scenario make_scenario(std::uint64_t seed, std::uint64_t steps) {
+  Dice dice(seed);
+  Scenario scenario;
+  scenario.seed = seed;
+  scenario.run = make_run(dice);
+  if (steps > 0) scenario.run.steps = steps;
+  scenario.network.seed = seed;
+  scenario.network.own_background = dice.chance(0.3);
+  if (dice.chance(0.15)) scenario.network.duplicate_probability = dice.uniform(0.01, 0.2);
+  scenario.disk.snapshot_every = dice.between(1, 6);
+  scenario.disk.write_max = dice.time(Duration(0), milliseconds(400));
+  scenario.checksums = dice.chance(0.5);
+  const bool quiet = dice.chance(0.1);
+  const bool alone = dice.chance(quiet ? 0.7 : 0.1);
+  const std::uint64_t workers = alone ? 1 : dice.between(2, 6);
+  const Duration horizon = milliseconds(250) * static_cast<std::int64_t>(scenario.run.steps);
+  for (std::uint64_t i = 0; i < workers; ++i) {
+    scenario.workers.push_back(make_worker(dice, scenario.run, i, horizon));
+  }
+  if (!quiet) add_disturbances(dice, scenario, horizon);
+  return scenario;
+}
+
+std::string describe(const Scenario& scenario) {
+  std::ostringstream text;
+  const RunSetup& run = scenario.run;
+  text << "seed " << scenario.seed << ": " << run.steps << " steps of " << run.global_batch << " of "
+       << run.train_samples << " samples (grain " << run.grain << "), " << run.features << " x " << run.classes
+       << ", test " << run.test_samples << ", clip " << run.clip_norm << ", duplicates "
+       << scenario.network.duplicate_probability << "\n";
+  for (std::size_t i = 0; i < scenario.workers.size(); ++i) {
+    const WorkerSetup& w = scenario.workers[i];
+    text << "  worker " << i << (w.local ? " (local)" : "") << ": " << w.samples_per_second
+         << " samples/s, micro-batch " << w.micro_batch << ", joins at " << seconds(w.joins_at) << " s, delay "
+         << seconds(w.link.delay_mean) * 1e3 << " ms, " << w.link.bytes_per_second / 1e6 << " MB/s\n";
+  }
+  for (const Disturbance& d : scenario.disturbances) {
+    text << "  " << seconds(d.at) << " s: " << to_word(d.trouble) << " of worker " << d.worker << " for "
+         << seconds(d.lasts) << " s";
+    if (d.trouble == Trouble::slow) text << ", factor " << d.factor;
+    if (d.resets) text << ", ends with a reset";
+    text << "\n";
+  }
+  return text.str();
+}
+
+}  // namespace motley::sim

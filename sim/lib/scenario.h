@@ -1,0 +1,82 @@
+#pragma once
+// What a seed stands for: a run, the machines that do it, and what happens to them. A pure function of the seed. The
+// head's own worker, if there is one, is worker 0; it lives and dies with the head.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "ps/spec.h"
+#include "sim/network.h"
+
+namespace motley::sim {
+
+struct RunSetup {
+  std::uint64_t seed = 0;
+  std::uint64_t train_samples = 0, test_samples = 0;
+  std::uint64_t features = 0, classes = 0;
+  std::uint64_t global_batch = 0, grain = 1, steps = 0;
+  std::uint64_t evaluate_every = 0;
+  ps::OptimizerSpec optimizer;
+  ps::ScheduleSpec schedule;
+  double clip_norm = 0;
+};
+
+struct WorkerSetup {
+  bool local = false;  // in the head's process
+  Duration joins_at{};
+  double samples_per_second = 0;
+  double jitter = 0;  // of the time of a micro-batch, as a fraction
+  std::uint32_t micro_batch = 1;
+  LinkProfile link;
+};
+
+enum class Trouble : std::uint8_t {
+  kill,          // the process dies; the other side hears of it. Comes back after `lasts`
+  power,         // the machine dies without a word. Comes back after `lasts`
+  freeze,        // stopped for `lasts`
+  partition,     // both directions stall
+  partition_up,  // only towards the head
+  partition_down,
+  reset,      // the connections break
+  slow,       // computes `factor` times as fast from now on
+  poison,     // one contribution with a NaN
+  leave,      // Ctrl-C
+  head_kill,  // the coordinator dies and comes back from its disk after `lasts`
+  head_freeze,
+};
+std::string_view to_word(Trouble trouble) noexcept;
+
+struct Disturbance {
+  Trouble trouble = Trouble::kill;
+  std::size_t worker = 0;
+  Duration at{};
+  Duration lasts{};
+  double factor = 1;
+  bool resets = false;  // partitions: what stalled is lost when it ends
+};
+
+struct DiskSetup {
+  std::uint64_t snapshot_every = 4;  // steps
+  Duration write_max{};              // a closed step is durable after at most this
+};
+
+struct Scenario {
+  std::uint64_t seed = 0;
+  RunSetup run;
+  std::vector<WorkerSetup> workers;
+  std::vector<Disturbance> disturbances;  // by time
+  NetworkOptions network;
+  DiskSetup disk;
+  bool checksums = true;
+
+  /// One worker, nothing goes wrong: the result must be the reference's, bit for bit.
+  [[nodiscard]] bool undisturbed_single() const { return workers.size() == 1 && disturbances.empty(); }
+};
+
+/// `steps`: 0 leaves the number to the seed.
+Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0);
+std::string describe(const Scenario& scenario);
+
+}  // namespace motley::sim

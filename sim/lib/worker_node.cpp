@@ -1,0 +1,180 @@
+#include "sim/worker_node.h"
+
+#include <utility>
+
+#include "base/assert.h"
+
+namespace motley::sim {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr std::uint64_t kNodeStream = 100;
+constexpr std::uint64_t kComputerStream = 200;
+constexpr Duration kTick = milliseconds(50);
+
+}  // namespace
+
+engine::Timeouts timeouts() {
+  engine::Timeouts timeouts;
+  timeouts.lease_unknown = std::chrono::seconds(4);
+  return timeouts;
+}
+
+WorkerNode::WorkerNode(World& world, Head& head, std::size_t index)
+    : world_(world),
+      head_(head),
+      index_(index),
+      name_("worker " + std::to_string(index)),
+      random_(world.scenario.seed, kNodeStream + index),
+      process_(world.queue),
+      computer_(process_, world.scenario.run, world.scenario.workers[index], kComputerStream + index) {}
+
+void WorkerNode::note(std::string_view what, std::uint64_t a, std::uint64_t b) {
+  world_.trace.note(world_.queue.now(), name_, what, a, b);
+}
+
+void WorkerNode::start() {
+  note("starts");
+  process_.start();
+  prepared_ = false;
+  session_ = 0;
+  engine::WorkerOptions options;
+  options.hello.protocol = wire::kProtocolVersion;
+  options.hello.software = "motley sim";
+  options.hello.name = "host" + std::to_string(index_) + "/cpu";
+  options.hello.machine = "host" + std::to_string(index_);
+  options.hello.device = "cpu";
+  options.checksums = world_.scenario.checksums && !setup().local;
+  options.timeouts = timeouts();
+  worker_ = std::make_unique<engine::Worker>(std::move(options), *this);
+  computer_.build(world_.data);
+  process_.later(milliseconds(random_.below(50)), [this] { tick(); });
+  dial();
+}
+
+void WorkerNode::kill(bool silent) {
+  note(silent ? "loses power" : "is killed");
+  process_.kill();
+  if (session_ == 0) return;
+  if (silent) {
+    world_.network.vanish(session_, Side::worker);
+  } else {
+    world_.network.close(session_, Side::worker);
+  }
+  session_ = 0;
+}
+
+void WorkerNode::freeze() {
+  note("freezes");
+  process_.freeze();
+}
+
+void WorkerNode::thaw() {
+  note("goes on");
+  process_.thaw();
+}
+
+void WorkerNode::leave() {
+  note("is asked to leave");
+  process_.run([this] { worker_->leave(process_.now()); });
+}
+
+void WorkerNode::tick() {
+  worker_->tick(process_.now());
+  process_.later(kTick, [this] { tick(); });
+}
+
+void WorkerNode::dial_later() {
+  if (ended_) return;
+  process_.later(milliseconds(100 + random_.below(400)), [this] { dial(); });
+}
+
+void WorkerNode::dial() {
+  if (ended_) return;
+  if (!world_.network.reachable(index_)) {
+    dial_later();
+    return;
+  }
+  // TCP and TLS take two round trips, after which both ends know.
+  const Duration handshake = world_.network.round_trip(index_) + world_.network.round_trip(index_);
+  process_.later(handshake, [this] {
+    if (ended_) return;
+    // What the network delivers to this process: dropped when it dies, kept while it is frozen.
+    Network::End end;
+    end.frame = [this](wire::Frame frame, engine::Lane) {
+      process_.run([this, frame = std::move(frame)]() mutable { worker_->frame(std::move(frame), process_.now()); });
+    };
+    end.closed = [this](const std::string& why) {
+      process_.run([this, why] { worker_->disconnected(why, process_.now()); });
+    };
+    wire::Hello hello;
+    hello.protocol = wire::kProtocolVersion;
+    hello.name = "host" + std::to_string(index_) + "/cpu";
+    hello.machine = "host" + std::to_string(index_);
+    hello.device = "cpu";
+    if (!world_.network.reachable(index_) ||
+        !head_.accept(index_, hello, setup().local, std::move(end), session_, incarnation_)) {
+      dial_later();
+      return;
+    }
+    note("connects", session_);
+    worker_->connected(process_.now());
+  });
+}
+
+void WorkerNode::send(wire::Frame frame, engine::Lane lane) {
+  if (world_.trace.printing() && frame.header.type == wire::FrameType::control) {
+    if (auto message = wire::decode(frame.body.bytes());
+        message && !std::holds_alternative<wire::Heartbeat>(*message)) {
+      note("-> " + std::string(wire::name_of(*message)), session_);
+    }
+  }
+  world_.network.send(session_, Side::worker, std::move(frame), lane);
+}
+
+void WorkerNode::prepare(const wire::RunSpec&, const SharedBytes&) {
+  const Duration loading = prepared_ ? milliseconds(1) : milliseconds(10 + random_.below(300));
+  prepared_ = true;
+  process_.later(loading, [this] {
+    const Data& data = world_.data;
+    worker_->prepared(computer_.model().layout(), data.train->fingerprint(), data.test ? data.test->fingerprint() : "",
+                      process_.now());
+  });
+}
+
+void WorkerNode::start_task(engine::TaskOrder order) {
+  note("computes at version", order.version, order.count);
+  if (world_.sabotage == Sabotage::mix_versions && order.version == 2) {
+    const auto sound = order.weights[0].floats();
+    std::vector<float> other(sound.begin(), sound.end());
+    other[0] += 1e-3F;
+    order.weights[0] = SharedBytes::copy_of(std::as_bytes(std::span(other)));
+  }
+  world_.checks.task_started(incarnation_, order);
+  computer_.start(std::move(order), *worker_);
+}
+
+void WorkerNode::limit_task(std::uint64_t number, std::uint64_t count) {
+  note("task is limited to", count);
+  computer_.limit(number, count);
+}
+
+void WorkerNode::admitted(std::uint64_t worker) { note("is admitted as", worker); }
+
+void WorkerNode::step_done(std::uint64_t version, std::uint64_t samples_mine) {
+  note("step done", version, samples_mine);
+}
+
+void WorkerNode::disconnect(bool reconnect, const Error& why) {
+  note(reconnect ? "closes to try again: " + why.message : "ends: " + why.message, session_);
+  world_.network.close(session_, Side::worker);
+  session_ = 0;
+  if (reconnect) {
+    dial_later();
+    return;
+  }
+  ended_ = true;
+  ended_well_ = why.message.empty();
+}
+
+}  // namespace motley::sim

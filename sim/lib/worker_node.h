@@ -1,0 +1,68 @@
+#pragma once
+// A machine with one worker: the real engine::Worker in a process that can die, a computer, and a line to the head.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "engine/worker.h"
+#include "sim/world.h"
+
+namespace motley::sim {
+
+class WorkerNode final : public engine::WorkerOutput {
+ public:
+  /// The head, as the worker sees it when it dials.
+  struct Head {
+    virtual ~Head() = default;
+    /// False if nobody answers.
+    virtual bool accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end,
+                        Network::SessionId& session, std::uint32_t& incarnation) = 0;
+  };
+
+  WorkerNode(World& world, Head& head, std::size_t index);
+
+  void start();
+  /// The process dies. `silent`: nobody is told.
+  void kill(bool silent);
+  void freeze();
+  void thaw();
+  void leave();
+  Computer& computer() { return computer_; }
+
+  [[nodiscard]] bool running() const noexcept { return process_.alive() && !ended_; }
+  [[nodiscard]] bool frozen() const noexcept { return process_.frozen(); }
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  [[nodiscard]] bool ended_well() const noexcept { return ended_well_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+
+  void send(wire::Frame frame, engine::Lane lane) override;
+  void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
+  void start_task(engine::TaskOrder order) override;
+  void limit_task(std::uint64_t number, std::uint64_t count) override;
+  void admitted(std::uint64_t worker) override;
+  void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
+  void disconnect(bool reconnect, const Error& why) override;
+
+ private:
+  void tick();
+  void dial();
+  void dial_later();
+  void note(std::string_view what, std::uint64_t a = 0, std::uint64_t b = 0);
+  [[nodiscard]] const WorkerSetup& setup() const { return world_.scenario.workers[index_]; }
+
+  World& world_;
+  Head& head_;
+  std::size_t index_;
+  std::string name_;
+  Philox random_;
+  Process process_;
+  Computer computer_;
+  std::unique_ptr<engine::Worker> worker_;
+  Network::SessionId session_ = 0;
+  std::uint32_t incarnation_ = 0;
+  bool ended_ = false, ended_well_ = false, prepared_ = false;
+};
+
+}  // namespace motley::sim

@@ -1,0 +1,104 @@
+// sim: runs the engine in a simulated world. A seed stands for the machines, the network and all that goes wrong.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <iostream>
+#include <random>
+#include <string>
+
+#include "sim/simulation.h"
+
+namespace {
+
+using namespace motley;
+
+struct Flags {
+  std::uint64_t seed = 0, steps = 0;
+  bool trace = false;
+  std::string seeds;
+  double minutes = 0;
+};
+
+sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
+  const sim::Scenario scenario = sim::make_scenario(seed, flags.steps);
+  sim::SimulationOptions options;
+  if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
+  if (chatty) std::cout << sim::describe(scenario);
+  sim::Report report = sim::simulate(scenario, options);
+  if (chatty || !report.ok()) {
+    std::printf(
+        "%s: %.1f virtual seconds, %llu frames, %u starts of the head, slowest step %.2f s, loss error %.1e, "
+        "weights error %.1e, trace %016llx\n",
+        report.ok() ? "ok" : "FAILED", report.virtual_seconds, static_cast<unsigned long long>(report.frames),
+        report.incarnations, report.measured.slowest_step_s, report.measured.loss_error, report.measured.weights_error,
+        static_cast<unsigned long long>(report.trace_hash));
+  }
+  for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
+  if (!report.ok() && !chatty) {
+    std::cout << "replay: sim --seed " << seed << (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "")
+              << " --trace" << std::endl;
+  }
+  return report;
+}
+
+int run_range(const Flags& flags) {
+  const std::size_t dots = flags.seeds.find("..");
+  std::uint64_t first = 0, last = 0;
+  try {
+    if (dots == std::string::npos) throw std::invalid_argument("no dots");
+    first = std::stoull(flags.seeds.substr(0, dots));
+    last = std::stoull(flags.seeds.substr(dots + 2));
+  } catch (const std::exception&) {
+    std::cerr << "sim: --seeds expects FIRST..LAST, found '" << flags.seeds << "'; try --seeds 1..200\n";
+    return 2;
+  }
+  std::uint64_t failed = 0;
+  double slowest = 0, weights_error = 0;
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    const sim::Report report = run_one(seed, flags, false);
+    if (!report.ok()) ++failed;
+    slowest = std::max(slowest, report.measured.slowest_step_s);
+    weights_error = std::max(weights_error, report.measured.weights_error);
+  }
+  std::printf("%llu seeds, %llu failed; slowest step %.2f s, largest error of weights %.1e\n",
+              static_cast<unsigned long long>(last - first + 1), static_cast<unsigned long long>(failed), slowest,
+              weights_error);
+  return failed == 0 ? 0 : 1;
+}
+
+int run_minutes(const Flags& flags) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(flags.minutes * 60);
+  std::random_device entropy;  // which seeds are tried is the one thing that is not to be repeatable
+  const std::uint64_t base = (std::uint64_t{entropy()} << 20) | 1;
+  std::uint64_t tried = 0;
+  for (; Clock::now() < end; ++tried) {
+    if (!run_one(base + tried, flags, false).ok()) return 1;
+  }
+  std::cout << tried << " seeds from " << base << " on, none failed\n";
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs Motley's coordinator and workers in a simulated world, where machines and networks fail.");
+  Flags flags;
+  auto* seed = app.add_option("--seed", flags.seed, "replay one seed and print what happened");
+  auto* seeds = app.add_option("--seeds", flags.seeds, "run the seeds FIRST..LAST");
+  auto* minutes = app.add_option("--minutes", flags.minutes, "run random seeds for so long, until one fails");
+  app.add_option("--steps", flags.steps, "steps of the run (the seed says otherwise)");
+  app.add_flag("--trace", flags.trace, "print every event with its virtual time");
+  seed->excludes(seeds)->excludes(minutes);
+  seeds->excludes(minutes);
+  app.require_option(1, 0);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (*seeds) return run_range(flags);
+  if (*minutes) return run_minutes(flags);
+  return run_one(flags.seed, flags, true).ok() ? 0 : 1;
+}
