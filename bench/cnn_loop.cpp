@@ -1,0 +1,249 @@
+// The fashion-cnn as a plain libtorch training loop, and the same work through the adapter's Computation: what one
+// local worker is measured against. Prints one JSON object a mode; the modes take turns, so that a busy machine slows
+// both.
+//   cnn_loop [--mode plain|adapter|both] [--batch N] [--micro N] [--threads N] [--steps N] [--rounds N]
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "base/philox.h"
+#include "torch/torch_adapter.h"
+
+namespace {
+
+using namespace motley;
+using Clock = std::chrono::steady_clock;
+constexpr std::uint64_t kSamples = 8192;
+constexpr std::size_t kPixels = 28 * 28;
+
+class Images : public data::Dataset {
+ public:
+  Images() : pixels_(kSamples * kPixels), labels_(kSamples) {
+    Philox random(1);
+    for (std::uint8_t& pixel : pixels_) pixel = static_cast<std::uint8_t>(random.next_u32());
+    for (std::int64_t& label : labels_) label = static_cast<std::int64_t>(random.below(10));
+  }
+  std::uint64_t size() const override { return kSamples; }
+  const std::vector<std::int64_t>& sample_shape() const override { return shape_; }
+  data::TargetKind target_kind() const override { return data::TargetKind::classes; }
+  std::uint64_t target_elements() const override { return 1; }
+  std::uint64_t classes() const override { return 10; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+  void gather(std::span<const std::uint64_t> indices, std::span<float> x) const override {
+    float* out = x.data();
+    for (const std::uint64_t index : indices) {
+      const std::uint8_t* in = pixels_.data() + index * kPixels;
+      for (std::size_t i = 0; i < kPixels; ++i) out[i] = (static_cast<float>(in[i]) / 255.0F - 0.286F) / 0.353F;
+      out += kPixels;
+    }
+  }
+  void gather_classes(std::span<const std::uint64_t> indices, std::span<std::int64_t> y) const override {
+    std::transform(indices.begin(), indices.end(), y.begin(), [&](std::uint64_t index) { return labels_[index]; });
+  }
+  void gather_values(std::span<const std::uint64_t>, std::span<float>) const override {}
+
+ private:
+  std::vector<std::uint8_t> pixels_;
+  std::vector<std::int64_t> labels_;
+  std::vector<std::int64_t> shape_ = {1, 28, 28};
+  std::string fingerprint_ = "random images";
+};
+
+struct Settings {
+  std::string mode = "both", device = "cpu";
+  std::int64_t batch = 256, micro = 0, threads = 1, steps = 20, rounds = 5;
+};
+
+std::vector<std::uint64_t> indices_of(std::int64_t step, std::int64_t batch) {
+  std::vector<std::uint64_t> indices;
+  for (std::int64_t i = 0; i < batch; ++i)
+    indices.push_back(static_cast<std::uint64_t>(step * batch + i) * 97 % kSamples);
+  return indices;
+}
+
+/// What anybody would write: modules, a tensor with all images, SGD with momentum.
+class PlainLoop {
+ public:
+  PlainLoop(const Settings& settings, const Images& images) : settings_(settings), device_(settings.device) {
+    model_->push_back(torch::nn::Conv2d(1, 32, 3));
+    model_->push_back(torch::nn::ReLU());
+    model_->push_back(torch::nn::MaxPool2d(2));
+    model_->push_back(torch::nn::Conv2d(32, 64, 3));
+    model_->push_back(torch::nn::ReLU());
+    model_->push_back(torch::nn::MaxPool2d(2));
+    model_->push_back(torch::nn::Flatten());
+    model_->push_back(torch::nn::Linear(1600, 128));
+    model_->push_back(torch::nn::ReLU());
+    model_->push_back(torch::nn::Linear(128, 10));
+    model_->to(device_);
+    optimizer_ =
+        std::make_unique<torch::optim::SGD>(model_->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+    std::vector<std::uint64_t> all(kSamples);
+    for (std::uint64_t i = 0; i < kSamples; ++i) all[i] = i;
+    x_ = at::empty({static_cast<std::int64_t>(kSamples), 1, 28, 28});
+    y_ = at::empty({static_cast<std::int64_t>(kSamples)}, at::kLong);
+    images.gather(all, {x_.data_ptr<float>(), kSamples * kPixels});
+    images.gather_classes(all, {y_.data_ptr<std::int64_t>(), kSamples});
+  }
+  void step(std::int64_t number) {
+    const std::vector<std::uint64_t> indices = indices_of(number, settings_.batch);
+    at::Tensor index = at::empty({settings_.batch}, at::kLong);
+    std::memcpy(index.data_ptr(), indices.data(), indices.size() * sizeof(std::uint64_t));
+    const at::Tensor x = x_.index_select(0, index).to(device_), y = y_.index_select(0, index).to(device_);
+    optimizer_->zero_grad();
+    const at::Tensor loss = at::cross_entropy_loss(model_->forward(x), y);
+    loss.backward();
+    optimizer_->step();
+    loss_ = loss.item<double>();
+  }
+
+ private:
+  Settings settings_;
+  at::Device device_;
+  torch::nn::Sequential model_;
+  std::unique_ptr<torch::optim::SGD> optimizer_;
+  at::Tensor x_, y_;
+  double loss_ = 0;
+};
+
+/// The adapter, with an update as the parameter server makes it in place of the optimizer.
+class AdapterLoop : private Weights, private Sink, private Stop {
+ public:
+  AdapterLoop(const Settings& settings, const std::shared_ptr<const Images>& images) : settings_(settings) {
+    torch_adapter::ModelSpec spec;
+    spec.kind = "fashion-cnn";
+    spec.sample_shape = {1, 28, 28};
+    spec.outputs = 10;
+    torch_adapter::Options options;
+    options.device = settings.device;
+    options.threads = static_cast<unsigned>(settings.threads);
+    auto computation = torch_adapter::make_computation(spec, options, images, nullptr);
+    auto state = torch_adapter::initial_state(spec);
+    if (!computation || !state) {
+      std::fprintf(stderr, "%s\n", (computation ? state.error() : computation.error()).message.c_str());
+      std::exit(1);
+    }
+    computation_ = std::move(*computation);
+    for (const SharedBytes& chunk : state->weights) {
+      weights_.emplace_back(chunk.floats().begin(), chunk.floats().end());
+      momentum_.emplace_back(weights_.back().size());
+      gradients_.emplace_back(weights_.back().size());
+    }
+    micro_ = settings.micro > 0 ? static_cast<std::uint32_t>(settings.micro) : computation_->capabilities().micro_batch;
+  }
+  void step(std::int64_t number) {
+    const std::vector<std::uint64_t> indices = indices_of(number, settings_.batch);
+    Task task;
+    task.version = version_;
+    task.indices = indices;
+    task.micro_batch = micro_;
+    const Result<Outcome> outcome = computation_->run(task, *this, *this, *this);
+    if (!outcome) {
+      std::fprintf(stderr, "%s\n", outcome.error().message.c_str());
+      std::exit(1);
+    }
+    const float scale = 1.0F / static_cast<float>(outcome->weight);
+    for (std::size_t c = 0; c < weights_.size(); ++c) {
+      for (std::size_t i = 0; i < weights_[c].size(); ++i) {
+        momentum_[c][i] = 0.9F * momentum_[c][i] + scale * gradients_[c][i];
+        weights_[c][i] -= 0.01F * momentum_[c][i];
+      }
+    }
+    ++version_;
+  }
+  [[nodiscard]] std::uint32_t micro() const { return micro_; }
+
+ private:
+  std::span<const float> get(ChunkId chunk) override { return weights_[chunk]; }
+  void progress(std::uint64_t) noexcept override {}
+  void begin(std::uint64_t, double, double) noexcept override {}
+  void ready(ChunkId chunk, std::span<const float> sum) noexcept override {
+    std::copy(sum.begin(), sum.end(), gradients_[chunk].begin());
+  }
+  std::uint64_t limit() const noexcept override { return static_cast<std::uint64_t>(settings_.batch); }
+
+  Settings settings_;
+  std::unique_ptr<Computation> computation_;
+  std::vector<std::vector<float>> weights_, momentum_, gradients_;
+  std::uint64_t version_ = 0;
+  std::uint32_t micro_ = 0;
+};
+
+template <class Loop>
+double samples_per_s(Loop& loop, const Settings& settings, std::int64_t first) {
+  const Clock::time_point start = Clock::now();
+  for (std::int64_t i = 0; i < settings.steps; ++i) loop.step(first + i);
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return static_cast<double>(settings.steps * settings.batch) / seconds;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 2];
+}
+
+void print(const char* mode, const Settings& settings, std::int64_t micro, const std::vector<double>& rates) {
+  std::printf(
+      "{\"bench\":\"cnn_loop\",\"mode\":\"%s\",\"device\":\"%s\",\"batch\":%lld,\"micro_batch\":%lld,"
+      "\"threads\":%lld,\"samples_per_s\":%.1f,\"rounds\":%lld}\n",
+      mode, settings.device.c_str(), static_cast<long long>(settings.batch), static_cast<long long>(micro),
+      static_cast<long long>(settings.threads), median(rates), static_cast<long long>(settings.rounds));
+}
+
+Settings parse(int argc, char** argv) {
+  Settings settings;
+  const std::map<std::string, std::int64_t*> numbers = {{"--batch", &settings.batch},
+                                                        {"--micro", &settings.micro},
+                                                        {"--threads", &settings.threads},
+                                                        {"--steps", &settings.steps},
+                                                        {"--rounds", &settings.rounds}};
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string name = argv[i];
+    const auto number = numbers.find(name);
+    if (number != numbers.end()) {
+      *number->second = std::max(1L, std::atol(argv[i + 1]));
+    } else if (name == "--mode") {
+      settings.mode = argv[i + 1];
+    } else if (name == "--device") {
+      settings.device = argv[i + 1];
+    } else {
+      std::fprintf(stderr, "unknown option %s; there are --mode --device --batch --micro --threads --steps --rounds\n",
+                   argv[i]);
+      std::exit(2);
+    }
+  }
+  return settings;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Settings settings = parse(argc, argv);
+  const auto images = std::make_shared<const Images>();
+  at::set_num_threads(static_cast<int>(settings.threads));
+  const bool plain = settings.mode != "adapter", adapter = settings.mode != "plain";
+  std::unique_ptr<PlainLoop> plain_loop;
+  std::unique_ptr<AdapterLoop> adapter_loop;
+  if (plain) plain_loop = std::make_unique<PlainLoop>(settings, *images);
+  if (adapter) adapter_loop = std::make_unique<AdapterLoop>(settings, images);
+  std::vector<double> plain_rates, adapter_rates, ratios;
+  for (std::int64_t round = -1; round < settings.rounds; ++round) {  // the first one warms up
+    const std::int64_t first = (round + 1) * settings.steps;
+    const double a = plain ? samples_per_s(*plain_loop, settings, first) : 0;
+    const double b = adapter ? samples_per_s(*adapter_loop, settings, first) : 0;
+    if (round < 0) continue;
+    plain_rates.push_back(a);
+    adapter_rates.push_back(b);
+    if (plain && adapter) ratios.push_back(b / a);
+  }
+  if (plain) print("plain", settings, settings.batch, plain_rates);
+  if (adapter) print("adapter", settings, adapter_loop->micro(), adapter_rates);
+  if (!ratios.empty()) std::printf("{\"bench\":\"cnn_loop\",\"adapter_over_plain\":%.4f}\n", median(ratios));
+  return 0;
+}
