@@ -1,5 +1,7 @@
 // From the machine's actions to frames and reports.
 
+#include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/assert.h"
@@ -10,6 +12,17 @@ namespace motley::engine {
 
 using cluster::ActionKind;
 using cluster::ReasonCode;
+
+namespace {
+
+/// The first 64 bits of a hash in hexadecimal.
+std::uint64_t hash_prefix(const std::string& hex) {
+  std::uint64_t prefix = 0;
+  std::from_chars(hex.data(), hex.data() + std::min<std::size_t>(hex.size(), 16), prefix, 16);
+  return prefix;
+}
+
+}  // namespace
 
 void Coordinator::Impl::perform(const cluster::Action& action) {
   switch (action.kind) {
@@ -78,6 +91,7 @@ void Coordinator::Impl::send_spec(const Session& session) {
   header.type = wire::FrameType::blob;
   header.run = options.run;
   header.total = static_cast<std::uint32_t>(total);
+  header.subject = hash_prefix(options.model_sha256);
   for (std::size_t offset = 0; offset < total; offset += wire::kSegmentBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
     const std::size_t count = std::min(wire::kSegmentBytesMax, total - offset);

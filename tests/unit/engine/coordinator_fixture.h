@@ -41,8 +41,8 @@ inline Layout test_layout(std::int64_t inputs = 40000) {
   return *std::move(layout);
 }
 
-inline ps::Server test_server(const Layout& layout, std::uint64_t version = 0, double clip_norm = 0) {
-  ps::Snapshot start{.version = version, .weights = {}, .optimizer = {}};
+inline ps::Server test_server(const Layout& layout, double clip_norm = 0) {
+  ps::Snapshot start;
   for (const Chunk& chunk : layout.chunks()) {
     const std::vector<float> ones(chunk.elements, 1.0F);
     start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(ones))));
@@ -64,7 +64,6 @@ inline std::vector<float> gradient_sum(const Chunk& chunk, std::uint64_t first, 
   return sum;
 }
 
-/// A gradient must be zero in the padding and statistics must be those of a batch; neither matters here.
 inline double loss_of(std::uint64_t first, std::uint64_t count) {
   double sum = 0;
   for (std::uint64_t p = first; p < first + count; ++p) sum += static_cast<double>(p % 5);
@@ -130,8 +129,9 @@ class CoordinatorTest : public testing::Test {
     return o;
   }
 
+  /// `version`: as resumed after so many steps.
   void make(std::uint64_t version = 0, double clip_norm = 0) {
-    coordinator = std::make_unique<Coordinator>(options, test_server(layout, version, clip_norm), output);
+    coordinator = std::make_unique<Coordinator>(options, reference(version, clip_norm), output);
     coordinator->start(now);
   }
 
@@ -271,7 +271,7 @@ class CoordinatorTest : public testing::Test {
 
   /// Weights of one undisturbed machine after `steps` steps.
   [[nodiscard]] ps::Server reference(std::uint64_t steps, double clip_norm = 0) const {
-    ps::Server server = test_server(layout, 0, clip_norm);
+    ps::Server server = test_server(layout, clip_norm);
     const std::uint64_t per_epoch = (options.train_samples + options.global_batch - 1) / options.global_batch;
     for (std::uint64_t step = 0; step < steps; ++step) {
       const std::uint64_t first = step % per_epoch * options.global_batch;

@@ -1,0 +1,494 @@
+// Lost, late, poisoned and dishonest contributions. After each the weights are those of one undisturbed machine.
+
+#include <limits>
+
+#include "coordinator_fixture.h"
+
+namespace motley::engine {
+namespace {
+
+class CoordinatorDisturbed : public CoordinatorTest {
+ protected:
+  /// Two workers, 8 positions each.
+  void two() {
+    options.shares = {1, 1, 1, 1};
+    options.min_workers = 2;
+    make();
+    a = &join(1);
+    b = &join(2);
+  }
+
+  /// Every position of the open grants of a peer.
+  static std::uint64_t positions(const Peer& peer) {
+    std::uint64_t sum = 0;
+    for (const wire::Grant& grant : peer.grants) sum += grant.count;
+    return sum;
+  }
+
+  void lose(Peer& peer) {
+    coordinator->session_closed(peer.session, "the connection was reset", now);
+    output.closed[peer.session] = {};
+    peer.grants.clear();
+    collect();
+  }
+
+  Peer* a = nullptr;
+  Peer* b = nullptr;
+};
+
+TEST_F(CoordinatorDisturbed, ALeaseNotBegunIsGrantedAgainInTheSameStep) {
+  two();
+  work(*b);
+  lose(*a);
+  ASSERT_EQ(b->grants.size(), 1u);
+  EXPECT_EQ(b->grants[0].first, 0u);
+  EXPECT_EQ(b->grants[0].count, 8u);
+  EXPECT_EQ(b->grants[0].version, 0u);
+  run();
+  expect_exact(4);
+  EXPECT_EQ(events_of("w1"), (std::vector{WorkerEvent::joined, WorkerEvent::lost}));
+}
+
+TEST_F(CoordinatorDisturbed, ChunksDeliveredBeforeTheLossStay) {
+  two();
+  const wire::Grant lost = take(*a);
+  begin(*a, lost);
+  push(*a, lost, 0);
+  push(*a, lost, 1);
+  work(*b);
+  EXPECT_EQ(b->weights[1].size(), 2u) << "two chunks are summed already";
+  lose(*a);
+  const wire::Grant again = take(*b);
+  EXPECT_EQ(again.first, lost.first);
+  EXPECT_EQ(again.count, lost.count);
+  compute(*b, again);
+  EXPECT_EQ(output.steps.size(), 1u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, ALostRangeIsDividedAmongTheOthersInTiles) {
+  options.grain = 2;
+  options.shares = {2, 1, 1};
+  options.min_workers = 3;
+  make();
+  Peer& lost = join(1);
+  Peer& second = join(2);
+  Peer& third = join(3);
+  const wire::Grant half = take(lost);
+  begin(lost, half);
+  push(lost, half, 3);
+  lose(lost);
+  ASSERT_EQ(second.grants.size(), 2u);
+  ASSERT_EQ(third.grants.size(), 2u);
+  EXPECT_EQ(second.grants[1].first, 0u);
+  EXPECT_EQ(second.grants[1].count, 4u);
+  EXPECT_EQ(third.grants[1].first, 4u);
+  EXPECT_EQ(third.grants[1].count, 4u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, TheReplacementMayBeLostToo) {
+  two();
+  Peer& c = join(3);
+  Peer& d = join(4);
+  const wire::Grant first = take(*a);
+  begin(*a, first);
+  push(*a, first, 0);
+  lose(*a);
+  for (int round = 0; round < 2; ++round) {
+    Peer& next = round == 0 ? *b : c;
+    while (!next.grants.empty()) {
+      const wire::Grant grant = take(next);
+      begin(next, grant);
+      push(next, grant, 1);
+    }
+    lose(next);
+  }
+  EXPECT_FALSE(d.grants.empty());
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AStepWithoutWorkersWaitsForOne) {
+  two();
+  work(*a);
+  lose(*a);
+  lose(*b);
+  Peer& c = join(3);
+  EXPECT_EQ(positions(c), 8u) << "what the first one delivered stays";
+  EXPECT_EQ(c.all<wire::PassOpened>().size(), 1u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AJoinerTakesNoPartInAStepThatNeedsNobody) {
+  two();
+  Peer& c = join(3);
+  EXPECT_TRUE(c.grants.empty());
+  work(*a);
+  work(*b);
+  EXPECT_FALSE(c.grants.empty());
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AJoinerGetsWhatOfTheNextVersionIsMadeAlready) {
+  two();
+  const wire::Grant grant = take(*a);
+  begin(*a, grant);
+  push(*a, grant, 0);
+  work(*b);
+  EXPECT_EQ(b->weights[1].size(), 1u);
+  Peer& c = join(3);
+  EXPECT_EQ(c.weights[0].size(), layout.chunks().size());
+  EXPECT_EQ(c.weights[1].size(), 1u);
+  for (ChunkId chunk = 1; chunk < layout.chunks().size(); ++chunk) push(*a, grant, chunk);
+  EXPECT_EQ(c.weights[1].size(), layout.chunks().size());
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AJoinerOvertakenBySeveralStepsGetsTheNewestWhole) {
+  two();
+  Peer& c = open(3);
+  ready(c);
+  for (int step = 0; step < 2; ++step) {
+    work(*a);
+    work(*b);
+  }
+  EXPECT_EQ(c.weights.size(), 1u);
+  synced(c, 0);
+  EXPECT_EQ(c.weights[2].size(), layout.chunks().size());
+  EXPECT_EQ(c.all<wire::PassOpened>().back().version, 2u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AContributionCutShortLeavesTheRestToOthers) {
+  two();
+  wire::Grant grant = take(*a);
+  grant.count = 5;
+  begin(*a, grant);
+  EXPECT_EQ(positions(*a) + positions(*b), 8u + 3u);
+  for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(*a, grant, chunk);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AnEmptyFinishGivesTheLeaseBack) {
+  two();
+  wire::Finish none;
+  const wire::Grant grant = take(*a);
+  none.pass = grant.pass;
+  none.lease = grant.lease;
+  say(*a, none);
+  EXPECT_EQ(positions(*a) + positions(*b), 16u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, ALostEvaluationLeaseIsGrantedAgain) {
+  options.test_samples = 10;
+  options.steps = 1;
+  two();
+  work(*a);
+  work(*b);
+  EXPECT_EQ(positions(*a) + positions(*b), 10u);
+  lose(*a);
+  run();
+  ASSERT_EQ(output.evaluations.size(), 1u);
+  EXPECT_EQ(output.evaluations[0].weight, 10);
+  EXPECT_EQ(output.evaluations[0].loss_sum, loss_of(0, 10));
+}
+
+// --- late ---
+
+TEST_F(CoordinatorDisturbed, AnOverdueLeaseGoesToAnotherAndTheFirstDeliveryWins) {
+  two();
+  work(*b);
+  const wire::Grant slow = take(*a);
+  pass_time(options.timeouts.lease_unknown + ms(100), {a, b});
+  ASSERT_EQ(b->grants.size(), 1u) << "somebody else computes it too";
+  begin(*a, slow);
+  push(*a, slow, 0);
+  work(*b);
+  EXPECT_EQ(output.steps.size(), 1u);
+  for (ChunkId chunk = 1; chunk < layout.chunks().size(); ++chunk) push(*a, slow, chunk);
+  EXPECT_EQ(a->all<wire::Taken>().size(), 1u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, WhenTheOverdueOneIsFirstTheOtherIsCancelled) {
+  two();
+  work(*b);
+  pass_time(options.timeouts.lease_unknown + ms(100), {a, b});
+  ASSERT_EQ(b->grants.size(), 1u);
+  const wire::Grant spare = take(*b);
+  work(*a);
+  EXPECT_EQ(output.steps.size(), 1u);
+  ASSERT_EQ(b->all<wire::Cancel>().size(), 1u);
+  EXPECT_EQ(b->all<wire::Cancel>()[0].lease, spare.lease);
+  compute(*b, spare);  // too late, dropped
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, HalfASpareDeliveryDoesNotBlockTheStep) {
+  two();
+  Peer& c = join(3);
+  const wire::Grant slow = take(*a);
+  work(*b);
+  pass_time(options.timeouts.lease_unknown + ms(100), {a, b, &c});
+  ASSERT_EQ(b->grants.size(), 1u);
+  ASSERT_EQ(c.grants.size(), 1u);
+  const wire::Grant left = take(*b);
+  begin(*a, slow);
+  begin(*b, left);
+  push(*b, left, 0);  // half of the chunk …
+  push(*a, slow, 0);  // … so the whole of it is refused
+  lose(c);            // and the other half has nobody
+  for (ChunkId chunk = 1; chunk < layout.chunks().size(); ++chunk) push(*b, left, chunk);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, SilenceLosesAWorker) {
+  two();
+  pass_time(ms(1700), {b});
+  EXPECT_EQ(coordinator->workers(), 2u);
+  pass_time(ms(200), {b});
+  EXPECT_EQ(coordinator->workers(), 1u);
+  EXPECT_EQ(output.closed.at(1).code, "lost");
+  EXPECT_EQ(positions(*b), 16u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AfterAPauseOfTheCoordinatorNobodyIsLost) {
+  two();
+  coordinator->tick(now);
+  now += std::chrono::seconds(30);
+  coordinator->tick(now);
+  EXPECT_EQ(coordinator->workers(), 2u);
+  pass_time(ms(1900), {b});
+  EXPECT_EQ(coordinator->workers(), 1u);
+}
+
+TEST_F(CoordinatorDisturbed, AWorkerComesBackUnderItsNumber) {
+  two();
+  lose(*a);
+  join(5, "w1");
+  EXPECT_EQ(events_of("w1"), (std::vector{WorkerEvent::joined, WorkerEvent::lost, WorkerEvent::readmitted}));
+  EXPECT_EQ(output.changes.back().worker, 1u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, ANewConnectionReplacesOneThatFellSilent) {
+  two();
+  pass_time(ms(1200), {b});
+  join(5, "w1");
+  EXPECT_EQ(output.closed.at(1).code, "lost");
+  EXPECT_EQ(coordinator->workers(), 2u);
+}
+
+TEST_F(CoordinatorDisturbed, TwoWorkersOfOneNameBothWork) {
+  two();
+  join(5, "w1");
+  EXPECT_EQ(coordinator->workers(), 3u);
+  EXPECT_EQ(output.changes.back().name, "w1 (2)");
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, FramesOfAnOldSessionAreDropped) {
+  two();
+  const Peer old = *a;
+  lose(*a);
+  Peer& back = join(5, "w1");
+  Peer forged = back;
+  forged.fence = old.fence;
+  ASSERT_FALSE(b->grants.empty());
+  say(forged, wire::Yield{});
+  EXPECT_EQ(coordinator->workers(), 2u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AWorkerThatAsksAgainForTheWeightsIsAJoiner) {
+  two();
+  work(*b);
+  a->weights.clear();
+  say(*a, wire::Refresh{});
+  a->grants.clear();
+  EXPECT_EQ(a->weights[0].size(), layout.chunks().size());
+  EXPECT_EQ(positions(*b), 8u);
+  synced(*a);
+  run();
+  expect_exact(4);
+}
+
+// --- leaving ---
+
+TEST_F(CoordinatorDisturbed, YieldFinishesWhatIsBegun) {
+  two();
+  const wire::Grant grant = take(*a);
+  begin(*a, grant);
+  say(*a, wire::Yield{});
+  EXPECT_EQ(coordinator->workers(), 2u);
+  for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(*a, grant, chunk);
+  EXPECT_EQ(output.closed.at(1).code, "leave");
+  EXPECT_EQ(events_of("w1").back(), WorkerEvent::left);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, StopWithTheLastWorkerLeavingStillClosesTheStep) {
+  make();
+  Peer& only = join(1);
+  coordinator->stop(now);
+  const wire::Grant grant = take(only);
+  begin(only, grant);
+  say(only, wire::Yield{});
+  for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(only, grant, chunk);
+  EXPECT_EQ(output.steps.size(), 1u);
+  EXPECT_EQ(output.times_finished, 1);
+  expect_exact(1);
+}
+
+TEST_F(CoordinatorDisturbed, LeavingAtOnceIsNoLoss) {
+  two();
+  say(*a, wire::Bye{"leave", {}, {}, {}});
+  a->grants.clear();
+  EXPECT_EQ(events_of("w1").back(), WorkerEvent::left);
+  run();
+  expect_exact(4);
+}
+
+// --- poison ---
+
+class CoordinatorPoison : public CoordinatorDisturbed {
+ protected:
+  void poison(Peer& peer, const wire::Grant& grant, ChunkId chunk) {
+    std::vector<float> values = gradient_sum(layout.chunks()[chunk], grant.pass_first + grant.first, grant.count);
+    values[values.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+    deliver(peer, gradient_frame(peer, grant, chunk, values));
+  }
+};
+
+TEST_F(CoordinatorPoison, GoesToAnotherWorkerWhoDecides) {
+  two();
+  const wire::Grant grant = take(*a);
+  begin(*a, grant);
+  push(*a, grant, 0);
+  poison(*a, grant, 1);
+  EXPECT_TRUE(a->grants.empty());
+  EXPECT_EQ(positions(*b), 16u);
+  ASSERT_FALSE(output.warnings.empty());
+  EXPECT_NE(output.warnings[0].find("w1"), std::string::npos);
+  run();
+  expect_exact(4);
+  EXPECT_FALSE(output.error.has_value());
+}
+
+TEST_F(CoordinatorPoison, ThreeStrikesExclude) {
+  two();
+  for (int strike = 0; strike < 3; ++strike) {
+    ASSERT_EQ(coordinator->workers(), 2u);
+    const wire::Grant grant = take(*a);
+    begin(*a, grant);
+    poison(*a, grant, 0);
+    while (!b->grants.empty() && b->grants[0].version == grant.version) work(*b);
+  }
+  EXPECT_EQ(coordinator->workers(), 1u);
+  EXPECT_EQ(output.closed.at(1).code, "excluded");
+  EXPECT_EQ(events_of("w1").back(), WorkerEvent::excluded);
+  open(9, "w1");
+  ready(peers[9]);
+  EXPECT_EQ(output.closed.at(9).code, "excluded") << "reconnecting does not shed strikes";
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorPoison, ALoneWorkerTriesAgainItself) {
+  make();
+  Peer& only = join(1);
+  const wire::Grant grant = take(only);
+  begin(only, grant);
+  poison(only, grant, 2);
+  ASSERT_EQ(only.grants.size(), 1u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorPoison, TwiceEndsTheRun) {
+  two();
+  const wire::Grant grant = take(*a);
+  poison(*a, grant, 1);  // before its Begin
+  while (!b->grants.empty() && !output.error) {
+    const wire::Grant mine = take(*b);
+    begin(*b, mine);
+    if (mine.first == grant.first) poison(*b, mine, 1);
+  }
+  ASSERT_TRUE(output.error.has_value());
+  EXPECT_EQ(output.error->code, ErrorCode::diverged);
+  EXPECT_NE(output.error->message.find("positions 0 to 7"), std::string::npos);
+  EXPECT_EQ(output.times_finished, 0);
+  EXPECT_EQ(output.closed.at(1).code, "diverged");
+}
+
+TEST_F(CoordinatorPoison, ALossThatIsNotFiniteIsPoison) {
+  two();
+  const wire::Grant grant = take(*a);
+  say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, 8, std::numeric_limits<double>::infinity()});
+  EXPECT_EQ(positions(*b), 16u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorPoison, AfterAChunkWasSummedOnlyTheOthersAreComputedAgain) {
+  two();
+  work(*b);
+  const wire::Grant grant = take(*a);
+  begin(*a, grant);
+  push(*a, grant, 0);
+  EXPECT_EQ(b->weights[1].size(), 1u);
+  poison(*a, grant, 1);
+  EXPECT_EQ(positions(*b), 8u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorPoison, AReplacementMustDeclareTheSameWeight) {
+  two();
+  const wire::Grant grant = take(*a);
+  begin(*a, grant);
+  push(*a, grant, 0);
+  work(*b);
+  Peer& c = join(3);
+  lose(*a);
+  Peer& liar = b->grants.empty() ? c : *b;
+  const wire::Grant again = take(liar);
+  say(liar, wire::Begin{again.pass, again.lease, again.first, again.count, 99, 0});
+  EXPECT_FALSE(output.warnings.empty());
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorDisturbed, AWorkerThatCannotComputeIsStruck) {
+  two();
+  for (int strike = 0; strike < 3; ++strike) {
+    const wire::Grant grant = take(*a);
+    say(*a, wire::Failed{grant.pass, grant.lease, "out of memory"});
+    while (!b->grants.empty() && b->grants[0].version == grant.version) work(*b);
+  }
+  EXPECT_EQ(events_of("w1").back(), WorkerEvent::excluded);
+  run();
+  expect_exact(4);
+}
+
+}  // namespace
+}  // namespace motley::engine
