@@ -20,7 +20,6 @@ bool looks_like_tls(std::span<const std::byte> bytes) {
 
 /// Answers in the other side's language, so that it can say what is wrong.
 void Core::refuse_tls() {
-  static constexpr std::array<unsigned char, 7> kProtocolVersionAlert{0x15, 3, 3, 0, 2, 2, 70};
   NetError ignored;
   if (setup_.role == TlsRole::server) socket_.write_some(net::buffer(kProtocolVersionAlert), ignored);
   fail({ErrorCode::protocol, peer_.address + " speaks TLS, this side was told not to",

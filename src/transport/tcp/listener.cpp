@@ -1,5 +1,7 @@
 #include "transport/tcp/listener.h"
 
+#include <cerrno>
+
 #include "base/assert.h"
 #include "transport/tcp/address.h"
 
@@ -10,6 +12,13 @@ using net::ip::tcp;
 
 constexpr std::chrono::milliseconds kRetryTime{100};  // when the system is out of descriptors
 
+// Asio names every error but this one, and its category does not map to std::errc.
+#ifdef _WIN32
+constexpr int kAddressNotAvailable = WSAEADDRNOTAVAIL;
+#else
+constexpr int kAddressNotAvailable = EADDRNOTAVAIL;
+#endif
+
 Error listen_error(const tcp::endpoint& endpoint, const NetError& error) {
   const std::string address = text_of(endpoint);
   if (error == net::error::address_in_use) {
@@ -19,7 +28,7 @@ Error listen_error(const tcp::endpoint& endpoint, const NetError& error) {
     return {ErrorCode::network, "the system does not let this user listen on " + address,
             "choose a port above 1023 with --listen"};
   }
-  if (error == std::errc::address_not_available) {
+  if (error.value() == kAddressNotAvailable) {
     return {ErrorCode::input, "this machine has no address " + endpoint.address().to_string(),
             "listen on 0.0.0.0 (all addresses) or on one of this machine"};
   }

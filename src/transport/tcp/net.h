@@ -1,6 +1,15 @@
 #pragma once
 // The one place that names Asio, so that Boost.Asio can take its place. Private to tcp/.
 
+// ThreadSanitizer knows no fences; the scheduler's mutex orders what they order.
+#if defined(__SANITIZE_THREAD__)
+#define ASIO_DISABLE_FENCED_BLOCK
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define ASIO_DISABLE_FENCED_BLOCK
+#endif
+#endif
+
 #include <asio.hpp>
 #include <atomic>
 #include <chrono>

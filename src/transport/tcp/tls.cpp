@@ -219,6 +219,10 @@ TlsSession::Step TlsSession::handshake() {
   }
   if (SSL_get_error(state_->ssl, result) == SSL_ERROR_WANT_READ) return Step::want_input;
   state_->note_failure("TLS handshake");
+  if (state_->not_tls && state_->pipe.output.empty()) {
+    const auto alert = std::as_bytes(std::span(kProtocolVersionAlert));
+    state_->pipe.output.assign(alert.begin(), alert.end());  // OpenSSL leaves such a peer without an answer
+  }
   return Step::failed;
 }
 

@@ -2,7 +2,9 @@
 // TLS 1.3 over buffers in memory: no socket and no thread in here, so that one read and one write of the socket carry
 // many records. Private to tcp/. A TlsSession belongs to one strand; a TlsContext is shared by all of them.
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +15,10 @@
 #include "transport/crypto.h"
 
 namespace motley::transport {
+
+/// The record "fatal: protocol version", from which a peer that speaks TLS knows that this side does not, and one that
+/// does not knows that this side does.
+inline constexpr std::array<std::uint8_t, 7> kProtocolVersionAlert{0x15, 3, 3, 0, 2, 2, 70};
 
 enum class TlsRole : std::uint8_t { client, server };
 

@@ -24,7 +24,8 @@ wire::Frame frame_of(wire::FrameType type, std::size_t size, std::uint64_t subje
   wire::FrameHeader header;
   header.type = type;
   header.subject = subject;
-  return wire::seal(header, SharedBytes::copy_of(std::vector<std::byte>(size, std::byte{static_cast<unsigned char>(subject)})));
+  return wire::seal(header,
+                    SharedBytes::copy_of(std::vector<std::byte>(size, std::byte{static_cast<unsigned char>(subject)})));
 }
 
 class FrameReaderTest : public ::testing::Test {
@@ -42,7 +43,8 @@ class FrameReaderTest : public ::testing::Test {
 };
 
 TEST_F(FrameReaderTest, CutAnywhereTheFramesAreTheSame) {
-  const std::vector<wire::Frame> sent{frame_of(wire::FrameType::control, 5, 1), frame_of(wire::FrameType::control, 0, 2),
+  const std::vector<wire::Frame> sent{frame_of(wire::FrameType::control, 5, 1),
+                                      frame_of(wire::FrameType::control, 0, 2),
                                       frame_of(wire::FrameType::gradient, 100, 3)};
   const auto stream = stream_of(sent);
   for (std::size_t cut = 0; cut <= stream.size(); ++cut) {
@@ -73,7 +75,8 @@ TEST_F(FrameReaderTest, BodiesAreReadInPlace) {
 
 TEST_F(FrameReaderTest, LimitsComeBeforeMemory) {
   for (const auto type : {wire::FrameType::control, wire::FrameType::gradient, wire::FrameType::blob}) {
-    for (const std::uint32_t length : {static_cast<std::uint32_t>(wire::kControlBytesMax) + 1, 0x80000000U, 0xFFFFFFFFU}) {
+    for (const std::uint32_t length :
+         {static_cast<std::uint32_t>(wire::kControlBytesMax) + 1, 0x80000000U, 0xFFFFFFFFU}) {
       FrameReader reader(pool_);
       wire::FrameHeader header;
       header.type = type;
