@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 
 #include "base/nearest.h"
@@ -84,11 +85,12 @@ Result<Parts> load(const std::string& uri, const std::string& part, const OpenOp
 
 Result<std::shared_ptr<const Dataset>> open_dataset(const std::string& uri, const std::string& part,
                                                     const OpenOptions& options) {
-  if (!(options.normalisation.std > 0)) {
+  const Normalisation& by = options.normalisation;
+  if (!std::isfinite(by.mean) || !std::isfinite(by.std) || by.std <= 0) {
     return Error{ErrorCode::usage,
-                 "expected a standard deviation above zero for the normalisation, found " +
-                     std::to_string(options.normalisation.std),
-                 "leave it at 1 if in doubt"};
+                 "expected a normalisation with a finite mean and a standard deviation above zero, found mean " +
+                     std::to_string(by.mean) + " and standard deviation " + std::to_string(by.std),
+                 "leave them at 0 and 1 if in doubt"};
   }
   Result<Parts> parts = load(uri, part, options);
   if (!parts) return std::move(parts).error();

@@ -161,7 +161,8 @@ TEST(Open, GuessesWhatWasMeant) {
 }
 
 TEST(Open, RefusesANormalisationThatDividesByNothing) {
-  for (const float std : {0.0F, -1.0F, std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float std :
+       {0.0F, -1.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const auto set = open_dataset("synthetic:4:2:2", "train", {{0, std}, "", {}});
     ASSERT_FALSE(set);
     EXPECT_EQ(set.error().code, ErrorCode::usage);
