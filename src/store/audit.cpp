@@ -95,7 +95,8 @@ class Auditor {
       const std::uint64_t end = add(range.first, range.count);
       const std::uint64_t inside = std::min(end, size);
       // Positions past the step's end belong to the next step, so using them here is using them twice.
-      if (end > size && range.count > 0) duplicate(step, range, std::max(range.first, size), end, "past the end of the step");
+      if (end > size && range.count > 0)
+        duplicate(step, range, std::max(range.first, size), end, "past the end of the step");
       if (range.first >= inside) continue;
       if (range.first < covered) duplicate(step, range, range.first, std::min(covered, inside), "covered before");
       if (range.first > covered) missing(step, covered, range.first);

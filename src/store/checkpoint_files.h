@@ -29,6 +29,7 @@ std::optional<std::uint64_t> checkpoint_step(std::string_view name);
 /// Steps of all complete checkpoints, newest first.
 std::vector<std::uint64_t> checkpoint_steps(const std::filesystem::path& checkpoints);
 /// Finishes what a writer that crashed had begun: brings back a checkpoint that was moved aside, deletes the rest.
+/// REQUIRES that nobody else writes: the run's lock is held.
 void clean_checkpoints(const std::filesystem::path& checkpoints);
 
 /// run.json: everything of a checkpoint that is no tensor.

@@ -165,7 +165,6 @@ Result<CheckpointContent> read_checkpoint(const std::filesystem::path& checkpoin
 Result<CheckpointContent> read_latest_checkpoint(const std::filesystem::path& run_dir,
                                                  std::vector<std::string>& warnings) {
   const auto checkpoints = checkpoints_of(run_dir);
-  clean_checkpoints(checkpoints);
   std::vector<std::uint64_t> steps = checkpoint_steps(checkpoints);
   if (steps.empty()) {
     return Error{ErrorCode::input, checkpoints.string() + " holds no checkpoint", "start the run without --resume"};

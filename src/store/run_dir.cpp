@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "store/checkpoint_files.h"
 #include "store/file.h"
 
 namespace motley::store {
@@ -68,7 +69,9 @@ Result<RunDir> RunDir::open(const std::filesystem::path& path, bool must_exist) 
   if (Status done = lock->truncate(0); !done) return std::move(done).error();
   const std::string pid = std::to_string(::getpid()) + "\n";
   if (Status done = lock->write(std::as_bytes(std::span(pid))); !done) return std::move(done).error();
+  // Only the holder of the lock may clear what a crash left; to others it may be a write in progress.
   remove_leftovers(path, "", ".tmp-");
+  clean_checkpoints(checkpoints_of(path));
 
   auto impl = std::make_unique<Impl>();
   impl->path = path;
