@@ -39,6 +39,7 @@ class Receiver {
   virtual void on_closed(Error error) = 0;
 };
 
+/// Dropping the last handle closes the connection, as close() does.
 class Connection {
  public:
   virtual ~Connection() = default;
@@ -46,7 +47,8 @@ class Connection {
   virtual void start(std::shared_ptr<Receiver> receiver) = 0;
   /// Thread-safe, never blocks. After close() or failure frames are dropped.
   virtual void send(wire::Frame frame, Priority priority) = 0;
-  /// Sends what is queued (for at most a second), then closes. Thread-safe; idempotent. on_closed follows.
+  /// Sends what is queued (for at most a second), then closes. Thread-safe; idempotent. on_closed follows; frames that
+  /// come in between are dropped.
   virtual void close() = 0;
   /// Bytes queued and not yet handed to the kernel.
   [[nodiscard]] virtual std::size_t queued_bytes() const = 0;
