@@ -1,6 +1,7 @@
 // Whatever is written comes back; whatever is cut off or flipped is noticed.
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -9,8 +10,6 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "store/ledger.h"
 #include "store/ledger_record.h"
@@ -38,11 +37,6 @@ class Scratch {
  private:
   std::filesystem::path path_;
 };
-
-std::string slurp(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 rc::Gen<LedgerStep> any_step() {
   return rc::gen::exec([] {
