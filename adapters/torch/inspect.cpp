@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <sstream>
 
 namespace motley::torch_adapter {
 namespace {
@@ -74,6 +75,14 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
 }
 
+/// The last line of what torch says; above it are traces of its own sources.
+std::string reason_of(const std::exception& e) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&e);
+  std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : e.what();
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
 /// Runs the model on a few made-up samples, always the same.
 class Trial {
  public:
@@ -94,7 +103,17 @@ class Trial {
 
   /// Checks that samples and targets fit, and leaves gradients behind.
   Status backward() {
-    const at::Tensor output = forward();
+    at::Tensor output;
+    try {
+      output = forward();
+    } catch (const c10::OutOfMemoryError&) {
+      throw;
+    } catch (const std::exception& e) {
+      std::ostringstream shape;
+      shape << x_.sizes();
+      return Error{ErrorCode::mismatch, "the model does not take samples of " + shape.str() + ": " + reason_of(e),
+                   "check that the model was made for this data set, and takes float32"};
+    }
     const auto outputs = static_cast<std::int64_t>(spec_.outputs);
     const bool classes = loss_ != Loss::mse;
     const bool fits = classes ? output.dim() == 2 && output.size(0) == kTrialSamples && output.size(1) >= outputs

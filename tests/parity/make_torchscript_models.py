@@ -52,6 +52,7 @@ def main():
         print(tuple(model(torch.zeros(3, 1, 28, 28)).shape))
         return
     directory = Path(sys.argv[1])
+    directory.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     for name, model in (("convnet", Convnet()), ("tied", Tied()), ("frozen", Frozen())):
         torch.jit.script(model).save(str(directory / f"{name}.pt"))

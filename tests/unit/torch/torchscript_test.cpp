@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/script.h>
 #include <torch/torch.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -18,19 +19,19 @@ namespace fs = std::filesystem;
 
 class TorchScriptTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    fs::create_directories(directory());
-    if (run_python(directory().string()) != 0) ADD_FAILURE() << "make_torchscript_models.py failed";
+  static fs::path models() { return MOTLEY_TORCHSCRIPT_MODELS; }
+  static fs::path directory() {
+    return fs::path(testing::TempDir()) / ("motley-torchscript-" + std::to_string(getpid()));
   }
-  static fs::path directory() { return fs::path(testing::TempDir()) / "motley-torchscript"; }
+  void SetUp() override { fs::create_directories(directory()); }
+  void TearDown() override { fs::remove_all(directory()); }
   static int run_python(const std::string& arguments) {
     std::ostringstream command;
-    command << "'" << MOTLEY_PYTHON << "' '" << MOTLEY_TEST_DATA << "/../../../parity/make_torchscript_models.py' "
-            << arguments;
+    command << "'" << MOTLEY_PYTHON << "' '" << MOTLEY_TORCHSCRIPT_MAKER << "' " << arguments;
     return std::system(command.str().c_str());
   }
   static SharedBytes file(const std::string& name) {
-    std::ifstream in(directory() / name, std::ios::binary);
+    std::ifstream in(models() / name, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(in)), {});
     return SharedBytes::copy_of(std::as_bytes(std::span(text)));
   }
@@ -118,7 +119,7 @@ TEST_F(TorchScriptTest, BatchStatisticsAreSummedOverGroups) {
   const Ran ran = run(spec, images, 20);
   EXPECT_EQ(ran.outcome.count, 20U);
   for (const int times : ran.times_ready) EXPECT_EQ(times, 1);
-  torch::jit::Module model = loaded(directory() / "convnet.pt");
+  torch::jit::Module model = loaded(models() / "convnet.pt");
   const at::Tensor weight = model.attr("features").toModule().attr("0").toModule().attr("weight").toTensor();
   at::Tensor mean_sum = at::zeros({4}), square_sum = at::zeros({4});
   const std::vector<std::uint64_t> indices = some_indices(0, 20, images->size());
@@ -149,7 +150,7 @@ TEST_F(TorchScriptTest, DropoutDependsOnVersionAndPositionOnly) {
 TEST_F(TorchScriptTest, EvaluationUsesRunningStatistics) {
   const ModelSpec spec = script_spec("convnet.pt", {1, 8, 8}, 5);
   const Ran ran = run(spec, images, 30, 0, PassKind::evaluate);
-  torch::jit::Module model = loaded(directory() / "convnet.pt");
+  torch::jit::Module model = loaded(models() / "convnet.pt");
   model.eval();
   at::Tensor x = at::empty({30, 1, 8, 8}), y = at::empty({30}, at::kLong);
   const std::vector<std::uint64_t> indices = some_indices(0, 30, images->size());
@@ -167,7 +168,7 @@ TEST_F(TorchScriptTest, TiedParametersAreOneTensorWithOneGradient) {
   EXPECT_EQ(alias.kind, TensorKind::alias);
   EXPECT_EQ(alias.alias_of, "first.weight");
   EXPECT_FALSE(ran.state.acts_on_groups);
-  torch::jit::Module model = loaded(directory() / "tied.pt");
+  torch::jit::Module model = loaded(models() / "tied.pt");
   at::Tensor x = at::empty({12, 6}), y = at::empty({12}, at::kLong);
   const std::vector<std::uint64_t> indices = some_indices(0, 12, rows->size());
   rows->gather(indices, {x.data_ptr<float>(), 72});
@@ -224,7 +225,7 @@ TEST_F(TorchScriptTest, ExportPutsWeightsStatisticsAndCounterBack) {
   const fs::path path = directory() / "out" / "convnet-export.pt";
   const Status written = export_torchscript(spec, state->layout, weights, state->frozen, 77, path);
   ASSERT_TRUE(written.ok()) << written.error().message;
-  const torch::jit::Module before = loaded(directory() / "convnet.pt"), after = loaded(path);
+  const torch::jit::Module before = loaded(models() / "convnet.pt"), after = loaded(path);
   for (const auto& parameter : before.named_parameters()) {
     for (const auto& found : after.named_parameters()) {
       if (found.name != parameter.name) continue;
