@@ -1,0 +1,34 @@
+#pragma once
+// The commands of the program: each adds itself to the parser and returns what runs it.
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+
+#include "models.h"
+#include "observe/observer.h"
+#include "runtime/stop.h"
+
+namespace motley::cli {
+
+struct Context {
+  bool json = false;
+  runtime::StopSource stop;
+  std::unique_ptr<runtime::ModelProvider> models = make_models();
+  std::unique_ptr<observe::Observer> observer;  // made after parsing
+};
+
+using Command = std::function<Status(Context&)>;
+
+/// Each registers a subcommand; its Command goes to `chosen` when the user picks it.
+void add_train(CLI::App& app, Command& chosen);
+void add_join(CLI::App& app, Command& chosen);
+void add_devices(CLI::App& app, Command& chosen);
+void add_audit(CLI::App& app, Command& chosen);
+void add_export(CLI::App& app, Command& chosen);
+void add_doctor(CLI::App& app, Command& chosen);
+
+/// One JSON object a line on standard output.
+void print_json_line(const std::string& object);
+
+}  // namespace motley::cli

@@ -1,0 +1,84 @@
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "data/dataset.h"
+#include "runtime/train.h"
+#include "transport/addresses.h"
+#include "transport/tcp/tcp.h"
+
+namespace motley::cli {
+namespace {
+
+struct Finding {
+  std::string subject;
+  bool good = true;
+  std::string text, hint;
+};
+
+Finding check_torch() {
+  const std::string version = torch_version();
+  if (!version.empty()) return {"torch", true, "libtorch " + version, ""};
+  return {"torch", false, "this motley was built without torch: it trains softmax only", "make build"};
+}
+
+Finding check_data(const std::string& name) {
+  const auto found = data::open_dataset(name, "train", {});
+  if (found) return {"data " + name, true, std::to_string((*found)->size()) + " samples", ""};
+  return {"data " + name, false, found.error().message, found.error().hint};
+}
+
+Finding check_port() {
+  transport::TcpOptions options;
+  options.plaintext = true;
+  transport::Tcp tcp(options);
+  const auto listener = tcp.listen({"0.0.0.0", runtime::kDefaultPort}, [](const auto& connection) { connection->close(); });
+  if (listener) return {"port", true, "workers can join on port " + std::to_string(runtime::kDefaultPort), ""};
+  return {"port", false, listener.error().message, "another free port is taken unless --listen names one"};
+}
+
+Finding check_addresses() {
+  std::string list;
+  for (const std::string& address : transport::local_addresses()) list += (list.empty() ? "" : ", ") + address;
+  const bool alone = list == "127.0.0.1";
+  return {"network", !alone, alone ? "this machine has no address that others could reach" : "others reach this machine at " + list,
+          alone ? "connect it to a network; until then only this machine trains" : ""};
+}
+
+Finding check_disk() {
+  std::error_code code;
+  const auto space = std::filesystem::space(".", code);
+  const double gib = code ? 0 : static_cast<double>(space.available) / (1U << 30);
+  char text[64];
+  std::snprintf(text, sizeof text, "%.1f GiB free here", gib);
+  return {"disk", gib > 1, text, gib > 1 ? "" : "checkpoints need room: choose another place with --run"};
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Command& chosen) {
+  CLI::App* command = app.add_subcommand("doctor", "check what a run needs on this machine, and say what to do about it");
+  command->callback([&chosen] {
+    chosen = [](Context& context) -> Status {
+      std::vector<Finding> findings{check_torch(), check_addresses(), check_port(), check_disk()};
+      for (const runtime::Device& device : context.models->devices()) {
+        findings.push_back({"device " + device.name, true, device.description, ""});
+      }
+      findings.push_back(check_data("fashion-mnist"));
+      for (const Finding& finding : findings) {
+        if (context.json) {
+          print_json_line(nlohmann::ordered_json{{"event", "check"}, {"subject", finding.subject}, {"good", finding.good},
+                                                 {"text", finding.text}, {"try", finding.hint}}
+                              .dump());
+          continue;
+        }
+        std::printf("%s %-20s %s\n", finding.good ? "ok  " : "LOOK", finding.subject.c_str(), finding.text.c_str());
+        if (!finding.hint.empty()) std::printf("     %-20s try: %s\n", "", finding.hint.c_str());
+      }
+      return {};
+    };
+  });
+}
+
+}  // namespace motley::cli

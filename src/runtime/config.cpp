@@ -1,0 +1,415 @@
+#include "runtime/config.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <type_traits>
+
+#include "base/nearest.h"
+#include "runtime/config_fields.h"
+#include "runtime/config_recipes.h"
+
+namespace motley::runtime {
+namespace {
+
+constexpr std::uint64_t kCountMax = std::uint64_t{1} << 40;
+constexpr std::size_t kGroupsMax = 64;
+
+Error bad(std::string message, std::string hint = {}) { return {ErrorCode::input, std::move(message), std::move(hint)}; }
+
+std::string found(const toml::node& node) {
+  std::ostringstream out;
+  out << node.type();
+  return out.str();
+}
+
+template <class T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, bool>) return "true or false";
+  else if constexpr (std::is_same_v<T, std::string>) return "a string";
+  else if constexpr (std::is_same_v<T, std::uint64_t>) return "a whole number that is not negative";
+  else if constexpr (std::is_same_v<T, double>) return "a number";
+  else return "a list of numbers";
+}
+
+bool assign(const toml::node& node, bool& out) {
+  const auto value = node.value_exact<bool>();
+  if (value) out = *value;
+  return value.has_value();
+}
+bool assign(const toml::node& node, std::string& out) {
+  const auto value = node.value_exact<std::string>();
+  if (value) out = *value;
+  return value.has_value();
+}
+bool assign(const toml::node& node, std::int64_t& out) {
+  const auto value = node.value_exact<std::int64_t>();
+  if (value) out = *value;
+  return value.has_value();
+}
+bool assign(const toml::node& node, std::uint64_t& out) {
+  const auto value = node.value_exact<std::int64_t>();
+  if (!value || *value < 0 || static_cast<std::uint64_t>(*value) > kCountMax) return false;
+  out = static_cast<std::uint64_t>(*value);
+  return true;
+}
+bool assign(const toml::node& node, double& out) {
+  if (const auto whole = node.value_exact<std::int64_t>()) {
+    out = static_cast<double>(*whole);
+    return true;
+  }
+  const auto value = node.value_exact<double>();
+  if (!value || !std::isfinite(*value)) return false;
+  out = *value;
+  return true;
+}
+template <class T>
+bool assign(const toml::node& node, std::vector<T>& out) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->size() > 64) return false;
+  std::vector<T> values(list->size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!assign(*list->get(i), values[i])) return false;
+  }
+  out = std::move(values);
+  return true;
+}
+bool assign(const toml::node& node, std::optional<double>& out) {
+  double value = 0;
+  if (!assign(node, value)) return false;
+  out = value;
+  return true;
+}
+
+std::string where(const toml::node& node, const std::string& origin) {
+  return node.source().begin.line == 0 ? origin : origin + ":" + std::to_string(node.source().begin.line);
+}
+
+std::vector<std::string> known_keys() {
+  std::vector<std::string> keys{"optimizer.groups"};
+  RunConfig config;
+  visit_fields(config, [&](const char* key, auto&, const char*) { keys.emplace_back(key); });
+  return keys;
+}
+
+Error unknown_key(const std::string& key, const std::string& place) {
+  const std::vector<std::string> keys = known_keys();
+  const std::vector<std::string_view> views(keys.begin(), keys.end());
+  const std::string close = nearest(key, views);
+  return bad(place + ": there is no key '" + key + "'",
+             close.empty() ? "`motley train --keys` lists them" : "did you mean '" + close + "'?");
+}
+
+Status apply_groups(const toml::node& node, RunConfig& config, const std::string& origin) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->size() > kGroupsMax) {
+    return bad(where(node, origin) + ": optimizer.groups: expected at most 64 tables ([[optimizer.groups]])");
+  }
+  config.groups.clear();
+  for (const toml::node& item : *list) {
+    const toml::table* table = item.as_table();
+    if (table == nullptr) return bad(where(item, origin) + ": optimizer.groups: expected tables, found " + found(item));
+    GroupConfig group;
+    for (const auto& [name, value] : *table) {
+      bool good = false;
+      if (name == "match") good = assign(value, group.match);
+      else if (name == "lr") good = assign(value, group.lr);
+      else if (name == "weight_decay") good = assign(value, group.weight_decay);
+      else if (name == "momentum") good = assign(value, group.momentum);
+      if (!good) {
+        return bad(where(value, origin) + ": optimizer.groups." + std::string(name.str()) + " cannot be used",
+                   "a group has match = \"pattern\" and any of lr, weight_decay, momentum (numbers)");
+      }
+    }
+    if (group.match.empty()) return bad(where(item, origin) + ": optimizer.groups: match is missing", "match = \"*.bias\"");
+    config.groups.push_back(std::move(group));
+  }
+  return {};
+}
+
+Status apply_key(const std::string& key, const toml::node& node, RunConfig& config, const std::string& origin) {
+  if (key == "optimizer.groups") return apply_groups(node, config, origin);
+  bool known = false;
+  Status status;
+  visit_fields(config, [&](const char* name, auto& member, const char* help) {
+    if (key != name) return;
+    known = true;
+    if (!assign(node, member)) {
+      status = bad(where(node, origin) + ": " + key + ": expected " + type_name<std::decay_t<decltype(member)>>() + ", found " +
+                       found(node),
+                   help);
+    }
+  });
+  if (!known) return unknown_key(key, where(node, origin));
+  return status;
+}
+
+Status apply_table(const toml::table& table, const std::string& prefix, RunConfig& config, const std::string& origin) {
+  for (const auto& [name, node] : table) {
+    const std::string key = prefix + std::string(name.str());
+    const toml::table* inner = node.as_table();
+    const Status status = inner != nullptr && prefix.empty() ? apply_table(*inner, key + ".", config, origin)
+                                                             : apply_key(key, node, config, origin);
+    if (!status) return status;
+  }
+  return {};
+}
+
+Result<toml::table> parse_toml(std::string_view text, const std::string& origin) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    return bad(origin + ":" + std::to_string(error.source().begin.line) + ": this is not TOML: " + std::string(error.description()),
+               "a run file looks like: [model] kind = \"fashion-cnn\"");
+  }
+}
+
+// "key=value": the value as TOML, or as a bare string when it is no TOML value ("--set model.kind=mlp").
+Status apply_override(const std::string& text, RunConfig& config) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    return Error{ErrorCode::usage, "--set " + text + ": expected key=value", "--set train.epochs=5"};
+  }
+  const std::string key = text.substr(0, equals);
+  const std::string value = text.substr(equals + 1);
+  const Result<toml::table> typed = parse_toml("value = " + value, text);
+  const std::string origin = "--set " + text;
+  const toml::table fallback{{"value", value}};
+  const toml::table& table = typed ? *typed : fallback;
+  const toml::node* node = table.get("value");
+  if (table.size() != 1 || node == nullptr) return bad(origin + ": the value cannot be read");
+  const Status status = apply_key(key, *node, config, origin);
+  if (!status && node->is_boolean() == false && !node->is_string()) {
+    // A string key given a bare number ("--set data.uri=7") is still a string.
+    const toml::table bare{{"value", value}};
+    if (apply_key(key, *bare.get("value"), config, origin)) return {};
+  }
+  return status;
+}
+
+Status one_of(const std::string& key, const std::string& value, const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return {};
+  std::string list;
+  for (const std::string& word : allowed) list += (list.empty() ? "" : ", ") + word;
+  const std::vector<std::string_view> views(allowed.begin(), allowed.end());
+  const std::string close = nearest(value, views);
+  return bad(key + ": expected one of " + list + "; found '" + value + "'", close.empty() ? "" : "did you mean '" + close + "'?");
+}
+
+Status in_range(const std::string& key, double value, double low, double high) {
+  if (value >= low && value <= high) return {};
+  std::ostringstream text;
+  text << key << ": expected " << low << " to " << high << ", found " << value;
+  return bad(text.str());
+}
+
+Status check(const RunConfig& c) {
+  const std::vector<Status> all{
+      one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
+      one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw"}),
+      one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
+      one_of("wire.gradients", c.wire_gradients, {"fp32"}),
+      one_of("wire.weights", c.wire_weights, {"fp32"}),
+      in_range("train.global_batch", static_cast<double>(c.global_batch), 1, 1 << 24),
+      in_range("train.micro_batch", static_cast<double>(c.micro_batch), 0, 1 << 20),
+      in_range("train.grain", static_cast<double>(c.grain), 0, 1 << 20),
+      in_range("train.min_workers", static_cast<double>(c.min_workers), 1, 256),
+      in_range("train.epochs", static_cast<double>(c.epochs), c.steps > 0 ? 0 : 1, 1e9),
+      in_range("train.clip_norm", c.clip_norm, 0, 1e30),
+      in_range("train.checkpoint_seconds", c.checkpoint_seconds, 0.1, 86400),
+      in_range("data.std", c.data_std, 1e-6, 1e6),
+      in_range("optimizer.lr", c.optimizer.lr, 0, 1e6),
+      in_range("optimizer.momentum", c.optimizer.momentum, 0, 1),
+      in_range("optimizer.weight_decay", c.optimizer.weight_decay, 0, 1e6),
+      in_range("optimizer.beta1", c.optimizer.beta1, 0, 0.9999999),
+      in_range("optimizer.beta2", c.optimizer.beta2, 0, 0.9999999999),
+      in_range("optimizer.eps", c.optimizer.eps, 0, 1),
+      in_range("schedule.step_size", static_cast<double>(c.step_size), 1, 1e12),
+      in_range("schedule.min_factor", c.min_factor, 0, 1),
+  };
+  for (const Status& status : all) {
+    if (!status) return status;
+  }
+  if (c.optimizer.nesterov && (c.optimizer.momentum <= 0 || c.optimizer.dampening != 0)) {
+    return bad("optimizer.nesterov: needs a momentum above zero and no dampening", "--set optimizer.momentum=0.9");
+  }
+  if (c.data_uri.empty()) return bad("data.uri is missing", "--set data.uri=fashion-mnist");
+  if (c.model_kind == "torchscript" && c.model_file.empty()) {
+    return bad("model.file is missing", "--set model.file=model.pt");
+  }
+  for (const double share : c.shares) {
+    if (share < 0) return bad("train.shares: expected numbers that are not negative");
+  }
+  return {};
+}
+
+Result<RunConfig> build(const toml::table& table, const std::string& origin, const std::vector<std::string>& overrides) {
+  RunConfig config;
+  const auto kind_in_file = table["model"]["kind"].value<std::string>();
+  std::string kind = kind_in_file.value_or("");
+  for (const std::string& text : overrides) {
+    if (text.rfind("model.kind=", 0) == 0) kind = text.substr(11);
+  }
+  if (kind.empty()) return bad(origin + ": model.kind is missing", "[model] kind = \"fashion-cnn\"");
+  if (!apply_recipe(kind, config)) {
+    std::vector<std::string> kinds = recipe_names();
+    kinds.emplace_back("torchscript");
+    return one_of("model.kind", kind, kinds).error();
+  }
+  if (Status status = apply_table(table, "", config, origin); !status) return status.error();
+  for (const std::string& text : overrides) {
+    if (Status status = apply_override(text, config); !status) return status.error();
+  }
+  if (Status status = check(config); !status) return status.error();
+  return config;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      constexpr char kHex[] = "0123456789abcdef";
+      out += "\\u00";
+      out += kHex[(static_cast<unsigned char>(c) >> 4) & 15];
+      out += kHex[static_cast<unsigned char>(c) & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+template <class T>
+std::string number(T value) {
+  char buffer[40];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  return {buffer, end};
+}
+std::string literal(bool value) { return value ? "true" : "false"; }
+std::string literal(const std::string& value) { return quoted(value); }
+std::string literal(std::uint64_t value) { return number(value); }
+std::string literal(std::int64_t value) { return number(value); }
+std::string literal(double value) { return number(value); }
+template <class T>
+std::string literal(const std::vector<T>& values) {
+  std::string out = "[";
+  for (const T& value : values) out += (out.size() > 1 ? ", " : "") + literal(value);
+  return out + "]";
+}
+
+bool glob(std::string_view pattern, std::string_view text) {
+  if (pattern.empty()) return text.empty();
+  if (pattern[0] == '*') {
+    for (std::size_t skip = 0; skip <= text.size(); ++skip) {
+      if (glob(pattern.substr(1), text.substr(skip))) return true;
+    }
+    return false;
+  }
+  return !text.empty() && (pattern[0] == '?' || pattern[0] == text[0]) && glob(pattern.substr(1), text.substr(1));
+}
+
+}  // namespace
+
+bool RunConfig::operator==(const RunConfig& other) const { return to_toml(*this) == to_toml(other); }
+
+Result<RunConfig> parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides) {
+  if (toml.size() > (1U << 20)) return bad(origin + ": expected at most 1 MiB of TOML, found " + std::to_string(toml.size()));
+  Result<toml::table> table = parse_toml(toml, origin);
+  if (!table) return table.error();
+  return build(*table, origin, overrides);
+}
+
+Result<RunConfig> load_config(const std::string& target, const std::vector<std::string>& overrides) {
+  const std::vector<std::string> recipes = recipe_names();
+  if (std::find(recipes.begin(), recipes.end(), target) != recipes.end()) {
+    return build(toml::table{{"model", toml::table{{"kind", target}}}}, target, overrides);
+  }
+  std::error_code code;
+  if (!std::filesystem::is_regular_file(target, code)) {
+    std::string list;
+    for (const std::string& name : recipes) list += (list.empty() ? "" : ", ") + name;
+    const std::vector<std::string_view> views(recipes.begin(), recipes.end());
+    const std::string close = nearest(target, views);
+    return bad("'" + target + "' is neither a recipe (" + list + ") nor a file",
+               close.empty() ? "motley train fashion-cnn" : "did you mean '" + close + "'?");
+  }
+  std::ifstream file(target, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return Error{ErrorCode::io, target + ": cannot be read", "check its permissions"};
+  return parse_config(text.str(), target, overrides);
+}
+
+std::string to_toml(const RunConfig& config) {
+  std::string out;
+  std::string section;
+  visit_fields(config, [&](const std::string& key, const auto& member, const char*) {
+    const std::size_t dot = key.find('.');
+    if (key.substr(0, dot) != section) {
+      section = key.substr(0, dot);
+      out += (out.empty() ? "[" : "\n[") + section + "]\n";
+    }
+    out += key.substr(dot + 1) + " = " + literal(member) + "\n";
+  });
+  for (const GroupConfig& group : config.groups) {
+    out += "\n[[optimizer.groups]]\nmatch = " + quoted(group.match) + "\n";
+    if (group.lr) out += "lr = " + literal(*group.lr) + "\n";
+    if (group.weight_decay) out += "weight_decay = " + literal(*group.weight_decay) + "\n";
+    if (group.momentum) out += "momentum = " + literal(*group.momentum) + "\n";
+  }
+  return out;
+}
+
+ps::OptimizerSpec optimizer_spec(const RunConfig& config) {
+  ps::OptimizerSpec spec;
+  spec.kind = config.optimizer_kind == "adamw"  ? ps::OptimizerKind::adamw
+              : config.optimizer_kind == "adam" ? ps::OptimizerKind::adam
+                                                : ps::OptimizerKind::sgd;
+  spec.groups.push_back(config.optimizer);
+  for (const GroupConfig& group : config.groups) {
+    ps::GroupSpec own = config.optimizer;
+    own.lr = group.lr.value_or(own.lr);
+    own.weight_decay = group.weight_decay.value_or(own.weight_decay);
+    own.momentum = group.momentum.value_or(own.momentum);
+    spec.groups.push_back(own);
+  }
+  return spec;
+}
+
+ps::ScheduleSpec schedule_spec(const RunConfig& config, std::uint64_t total_steps) {
+  ps::ScheduleSpec spec;
+  spec.kind = config.schedule_kind == "cosine" ? ps::ScheduleKind::cosine
+              : config.schedule_kind == "step" ? ps::ScheduleKind::step
+                                               : ps::ScheduleKind::constant;
+  spec.warmup_steps = config.warmup_steps;
+  spec.step_size = config.step_size;
+  spec.gamma = config.gamma;
+  spec.min_factor = config.min_factor;
+  const std::uint64_t rest = total_steps > config.warmup_steps ? total_steps - config.warmup_steps : 1;
+  spec.total_steps = config.cosine_steps > 0 ? config.cosine_steps : rest;
+  return spec;
+}
+
+std::uint32_t group_of(const RunConfig& config, const std::string& tensor) {
+  for (std::size_t i = config.groups.size(); i > 0; --i) {
+    if (glob(config.groups[i - 1].match, tensor)) return static_cast<std::uint32_t>(i);
+  }
+  return 0;
+}
+
+std::vector<std::string> describe_keys() {
+  std::vector<std::string> lines;
+  RunConfig config;
+  visit_fields(config, [&](const std::string& key, const auto& member, const char* help) {
+    lines.push_back(key + " (" + type_name<std::decay_t<decltype(member)>>() + ", default " + literal(member) + "): " + help);
+  });
+  return lines;
+}
+
+}  // namespace motley::runtime

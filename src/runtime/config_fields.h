@@ -1,0 +1,48 @@
+#pragma once
+// The table of configuration keys: visit(config, f) calls f(key, member, help) for each. Private to config*.cpp.
+
+#include "runtime/config.h"
+
+namespace motley::runtime {
+
+template <class Config, class F>
+void visit_fields(Config& c, F&& f) {
+  f("model.kind", c.model_kind, "fashion-cnn, mnist-cnn, mlp, softmax or torchscript");
+  f("model.file", c.model_file, "the TorchScript file of a torchscript model");
+  f("model.loss", c.model_loss, "cross_entropy, nll or mse");
+  f("model.hidden", c.model_hidden, "sizes of the hidden layers of an mlp");
+  f("data.uri", c.data_uri, "training set: fashion-mnist, mnist, a directory, images+labels, x.npy+y.npy or a packed file");
+  f("data.test_uri", c.data_test_uri, "test set, likewise; empty: no evaluation");
+  f("data.mean", c.data_mean, "pixels become (v / 255 - mean) / std");
+  f("data.std", c.data_std, "see data.mean");
+  f("train.steps", c.steps, "optimizer updates; 0: as many as train.epochs asks for");
+  f("train.epochs", c.epochs, "passes over the training set");
+  f("train.global_batch", c.global_batch, "samples of one update, over all workers");
+  f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
+  f("train.clip_norm", c.clip_norm, "largest global gradient norm; 0: no clipping");
+  f("train.micro_batch", c.micro_batch, "samples a device takes at once; 0: the device's default");
+  f("train.grain", c.grain, "ranges are cut at multiples of it; 0: 32 where layers act on groups of samples, else 1");
+  f("train.evaluate_every", c.evaluate_every, "steps between evaluations; 0: at the end of each epoch");
+  f("train.min_workers", c.min_workers, "workers to wait for before the first step");
+  f("train.shares", c.shares, "fixed shares of the workers in the order they joined; empty: by measured speed");
+  f("train.checkpoint_seconds", c.checkpoint_seconds, "time between checkpoints");
+  f("optimizer.kind", c.optimizer_kind, "sgd, adam or adamw");
+  f("optimizer.lr", c.optimizer.lr, "learning rate");
+  f("optimizer.momentum", c.optimizer.momentum, "sgd");
+  f("optimizer.dampening", c.optimizer.dampening, "sgd");
+  f("optimizer.nesterov", c.optimizer.nesterov, "sgd");
+  f("optimizer.weight_decay", c.optimizer.weight_decay, "L2 for sgd and adam, decoupled for adamw");
+  f("optimizer.beta1", c.optimizer.beta1, "adam, adamw");
+  f("optimizer.beta2", c.optimizer.beta2, "adam, adamw");
+  f("optimizer.eps", c.optimizer.eps, "adam, adamw");
+  f("schedule.kind", c.schedule_kind, "constant, step or cosine");
+  f("schedule.warmup_steps", c.warmup_steps, "linear warm-up before the schedule");
+  f("schedule.step_size", c.step_size, "step: steps between decays");
+  f("schedule.gamma", c.gamma, "step: factor of a decay");
+  f("schedule.steps", c.cosine_steps, "cosine: steps until the minimum; 0: the end of the run");
+  f("schedule.min_factor", c.min_factor, "cosine: smallest rate as a share of the first");
+  f("wire.gradients", c.wire_gradients, "fp32");
+  f("wire.weights", c.wire_weights, "fp32");
+}
+
+}  // namespace motley::runtime

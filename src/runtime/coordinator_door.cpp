@@ -1,0 +1,197 @@
+// The part of CoordinatorHost that deals with connections: proof, lanes, sessions.
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "runtime/auth.h"
+#include "runtime/coordinator_host.h"
+#include "runtime/lanes.h"
+#include "wire/limits.h"
+
+namespace motley::runtime {
+namespace {
+
+constexpr Duration kLaneTimeout = std::chrono::seconds(15);       // from Admitted to the data lane
+constexpr std::size_t kWaitingFramesMax = 1U << 16;
+
+}  // namespace
+
+class CoordinatorHost::LinkReceiver final : public transport::Receiver {
+ public:
+  LinkReceiver(CoordinatorHost& host, LinkId id) : mailbox_(host.mailbox_), host_(host), id_(id) {}
+  void on_frame(wire::Frame frame) override {
+    mailbox_->post([&host = host_, id = id_, frame = std::move(frame)]() mutable { host.on_frame(id, std::move(frame)); });
+  }
+  void on_closed(Error error) override {
+    mailbox_->post([&host = host_, id = id_, error = std::move(error)] { host.on_link_closed(id, error); });
+  }
+
+ private:
+  std::shared_ptr<Mailbox> mailbox_;  // outlives the host; once stopped, it drops what is posted
+  CoordinatorHost& host_;
+  LinkId id_;
+};
+
+void CoordinatorHost::accept(std::shared_ptr<transport::Connection> connection) {
+  mailbox_->post([this, connection = std::move(connection)]() mutable { add_link(next_link_++, std::move(connection)); });
+}
+
+void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection) {
+  mailbox_->post([this, hello = std::move(hello), connection = std::move(connection)]() mutable {
+    const LinkId id = next_link_++;
+    const engine::SessionId session = next_session_++;
+    links_[id] = {connection, LinkRole::control, hello, session};
+    sessions_[session] = {hello.name, true, id, id, {}, now(), {}};
+    engine_.session_opened(session, hello, true, now());
+    connection->start(std::make_shared<LinkReceiver>(*this, id));
+  });
+}
+
+void CoordinatorHost::add_link(LinkId id, std::shared_ptr<transport::Connection> connection) {
+  if (ended_) {
+    connection->close();
+    return;
+  }
+  links_[id] = {connection, LinkRole::unproven, std::nullopt, 0};
+  connection->start(std::make_shared<LinkReceiver>(*this, id));
+}
+
+void CoordinatorHost::on_frame(LinkId id, wire::Frame frame) {
+  const auto found = links_.find(id);
+  if (ended_ || found == links_.end()) return;
+  Link& link = found->second;
+  if (link.role == LinkRole::unproven) {
+    on_unproven_frame(id, link, frame);
+  } else {
+    engine_.session_frame(link.session, std::move(frame), now());
+  }
+}
+
+void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame) {
+  Result<wire::Message> message = wire::decode(frame.body.bytes());
+  if (frame.header.type != wire::FrameType::control || !message) {
+    refuse(id, link, {"protocol", "Hello", message ? "a data frame" : message.error().message, ""});
+  } else if (frame.header.run != options_.token.run) {
+    refuse(id, link, {"run", "the run of this coordinator", "a token of another run", "ask for the token that the head prints now"});
+  } else if (auto* hello = std::get_if<wire::Hello>(&*message); hello != nullptr && !link.hello) {
+    if (hello->protocol != wire::kProtocolVersion) {
+      refuse(id, link, {"protocol", "protocol " + std::to_string(wire::kProtocolVersion), "protocol " + std::to_string(hello->protocol),
+                        "install the same version of motley on both machines"});
+    } else if (hello->token_id != options_.token.id) {
+      refuse(id, link, {"wrong-token", "this run's token", "another token", "copy the token that the head prints"});
+    } else {
+      link.hello = std::move(*hello);
+    }
+  } else if (const auto* proof = std::get_if<wire::Proof>(&*message); proof != nullptr && link.hello) {
+    on_proof(id, link, *proof);
+  } else if (const auto* attach = std::get_if<wire::Attach>(&*message); attach != nullptr && !link.hello) {
+    on_attach(id, link, *attach);
+  } else {
+    refuse(id, link, {"protocol", "Hello, then Proof", std::string(wire::name_of(*message)), ""});
+  }
+}
+
+void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
+  const transport::PeerIdentity& peer = link.connection->peer();
+  if (!proof_holds(proof.mac, options_.token, "join", peer, options_.own_spki, Side::head)) {
+    refuse(id, link, {"wrong-token", "proof of the token's secret", "something else", "copy the token that the head prints"});
+    return;
+  }
+  if (sessions_.size() >= wire::kSessionsMax) {
+    refuse(id, link, {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more", "wait until one leaves"});
+    return;
+  }
+  link.connection->mark_proven();
+  link.role = LinkRole::control;
+  link.session = next_session_++;
+  sessions_[link.session] = {link.hello->name, false, id, 0, {}, now(), {}};
+  const wire::ProofReply reply{proof_mac(options_.token, "head", peer, options_.own_spki, Side::head)};
+  link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
+  engine_.session_opened(link.session, *link.hello, false, now());
+}
+
+void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attach) {
+  const transport::PeerIdentity& peer = link.connection->peer();
+  const engine::SessionId wanted = attach.fence & 0xFFFFFFFFU;
+  const auto session = sessions_.find(wanted);
+  const bool same_incarnation = attach.fence >> 32 == options_.engine.incarnation;
+  if (session == sessions_.end() || !same_incarnation || session->second.data != 0) {
+    refuse(id, link, {"lost", "a session that waits for its data connection", "none", ""});
+    return;
+  }
+  const bool same_key = links_.at(session->second.control).connection->peer().spki == peer.spki;
+  if (!same_key || !proof_holds(attach.mac, options_.token, "lane", peer, options_.own_spki, Side::head)) {
+    refuse(id, link, {"wrong-token", "proof of the token's secret", "something else", ""});
+    return;
+  }
+  link.connection->mark_proven();
+  link.role = LinkRole::data;
+  link.session = wanted;
+  session->second.data = id;
+  for (auto& [frame, lane] : session->second.waiting) link.connection->send(std::move(frame), priority_of(lane));
+  session->second.waiting.clear();
+}
+
+void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) {
+  // At most one line a second: strangers must not be able to fill the display.
+  if (link.hello && (last_refusal_said_ == Time{} || now() - last_refusal_said_ > std::chrono::seconds(1))) {
+    last_refusal_said_ = now();
+    observer_.worker({link.hello->name, link.hello->machine, link.hello->device, link.hello->device_description, "refused",
+                      bye.code + ": expected " + bye.expected + ", found " + bye.found});
+  }
+  const std::shared_ptr<transport::Connection> connection = link.connection;
+  links_.erase(id);
+  connection->send(control_frame(options_.token.run, bye), transport::Priority::control);
+  connection->close();
+}
+
+void CoordinatorHost::on_link_closed(LinkId id, const Error& error) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  const LinkRole role = found->second.role;
+  const engine::SessionId session = found->second.session;
+  links_.erase(found);
+  if (role != LinkRole::unproven) end_session(session, error.message, true);
+}
+
+void CoordinatorHost::end_session(engine::SessionId session, const std::string& why, bool tell_engine) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  const Session gone = std::move(found->second);
+  sessions_.erase(found);
+  for (const LinkId id : {gone.control, gone.data}) {
+    const auto link = links_.find(id);
+    if (link == links_.end()) continue;
+    const std::shared_ptr<transport::Connection> connection = link->second.connection;
+    links_.erase(link);
+    connection->close();
+  }
+  if (tell_engine && !ended_) engine_.session_closed(session, why, now());
+}
+
+void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine::Lane lane) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  Session& target = found->second;
+  const bool on_control = lane == engine::Lane::control || frame.header.type == wire::FrameType::blob;
+  const LinkId id = on_control ? target.control : target.data;
+  const auto link = links_.find(id);
+  if (link != links_.end()) {
+    link->second.connection->send(std::move(frame), priority_of(lane));
+  } else if (!on_control && target.waiting.size() < kWaitingFramesMax) {
+    if (target.waiting.empty()) target.opened = now();
+    target.waiting.emplace_back(std::move(frame), lane);
+  }
+}
+
+void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { end_session(session, bye.code, false); }
+
+void CoordinatorHost::drop_sessions_without_lane() {
+  std::vector<engine::SessionId> late;
+  for (const auto& [id, session] : sessions_) {
+    if (!session.waiting.empty() && now() - session.opened > kLaneTimeout) late.push_back(id);
+  }
+  for (const engine::SessionId id : late) end_session(id, "its data connection never came", true);
+}
+
+}  // namespace motley::runtime

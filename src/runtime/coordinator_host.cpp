@@ -1,0 +1,191 @@
+#include "runtime/coordinator_host.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "wire/limits.h"
+
+namespace motley::runtime {
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(50);
+
+}  // namespace
+
+CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server, std::unique_ptr<Persister> persister,
+                                 observe::Observer& observer, std::function<void(Status)> on_end)
+    : options_(std::move(options)),
+      persister_(std::move(persister)),
+      observer_(observer),
+      on_end_(std::move(on_end)),
+      engine_(options_.engine, std::move(server), *this) {}
+
+CoordinatorHost::~CoordinatorHost() {
+  mailbox_->post([this] {
+    ended_ = true;
+    for (auto& [id, link] : links_) link.connection->close();
+  });
+  mailbox_->stop();
+}
+
+void CoordinatorHost::start() {
+  mailbox_->start([this] { on_tick(); }, kTick);
+  mailbox_->post([this] {
+    started_ = last_checkpoint_ = now();
+    note_position(engine_.server().version());
+    learning_rate_ = engine_.server().learning_rate(0);
+    engine_.start(now());
+    write_checkpoint();
+  });
+}
+
+void CoordinatorHost::stop() {
+  mailbox_->post([this] {
+    stopping_ = true;
+    if (!ended_) engine_.stop(now());
+  });
+}
+
+void CoordinatorHost::observe(std::function<void(observe::Observer&)> call) {
+  mailbox_->post([this, call = std::move(call)] { call(observer_); });
+}
+
+// Step t starts at position k*B of its epoch, k = t mod steps per epoch.
+void CoordinatorHost::note_position(std::uint64_t step) {
+  const engine::CoordinatorOptions& o = options_.engine;
+  const std::uint64_t per_epoch = (o.train_samples + o.global_batch - 1) / o.global_batch;
+  epoch_ = step / per_epoch;
+  position_ = step % per_epoch * o.global_batch;
+}
+
+void CoordinatorHost::on_tick() {
+  if (ended_) return;
+  engine_.tick(now());
+  drop_sessions_without_lane();
+  observer_.waiting(engine_.waiting_for());
+}
+
+void CoordinatorHost::write_checkpoint() {
+  store::CheckpointContent content = options_.checkpoint_base;
+  ps::Snapshot snapshot = engine_.server().snapshot();
+  content.step = snapshot.version;
+  content.epoch = epoch_;
+  content.position = position_;
+  content.weights = std::move(snapshot.weights);
+  content.optimizer = std::move(snapshot.optimizer);
+  persister_->checkpoint(std::move(content));
+  last_checkpoint_ = now();
+}
+
+std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClosed& step) {
+  std::vector<observe::WorkerPart> parts;
+  for (const engine::WorkerStep& worker : step.workers) {
+    observe::WorkerPart part{worker.name, worker.samples, worker.compute_seconds, worker.wait_seconds, 0, 0};
+    for (auto& [id, session] : sessions_) {
+      if (session.name != worker.name || session.local) continue;
+      transport::Traffic total;
+      for (const LinkId link : {session.control, session.data}) {
+        const auto found = links_.find(link);
+        if (found == links_.end()) continue;
+        const transport::Traffic traffic = found->second.connection->traffic();
+        total.sent_bytes += traffic.received_bytes;  // by the worker
+        total.received_bytes += traffic.sent_bytes;
+      }
+      part.sent_bytes = total.sent_bytes - session.reported.sent_bytes;
+      part.received_bytes = total.received_bytes - session.reported.received_bytes;
+      session.reported = total;
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
+  constexpr const char* kWords[] = {"joined", "left", "lost", "excluded", "readmitted", "refused"};
+  observer_.worker({change.name, change.machine, change.device, change.description, kWords[static_cast<int>(change.event)],
+                    change.reason});
+}
+
+void CoordinatorHost::warning(std::string text) { observer_.note(text); }
+
+void CoordinatorHost::step_closed(const engine::StepClosed& step) {
+  store::LedgerStep record{step.step, options_.engine.incarnation, step.weight, step.loss_sum, {}};
+  for (const engine::CommittedRange& range : step.ranges) record.ranges.push_back({range.first, range.count, range.worker});
+  persister_->step(std::move(record), step.gradients);
+
+  const double elapsed = seconds(step.duration);
+  // The first steps of a process pay for first touch and compilation; they are not the steady part.
+  constexpr std::uint64_t kWarmUpSteps = 3;
+  if (steps_ == kWarmUpSteps) steady_seconds_ = 0, steady_samples_ = 0;
+  ++steps_;
+  samples_ += step.samples;
+  steady_seconds_ += elapsed;
+  steady_samples_ += step.samples;
+  last_loss_ = step.loss_sum / step.weight;
+  note_position(step.step + 1);
+
+  observe::StepDone done;
+  done.step = step.step;
+  done.epoch = step.epoch;
+  done.samples = step.samples;
+  done.loss = last_loss_;
+  done.seconds = elapsed;
+  done.samples_per_s = elapsed > 0 ? static_cast<double>(step.samples) / elapsed : 0;
+  done.learning_rate = learning_rate_;
+  done.workers = parts_of(step);
+  observer_.step(done);
+  learning_rate_ = engine_.server().learning_rate(0);
+
+  if (seconds(now() - last_checkpoint_) >= options_.checkpoint_seconds && step.step + 1 < options_.engine.steps) {
+    write_checkpoint();
+  }
+}
+
+void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
+  observe::EvalDone done;
+  done.step = evaluation.version;
+  done.epoch = evaluation.epoch;
+  done.samples = evaluation.samples;
+  done.loss = evaluation.loss_sum / evaluation.weight;
+  done.accuracy = static_cast<double>(evaluation.correct) / static_cast<double>(std::max<std::uint64_t>(1, evaluation.samples));
+  done.has_accuracy = options_.has_accuracy;
+  accuracy_ = done.accuracy;
+  evaluated_once_ = true;
+  observer_.eval(done);
+}
+
+void CoordinatorHost::finished() {
+  if (stopping_ && engine_.server().version() < options_.engine.steps) {
+    end(Error{ErrorCode::interrupted, "interrupted after step " + std::to_string(engine_.server().version()),
+              "the same command with --resume goes on from here"});
+  } else {
+    end({});
+  }
+}
+
+void CoordinatorHost::failed(Error error) { end(std::move(error)); }
+
+// The last checkpoint is on disk before anybody is told that the run is over.
+void CoordinatorHost::end(Status status) {
+  if (ended_) return;
+  ended_ = true;
+  observer_.waiting("");
+  if (status || status.error().code != ErrorCode::diverged) write_checkpoint();
+  const Result<std::filesystem::path> newest = persister_->drain();
+  if (status && !newest) status = newest.error();
+  if (status) {
+    observe::Done done;
+    done.steps = engine_.server().version();
+    done.samples = samples_;
+    done.seconds = seconds(now() - started_);
+    done.samples_per_s = steady_seconds_ > 0 ? static_cast<double>(steady_samples_) / steady_seconds_ : 0;
+    done.loss = last_loss_;
+    done.accuracy = accuracy_;
+    done.has_accuracy = evaluated_once_ && options_.has_accuracy;
+    done.checkpoint = newest->string();
+    observer_.done(done);
+  }
+  on_end_(std::move(status));
+}
+
+}  // namespace motley::runtime

@@ -1,0 +1,118 @@
+#pragma once
+// The coordinator with its threads: engine::Coordinator on a mailbox, the door where connections prove themselves, sessions
+// with their two lanes, persistence and events.
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/token.h"
+#include "engine/coordinator.h"
+#include "observe/observer.h"
+#include "runtime/mailbox.h"
+#include "runtime/persister.h"
+#include "transport/connection.h"
+#include "transport/crypto.h"
+
+namespace motley::runtime {
+
+struct CoordinatorHostOptions {
+  engine::CoordinatorOptions engine;
+  cluster::JoinToken token;
+  transport::Digest own_spki{};
+  double checkpoint_seconds = 30;
+  bool has_accuracy = true;
+  /// Fills in what a checkpoint needs besides the server's snapshot.
+  store::CheckpointContent checkpoint_base;
+};
+
+class CoordinatorHost final : engine::CoordinatorOutput {
+ public:
+  /// `on_end` is called once, on the mailbox's thread: when all steps are done (ok), stopped (interrupted) or failed.
+  CoordinatorHost(CoordinatorHostOptions options, ps::Server server, std::unique_ptr<Persister> persister, observe::Observer& observer,
+                  std::function<void(Status)> on_end);
+  ~CoordinatorHost() override;
+  CoordinatorHost(const CoordinatorHost&) = delete;
+  CoordinatorHost& operator=(const CoordinatorHost&) = delete;
+
+  void start();
+  /// A connection from outside; it has to prove itself first.
+  void accept(std::shared_ptr<transport::Connection> connection);
+  /// A worker of this process.
+  void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection);
+  /// Finish the open step, then end.
+  void stop();
+  /// Runs `call` with the observer on the mailbox's thread.
+  void observe(std::function<void(observe::Observer&)> call);
+
+ private:
+  class LinkReceiver;
+  using LinkId = std::uint64_t;
+  enum class LinkRole : std::uint8_t { unproven, control, data };
+  struct Link {
+    std::shared_ptr<transport::Connection> connection;
+    LinkRole role = LinkRole::unproven;
+    std::optional<wire::Hello> hello;
+    engine::SessionId session = 0;
+  };
+  struct Session {
+    std::string name;
+    bool local = false;
+    LinkId control = 0, data = 0;
+    std::vector<std::pair<wire::Frame, engine::Lane>> waiting;  // for the data lane
+    Time opened{};
+    transport::Traffic reported;
+  };
+
+  void add_link(LinkId id, std::shared_ptr<transport::Connection> connection);
+  void on_frame(LinkId id, wire::Frame frame);
+  void on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame);
+  void on_proof(LinkId id, Link& link, const wire::Proof& proof);
+  void on_attach(LinkId id, Link& link, const wire::Attach& attach);
+  void refuse(LinkId id, const Link& link, const wire::Bye& bye);
+  void on_link_closed(LinkId id, const Error& error);
+  void end_session(engine::SessionId session, const std::string& why, bool tell_engine);
+  void drop_sessions_without_lane();
+  void on_tick();
+  void note_position(std::uint64_t step);
+  void write_checkpoint();
+  std::vector<observe::WorkerPart> parts_of(const engine::StepClosed& step);
+
+  void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
+  void close(engine::SessionId session, const wire::Bye& bye) override;
+  void worker_changed(const engine::WorkerChange& change) override;
+  void warning(std::string text) override;
+  void step_closed(const engine::StepClosed& step) override;
+  void evaluated(const engine::Evaluated& evaluation) override;
+  void finished() override;
+  void failed(Error error) override;
+  void end(Status status);
+
+  CoordinatorHostOptions options_;
+  std::unique_ptr<Persister> persister_;
+  observe::Observer& observer_;
+  std::function<void(Status)> on_end_;
+  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  std::atomic<LinkId> next_link_{1};
+  // The mailbox thread's own.
+  engine::Coordinator engine_;
+  std::map<LinkId, Link> links_;
+  std::map<engine::SessionId, Session> sessions_;
+  engine::SessionId next_session_ = 1;
+  bool ended_ = false;
+  bool stopping_ = false;
+  Time last_checkpoint_{}, last_refusal_said_{};
+  Time started_{};
+  std::uint64_t epoch_ = 0, position_ = 0;      // where the next step starts
+  std::uint64_t steps_ = 0, samples_ = 0;       // of this process
+  double steady_seconds_ = 0;
+  std::uint64_t steady_samples_ = 0;
+  double last_loss_ = 0, accuracy_ = 0, learning_rate_ = 0;
+  bool evaluated_once_ = false;
+};
+
+}  // namespace motley::runtime

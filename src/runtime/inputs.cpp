@@ -1,0 +1,119 @@
+#include "runtime/inputs.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "wire/frame.h"
+#include "wire/limits.h"
+
+namespace motley::runtime {
+namespace {
+
+constexpr std::uint64_t kGroupGrain = 32;
+
+// Where the platform keeps what can be downloaded again; empty (no downloads) for a user without a home.
+std::string cache_dir() {
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nothing sets variables here
+  return home == nullptr || *home == '\0' ? std::string() : std::string(home) + "/.cache/motley";
+}
+
+}  // namespace
+
+Result<ModelInputs> load_data(const RunConfig& config, const DownloadReport& report) {
+  data::OpenOptions options;
+  options.normalisation = {static_cast<float>(config.data_mean), static_cast<float>(config.data_std)};
+  options.on_download = report;
+  options.cache_dir = cache_dir();
+  ModelInputs inputs;
+  inputs.config = &config;
+  Result<std::shared_ptr<const data::Dataset>> train = data::open_dataset(config.data_uri, "train", options);
+  if (!train) return train.error();
+  inputs.train = *train;
+  if (!config.data_test_uri.empty()) {
+    Result<std::shared_ptr<const data::Dataset>> test = data::open_dataset(config.data_test_uri, "test", options);
+    if (!test) return test.error();
+    inputs.test = *test;
+    if (inputs.test->sample_shape() != inputs.train->sample_shape() || inputs.test->target_kind() != inputs.train->target_kind()) {
+      return Error{ErrorCode::input, "the samples of " + config.data_test_uri + " have another shape than those of " + config.data_uri,
+                   "check data.uri and data.test_uri"};
+    }
+  }
+  return inputs;
+}
+
+Status load_model_file(const RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs) {
+  if (config.model_kind != "torchscript") return {};
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
+  if (size <= 0 || static_cast<std::uint64_t>(size) > wire::kBlobBytesMax) {
+    return Error{ErrorCode::input, path.string() + ": expected a TorchScript file, found " + (size < 0 ? "nothing" : "one of a size that cannot be"),
+                 "torch.jit.script(model).save(\"model.pt\") makes one"};
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(bytes.data()), size);
+  if (!file) return Error{ErrorCode::io, path.string() + ": cannot be read", ""};
+  inputs.file = SharedBytes::copy_of(bytes);
+  return {};
+}
+
+std::uint64_t grain_of(const RunConfig& config, bool acts_on_groups) {
+  if (config.grain > 0) return config.grain;
+  return acts_on_groups ? kGroupGrain : 1;
+}
+
+Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device, unsigned threads) {
+  const RunConfig& config = *inputs.config;
+  Result<InitialState> state = provider.initial_state(inputs);
+  if (!state) return state.error();
+  Result<std::unique_ptr<Computation>> computation = provider.make(inputs, device, threads);
+  if (!computation) return computation.error();
+  PreparedWorker worker;
+  worker.prepared.train_samples = inputs.train->size();
+  worker.prepared.seed = config.seed;
+  worker.prepared.fixed_micro_batch = state->acts_on_groups;
+  const auto preferred = static_cast<std::uint64_t>((*computation)->capabilities().micro_batch);
+  worker.prepared.micro_batch = static_cast<std::uint32_t>(state->acts_on_groups     ? grain_of(config, true)
+                                                           : config.micro_batch != 0 ? config.micro_batch
+                                                                                     : std::max<std::uint64_t>(1, preferred));
+  worker.prepared.computation = std::move(*computation);
+  worker.train_fingerprint = inputs.train->fingerprint();
+  if (inputs.test != nullptr) worker.test_fingerprint = inputs.test->fingerprint();
+  return worker;
+}
+
+Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted) {
+  const std::vector<Device> all = provider.devices();
+  if (wanted.size() == 1 && wanted[0] == "none") return std::vector<Device>{};
+  std::vector<Device> chosen;
+  for (const std::string& name : wanted) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const Device& device) { return device.name == name; });
+    if (found == all.end()) {
+      std::string list;
+      for (const Device& device : all) list += (list.empty() ? "" : ", ") + device.name;
+      return Error{ErrorCode::usage, "--device " + name + ": this machine has " + list, "`motley devices` says more"};
+    }
+    chosen.push_back(*found);
+  }
+  if (wanted.empty()) {
+    for (const Device& device : all) {
+      if (device.name != "cpu") chosen.push_back(device);
+    }
+    if (chosen.empty()) chosen = all;
+  }
+  return chosen;
+}
+
+wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number) {
+  wire::Hello hello;
+  hello.protocol = wire::kProtocolVersion;
+  hello.software = "motley " MOTLEY_VERSION;
+  hello.machine = machine;
+  hello.name = machine + "/" + device.name + (number > 0 ? "#" + std::to_string(number + 1) : "");
+  hello.device = device.name;
+  hello.device_description = device.description;
+  return hello;
+}
+
+}  // namespace motley::runtime

@@ -1,0 +1,35 @@
+#pragma once
+// What head and workers alike load before training: data sets and the model file.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "data/dataset.h"
+#include "observe/observer.h"
+#include "runtime/config.h"
+#include "runtime/model_provider.h"
+#include "runtime/worker_host.h"
+
+namespace motley::runtime {
+
+using DownloadReport = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
+
+/// Opens the training and (when asked for) the test set of `config`.
+Result<ModelInputs> load_data(const RunConfig& config, const DownloadReport& report);
+/// The copy of a TorchScript file that a run keeps in its directory.
+inline constexpr const char* kModelFile = "model.pt";
+/// Reads the TorchScript file at `path` into `inputs`; nothing to do for built-in models.
+Status load_model_file(const RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs);
+
+/// The computation of one worker on `device`, over data that are loaded already.
+Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device, unsigned threads);
+
+/// The devices to use: as asked for, else accelerators, else the CPU. Empty for "none". Errors name what there is.
+Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted);
+wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number);
+
+/// Samples in a range that layers act on together: what ranges are cut at.
+std::uint64_t grain_of(const RunConfig& config, bool acts_on_groups);
+
+}  // namespace motley::runtime

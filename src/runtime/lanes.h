@@ -1,0 +1,29 @@
+#pragma once
+// How the engine's lanes and control messages become frames on connections.
+
+#include "engine/coordinator.h"
+#include "transport/connection.h"
+#include "wire/frame.h"
+#include "wire/messages.h"
+
+namespace motley::runtime {
+
+inline transport::Priority priority_of(engine::Lane lane) noexcept {
+  switch (lane) {
+    case engine::Lane::control: return transport::Priority::control;
+    case engine::Lane::weights: return transport::Priority::weights;
+    case engine::Lane::gradients: return transport::Priority::gradients;
+    case engine::Lane::background: return transport::Priority::background;
+  }
+  return transport::Priority::background;
+}
+
+/// A control frame outside any session (fence 0).
+inline wire::Frame control_frame(std::uint64_t run, const wire::Message& message) {
+  wire::FrameHeader header;
+  header.type = wire::FrameType::control;
+  header.run = run;
+  return wire::seal(header, wire::encode(message));
+}
+
+}  // namespace motley::runtime

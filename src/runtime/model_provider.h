@@ -1,0 +1,49 @@
+#pragma once
+// Where models come from. The program hands one in that knows torch; the core only sees layouts and computations.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "motley/bytes.h"
+#include "motley/computation.h"
+#include "motley/layout.h"
+#include "motley/result.h"
+#include "runtime/config.h"
+
+namespace motley::runtime {
+
+struct Device {
+  std::string name;         // "cpu", "cuda:0", "mps"
+  std::string description;
+  std::uint64_t memory_bytes = 0;
+  unsigned threads = 0;     // of a CPU
+};
+
+/// What a model needs besides the configuration. `test` may be null.
+struct ModelInputs {
+  const RunConfig* config = nullptr;
+  SharedBytes file;         // TorchScript; else empty
+  std::shared_ptr<const data::Dataset> train, test;
+};
+
+struct InitialState {
+  Layout layout;
+  std::vector<SharedBytes> weights;            // by chunk, fp32
+  std::map<std::string, SharedBytes> frozen;   // by entry name
+  bool acts_on_groups = false;                 // BatchNorm, dropout: the grain must be the micro-batch
+};
+
+class ModelProvider {
+ public:
+  virtual ~ModelProvider() = default;
+  /// Accelerators first.
+  [[nodiscard]] virtual std::vector<Device> devices() const = 0;
+  virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;
+  virtual Result<std::unique_ptr<Computation>> make(const ModelInputs& inputs, const std::string& device, unsigned threads) = 0;
+};
+
+}  // namespace motley::runtime

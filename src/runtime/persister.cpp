@@ -1,0 +1,150 @@
+#include "runtime/persister.h"
+
+#include <chrono>
+
+namespace motley::runtime {
+namespace {
+
+// Gradients waiting for the disk; beyond this the redo log pauses until the next checkpoint.
+constexpr std::size_t kQueuedGradientBytesMax = std::size_t{256} << 20;
+constexpr std::chrono::seconds kSyncEvery{1};
+
+std::size_t bytes_of(const std::vector<SharedBytes>& chunks) {
+  std::size_t total = 0;
+  for (const SharedBytes& chunk : chunks) total += chunk.size();
+  return total;
+}
+
+}  // namespace
+
+Persister::Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, PersisterEvents events)
+    : run_dir_(std::move(run_dir)), events_(std::move(events)), ledger_(std::move(ledger)), thread_([this] { loop(); }) {}
+
+Persister::~Persister() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  arrived_.notify_one();
+  thread_.join();
+}
+
+void Persister::step(store::LedgerStep record, std::vector<SharedBytes> gradients) {
+  {
+    const std::lock_guard lock(mutex_);
+    const std::size_t bytes = bytes_of(gradients);
+    if (queued_gradient_bytes_ + bytes > kQueuedGradientBytesMax) gradients.clear();
+    queued_gradient_bytes_ += gradients.empty() ? 0 : bytes;
+    queue_.push_back({std::move(record), std::move(gradients), std::nullopt});
+  }
+  arrived_.notify_one();
+}
+
+void Persister::checkpoint(store::CheckpointContent content) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back({std::nullopt, {}, std::move(content)});
+  }
+  arrived_.notify_one();
+}
+
+Result<std::filesystem::path> Persister::drain() {
+  std::unique_lock lock(mutex_);
+  drained_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  if (checkpoint_error_) return *checkpoint_error_;
+  return newest_;
+}
+
+void Persister::loop() {
+  auto synced = std::chrono::steady_clock::now();
+  for (;;) {
+    std::deque<Job> jobs;
+    {
+      std::unique_lock lock(mutex_);
+      busy_ = false;
+      if (queue_.empty()) drained_.notify_all();
+      arrived_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (queue_.empty()) break;
+      jobs.swap(queue_);
+      busy_ = true;
+    }
+    for (Job& job : jobs) {
+      if (job.record) {
+        const std::uint64_t bytes = bytes_of(job.gradients);
+        const std::uint64_t version = job.record->step;
+        unwritten_.push_back(std::move(*job.record));
+        write_records();
+        write_redo(version, job.gradients);
+        const std::lock_guard lock(mutex_);
+        queued_gradient_bytes_ -= bytes;
+      }
+      if (job.checkpoint) write_checkpoint(*job.checkpoint);
+    }
+    if (std::chrono::steady_clock::now() - synced > kSyncEvery) {
+      if (const Status status = ledger_.sync(); !status) report(status.error());
+      if (redo_) {
+        if (const Status status = redo_->sync(); !status) redo_.reset();
+      }
+      synced = std::chrono::steady_clock::now();
+    }
+  }
+  if (const Status status = ledger_.sync(); !status) report(status.error());
+}
+
+void Persister::write_records() {
+  while (!unwritten_.empty()) {
+    if (const Status status = ledger_.append(unwritten_.front()); !status) {
+      report(status.error());
+      return;
+    }
+    unwritten_.pop_front();
+  }
+}
+
+// The log must have no gap: after a record that is missing, later ones are useless, so it pauses.
+void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients) {
+  if (!redo_) return;
+  if (gradients.empty() || !unwritten_.empty()) {
+    redo_.reset();
+    return;
+  }
+  if (const Status status = redo_->append(version, gradients); !status) {
+    report(status.error());
+    redo_.reset();
+  }
+}
+
+void Persister::write_checkpoint(const store::CheckpointContent& content) {
+  write_records();
+  if (const Status status = ledger_.sync(); !status) report(status.error());
+  Result<std::filesystem::path> path = store::write_checkpoint(run_dir_, content);
+  if (!path) {
+    report(path.error());
+    const std::lock_guard lock(mutex_);
+    checkpoint_error_ = path.error();
+    return;
+  }
+  last_error_.clear();
+  Result<store::RedoWriter> redo = store::RedoWriter::create(run_dir_, content.step);
+  if (redo) {
+    redo_.emplace(std::move(*redo));
+    (void)store::prune_redo(run_dir_, content.step);
+  } else {
+    redo_.reset();
+    report(redo.error());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    checkpoint_error_.reset();
+    newest_ = *path;
+  }
+  events_.checkpoint(content.step, *path);
+}
+
+void Persister::report(const Error& error) {
+  if (error.message == last_error_) return;
+  last_error_ = error.message;
+  events_.error(error);
+}
+
+}  // namespace motley::runtime

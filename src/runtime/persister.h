@@ -1,0 +1,73 @@
+#pragma once
+// Writes what must outlive the process, on a thread of its own: ledger records, the redo log, checkpoints. Never in the step
+// path: submit() only queues. A disk that cannot keep up costs the redo log, not the training; a full disk is reported at once
+// and tried again with the next record or checkpoint.
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "store/checkpoint.h"
+#include "store/ledger.h"
+#include "store/redo.h"
+
+namespace motley::runtime {
+
+struct PersisterEvents {  // called on the persister's thread
+  std::function<void(std::uint64_t step, const std::filesystem::path& path)> checkpoint;
+  std::function<void(const Error& error)> error;
+};
+
+class Persister {
+ public:
+  Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, PersisterEvents events);
+  ~Persister();  // writes what is queued
+  Persister(const Persister&) = delete;
+  Persister& operator=(const Persister&) = delete;
+
+  void step(store::LedgerStep record, std::vector<SharedBytes> gradients);
+  /// A checkpoint of everything submitted so far; starts a new redo log.
+  void checkpoint(store::CheckpointContent content);
+  /// Waits until all that was submitted is written and synced, or has failed. The newest checkpoint's directory, or the error
+  /// of the last attempt.
+  Result<std::filesystem::path> drain();
+
+ private:
+  struct Job {
+    std::optional<store::LedgerStep> record;
+    std::vector<SharedBytes> gradients;
+    std::optional<store::CheckpointContent> checkpoint;
+  };
+  void loop();
+  void write_records();
+  void write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients);
+  void write_checkpoint(const store::CheckpointContent& content);
+  void report(const Error& error);
+
+  const std::filesystem::path run_dir_;
+  PersisterEvents events_;
+
+  std::mutex mutex_;
+  std::condition_variable arrived_, drained_;
+  std::deque<Job> queue_;
+  std::size_t queued_gradient_bytes_ = 0;
+  bool busy_ = false;
+  bool stopping_ = false;
+  std::optional<Error> checkpoint_error_;
+  std::filesystem::path newest_;
+
+  // The thread's own.
+  store::LedgerWriter ledger_;
+  std::deque<store::LedgerStep> unwritten_;   // records the disk had no room for
+  std::optional<store::RedoWriter> redo_;     // empty: not logging until the next checkpoint
+  std::string last_error_;
+  std::thread thread_;
+};
+
+}  // namespace motley::runtime

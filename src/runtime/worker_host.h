@@ -1,0 +1,103 @@
+#pragma once
+// One worker with its threads: engine::Worker on a mailbox, the computation on a thread of its own, and the channel to the
+// coordinator — an in-process connection, or two TCP connections (control, data) that are made again when they break.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cluster/token.h"
+#include "engine/worker.h"
+#include "runtime/compute_thread.h"
+#include "runtime/mailbox.h"
+#include "transport/connection.h"
+#include "transport/crypto.h"
+#include "transport/tcp/tcp.h"
+
+namespace motley::runtime {
+
+/// A computation and what its Ready message says of its data.
+struct PreparedWorker {
+  Prepared prepared;
+  std::string train_fingerprint, test_fingerprint;
+};
+
+struct WorkerHostOptions {
+  wire::Hello hello;
+  /// Runs on the compute thread; may take long (downloads, compilation).
+  std::function<Result<PreparedWorker>(const wire::RunSpec&, const SharedBytes& model_file)> prepare;
+};
+
+/// What people who look at a joined worker see. Called on the worker's mailbox thread.
+struct WorkerHostEvents {
+  std::function<void(const std::string& text)> note;
+  std::function<void(bool connected, const std::string& why)> link;  // joined / lost / refused attempts, each said once
+  std::function<void(std::uint64_t version, std::uint64_t samples)> step;
+  std::function<void(Status end)> ended;                             // once; ok after the run is done or after leave()
+};
+
+class WorkerHost final : engine::WorkerOutput {
+ public:
+  WorkerHost(WorkerHostOptions options, WorkerHostEvents events);
+  ~WorkerHost() override;
+  WorkerHost(const WorkerHost&) = delete;
+  WorkerHost& operator=(const WorkerHost&) = delete;
+
+  /// The in-process way: both lanes on one connection, no proof, no way back.
+  void run_local(std::shared_ptr<transport::Connection> connection);
+  /// Connects, proves the secret and keeps trying until the run is done, it is refused for good, or leave(). REQUIRES tcp
+  /// (with `identity`) outlives this.
+  void run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, cluster::JoinToken token);
+  /// Finish the lease, say goodbye, end.
+  void leave();
+
+ private:
+  class LaneReceiver;
+  enum class Stage : std::uint8_t { idle, connecting, proving, joined, ended };
+
+  void dial();
+  void redial(Duration after, const std::string& why);
+  void on_control_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result);
+  void on_data_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result);
+  void on_frame(std::uint64_t generation, wire::Frame frame);
+  void on_proving_frame(const wire::Frame& frame);
+  void on_bye_before_joining(const wire::Bye& bye);
+  void on_closed(std::uint64_t generation, const Error& error);
+  void attach_data_lane(std::uint64_t fence);
+  void drop_channel();
+  void finish(Status status);
+  void on_tick();
+  void say_once(const std::string& text);
+
+  void send(wire::Frame frame, engine::Lane lane) override;
+  void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
+  void start_task(engine::TaskOrder order) override;
+  void limit_task(std::uint64_t number, std::uint64_t count) override;
+  void admitted(std::uint64_t worker) override;
+  void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
+  void disconnect(bool reconnect, const Error& why) override;
+
+  WorkerHostOptions options_;
+  WorkerHostEvents events_;
+  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  // Everything below belongs to the mailbox's thread once it runs.
+  std::optional<engine::Worker> worker_;
+  transport::Tcp* tcp_ = nullptr;
+  transport::Digest own_spki_{};
+  std::optional<cluster::JoinToken> token_;
+  std::shared_ptr<transport::Connection> control_, data_;
+  Stage stage_ = Stage::idle;
+  std::uint64_t generation_ = 0;     // of the channel; what older ones deliver is dropped
+  Time redial_at_{};
+  Time proof_deadline_{};
+  Duration backoff_{};
+  bool leaving_ = false;
+  std::string last_said_;
+  std::optional<wire::RunSpec> prepared_spec_;
+  std::string train_fingerprint_, test_fingerprint_;
+  Layout layout_;
+  std::unique_ptr<ComputeThread> compute_;
+};
+
+}  // namespace motley::runtime
