@@ -1,0 +1,214 @@
+#include "cluster/coordinator_machine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace motley::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct EqualPace : Pace {
+  Duration allowed = seconds(10);
+  void split(PassKind, std::uint64_t total, std::span<const WorkerId>, bool, std::span<std::uint64_t> counts) override {
+    std::uint64_t left = total;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      counts[i] = left / (counts.size() - i);
+      left -= counts[i];
+    }
+  }
+  Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return allowed; }
+};
+
+std::string name_of(WorkerId worker) { return std::string("w").append(std::to_string(worker)); }
+
+class MachineTest : public testing::Test {
+ protected:
+  MachineTest() {
+    config.steps = 3;
+    config.train_samples = 24;
+    config.global_batch = 12;
+    config.chunks = 2;
+  }
+
+  void make() {
+    machine.emplace(config, pace);
+    happen(Started{});
+  }
+
+  void happen(const Event& event) {
+    Actions made;
+    machine->decide(event, now, made);
+    for (const Action& action : made) actions.push_back(action);
+    // The driver's answers, in order.
+    for (const Action& action : made) {
+      if (action.kind == ActionKind::reduce) happen(ChunkReduced{action.chunk});
+      if (action.kind == ActionKind::clip) happen(Clipped{});
+      if (action.kind == ActionKind::apply) happen(ChunkApplied{action.chunk});
+      if (action.kind == ActionKind::close_step || action.kind == ActionKind::close_evaluation) happen(PassFinished{});
+    }
+  }
+
+  void join(SessionId session) {
+    happen(SessionOpened{session, false});
+    happen(WorkerReady{session, session});
+    happen(WorkerSynced{session, machine->version()});
+  }
+
+  [[nodiscard]] std::vector<Action> of(ActionKind kind) const {
+    std::vector<Action> found;
+    std::copy_if(actions.begin(), actions.end(), std::back_inserter(found),
+                 [&](const Action& action) { return action.kind == kind; });
+    return found;
+  }
+
+  void compute(const Action& grant) {
+    happen(LeaseBegun{grant.session, grant.lease, grant.range, static_cast<double>(grant.range.count), 0});
+    for (ChunkId chunk = 0; chunk < config.chunks; ++chunk)
+      happen(ChunkArrived{grant.session, grant.lease, chunk, true});
+  }
+
+  MachineConfig config;
+  EqualPace pace;
+  std::optional<CoordinatorMachine> machine;
+  std::vector<Action> actions;
+  Time now = seconds(1);
+};
+
+TEST_F(MachineTest, EveryActionThatNeedsOneHasAReason) {
+  make();
+  join(1);
+  join(2);
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<Action> grants = of(ActionKind::grant);
+    actions.clear();
+    for (const Action& grant : grants) compute(grant);
+  }
+  EXPECT_TRUE(machine->finished());
+  for (const Action& action : actions) {
+    const bool plain = action.kind == ActionKind::open_pass || action.kind == ActionKind::measured;
+    if (plain) continue;
+    EXPECT_NE(sentence(action.reason, name_of), "no reason given");
+  }
+}
+
+TEST_F(MachineTest, EveryGrantEndsOnce) {
+  config.test_samples = 7;
+  make();
+  join(1);
+  join(2);
+  join(3);
+  std::size_t answered = 0;
+  LeaseId lost = 0;
+  for (int round = 0; round < 50 && !machine->finished(); ++round) {
+    const std::vector<Action> grants = of(ActionKind::grant);
+    for (; answered < grants.size(); ++answered) {
+      const Action& grant = grants[answered];
+      if (machine->lease(grant.lease) == nullptr || !machine->lease(grant.lease)->live()) continue;
+      if (machine->pass()->id.kind == PassKind::evaluate) {
+        happen(LeaseFinished{grant.session, grant.lease, grant.range.count, 1, 0, 0});
+      } else if (answered == 2) {
+        lost = grant.lease;
+        happen(SessionEnded{grant.session, false});
+      } else {
+        compute(grant);
+      }
+    }
+  }
+  ASSERT_TRUE(machine->finished());
+  for (const Action& grant : of(ActionKind::grant)) {
+    const auto ends = std::count_if(actions.begin(), actions.end(), [&](const Action& action) {
+      return action.lease == grant.lease && (action.kind == ActionKind::taken || action.kind == ActionKind::cancel ||
+                                             (action.kind == ActionKind::abandon && grant.lease == lost));
+    });
+    EXPECT_EQ(ends, 1) << "lease " << grant.lease;
+  }
+}
+
+TEST_F(MachineTest, TheReasonOfAReissueNamesTheWorker) {
+  make();
+  join(1);
+  compute(of(ActionKind::grant)[0]);
+  join(2);
+  const Action lost = of(ActionKind::grant).back();
+  actions.clear();
+  happen(SessionEnded{lost.session, false});
+  ASSERT_EQ(of(ActionKind::grant).size(), 1u);
+  EXPECT_EQ(sentence(of(ActionKind::grant)[0].reason, name_of),
+            name_of(lost.session) + " was lost before it delivered these positions");
+}
+
+TEST_F(MachineTest, AnOverdueWorkerGetsNothingMore) {
+  make();
+  join(1);
+  happen(Ticked{});
+  for (int i = 0; i < 101; ++i) {
+    now += milliseconds(100);
+    machine->heard(1, now);
+    happen(Ticked{});
+  }
+  EXPECT_EQ(of(ActionKind::grant).size(), 1u) << "alone: nobody else could do it";
+  join(2);
+  ASSERT_EQ(of(ActionKind::grant).size(), 2u);
+  EXPECT_EQ(of(ActionKind::grant)[1].session, 2u);
+  EXPECT_EQ(of(ActionKind::grant)[1].reason.code, ReasonCode::overdue);
+}
+
+TEST_F(MachineTest, ATickGapMovesDeadlines) {
+  make();
+  join(1);
+  happen(Ticked{});
+  now += seconds(60);
+  happen(Ticked{});
+  EXPECT_EQ(of(ActionKind::warn).size(), 1u);
+  EXPECT_EQ(of(ActionKind::warn)[0].reason.code, ReasonCode::woke);
+  EXPECT_TRUE(of(ActionKind::close_session).empty());
+  EXPECT_FALSE(machine->leases()[0].overdue);
+}
+
+TEST_F(MachineTest, MinWorkersHoldsOnlyBeforeTheFirstStep) {
+  config.min_workers = 2;
+  make();
+  join(1);
+  EXPECT_EQ(machine->members_wanted(), 1u);
+  EXPECT_FALSE(machine->pass().has_value());
+  join(2);
+  ASSERT_TRUE(machine->pass().has_value());
+  happen(SessionEnded{2, false});
+  for (const Action& grant : of(ActionKind::grant))
+    if (grant.session == 1) compute(grant);
+  EXPECT_EQ(machine->version(), 1u);
+  EXPECT_TRUE(machine->pass().has_value()) << "one is enough now";
+}
+
+TEST_F(MachineTest, RepeatedAndForeignEventsDoNothing) {
+  make();
+  join(1);
+  join(2);
+  const Action grant = of(ActionKind::grant)[0];
+  happen(LeaseBegun{2, grant.lease, grant.range, 12, 0});
+  EXPECT_EQ(machine->leases()[0].state, LeaseState::granted);
+  happen(LeaseBegun{1, grant.lease, grant.range, 12, 0});
+  happen(LeaseBegun{1, grant.lease, grant.range, 99, 0});
+  EXPECT_EQ(machine->coverage().weight(), 12);
+  happen(WorkerSynced{1, 0});
+  happen(SessionOpened{1, false});
+  happen(SessionEnded{77, false});
+  happen(WorkerReady{77, 77});
+  happen(LeaseFailed{1, 4711});
+  EXPECT_EQ(machine->members().admitted(), 2u);
+}
+
+TEST_F(MachineTest, AMemberFromTheFutureIsNotBelieved) {
+  make();
+  happen(SessionOpened{1, false});
+  happen(WorkerReady{1, 1});
+  happen(WorkerSynced{1, 9});
+  EXPECT_FALSE(machine->pass().has_value());
+}
+
+}  // namespace
+}  // namespace motley::cluster

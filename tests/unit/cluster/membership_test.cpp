@@ -1,0 +1,38 @@
+#include "cluster/membership.h"
+
+#include <gtest/gtest.h>
+
+namespace motley::cluster {
+namespace {
+
+TEST(Membership, ThreeStrikesAreOut) {
+  Membership members;
+  EXPECT_FALSE(members.strike(1, 10));
+  EXPECT_FALSE(members.strike(1, 11));
+  EXPECT_FALSE(members.record(1).excluded);
+  EXPECT_TRUE(members.strike(1, 12));
+  EXPECT_TRUE(members.record(1).excluded);
+  EXPECT_FALSE(members.record(2).excluded);
+}
+
+TEST(Membership, StrikesAreForgivenWithTime) {
+  Membership members;
+  members.strike(1, 0);
+  members.strike(1, 1);
+  EXPECT_FALSE(members.strike(1, 1 + Membership::kStrikeDecaySteps));
+  EXPECT_EQ(members.record(1).strikes, 2u);
+  EXPECT_FALSE(members.strike(1, 10 * Membership::kStrikeDecaySteps));
+  EXPECT_EQ(members.record(1).strikes, 1u);
+}
+
+TEST(Membership, ShiftMovesNothingIntoTheFuture) {
+  Membership members;
+  members.open(1, false, Time(10));
+  members.find(1)->heard = Time(90);
+  members.shift(Duration(50), Time(100));
+  EXPECT_EQ(members.find(1)->opened, Time(60));
+  EXPECT_EQ(members.find(1)->heard, Time(100));
+}
+
+}  // namespace
+}  // namespace motley::cluster
