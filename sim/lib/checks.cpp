@@ -103,10 +103,32 @@ void Checks::task_started(std::uint32_t incarnation, const engine::TaskOrder& or
 }
 
 void Checks::head_said(std::uint64_t session, const wire::Message& message) {
-  const auto* grant = std::get_if<wire::Grant>(&message);
-  if (grant == nullptr) return;
-  if (!granted_.emplace(session, grant->lease).second) fail("lease " + text(grant->lease) + " was granted twice");
-  if (grant->count == 0) fail("an empty lease was granted");
+  if (const auto* grant = std::get_if<wire::Grant>(&message)) {
+    if (!leases_.emplace(std::pair(session, grant->lease), Lease{grant->pass}).second) {
+      fail("lease " + text(grant->lease) + " was granted twice");
+    }
+    if (grant->count == 0) fail("lease " + text(grant->lease) + " is empty");
+  } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
+    lease_ended(session, taken->lease);
+  } else if (const auto* cancel = std::get_if<wire::Cancel>(&message)) {
+    lease_ended(session, cancel->lease);
+  } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
+    for (auto it = leases_.lower_bound({session, 0}); it != leases_.end() && it->first.first == session; ++it) {
+      if (it->second.pass == closed->pass && !it->second.ended) {
+        fail("the pass of lease " + text(it->first.second) + " closed before the lease had an end");
+      }
+    }
+  }
+}
+
+// Every Grant ends in exactly one of Taken and Cancel, or with its session.
+void Checks::lease_ended(std::uint64_t session, std::uint64_t lease) {
+  const auto found = leases_.find({session, lease});
+  if (found == leases_.end()) {
+    fail("lease " + text(lease) + " ended before it was granted");
+  } else if (std::exchange(found->second.ended, true)) {
+    fail("lease " + text(lease) + " ended twice");
+  }
 }
 
 void Checks::check_epochs() {

@@ -55,6 +55,7 @@ class Checks {
   };
   void check_ranges(std::uint64_t step, const std::vector<engine::CommittedRange>& ranges, std::uint64_t count);
   void check_epochs();
+  void lease_ended(std::uint64_t session, std::uint64_t lease);
 
   const Scenario& scenario_;
   const Reference& reference_;
@@ -65,7 +66,11 @@ class Checks {
   std::uint32_t incarnation_ = 0;
   std::uint64_t version_ = 0;
   Time last_closed_{};
-  std::set<std::pair<std::uint64_t, std::uint64_t>> granted_;  // (session, lease)
+  struct Lease {
+    std::uint64_t pass = 0;
+    bool ended = false;
+  };
+  std::map<std::pair<std::uint64_t, std::uint64_t>, Lease> leases_;  // (session, lease)
 };
 
 }  // namespace motley::sim

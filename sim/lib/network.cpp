@@ -52,8 +52,12 @@ std::size_t Network::pipe_of(engine::Lane lane) const {
 
 void Network::send(SessionId id, Side from, wire::Frame frame, engine::Lane lane) {
   const auto found = sessions_.find(id);
-  if (found == sessions_.end() || !found->second.open[index(from)] || found->second.dead) return;
+  if (found == sessions_.end() || !found->second.open[index(from)]) return;
   ++frames_;
+  if (found->second.dead) {
+    refuse(id, from);
+    return;
+  }
   push(id, other(from), pipe_of(lane), {false, lane, std::move(frame)});
 }
 
@@ -61,7 +65,7 @@ void Network::push(SessionId id, Side to, std::size_t pipe, Item item) {
   Session& session = sessions_.at(id);
   const std::size_t bytes = item.last ? 0 : wire::kHeaderBytes + item.frame.body.size();
   session.towards[index(to)][pipe].flight.push_back(std::move(item));
-  if (!links_.at(session.link).blocked[index(to)]) schedule(id, to, pipe, bytes);
+  if (!stalled(links_.at(session.link), to, pipe)) schedule(id, to, pipe, bytes);
 }
 
 // One event for each item under way, in their order.
@@ -96,13 +100,22 @@ void Network::arrive(SessionId id, Side to, std::size_t pipe, std::uint64_t epoc
 }
 
 void Network::deliver(Session& session, SessionId id, Side to, const Item& item) {
-  if (!session.open[index(to)]) return;
+  if (!session.open[index(to)]) {
+    if (!session.vanished[index(to)] && !item.last) refuse(id, other(to));
+    return;
+  }
   if (item.last) {
     lose(id, to, "the other side closed the connection");
     return;
   }
   const End& end = session.ends[index(to)];
   end.frame(item.frame, item.lane);
+}
+
+void Network::refuse(SessionId id, Side sender) {
+  const Link& link = links_.at(sessions_.at(id).link);
+  if (link.blocked[0] || link.blocked[1]) return;
+  queue_.after(delay(link.profile) + delay(link.profile), [this, id, sender] { lose(id, sender, "connection reset"); });
 }
 
 void Network::lose(SessionId id, Side side, const std::string& why) {
@@ -125,7 +138,9 @@ void Network::close(SessionId id, Side side) {
 
 void Network::vanish(SessionId id, Side side) {
   const auto found = sessions_.find(id);
-  if (found != sessions_.end()) found->second.open[index(side)] = false;
+  if (found == sessions_.end()) return;
+  found->second.open[index(side)] = false;
+  found->second.vanished[index(side)] = true;
 }
 
 void Network::reset(SessionId id, const std::string& why) {
@@ -152,18 +167,39 @@ void Network::reset_link(std::size_t link, const std::string& why) {
   for (const SessionId id : ids) reset(id, why);
 }
 
+bool Network::stalled(const Link& link, Side to, std::size_t pipe) {
+  return link.blocked[index(to)] || (pipe > 0 && link.data_blocked[index(to)]);
+}
+
 void Network::block(std::size_t link, Side to, bool blocked) {
   Link& l = links_.at(link);
   if (l.blocked[index(to)] == blocked) return;
+  const Link before = l;
   l.blocked[index(to)] = blocked;
   trace_.note(queue_.now(), "network", blocked ? "blocked" : "opened", link);
   trace_.note(queue_.now(), "network", kDirections[index(to)]);
+  restart(link, to, before);
+}
+
+void Network::block_data(std::size_t link, Side to, bool blocked) {
+  Link& l = links_.at(link);
+  if (l.data_blocked[index(to)] == blocked) return;
+  const Link before = l;
+  l.data_blocked[index(to)] = blocked;
+  trace_.note(queue_.now(), "network", blocked ? "data blocked" : "data opened", link);
+  restart(link, to, before);
+}
+
+// What is under way stops where it is, or goes on from there.
+void Network::restart(std::size_t link, Side to, const Link& before) {
   for (auto& [id, session] : sessions_) {
     if (session.link != link) continue;
     for (std::size_t pipe = 0; pipe < kPipes; ++pipe) {
+      const bool now_stalled = stalled(links_.at(link), to, pipe);
+      if (now_stalled == stalled(before, to, pipe)) continue;
       Pipe& p = session.towards[index(to)][pipe];
       ++p.epoch;
-      if (blocked) continue;
+      if (now_stalled) continue;
       p.free = p.arrival = queue_.now();
       for (const Item& item : p.flight) {
         schedule(id, to, pipe, item.last ? 0 : wire::kHeaderBytes + item.frame.body.size());

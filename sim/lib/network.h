@@ -54,9 +54,11 @@ class Network {
   [[nodiscard]] Duration round_trip(std::size_t link);
   /// `to`: frames towards that side stall.
   void block(std::size_t link, Side to, bool blocked);
+  /// The same for all connections but the control connection.
+  void block_data(std::size_t link, Side to, bool blocked);
 
   SessionId open(std::size_t link, End worker, End head);
-  /// Lost without a word when the sender has closed its end.
+  /// Lost when the sender has closed its end. Where nobody listens any more, the answer is a reset.
   void send(SessionId session, Side from, wire::Frame frame, engine::Lane lane);
   /// `side` closes in order: the other side gets what was sent, then hears of it.
   void close(SessionId session, Side side);
@@ -86,20 +88,24 @@ class Network {
     std::size_t link = 0;
     std::array<End, 2> ends;                            // by Side
     std::array<bool, 2> open{true, true};               // likewise
+    std::array<bool, 2> vanished{};                     // likewise
     bool dead = false;                                  // was reset
     std::array<std::array<Pipe, kPipes>, 2> towards{};  // likewise
   };
   struct Link {
     LinkProfile profile;
-    std::array<bool, 2> blocked{};  // towards Side
+    std::array<bool, 2> blocked{}, data_blocked{};  // towards Side
   };
 
   [[nodiscard]] std::size_t pipe_of(engine::Lane lane) const;
+  [[nodiscard]] static bool stalled(const Link& link, Side to, std::size_t pipe);
+  void restart(std::size_t link, Side to, const Link& before);
   Duration delay(const LinkProfile& profile);
   void push(SessionId id, Side to, std::size_t pipe, Item item);
   void schedule(SessionId id, Side to, std::size_t pipe, std::size_t bytes);
   void arrive(SessionId id, Side to, std::size_t pipe, std::uint64_t epoch);
   void deliver(Session& session, SessionId id, Side to, const Item& item);
+  void refuse(SessionId id, Side sender);
   void lose(SessionId id, Side side, const std::string& why);
 
   EventQueue& queue_;

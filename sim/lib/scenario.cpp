@@ -35,7 +35,7 @@ RunSetup make_run(Dice& dice) {
   };
   constexpr std::array<Size, 3> kSizes{{{12, 5}, {700, 30}, {1024, 40}}};
   const std::uint64_t roll = dice.between(0, 9);
-  const Size size = kSizes[roll < 6 ? 0 : roll < 9 ? 1 : 2];
+  const Size size = kSizes[roll < 5 ? 0 : roll < 8 ? 1 : 2];
   RunSetup run;
   run.seed = dice.number();
   run.features = size.features;
@@ -44,7 +44,7 @@ RunSetup make_run(Dice& dice) {
   run.test_samples = dice.chance(0.7) ? dice.between(10, 60) : 0;
   run.global_batch = dice.between(8, 96);
   run.grain = std::uint64_t{1} << dice.between(0, 4);
-  run.steps = dice.between(4, 16);
+  run.steps = dice.chance(0.1) ? dice.between(20, 50) : dice.between(4, 16);
   run.evaluate_every = dice.chance(0.5) ? 0 : dice.between(1, 6);
   ps::GroupSpec group;
   group.lr = dice.uniform(0.01, 0.1);
@@ -94,42 +94,36 @@ Disturbance make_disturbance(Dice& dice, std::size_t workers, Duration horizon) 
   d.lasts = dice.chance(0.5) ? dice.time(milliseconds(50), milliseconds(1500))
                              : dice.time(milliseconds(1500), milliseconds(7000));
   d.resets = dice.chance(0.4);
-  if (roll < 12)
-    d.trouble = Trouble::kill;
-  else if (roll < 20)
-    d.trouble = Trouble::power;
-  else if (roll < 35)
-    d.trouble = Trouble::freeze;
-  else if (roll < 45)
-    d.trouble = Trouble::partition;
-  else if (roll < 51)
-    d.trouble = Trouble::partition_up;
-  else if (roll < 57)
-    d.trouble = Trouble::partition_down;
-  else if (roll < 65)
-    d.trouble = Trouble::reset;
-  else if (roll < 76)
-    d.trouble = Trouble::slow;
-  else if (roll < 80)
-    d.trouble = Trouble::poison;
-  else if (roll < 86)
-    d.trouble = Trouble::leave;
-  else if (roll < 94)
-    d.trouble = Trouble::head_kill;
-  else
-    d.trouble = Trouble::head_freeze;
+  struct Chance {
+    std::uint64_t below;
+    Trouble trouble;
+  };
+  constexpr std::array<Chance, 13> kChances{{{12, Trouble::kill},
+                                             {19, Trouble::power},
+                                             {33, Trouble::freeze},
+                                             {42, Trouble::partition},
+                                             {48, Trouble::partition_up},
+                                             {54, Trouble::partition_down},
+                                             {61, Trouble::stall_data},
+                                             {68, Trouble::reset},
+                                             {78, Trouble::slow},
+                                             {81, Trouble::poison},
+                                             {86, Trouble::leave},
+                                             {94, Trouble::head_kill},
+                                             {100, Trouble::head_freeze}}};
+  d.trouble = std::find_if(kChances.begin(), kChances.end(), [&](const Chance& c) { return roll < c.below; })->trouble;
   if (d.trouble == Trouble::slow) d.factor = dice.uniform(0.2, 2.5);
   return d;
 }
 
 void add_disturbances(Dice& dice, Scenario& scenario, Duration horizon) {
-  const std::uint64_t count = dice.between(0, 7);
+  const std::uint64_t count = dice.chance(0.2) ? dice.between(8, 24) : dice.between(0, 7);
   std::uint64_t poisons = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     Disturbance d = make_disturbance(dice, scenario.workers.size(), horizon);
-    // Somebody must stay to finish the run; and two strikes exclude nobody.
+    // Somebody must stay to finish the run; and what is not finite twice ends it.
     if (d.trouble == Trouble::leave && d.worker == 0) d.trouble = Trouble::freeze;
-    if (d.trouble == Trouble::poison && ++poisons > 2) continue;
+    if (d.trouble == Trouble::poison && ++poisons > 1) continue;
     if (scenario.workers[d.worker].local) {  // lives in the head's process
       if (d.trouble == Trouble::kill || d.trouble == Trouble::power) d.trouble = Trouble::head_kill;
       if (d.trouble == Trouble::freeze) d.trouble = Trouble::head_freeze;
@@ -144,9 +138,9 @@ void add_disturbances(Dice& dice, Scenario& scenario, Duration horizon) {
 }  // namespace
 
 std::string_view to_word(Trouble trouble) noexcept {
-  constexpr std::array<std::string_view, 12> kWords{"kill",         "power loss",     "freeze",    "partition",
-                                                    "partition up", "partition down", "reset",     "speed",
-                                                    "poison",       "leave",          "head kill", "head freeze"};
+  constexpr std::array<std::string_view, 13> kWords{
+      "kill",  "power loss", "freeze", "partition", "partition up", "partition down", "data stall",
+      "reset", "speed",      "poison", "leave",     "head kill",    "head freeze"};
   return kWords[static_cast<std::size_t>(trouble)];
 }
 

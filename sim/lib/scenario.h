@@ -39,11 +39,12 @@ enum class Trouble : std::uint8_t {
   partition,     // both directions stall
   partition_up,  // only towards the head
   partition_down,
-  reset,      // the connections break
-  slow,       // computes `factor` times as fast from now on
-  poison,     // one contribution with a NaN
-  leave,      // Ctrl-C
-  head_kill,  // the coordinator dies and comes back from its disk after `lasts`
+  stall_data,  // heartbeats go on, weights and gradients stall
+  reset,       // the connections break
+  slow,        // computes `factor` times as fast from now on
+  poison,      // one contribution with a NaN
+  leave,       // Ctrl-C
+  head_kill,   // the coordinator dies and comes back from its disk after `lasts`
   head_freeze,
 };
 std::string_view to_word(Trouble trouble) noexcept;

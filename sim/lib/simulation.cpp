@@ -118,6 +118,9 @@ class Simulation {
       case Trouble::partition_down:
         partition(d, false, true);
         break;
+      case Trouble::stall_data:
+        stall(d);
+        break;
       case Trouble::reset:
         world_.network.reset_link(d.worker, "connection reset");
         break;
@@ -169,6 +172,20 @@ class Simulation {
     });
   }
 
+  void stall(const Disturbance& d) {
+    const auto change = [this, worker = d.worker](int by) {
+      int& count = data_blocked_[worker];
+      count += by;
+      MOTLEY_ASSERT(count >= 0);
+      for (const Side side : {Side::head, Side::worker}) world_.network.block_data(worker, side, count > 0);
+    };
+    change(1);
+    until(d, [this, change, worker = d.worker, resets = d.resets] {
+      change(-1);
+      if (resets) world_.network.reset_link(worker, "connection reset");
+    });
+  }
+
   void kill_head(const Disturbance& d) {
     if (!head_.alive()) return;
     head_.kill();
@@ -200,6 +217,7 @@ class Simulation {
   std::vector<std::unique_ptr<WorkerNode>> workers_;
   std::map<std::size_t, bool> up_;
   std::map<std::pair<std::size_t, Side>, int> blocked_;
+  std::map<std::size_t, int> data_blocked_;
 };
 
 }  // namespace

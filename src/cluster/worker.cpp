@@ -38,7 +38,7 @@ void WorkerMachine::on(const worker_event::Disconnected&) {
 
 void WorkerMachine::end_session(bool reconnect, WorkerReason reason) {
   MOTLEY_ASSERT(open_);
-  open_ = admitted_ = heartbeat_seen_ = confirmed_ = prepare_pending_ = false;
+  open_ = admitted_ = confirmed_ = prepare_pending_ = false;
   state_ = WorkerState::connecting;
   version_.reset();
   whole_.reset();
@@ -55,7 +55,6 @@ void WorkerMachine::end_session(bool reconnect, WorkerReason reason) {
 void WorkerMachine::on(const worker_event::Heard& heard) {
   if (!open_) return;
   last_heard_ = now_;
-  heartbeat_seen_ = heartbeat_seen_ || heard.heartbeat;
   if (heard.weights) {
     last_weights_ = now_;
     refresh_wait_ = 2 * times_.silence;
@@ -123,8 +122,7 @@ void WorkerMachine::on(const worker_event::Tick&) {
     last_weights_ += gap;
   }
   last_tick_ = now_;
-  // Before the first heartbeat the coordinator may be busy sending a model file to somebody else.
-  if (now_ - last_heard_ > (heartbeat_seen_ ? times_.silence : times_.loading)) {
+  if (now_ - last_heard_ > times_.silence) {
     end_session(true, WorkerReason::silence);
     return;
   }

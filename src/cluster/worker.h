@@ -29,14 +29,12 @@ std::string_view to_word(WorkerState state) noexcept;
 struct WorkerTimes {
   Duration heartbeat{};
   Duration silence{};  // nothing heard: the coordinator is taken for dead
-  Duration loading{};  // likewise before its first heartbeat
 };
 
 namespace worker_event {
 struct Connected {};
 struct Disconnected {};
 struct Heard {  // a frame of this session, before its content is looked at
-  bool heartbeat = false;
   bool weights = false;
 };
 struct SpecWhole {};  // RunSpec and the model file are there
@@ -219,7 +217,6 @@ class WorkerMachine {
   bool leaving_ = false;          // asked by the user; outlives sessions
   bool prepare_pending_ = false;  // waits for the running task to end
   bool admitted_ = false;
-  bool heartbeat_seen_ = false;
   bool confirmed_ = false;  // the coordinator treats us as a member: it sent us a pass or a lease
 
   std::optional<std::uint64_t> version_;        // tasks compute with

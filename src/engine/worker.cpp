@@ -39,7 +39,7 @@ struct Worker::Impl {
   Impl(WorkerOptions worker_options, WorkerOutput& worker_output)
       : options(std::move(worker_options)),
         output(worker_output),
-        machine({options.timeouts.heartbeat, options.timeouts.silence, options.timeouts.loading}) {}
+        machine({options.timeouts.heartbeat, options.timeouts.silence}) {}
 
   void decide(const cluster::WorkerEvent& happened, Time now);
   void perform(const WorkerAction& action, Time now);
@@ -212,7 +212,9 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
 
 void Worker::Impl::disconnect(const WorkerAction& action) {
   Error error;
-  switch (action.reason) {
+  // Who wants to leave is content to lose the channel: the coordinator gives the lease to others.
+  const bool lost = action.reason == WorkerReason::channel_lost || action.reason == WorkerReason::silence;
+  switch (lost && !action.reconnect ? WorkerReason::leave_asked : action.reason) {
     case WorkerReason::leave_asked:
       error = {ErrorCode::interrupted, {}, {}};
       break;
@@ -267,10 +269,9 @@ void Worker::Impl::on_control(const wire::Frame& frame, Time now) {
 }
 
 void Worker::Impl::on_message(const wire::Message& message, Time now) {
-  const bool is_heartbeat = std::holds_alternative<wire::Heartbeat>(message);
-  decide(event::Heard{is_heartbeat, false}, now);
-  if (is_heartbeat) {
-    heartbeat_heard_ns = std::get<wire::Heartbeat>(message).sent_ns;
+  decide(event::Heard{}, now);
+  if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
+    heartbeat_heard_ns = heartbeat->sent_ns;
   } else if (const auto* new_spec = std::get_if<wire::RunSpec>(&message)) {
     on_spec(*new_spec, now);
   } else if (const auto* ticket = std::get_if<wire::Admitted>(&message)) {
@@ -338,7 +339,7 @@ void Worker::Impl::forget_early(Time now) {
 }
 
 void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
-  decide(event::Heard{false, true}, now);
+  decide(event::Heard{true}, now);
   if (!layout) return;  // nothing was admitted yet: of another session
   if (!admitted) {
     // The data connection may overtake Admitted on the control connection.
