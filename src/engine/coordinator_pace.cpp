@@ -31,6 +31,9 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
   MOTLEY_ASSERT(shares.counts.size() == counts.size());
   std::ranges::copy(shares.counts, counts.begin());
   if (reissue) return;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    if (counts[i] == 0 && workers[i] <= known.speeds.size()) known.speeds[workers[i] - 1].idle();
+  }
   known.total = total;
   known.workers.assign(workers.begin(), workers.end());
   known.counts.assign(counts.begin(), counts.end());

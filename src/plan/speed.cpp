@@ -8,6 +8,7 @@ namespace motley::plan {
 namespace {
 constexpr double kNewest = 0.3;
 constexpr double kSlowestBelieved = 3;  // times the mean
+constexpr double kIdle = 0.995;
 }  // namespace
 
 void Speed::record(std::uint64_t samples, Duration elapsed) noexcept {
@@ -24,6 +25,8 @@ void Speed::record(std::uint64_t samples, Duration elapsed) noexcept {
   clipped_ = outlier;
   seconds_per_sample_ += kNewest * (pace - seconds_per_sample_);
 }
+
+void Speed::idle() noexcept { seconds_per_sample_ *= kIdle; }
 
 std::optional<double> Speed::samples_per_second() const noexcept {
   if (seconds_per_sample_ == 0) return std::nullopt;

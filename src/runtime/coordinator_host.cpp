@@ -171,21 +171,26 @@ void CoordinatorHost::end(Status status) {
   ended_ = true;
   observer_.waiting("");
   if (status || status.error().code != ErrorCode::diverged) write_checkpoint();
-  const Result<std::filesystem::path> newest = persister_->drain();
-  if (status && !newest) status = newest.error();
-  if (status) {
-    observe::Done done;
-    done.steps = engine_.server().version();
-    done.samples = samples_;
-    done.seconds = seconds(now() - started_);
-    done.samples_per_s = steady_seconds_ > 0 ? static_cast<double>(steady_samples_) / steady_seconds_ : 0;
-    done.loss = last_loss_;
-    done.accuracy = accuracy_;
-    done.has_accuracy = evaluated_once_ && options_.has_accuracy;
-    done.checkpoint = newest->string();
-    observer_.done(done);
-  }
-  on_end_(std::move(status));
+  Result<std::filesystem::path> newest = persister_->drain();
+  // Behind the checkpoint event, which the persister has posted by now.
+  mailbox_->post([this, status = std::move(status), newest = std::move(newest)]() mutable {
+    if (status && !newest) status = newest.error();
+    if (status) report_done(newest->string());
+    on_end_(std::move(status));
+  });
+}
+
+void CoordinatorHost::report_done(const std::string& checkpoint) {
+  observe::Done done;
+  done.steps = engine_.server().version();
+  done.samples = samples_;
+  done.seconds = seconds(now() - started_);
+  done.samples_per_s = steady_seconds_ > 0 ? static_cast<double>(steady_samples_) / steady_seconds_ : 0;
+  done.loss = last_loss_;
+  done.accuracy = accuracy_;
+  done.has_accuracy = evaluated_once_ && options_.has_accuracy;
+  done.checkpoint = checkpoint;
+  observer_.done(done);
 }
 
 }  // namespace motley::runtime

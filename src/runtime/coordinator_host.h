@@ -91,6 +91,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void finished() override;
   void failed(Error error) override;
   void end(Status status);
+  void report_done(const std::string& checkpoint);
 
   CoordinatorHostOptions options_;
   std::unique_ptr<Persister> persister_;

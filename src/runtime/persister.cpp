@@ -72,8 +72,7 @@ void Persister::loop() {
       if (job.record) {
         const std::uint64_t bytes = bytes_of(job.gradients);
         const std::uint64_t version = job.record->step;
-        unwritten_.push_back(std::move(*job.record));
-        write_records();
+        write_record(*job.record);
         write_redo(version, job.gradients);
         const std::lock_guard lock(mutex_);
         queued_gradient_bytes_ -= bytes;
@@ -91,20 +90,17 @@ void Persister::loop() {
   if (const Status status = ledger_.sync(); !status) report(status.error());
 }
 
-void Persister::write_records() {
-  while (!unwritten_.empty()) {
-    if (const Status status = ledger_.append(unwritten_.front()); !status) {
-      report(status.error());
-      return;
-    }
-    unwritten_.pop_front();
-  }
+// A record that finds no room is kept by the ledger and written with the next one.
+void Persister::write_record(const store::LedgerStep& record) {
+  const Status status = ledger_.append(record);
+  ledger_behind_ = !status;
+  if (!status) report(status.error());
 }
 
 // The log must have no gap: after a record that is missing, later ones are useless, so it pauses.
 void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients) {
   if (!redo_) return;
-  if (gradients.empty() || !unwritten_.empty()) {
+  if (gradients.empty() || ledger_behind_) {
     redo_.reset();
     return;
   }
@@ -115,7 +111,6 @@ void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>
 }
 
 void Persister::write_checkpoint(const store::CheckpointContent& content) {
-  write_records();
   if (const Status status = ledger_.sync(); !status) report(status.error());
   Result<std::filesystem::path> path = store::write_checkpoint(run_dir_, content);
   if (!path) {

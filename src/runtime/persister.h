@@ -45,7 +45,7 @@ class Persister {
     std::optional<store::CheckpointContent> checkpoint;
   };
   void loop();
-  void write_records();
+  void write_record(const store::LedgerStep& record);
   void write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients);
   void write_checkpoint(const store::CheckpointContent& content);
   void report(const Error& error);
@@ -64,7 +64,7 @@ class Persister {
 
   // The thread's own.
   store::LedgerWriter ledger_;
-  std::deque<store::LedgerStep> unwritten_;   // records the disk had no room for
+  bool ledger_behind_ = false;                // the disk had no room for its last records
   std::optional<store::RedoWriter> redo_;     // empty: not logging until the next checkpoint
   std::string last_error_;
   std::thread thread_;

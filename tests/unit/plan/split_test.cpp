@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 namespace motley::plan {
 namespace {
 
@@ -49,6 +51,22 @@ TEST(Speed, ASlowDeviceIsBelievedAtTheSecondRecord) {
   speed.record(100, 1s);
   for (int i = 0; i < 5; ++i) speed.record(100, 10s);
   EXPECT_GT(seconds(*speed.predict(100)), 7);
+}
+
+TEST(Speed, AnIdleWorkerIsTriedAgainInTheEnd) {
+  Speed fast;
+  Speed slow;
+  fast.record(100, std::chrono::milliseconds(100));
+  slow.record(1, std::chrono::milliseconds(500));
+  const auto share = [&] {
+    const std::array<std::optional<double>, 2> speeds{fast.samples_per_second(), slow.samples_per_second()};
+    return split(100, 1, speeds).counts[1];
+  };
+  EXPECT_EQ(share(), 0U);
+  int passes = 0;
+  for (; share() == 0 && passes < 1000; ++passes) slow.idle();
+  EXPECT_EQ(share(), 1U);
+  EXPECT_GT(passes, 100);
 }
 
 TEST(Speed, PredictionsStayInRange) {
