@@ -199,20 +199,17 @@ void CoordinatorMachine::watch_leases(Time now) {
 }
 
 void CoordinatorMachine::reissue(Time now) {
-  std::vector<Interval> promised;
-  for (const Lease& lease : leases_.all())
-    if (lease.live() && !lease.overdue) promised.push_back(lease.range);
-  const std::vector<Interval> parts = coverage_.tiles(coverage_.missing(promised));
-  if (parts.empty()) {
-    reissue_wanted_ = false;
-    return;
-  }
   std::vector<const Member*> able;
   for (const Member& member : members_.all())
     if (member.state == MemberState::member && !leases_.has_overdue(member.session)) able.push_back(&member);
   if (able.empty()) return;  // asked again after every event until somebody is there
-  std::sort(able.begin(), able.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   reissue_wanted_ = false;
+  std::vector<Interval> promised;
+  for (const Lease& lease : leases_.all())
+    if (lease.live() && !lease.overdue) promised.push_back(lease.range);
+  const std::vector<Interval> parts = coverage_.tiles(coverage_.missing(promised));
+  if (parts.empty()) return;
+  std::sort(able.begin(), able.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   const Reason reason = reissue_reason_;
   std::vector<Interval> free;
   for (const Interval& part : parts) {

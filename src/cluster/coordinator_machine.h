@@ -74,6 +74,7 @@ class CoordinatorMachine {
   [[nodiscard]] std::span<const Lease> leases() const noexcept { return leases_.all(); }
   [[nodiscard]] const Lease* lease(LeaseId id) const noexcept;
   [[nodiscard]] bool finished() const noexcept { return finished_; }
+  [[nodiscard]] bool stopping() const noexcept { return stopping_; }
   /// Some chunks of the open step carry the next version already.
   [[nodiscard]] bool half_applied() const noexcept { return applied_ > 0; }
   /// Members the next pass waits for; 0 if enough are here.

@@ -133,9 +133,10 @@ void CoordinatorMachine::on(const PassFinished&, Time) {
 }
 
 void CoordinatorMachine::stop_if_idle() {
-  // An evaluation is not worth waiting for, and a step that nobody works on would never close.
+  // An evaluation is not worth waiting for, and a step that nobody works on would never close. One that is half applied
+  // must: the state between two versions cannot be saved.
   const bool closing = coverage_.complete();
-  const bool hopeless = training() && members_.admitted() == 0;
+  const bool hopeless = training() && members_.admitted() == 0 && applied_ == 0;
   if (!closing && (!training() || hopeless)) finish({.code = ReasonCode::stopped});
 }
 

@@ -73,7 +73,7 @@ std::string Coordinator::Impl::waiting_for() const {
   if (!pass) {
     const std::uint64_t wanted = machine.members_wanted();
     const std::size_t coming = sessions.size() - machine.members().count(cluster::MemberState::member);
-    if (wanted == 0) return "the next step";
+    if (wanted == 0) return "opening the next step";
     return "waiting for " + std::to_string(wanted) + (wanted == 1 ? " worker" : " workers") + " to join" +
            (coming == 0 ? std::string() : " (" + std::to_string(coming) + " getting ready)");
   }
@@ -81,6 +81,9 @@ std::string Coordinator::Impl::waiting_for() const {
   for (const cluster::Lease& lease : machine.leases()) {
     if (!lease.live()) continue;
     if (slowest == nullptr || lease.range.count - lease.done > slowest->range.count - slowest->done) slowest = &lease;
+  }
+  if (slowest == nullptr && machine.stopping()) {
+    return "waiting for a worker to finish the open step, which is half applied (interrupt again to leave at once)";
   }
   if (slowest == nullptr) return "waiting for a worker: nobody is left to compute the open step";
   return "waiting for " + name_of(slowest->worker) + " (" + std::to_string(slowest->done) + " of " +

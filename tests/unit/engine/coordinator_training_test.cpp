@@ -241,6 +241,23 @@ TEST_F(CoordinatorTest, StopWithoutAnOpenStepEndsAtOnce) {
   EXPECT_EQ(output.closed.at(1).code, "done");
 }
 
+TEST_F(CoordinatorTest, StopWaitsForAStepThatIsHalfApplied) {
+  make();
+  Peer& a = join(1);
+  const wire::Grant grant = take(a);
+  begin(a, grant);
+  push(a, grant, 0);
+  coordinator->session_closed(1, "gone", now);
+  coordinator->stop(now);
+  EXPECT_EQ(output.times_finished, 0) << "the state between two versions cannot be saved";
+  EXPECT_NE(coordinator->waiting_for().find("half applied"), std::string::npos);
+  output.closed[1] = {};
+  Peer& b = join(2);
+  work(b);
+  EXPECT_EQ(output.times_finished, 1);
+  expect_exact(1);
+}
+
 TEST_F(CoordinatorTest, StopDoesNotWaitForAStepWithoutWorkers) {
   make();
   join(1);
