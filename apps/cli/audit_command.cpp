@@ -14,8 +14,14 @@ struct AuditArguments {
 };
 
 Status run_audit(const AuditArguments& arguments, const Context& context) {
-  const std::filesystem::path path(arguments.run);
-  Result<store::Ledger> ledger = store::read_ledger(std::filesystem::is_directory(path) ? path / "ledger" : path);
+  std::filesystem::path path(arguments.run);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) path /= "ledger";
+  if (!std::filesystem::exists(path, ignored)) {
+    return Error{ErrorCode::input, arguments.run + ": expected a run's directory or its ledger, found neither",
+                 "the DIR of `motley train --run DIR`"};
+  }
+  Result<store::Ledger> ledger = store::read_ledger(path);
   if (!ledger) return ledger.error();
   if (arguments.order) {
     for (const std::uint64_t sample : store::order_of(*ledger, *arguments.order)) {
@@ -25,29 +31,37 @@ Status run_audit(const AuditArguments& arguments, const Context& context) {
   }
   const store::Audit audit = store::audit(*ledger);
   if (context.json) {
-    print_json_line(nlohmann::ordered_json{{"event", "audit"}, {"epochs", audit.epochs}, {"samples", audit.samples},
-                                           {"missing", audit.missing}, {"duplicate", audit.duplicate},
-                                           {"rollbacks", ledger->rollbacks}, {"findings", audit.findings}}
+    print_json_line(nlohmann::ordered_json{{"event", "audit"},
+                                           {"epochs", audit.epochs},
+                                           {"samples", audit.samples},
+                                           {"missing", audit.missing},
+                                           {"duplicate", audit.duplicate},
+                                           {"rollbacks", ledger->rollbacks},
+                                           {"findings", audit.findings}}
                         .dump());
   } else {
-    std::printf("%llu epochs, %llu samples used: %llu missing, %llu used twice\n", static_cast<unsigned long long>(audit.epochs),
-                static_cast<unsigned long long>(audit.samples), static_cast<unsigned long long>(audit.missing),
-                static_cast<unsigned long long>(audit.duplicate));
+    std::printf("%llu epochs, %llu samples used: %llu missing, %llu used twice\n",
+                static_cast<unsigned long long>(audit.epochs), static_cast<unsigned long long>(audit.samples),
+                static_cast<unsigned long long>(audit.missing), static_cast<unsigned long long>(audit.duplicate));
     for (const std::string& finding : audit.findings) std::printf("  %s\n", finding.c_str());
     if (ledger->torn) std::printf("  the last record is incomplete: its step was not finished\n");
   }
   if (audit.missing == 0 && audit.duplicate == 0) return {};
-  return Error{ErrorCode::io, arguments.run + ": the ledger does not show every sample exactly once", "the findings name the steps"};
+  return Error{ErrorCode::io, arguments.run + ": the ledger does not show every sample exactly once",
+               "the findings name the steps"};
 }
 
 }  // namespace
 
 void add_audit(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<AuditArguments>();
-  CLI::App* command = app.add_subcommand("audit", "prove from a run's ledger that every sample was used exactly once per epoch");
+  CLI::App* command =
+      app.add_subcommand("audit", "prove from a run's ledger that every sample was used exactly once per epoch");
   command->add_option("run", arguments->run, "the run's directory")->required();
-  command->add_option("--order", arguments->order, "EPOCH: print its sample numbers in the order they were used, one a line");
-  command->callback([&chosen, arguments] { chosen = [arguments](Context& context) { return run_audit(*arguments, context); }; });
+  command->add_option("--order", arguments->order,
+                      "EPOCH: print its sample numbers in the order they were used, one a line");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments](Context& context) { return run_audit(*arguments, context); }; });
 }
 
 }  // namespace motley::cli

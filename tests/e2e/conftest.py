@@ -1,0 +1,28 @@
+"""Options and fixtures of the end-to-end tests: they start the real program and talk to it as any other program would."""
+
+import pathlib
+
+import pytest
+
+import program
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--motley", default=str(ROOT / "build" / "motley"), help="the program to test")
+
+
+@pytest.fixture(scope="session")
+def motley_path(request):
+    path = pathlib.Path(request.config.getoption("--motley")).resolve()
+    if not path.is_file():
+        pytest.exit(f"{path}: no program to test; build it, or name one with --motley", returncode=2)
+    return str(path)
+
+
+@pytest.fixture
+def motley(motley_path, tmp_path):
+    """Starts programs in the test's own directory; whatever still runs when the test ends is killed."""
+    with program.Starter(motley_path, tmp_path) as starter:
+        yield starter

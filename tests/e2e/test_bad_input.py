@@ -1,0 +1,291 @@
+"""Wrong words, wrong files, wrong tokens: each ends with a clear error of the right class, and nothing else happens."""
+
+import gzip
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from conftest import ROOT
+from program import settings
+
+TINY = settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:8:3", train_global_batch=32, train_steps=3)
+
+
+# --- words -----------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("words, code, message, hint", [
+    (["trian", "softmax"], "usage", "trian", "motley train"),
+    (["train"], "usage", "train what", "motley train"),
+    (["train", "softmaks"], "input", "softmaks", "'softmax'"),
+    (["train", "fashoin-cnn"], "input", "fashoin-cnn", "'fashion-cnn'"),
+    (["train", "softmax", "--set", "train.stepps=3"], "input", "train.stepps", "'train.steps'"),
+    (["train", "softmax", "--set", "optimiser.lr=3"], "input", "optimiser.lr", "'optimizer.lr'"),
+    (["train", "softmax", "--set", "steps"], "usage", "key=value", "train.epochs"),
+    (["train", "softmax", "--set", "train.steps=many"], "input", "whole number", ""),
+    (["train", "softmax", "--set", "train.steps=-1"], "input", "whole number", ""),
+    (["train", "softmax", "--set", "train.steps=1.5"], "input", "whole number", ""),
+    (["train", "softmax", "--set", "optimizer.lr=nan"], "input", "a number", ""),
+    (["train", "softmax", "--set", "optimizer.lr=fast"], "input", "a number", ""),
+    (["train", "softmax", "--set", "optimizer.nesterov=7"], "input", "true or false", ""),
+    (["train", "softmax", "--set", "train.shares=[1,-1]"], "input", "train.shares", ""),
+    (["train", "softmax", "--set", "train.global_batch=0"], "input", "train.global_batch", ""),
+    (["train", "softmax", "--set", "train.global_batch=100000"], "input", "train.global_batch", ""),
+    (["train", "softmax", "--set", "optimizer.kind=adamm"], "input", "adamm", "'adam"),
+    (["train", "softmax", "--set", "wire.gradients=int7"], "input", "int7", ""),
+    (["train", "softmax", "--device", "cuda:77"], "usage", "cuda:77", "motley devices"),
+    (["train", "softmax", "--threads", "0"], "usage", "threads", "motley train --help"),
+    (["train", "softmax", "--listen", "nonsense"], "usage", "nonsense", "0.0.0.0"),
+    (["train", "softmax", "--listen", "127.0.0.1:70000"], "usage", "70000", "0.0.0.0"),
+    (["train", "softmax", "--listen", "203.0.113.7:7117"], "input", "203.0.113.7", "0.0.0.0"),
+    (["train", "softmax", "--resume"], "usage", "which run", "--run"),
+    (["train", "--resume", "--run", "nothing-here"], "input", "nothing-here", "--resume"),
+    (["train", "softmax", "--frobnicate"], "usage", "frobnicate", "motley train --help"),
+    (["join"], "usage", "join what", "motley join"),
+    (["join", "192.168.1.7:7117"], "input", "address", "motley train"),
+    (["audit", "nothing-here"], "input", "nothing-here", ""),
+    (["export", "nothing-here", "m.safetensors"], "input", "nothing-here", ""),
+])
+def test_wrong_words(motley, words, code, message, hint):
+    error = motley.fails(*words)
+    assert error["code"] == code and message in error["message"] and hint in error["try"], error
+
+
+@pytest.mark.parametrize("text, line, message, hint", [
+    ("[model]\nkind = \"softmax\"\n[train]\nsteps = \n", 4, "TOML", "[model]"),
+    ("[model]\nkind = \"softmax\"\n[train\nsteps = 3\n", 3, "TOML", "[model]"),
+    ("[model]\nkind = \"softmax\"\n\n[train]\nstep = 3\n", 5, "train.step", "'train.steps'"),
+    ("[model]\nkind = \"softmax\"\n[train]\nsteps = \"three\"\n", 4, "whole number", ""),
+    ("[model]\nkind = \"softmax\"\n[data]\nuri = 3\n", 4, "string", ""),
+    ("[model]\nkind = \"softmax\"\n[optimizer]\nnesterov = 1\n", 4, "true or false", ""),
+])
+def test_wrong_run_file(motley, tmp_path, text, line, message, hint):
+    (tmp_path / "run.toml").write_text(text)
+    error = motley.fails("train", "run.toml")
+    assert error["code"] == "input" and f"run.toml:{line}:" in error["message"], error
+    assert message in error["message"] and hint in error["try"], error
+
+
+def test_run_file_with_another_kind(motley, tmp_path):
+    (tmp_path / "run.toml").write_text("[model]\nkind = \"softmx\"\n")
+    assert "'softmax'" in motley.fails("train", "run.toml")["try"]
+    (tmp_path / "run.toml").write_text("[train]\nsteps = 3\n")
+    assert "model.kind" in motley.fails("train", "run.toml")["message"]
+    (tmp_path / "run.toml").write_bytes(bytes(range(256)) * 16)
+    assert "run.toml:1:" in motley.fails("train", "run.toml")["message"]
+
+
+# --- data ------------------------------------------------------------------------------------------------------------------
+
+def idx(array):
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.astype("u1").tobytes()
+
+
+@pytest.fixture(scope="module")
+def images():
+    random = np.random.default_rng(7)
+    return random.integers(0, 256, (64, 6, 6), dtype=np.uint8), random.integers(0, 4, 64, dtype=np.uint8)
+
+
+def refused_data(motley, uri):
+    error = motley.fails("train", "softmax", *settings(data_uri=uri, data_test_uri="", train_global_batch=16, train_steps=2))
+    assert error["code"] == "input", error
+    return error
+
+
+def test_missing_data(motley, tmp_path):
+    for uri in ("images.idx+labels.idx", "no/such/file.motley", "x.npy+y.npy"):
+        assert uri.split("+")[0] in refused_data(motley, uri)["message"]
+    (tmp_path / "empty").mkdir()
+    assert "empty" in refused_data(motley, "empty")["message"]
+    assert "fashion-mnist" in refused_data(motley, "fashion-mnits")["try"]
+    assert "synthetic:" in refused_data(motley, "synthetic:0:4:2")["message"]
+
+
+def test_good_data_trains(motley, tmp_path, images):
+    x, y = images
+    (tmp_path / "x.gz").write_bytes(gzip.compress(idx(x)))
+    (tmp_path / "y.gz").write_bytes(gzip.compress(idx(y)))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y.astype(np.int64))
+    subprocess.run([sys.executable, ROOT / "tools" / "pack.py", "x.npy", "y.npy", "xy.motley"], cwd=tmp_path, check=True)
+    losses = []
+    for uri in ("x.gz+y.gz", "x.npy+y.npy", "xy.motley"):
+        run = motley.run("train", "softmax", *settings(data_uri=uri, data_test_uri="", train_global_batch=16, train_steps=2))
+        assert run.process.returncode == 0, run.story()
+        losses.append(run.losses())
+    assert losses[0] == losses[1] == losses[2]
+
+
+def cuts(data, count):
+    """The data cut short at some places, the first and the last byte among them."""
+    return {data[:length] for length in np.linspace(1, len(data) - 1, count).astype(int)}
+
+
+def test_damaged_idx(motley, tmp_path, images):
+    x, y = images
+    (tmp_path / "y").write_bytes(idx(y))
+    good = idx(x)
+    damaged = [b"", *cuts(good, 4), good + b"\0", b"\1" + good[1:], good[:2] + b"\x0b" + good[3:], good[:4] + b"\xff" * 4 + good[8:]]
+    damaged += [gzip.compress(good)[:-9], gzip.compress(good)[:-1] + b"\x55", b"\x1f\x8b\x08" + b"\0" * 30]
+    for data in damaged:
+        (tmp_path / "x").write_bytes(data)
+        error = refused_data(motley, "x+y")
+        assert "x:" in error["message"], error
+
+
+def test_damaged_npy(motley, tmp_path, images):
+    x, y = images
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y.astype(np.int64))
+    good = (tmp_path / "x.npy").read_bytes()
+    for data in (*cuts(good, 4), good.replace(b"|u1", b"|O1"), good.replace(b"'fortran_order': False", b"'fortran_order': maybe"),
+                 good.replace(b"(64, 6, 6)", b"(64, 6,99)"), good[:6] + b"\x09" + good[7:]):
+        (tmp_path / "x.npy").write_bytes(data)
+        error = refused_data(motley, "x.npy+y.npy")
+        assert "x.npy" in error["message"], error
+
+
+def test_damaged_packed_file(motley, tmp_path, images):
+    x, y = images
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y.astype(np.int64))
+    subprocess.run([sys.executable, ROOT / "tools" / "pack.py", "x.npy", "y.npy", "xy.motley"], cwd=tmp_path, check=True)
+    good = (tmp_path / "xy.motley").read_bytes()
+    flipped = [good[:at] + bytes([good[at] ^ 1]) + good[at + 1:] for at in (0, 9, 24, 104, 126, 130, len(good) - 1)]
+    for data in (*cuts(good, 4), good + b"\0", *flipped):
+        (tmp_path / "xy.motley").write_bytes(data)
+        error = refused_data(motley, "xy.motley")
+        assert "xy.motley" in error["message"], error
+
+
+def test_other_number_of_labels(motley, tmp_path, images):
+    x, y = images
+    (tmp_path / "x").write_bytes(idx(x))
+    (tmp_path / "y").write_bytes(idx(y[:-1]))
+    error = refused_data(motley, "x+y")
+    assert "64" in error["message"] and "63" in error["message"], error
+
+
+def test_test_set_of_another_shape(motley):
+    error = motley.fails("train", "softmax", *settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:9:3", train_steps=2))
+    assert error["code"] == "input" and "synthetic:64:9:3" in error["message"], error
+
+
+# --- the run's directory ---------------------------------------------------------------------------------------------------
+
+def test_directory_of_a_finished_run(motley):
+    assert motley.run("train", "softmax", "--run", "r", *TINY).process.returncode == 0
+    error = motley.fails("train", "softmax", "--run", "r", *TINY)
+    assert error["code"] == "input" and "--resume" in error["try"], error
+
+
+def test_directory_in_use(motley):
+    first = motley.start("train", "softmax", "--device", "none", "--run", "r", "--listen", "127.0.0.1:0", *TINY)
+    first.wait_event("run")
+    for words in (["softmax"], ["--resume"]):
+        error = motley.fails("train", *words, "--run", "r", "--listen", "127.0.0.1:0", status=1)
+        assert error["code"] == "busy" and f"process {first.pid}" in error["message"], error
+    first.interrupt()
+    assert first.end() == 130
+
+
+def test_port_in_use(motley):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        error = motley.fails("train", "softmax", "--listen", f"127.0.0.1:{port}", *TINY, status=1)
+    assert error["code"] == "busy" and str(port) in error["message"] and "--listen" in error["try"], error
+
+
+def test_token_file_in_a_missing_directory(motley):
+    error = motley.fails("train", "softmax", "--token-file", "no/such/place/token", *TINY, status=1)
+    assert error["code"] == "io" and "no/such/place/token" in error["message"] and "--token-file" in error["try"], error
+
+
+def test_run_directory_that_cannot_be(motley, tmp_path):
+    (tmp_path / "file").write_text("not a directory")
+    error = motley.fails("train", "softmax", "--run", "file/run", *TINY)
+    assert error["code"] == "input" and "file" in error["message"], error
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------------------
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+@pytest.fixture
+def head(motley):
+    """A head that waits for a worker."""
+    program = motley.start("train", "softmax", "--device", "none", "--run", "head", "--listen", "127.0.0.1:0", *TINY)
+    program.wait_event("run")
+    yield program
+    program.interrupt()
+    assert program.end() == 130
+
+
+def test_token_with_one_letter_wrong(motley, head):
+    """Every letter is checked; a few are tried with the whole program, the rest in one reading of a file each."""
+    token = head.named("run")[0]["join"]
+    places = [*range(0, 8), *range(8, len(token), 9), len(token) - 1]
+    for place in places:
+        letter = LETTERS[(LETTERS.find(token[place]) + 1 + place) % len(LETTERS)]
+        if letter == token[place]:
+            letter = LETTERS[(LETTERS.find(letter) + 1) % len(LETTERS)]
+        error = motley.fails("join", token[:place] + letter + token[place + 1:])
+        assert error["code"] == "input" and "token" in error["message"] and error["try"], error
+    assert not head.named("worker")
+
+
+def test_token_cut_short(motley, head):
+    token = head.named("run")[0]["join"]
+    for length in (6, 8, 20, len(token) // 2, len(token) - 1):
+        error = motley.fails("join", token[:length])
+        assert error["code"] == "input" and "token" in error["message"], error
+    assert motley.fails("join", f"{token} {token}")["code"] == "input"
+    assert not head.named("worker")
+
+
+def test_token_of_another_run(motley, head, tmp_path):
+    """The port of one run with the secret of another: found out by the key, before any secret is sent."""
+    import wire
+    other = motley.start("train", "softmax", "--device", "none", "--run", "other", "--listen", "127.0.0.1:0", *TINY)
+    other.wait_event("run")
+    mine, theirs = (wire.parse_token(p.named("run")[0]["join"]) for p in (head, other))
+    for kept in (["port"], ["port", "spki"], ["port", "spki", "run"], ["port", "spki", "run", "id"]):
+        token = wire.token_text({**theirs, **{field: mine[field] for field in kept}})
+        error = motley.fails("join", token, status=1)
+        assert error["code"] == "refused" and error["try"], error
+    other.interrupt()
+    assert other.end() == 130
+
+
+def test_address_that_does_not_answer(motley, head):
+    import wire
+    with socket.socket() as free:  # bound, but nobody listens: connections are refused
+        free.bind(("127.0.0.1", 0))
+        token = {**wire.parse_token(head.named("run")[0]["join"]), "port": free.getsockname()[1]}
+        joiner = motley.start("join", wire.token_text(token))
+        line = joiner.wait_text("127.0.0.1")
+        assert re.search(r"refus|answer|connect", line), line
+        joiner.interrupt()
+        assert joiner.end() in (0, 130)
+
+
+def test_token_file_that_never_comes(motley):
+    joiner = motley.start("join", "--token-file", "never")
+    joiner.wait_text("never")
+    joiner.interrupt()
+    assert joiner.end() == 130
+    assert joiner.error()["code"] == "interrupted"
+
+
+def test_damaged_token_file(motley, tmp_path):
+    (tmp_path / "token").write_text("motley1.xyz\n")
+    assert motley.fails("join", "--token-file", "token")["code"] == "input"
+    (tmp_path / "token").write_bytes(os.urandom(300).replace(b"\n", b"x") + b"\n")
+    assert motley.fails("join", "--token-file", "token")["code"] == "input"
