@@ -45,6 +45,20 @@ TEST(Crc32c, EveryLengthAndAlignment) {
   }
 }
 
+// Long inputs go through three streams at a time, 12 KiB a turn.
+TEST(Crc32c, LengthsAroundWholeTurns) {
+  constexpr std::size_t kTurn = std::size_t{3} * 4096;
+  std::vector<std::byte> bytes(2 * kTurn + 20);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i * 29 + i / 251);
+  for (const std::size_t size : {kTurn - 1, kTurn, kTurn + 1, kTurn + 8, 2 * kTurn - 3, 2 * kTurn, 2 * kTurn + 17}) {
+    for (std::size_t start = 0; start < 3; ++start) {
+      const auto piece = std::span(bytes).subspan(start, size);
+      ASSERT_EQ(crc32c(piece), slowly(piece)) << start << " " << size;
+      ASSERT_EQ(crc32c(piece.subspan(5), crc32c(piece.first(5))), slowly(piece)) << start << " " << size;
+    }
+  }
+}
+
 TEST(Crc32c, GoesOnOverPieces) {
   const std::string text = "every sample is used exactly once";
   const auto bytes = as_bytes(text);
