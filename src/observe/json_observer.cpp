@@ -19,35 +19,69 @@ class JsonObserver final : public Observer {
   explicit JsonObserver(int descriptor) : descriptor_(descriptor) {}
 
   void run(const RunStarted& e) override {
-    write({{"event", "run"}, {"run", e.run}, {"parameters", e.parameters}, {"global_batch", e.global_batch}, {"seed", e.seed},
-           {"join", e.join}, {"directory", e.directory}, {"steps", e.steps}, {"steps_per_epoch", e.steps_per_epoch},
-           {"samples", e.samples}, {"first_step", e.first_step}, {"plaintext", e.plaintext}});
+    write({{"event", "run"},
+           {"run", e.run},
+           {"parameters", e.parameters},
+           {"global_batch", e.global_batch},
+           {"seed", e.seed},
+           {"join", e.join},
+           {"directory", e.directory},
+           {"steps", e.steps},
+           {"steps_per_epoch", e.steps_per_epoch},
+           {"samples", e.samples},
+           {"first_step", e.first_step},
+           {"plaintext", e.plaintext}});
   }
   void worker(const WorkerChanged& e) override {
-    write({{"event", "worker"}, {"worker", e.worker}, {"machine", e.machine}, {"device", e.device}, {"change", e.change},
-           {"reason", e.reason}, {"description", e.description}});
+    write({{"event", "worker"},
+           {"worker", e.worker},
+           {"machine", e.machine},
+           {"device", e.device},
+           {"change", e.change},
+           {"reason", e.reason},
+           {"description", e.description}});
   }
   void step(const StepDone& e) override {
     Json workers = Json::array();
     for (const WorkerPart& part : e.workers) {
-      workers.push_back({{"worker", part.worker}, {"samples", part.samples}, {"compute_s", number(part.compute_s)},
-                         {"wait_s", number(part.wait_s)}, {"sent_bytes", part.sent_bytes}, {"received_bytes", part.received_bytes}});
+      workers.push_back({{"worker", part.worker},
+                         {"samples", part.samples},
+                         {"compute_s", number(part.compute_s)},
+                         {"wait_s", number(part.wait_s)},
+                         {"sent_bytes", part.sent_bytes},
+                         {"received_bytes", part.received_bytes}});
     }
-    write({{"event", "step"}, {"step", e.step}, {"epoch", e.epoch}, {"loss", number(e.loss)}, {"samples", e.samples},
-           {"seconds", number(e.seconds)}, {"samples_per_s", number(e.samples_per_s)}, {"learning_rate", number(e.learning_rate)},
+    write({{"event", "step"},
+           {"step", e.step},
+           {"epoch", e.epoch},
+           {"loss", number(e.loss)},
+           {"samples", e.samples},
+           {"seconds", number(e.seconds)},
+           {"samples_per_s", number(e.samples_per_s)},
+           {"learning_rate", number(e.learning_rate)},
            {"workers", std::move(workers)}});
   }
   void eval(const EvalDone& e) override {
-    write({{"event", "eval"}, {"step", e.step}, {"epoch", e.epoch}, {"loss", number(e.loss)},
-           {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)}, {"samples", e.samples}});
+    write({{"event", "eval"},
+           {"step", e.step},
+           {"epoch", e.epoch},
+           {"loss", number(e.loss)},
+           {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
+           {"samples", e.samples}});
   }
   void checkpoint(std::uint64_t step, const std::string& path) override {
     write({{"event", "checkpoint"}, {"step", step}, {"path", path}});
   }
   void done(const Done& e) override {
-    write({{"event", "done"}, {"steps", e.steps}, {"samples", e.samples}, {"seconds", number(e.seconds)},
-           {"samples_per_s", number(e.samples_per_s)}, {"loss", number(e.loss)},
-           {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)}, {"checkpoint", e.checkpoint}});
+    write({{"event", "done"},
+           {"steps", e.steps},
+           {"samples", e.samples},
+           {"seconds", number(e.seconds)},
+           {"samples_per_s", number(e.samples_per_s)},
+           {"loss", number(e.loss)},
+           {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
+           {"predicted_samples_per_s", nullptr},  // until there is a prediction to hold it against
+           {"checkpoint", e.checkpoint}});
   }
   void error(const Error& e) override {
     write({{"event", "error"}, {"code", to_word(e.code)}, {"message", e.message}, {"try", e.hint}});
@@ -65,16 +99,35 @@ class JsonObserver final : public Observer {
 
 class Tee final : public Observer {
  public:
-  Tee(std::unique_ptr<Observer> first, std::unique_ptr<Observer> second) : first_(std::move(first)), second_(std::move(second)) {}
-  void run(const RunStarted& e) override { both([&](Observer& o) { o.run(e); }); }
-  void worker(const WorkerChanged& e) override { both([&](Observer& o) { o.worker(e); }); }
-  void step(const StepDone& e) override { both([&](Observer& o) { o.step(e); }); }
-  void eval(const EvalDone& e) override { both([&](Observer& o) { o.eval(e); }); }
-  void checkpoint(std::uint64_t step, const std::string& path) override { both([&](Observer& o) { o.checkpoint(step, path); }); }
-  void done(const Done& e) override { both([&](Observer& o) { o.done(e); }); }
-  void error(const Error& e) override { both([&](Observer& o) { o.error(e); }); }
-  void note(const std::string& text) override { both([&](Observer& o) { o.note(text); }); }
-  void waiting(const std::string& text) override { both([&](Observer& o) { o.waiting(text); }); }
+  Tee(std::unique_ptr<Observer> first, std::unique_ptr<Observer> second)
+      : first_(std::move(first)), second_(std::move(second)) {}
+  void run(const RunStarted& e) override {
+    both([&](Observer& o) { o.run(e); });
+  }
+  void worker(const WorkerChanged& e) override {
+    both([&](Observer& o) { o.worker(e); });
+  }
+  void step(const StepDone& e) override {
+    both([&](Observer& o) { o.step(e); });
+  }
+  void eval(const EvalDone& e) override {
+    both([&](Observer& o) { o.eval(e); });
+  }
+  void checkpoint(std::uint64_t step, const std::string& path) override {
+    both([&](Observer& o) { o.checkpoint(step, path); });
+  }
+  void done(const Done& e) override {
+    both([&](Observer& o) { o.done(e); });
+  }
+  void error(const Error& e) override {
+    both([&](Observer& o) { o.error(e); });
+  }
+  void note(const std::string& text) override {
+    both([&](Observer& o) { o.note(text); });
+  }
+  void waiting(const std::string& text) override {
+    both([&](Observer& o) { o.waiting(text); });
+  }
   void download(const std::string& file, std::uint64_t done, std::uint64_t total) override {
     both([&](Observer& o) { o.download(file, done, total); });
   }

@@ -35,7 +35,8 @@ class SharedInputs {
     if (!config) return config.error();
     config_ = std::move(*config);
     if (!spec.model_sha256.empty() && transport::sha256_hex(model_file.bytes()) != spec.model_sha256) {
-      return Error{ErrorCode::protocol, "the model file arrived damaged: its SHA-256 is not " + spec.model_sha256, "join again"};
+      return Error{ErrorCode::protocol, "the model file arrived damaged: its SHA-256 is not " + spec.model_sha256,
+                   "join again"};
     }
     Result<ModelInputs> inputs = load_data(config_, events_.download);
     if (!inputs) return inputs.error();
@@ -130,7 +131,9 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     WorkerHostEvents host;
     const std::string name = worker.hello.name;
     host.note = events.note;
-    host.link = [&events, name, device](bool connected, const std::string& why) { events.link(name, device.name, connected, why); };
+    host.link = [&events, name, device](bool connected, const std::string& why) {
+      events.link(name, device.name, connected, why);
+    };
     host.step = [&events, name](std::uint64_t version, std::uint64_t samples) { events.step(name, version, samples); };
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
     transport::TcpOptions tcp;
@@ -141,7 +144,8 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));
     workers.back()->run_remote(*tcps.back(), own_spki, options.token);
   }
-  stop.on_request([&workers] {
+  stop.on_request([&workers, &events] {
+    events.note("leaving when the lease in hand is finished; Ctrl-C again leaves at once");
     for (const auto& worker : workers) worker->leave();
   });
   Status status = countdown.wait();

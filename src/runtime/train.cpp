@@ -65,7 +65,8 @@ struct Run {
   Status make_server();
   Status restore(ps::Snapshot& snapshot);
   Status make_token(std::uint16_t port, const std::string& host);
-  Status start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept, std::unique_ptr<transport::Listener>& listener);
+  Status start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
+                         std::unique_ptr<transport::Listener>& listener);
   store::LedgerHeader ledger_header() const {
     return {token.run, config.seed, inputs.train->size(), config.global_batch, inputs.train->fingerprint()};
   }
@@ -83,13 +84,15 @@ Status Run::open() {
     if (!loaded) return loaded.error();
     config = std::move(*loaded);
   }
-  name = options.target.empty() ? fs::path(options.run_dir).filename().string() : fs::path(options.target).stem().string();
+  name =
+      options.target.empty() ? fs::path(options.run_dir).filename().string() : fs::path(options.target).stem().string();
   const std::string path = options.run_dir.empty() ? free_run_dir(name) : options.run_dir;
   Result<store::RunDir> opened = store::RunDir::open(path, options.resume);
   if (!opened) return opened.error();
   dir.emplace(std::move(*opened));
   if (dir->has_run() && !options.resume) {
-    return Error{ErrorCode::input, path + ": there is a run already", "--resume goes on with it; --run DIR starts a new one elsewhere"};
+    return Error{ErrorCode::input, path + ": there is a run already",
+                 "--resume goes on with it; --run DIR starts a new one elsewhere"};
   }
   if (options.resume) {
     Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
@@ -102,17 +105,21 @@ Status Run::open() {
 }
 
 Status Run::load() {
-  Result<ModelInputs> loaded =
-      load_data(config, [this](const std::string& file, std::uint64_t done, std::uint64_t total) { observer.download(file, done, total); });
+  Result<ModelInputs> loaded = load_data(config, [this](const std::string& file, std::uint64_t done,
+                                                        std::uint64_t total) { observer.download(file, done, total); });
   if (!loaded) return loaded.error();
   inputs = std::move(*loaded);
   inputs.config = &config;
-  if (Status status = load_model_file(config, options.resume ? dir->path() / kModelFile : fs::path(config.model_file), inputs); !status) {
+  if (Status status =
+          load_model_file(config, options.resume ? dir->path() / kModelFile : fs::path(config.model_file), inputs);
+      !status) {
     return status;
   }
   if (config.global_batch > inputs.train->size()) {
-    return Error{ErrorCode::input, "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
-                     " samples of the training set, found " + std::to_string(config.global_batch), "--set train.global_batch=256"};
+    return Error{ErrorCode::input,
+                 "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
+                     " samples of the training set, found " + std::to_string(config.global_batch),
+                 "--set train.global_batch=256"};
   }
   Result<InitialState> state = provider.initial_state(inputs);
   if (!state) return state.error();
@@ -129,7 +136,8 @@ Status Run::restore(ps::Snapshot& snapshot) {
   for (const std::string& warning : warnings) observer.note(warning);
   if (!content) return content.error();
   if (const std::string what = difference(initial.layout, content->layout); !what.empty()) {
-    return Error{ErrorCode::mismatch, "the checkpoint is of another model: " + what, "resume with the model the run was started with"};
+    return Error{ErrorCode::mismatch, "the checkpoint is of another model: " + what,
+                 "resume with the model the run was started with"};
   }
   token.run = content->run;
   snapshot.version = content->step;
@@ -146,8 +154,8 @@ Status Run::make_server() {
     token.run = random_u64();
   }
   const std::uint64_t from = snapshot.version;
-  Result<ps::Server> made =
-      ps::Server::make(initial.layout, optimizer_spec(config), schedule_spec(config, steps), config.clip_norm, std::move(snapshot));
+  Result<ps::Server> made = ps::Server::make(initial.layout, optimizer_spec(config), schedule_spec(config, steps),
+                                             config.clip_norm, std::move(snapshot));
   if (!made) return made.error();
   server.emplace(std::move(*made));
   const fs::path ledger_file = dir->path() / "ledger";
@@ -155,10 +163,11 @@ Status Run::make_server() {
     Result<store::Ledger> history = store::read_ledger(ledger_file);
     if (!history) return history.error();
     const std::uint64_t known = history->steps.empty() ? 0 : history->steps.back().step + 1;
-    Result<std::uint64_t> reached = store::replay_redo(dir->path(), from, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
-      if (step >= known || step >= steps) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
-      return server->redo(gradients);
-    });
+    Result<std::uint64_t> reached =
+        store::replay_redo(dir->path(), from, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
+          if (step >= known || step >= steps) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
+          return server->redo(gradients);
+        });
     (void)reached;  // a log that ends early costs the steps after it, which are done again
   }
   Result<store::LedgerWriter> writer = store::LedgerWriter::open(ledger_file, ledger_header());
@@ -179,8 +188,10 @@ Status Run::make_server() {
 // A run keeps its key, secret and port, so that its workers find it again after a restart.
 Status Run::make_token(std::uint16_t port, const std::string& host) {
   token.port = port;
-  token.addresses = host.empty() || host == "0.0.0.0" || host == "::" ? transport::local_addresses() : std::vector<std::string>{host};
-  if (token.addresses.size() > cluster::JoinToken::kAddressesMax) token.addresses.resize(cluster::JoinToken::kAddressesMax);
+  token.addresses =
+      host.empty() || host == "0.0.0.0" || host == "::" ? transport::local_addresses() : std::vector<std::string>{host};
+  if (token.addresses.size() > cluster::JoinToken::kAddressesMax)
+    token.addresses.resize(cluster::JoinToken::kAddressesMax);
   const std::string text = cluster::to_text(token);
   if (Status status = dir->write_file("token", text + "\n", true); !status) return status;
   if (options.token_file.empty()) return {};
@@ -192,14 +203,18 @@ Status Run::make_token(std::uint16_t port, const std::string& host) {
     fs::permissions(fresh, fs::perms::owner_read | fs::perms::owner_write, code);
     out << text << "\n";
     out.flush();
-    if (!out || code) return Error{ErrorCode::io, options.token_file + ": the token cannot be written there", "check the directory of --token-file"};
+    if (!out || code)
+      return Error{ErrorCode::io, options.token_file + ": the token cannot be written there",
+                   "check the directory of --token-file"};
   }
   fs::rename(fresh, file, code);
-  if (code) return Error{ErrorCode::io, options.token_file + ": " + code.message(), "check the directory of --token-file"};
+  if (code)
+    return Error{ErrorCode::io, options.token_file + ": " + code.message(), "check the directory of --token-file"};
   return {};
 }
 
-Status Run::start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept, std::unique_ptr<transport::Listener>& listener) {
+Status Run::start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
+                            std::unique_ptr<transport::Listener>& listener) {
   transport::Endpoint endpoint{"0.0.0.0", kDefaultPort};
   bool fixed = !options.listen.empty();
   if (fixed) {
@@ -355,7 +370,9 @@ Status train(const TrainOptions& options, ModelProvider& provider, observe::Obse
   persister_events.checkpoint = [&](std::uint64_t step, const fs::path& path) {
     host->observe([step, path](observe::Observer& o) { o.checkpoint(step, path.string()); });
   };
-  persister_events.error = [&](const Error& error) { host->observe([error](observe::Observer& o) { o.error(error); }); };
+  persister_events.error = [&](const Error& error) {
+    host->observe([error](observe::Observer& o) { o.error(error); });
+  };
   auto persister = std::make_unique<Persister>(run.dir->path(), std::move(*run.ledger), std::move(persister_events));
   observer.run(started_event(run));
   host = std::make_unique<CoordinatorHost>(host_options(run), std::move(*run.server), std::move(persister), observer,
@@ -368,7 +385,10 @@ Status train(const TrainOptions& options, ModelProvider& provider, observe::Obse
     for (std::size_t j = 0; j < i; ++j) number += run.devices[j].name == run.devices[i].name ? 1 : 0;
     workers.push_back(local_worker(run, run.devices[i], number, *host));
   }
-  stop.on_request([&host] { host->stop(); });
+  stop.on_request([&host] {
+    host->observe([](observe::Observer& o) { o.note("finishing the open step; Ctrl-C again ends at once"); });
+    host->stop();
+  });
   Status status = ended.get_future().get();
   stop.on_request({});
   listener->close();
