@@ -1,6 +1,7 @@
 // The fashion-cnn as a plain libtorch training loop, and the same work through the adapter's Computation: what one
 // local worker is measured against. Prints one JSON object a mode; the modes take turns, so that a busy machine slows
-// both.
+// both. In one process the plain loop runs with the memory the adapter has set up; run the modes one by one to see the
+// whole difference.
 //   cnn_loop [--mode plain|adapter|both] [--batch N] [--micro N] [--threads N] [--steps N] [--rounds N]
 #include <torch/torch.h>
 

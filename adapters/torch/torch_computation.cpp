@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 #include "base/philox.h"
+#include "torch/cpu_memory.h"
 #include "torch/devices.h"
 #include "torch/flat_model.h"
 #include "torch/guard.h"
@@ -14,6 +15,7 @@ namespace {
 // Large enough that a step is not ruled by start-up costs of kernels, small enough for any card and for CPU caches.
 constexpr std::uint32_t kMicroBatchCpu = 256;
 constexpr std::uint32_t kMicroBatchAccelerator = 2048;
+constexpr std::uint64_t kIdleCpuBytesMax = std::uint64_t{4} << 30;
 
 /// Hands out each chunk once, as soon as all tensors in it are final.
 class ChunkPublisher {
@@ -270,6 +272,7 @@ Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, co
       if (!fits) return fits.error();
     }
     make_deterministic();
+    if (device->is_cpu()) reuse_cpu_memory(std::min(devices().back().memory_bytes / 4, kIdleCpuBytesMax));
     Result<InspectedModel> inspected = inspect(model);
     if (!inspected) return inspected.error();
     const bool cpu = device->is_cpu();

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "fixtures.h"
+#include "torch/cpu_memory.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -280,6 +281,19 @@ TEST(Errors, NameWhatDoesNotFit) {
   ModelSpec nonsense = spec_of("torchscript", {6}, 12);
   nonsense.file = SharedBytes::copy_of(std::as_bytes(std::span("no zip archive")));
   EXPECT_EQ(code(nonsense, {}), ErrorCode::input);
+}
+
+TEST(CpuMemory, BlocksAreKeptAndUsedAgain) {
+  reuse_cpu_memory(std::size_t{1} << 30);
+  const void* first = nullptr;
+  {
+    const at::Tensor large = at::empty({3 << 20}, at::kFloat);
+    first = large.const_data_ptr();
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 64, 0U);
+  }
+  EXPECT_GE(idle_cpu_memory(), std::size_t{12} << 20);
+  const at::Tensor nearly_equal = at::empty({(3 << 20) - 1000}, at::kFloat);
+  EXPECT_EQ(nearly_equal.const_data_ptr(), first);
 }
 
 TEST(Devices, TheProcessorIsLast) {
