@@ -1,0 +1,148 @@
+"""What the benchmarks share: the machine, the paths, running `motley` and printing results. Needs nothing but Python."""
+
+import json
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# The work of a plain loop: SGD with momentum, no evaluation and no checkpoint in between.
+SAME_WORK = {
+    "optimizer.kind": "sgd",
+    "optimizer.lr": "0.01",
+    "optimizer.momentum": "0.9",
+    "schedule.kind": "constant",
+    "train.checkpoint_seconds": "3600",
+}
+
+
+def machine():
+    """The processor's name and how many cores this process may use."""
+    name = platform.processor() or platform.machine()
+    try:
+        listing = subprocess.run(["lscpu"], capture_output=True, text=True, check=True).stdout
+        fields = dict(line.split(":", 1) for line in listing.splitlines() if ":" in line)
+        name = fields.get("Model name", name).strip()
+        if "Model" in fields:
+            name += f" (family {fields['CPU family'].strip()} model {fields['Model'].strip()})"
+    except (OSError, subprocess.CalledProcessError, KeyError):
+        pass  # macOS has no lscpu
+    return {"processor": name, "cores": cores(), "system": f"{platform.system()} {platform.release()}"}
+
+
+def cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def emit(**fields):
+    """One JSON object on standard output."""
+    print(json.dumps(fields), flush=True)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(header, rows):
+    """A table for people, on standard error."""
+    cells = [header, *[[text(value) for value in row] for row in rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    for row in cells:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+def text(value):
+    return f"{value:.4g}" if isinstance(value, float) and value < 100 else str(round(value) if isinstance(value, float) else value)
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def program(given, *places):
+    """The first of the places that exists; ends the program with what to try if there is none."""
+    for place in [pathlib.Path(given)] if given else [ROOT / p for p in places]:
+        if place.is_file():
+            return str(place.resolve())
+    sys.exit(f"expected a program at {given or ' or '.join(places)}, found none; try: make bench")
+
+
+def motley(given):
+    return program(given, "build/release/apps/cli/motley", "build/motley")
+
+
+class Scratch:
+    """A directory for the runs of a benchmark, gone at its end: nothing is written into the tree."""
+
+    def __enter__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="motley-bench-"))
+        self.count = 0
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def fresh(self, name):
+        self.count += 1
+        return self.path / f"{name}-{self.count}"
+
+
+def train_command(binary, recipe, directory, *, batch, steps, threads, listen="127.0.0.1:0", extra=None):
+    command = [binary, "train", recipe, "--json", "--run", str(directory), "--device", "cpu", "--listen", listen]
+    if threads:
+        command += ["--threads", str(threads)]
+    keys = {**SAME_WORK, "data.test_uri": "", "train.global_batch": str(batch), "train.steps": str(steps), **(extra or {})}
+    for key, value in keys.items():
+        command += ["--set", f"{key}={value}"]
+    return command
+
+
+class Failed(Exception):
+    pass
+
+
+def start(command, directory):
+    """Starts a program whose output is kept in files: no pipe that fills up, no thread that wakes beside the measured one."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    out, err = open(f"{directory}.out", "w+"), open(f"{directory}.err", "w+")
+    process = subprocess.Popen(command, stdout=out, stderr=err, cwd=directory.parent)
+    return process, out, err, command
+
+
+def finish(started, timeout_s, usage=None):
+    """Its JSON lines; the processor seconds it took are added to the list `usage`. Raises Failed with the end of its standard error."""
+    process, out, err, command = started
+    deadline = time.monotonic() + timeout_s
+    killed = False
+    while True:
+        pid, status, resources = os.wait4(process.pid, os.WNOHANG)
+        if pid != 0:
+            break
+        if time.monotonic() > deadline and not killed:
+            process.kill()
+            killed = True
+        time.sleep(0.1)
+    process.returncode = status = os.waitstatus_to_exitcode(status)
+    if usage is not None:
+        usage.append(round(resources.ru_utime + resources.ru_stime, 2))
+    with out, err:
+        out.seek(0)
+        err.seek(0)
+        lines, errors = out.read().splitlines(), err.read()
+    if status != 0:
+        raise Failed(f"{' '.join(map(str, command))}\n  ended with {status}{f' after {timeout_s} s' if killed else ''}: {errors[-2000:]}")
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+def event(lines, kind):
+    """The last event of a kind."""
+    found = [line for line in lines if line.get("event") == kind]
+    if not found:
+        raise Failed(f"expected an event '{kind}', found {sorted({str(line.get('event')) for line in lines})}")
+    return found[-1]
