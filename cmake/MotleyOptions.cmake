@@ -1,7 +1,7 @@
 # Options, standard, warnings, sanitizers.
 option(MOTLEY_WITH_TORCH "Build adapters/torch against the wheel in the Python environment MOTLEY_PYTHON" ${PROJECT_IS_TOP_LEVEL})
 option(MOTLEY_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
-option(MOTLEY_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(MOTLEY_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(MOTLEY_BUILD_FUZZERS "Build the libFuzzer targets (clang)" OFF)
 set(MOTLEY_SANITIZE "" CACHE STRING "Sanitizers: address,undefined or thread")
 set(MOTLEY_PYTHON "${PROJECT_SOURCE_DIR}/build/venv/bin/python" CACHE FILEPATH "Python that has the pinned torch")

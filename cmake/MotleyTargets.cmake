@@ -21,13 +21,18 @@ function(motley_library name)
 endfunction()
 
 # motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets): a GoogleTest program from all .cpp files of `dir`, known to ctest
-# test by test.
+# test by test. Nothing where there are no files, or where a library or an EXTRA target is not there.
 function(motley_test name)
   cmake_parse_arguments(arg "" "DIRECTORY" "LIBRARIES;EXTRA" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")
   if(NOT sources OR NOT TARGET motley_${arg_LIBRARIES})
     return()
   endif()
+  foreach(target ${arg_EXTRA})
+    if(NOT TARGET ${target})
+      return()
+    endif()
+  endforeach()
   add_executable(${name} ${sources})
   list(TRANSFORM arg_LIBRARIES PREPEND motley::)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ${arg_EXTRA} motley_options GTest::gtest_main GTest::gmock)

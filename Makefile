@@ -1,0 +1,66 @@
+# Motley, in one word each; every target sets up what it needs. `make help` lists them.
+BUILD := build/release
+JOBS ?= $(shell tools/jobs)
+PYTHON := build/venv/bin/python
+PYTHON_TESTS := $(wildcard tests/parity tests/e2e tests/conformance)
+NINJA := cmake --build $(BUILD) -j $(JOBS)
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v clang-format || echo clang-format-19))
+SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
+
+.DEFAULT_GOAL := build
+.PHONY: help setup build demo test unit bench bench-build bench-one bench-transport bench-lab fmt fmt-check clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
+
+setup: ## install what building and testing need (apt or brew, build/venv)
+	@tools/bootstrap test
+
+build: ## build the program: build/motley
+	@tools/bootstrap demo
+	@tools/configure
+	@$(NINJA) --target motley_cli
+	@ln -sfn release/apps/cli/motley build/motley
+
+demo: build ## train a CNN on Fashion-MNIST on this machine
+	build/motley train fashion-cnn
+
+test: ## build everything and run all tests
+	@tools/bootstrap test
+	@tools/configure MOTLEY_BUILD_TESTS=ON
+	@$(NINJA)
+	@ln -sfn release/apps/cli/motley build/motley
+	ctest --test-dir $(BUILD) -j2 --output-on-failure
+	$(PYTHON) -m pytest -q $(PYTHON_TESTS)
+
+unit: ## the C++ tests alone
+	@tools/bootstrap test
+	@tools/configure MOTLEY_BUILD_TESTS=ON
+	@$(NINJA)
+	ctest --test-dir $(BUILD) -j2 --output-on-failure
+
+bench: bench-one bench-transport bench-lab ## all benchmarks
+
+bench-build:
+	@tools/bootstrap bench
+	@tools/configure MOTLEY_BUILD_BENCHMARKS=ON
+	@$(NINJA) --target motley_cli cnn_loop transport_bench
+
+bench-one: bench-build ## one local worker beside a plain libtorch loop
+	$(PYTHON) bench/one_worker.py
+
+bench-transport: bench-build ## frames over loopback beside raw sockets
+	lscpu 2>/dev/null | grep -E '^(Model name|CPU\(s\)):' || uname -mp
+	$(BUILD)/bench/transport_bench
+
+bench-lab: bench-build ## two hosts of the emulated LAN beside PyTorch DDP (Linux, root)
+	$(PYTHON) bench/lab_pair.py
+
+fmt: ## format all C++ files
+	@$(SOURCES) | xargs $(CLANG_FORMAT) -i
+
+fmt-check: ## fail if a C++ file is not formatted
+	@$(SOURCES) | xargs $(CLANG_FORMAT) --dry-run --Werror
+
+clean: ## delete what was built, but not the Python environment
+	rm -rf $(BUILD) build/dev build/asan build/tsan build/fuzz build/tidy build/motley
