@@ -1,0 +1,65 @@
+"""The tree follows its rules (tools/check_tree.py), and each rule can fail."""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SPEC = importlib.util.spec_from_file_location("check_tree", ROOT / "tools/check_tree.py")
+check_tree = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(check_tree)
+
+
+def test_tree():
+    assert check_tree.check(ROOT) == []
+
+
+def test_arrows_have_no_cycle():
+    for folder, used in check_tree.ARROWS.items():
+        for other in used:
+            assert folder not in check_tree.closure(other)
+
+
+@pytest.mark.parametrize("path, text, finding", [
+    ("src/wire/a.cpp", '#include "cluster/token.h"\n', "wire includes cluster"),
+    ("src/engine/a.h", '#include "runtime/train.h"\n', "engine includes runtime"),
+    ("src/cluster/a.h", '#include "ps/server.h"\n', "cluster includes ps"),
+    ("src/transport/a.h", '#include "cluster/token.h"\n', "transport includes cluster"),
+    ("src/runtime/a.h", '#include "torch/torch_adapter.h"\n', "runtime includes torch"),
+    ("sim/lib/a.h", '#include "transport/connection.h"\n', "sim includes transport"),
+    ("src/ps/CMakeLists.txt", "motley_library(ps DEPENDS wire cluster)\n", "ps links cluster"),
+    ("src/fancy/a.h", "\n", "folder that ARROWS"),
+    ("src/cluster/a.cpp", "#include <thread>\n", "no clock, thread"),
+    ("src/engine/a.cpp", "auto t = std::chrono::steady_clock::now();\n", "no clock, thread"),
+    ("src/plan/a.cpp", "#include <fstream>\n", "no clock, thread"),
+    ("tests/unit/a.cpp", "std::shuffle(a, b, c);\n", "std::shuffle"),
+    ("src/data/a.cpp", "std::uniform_int_distribution<int> d;\n", "_distribution"),
+    ("src/runtime/a.cpp", "#include <torch/torch.h>\n", "torch is included"),
+    ("src/runtime/a.cpp", "#include <asio.hpp>\n", "Asio and OpenSSL"),
+    ("src/cluster/a.cpp", "#include <openssl/ssl.h>\n", "Asio and OpenSSL"),
+    ("src/data/a.cpp", "\n" * 401, "at most 400 lines"),
+    ("tools/a.py", "#" * 141 + "\n", "at most 140 columns"),
+    ("docs/a.md", "# One\n\n# Two\n", "found 2"),
+    ("docs/a.md", "text\n```\n# a comment\n```\n", "found 0"),
+    ("docs/a.md", "# One\n\n/home/somebody/motley\n", "home directory"),
+])
+def test_rule_can_fail(tmp_path, path, text, finding):
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    findings = check_tree.check(tmp_path)
+    assert len(findings) == 1 and finding in findings[0], findings
+
+
+@pytest.mark.parametrize("path, text", [
+    ("src/runtime/a.cpp", '#include <thread>\n#include "base/time.h"\n#include "engine/worker.h"\n'),
+    ("src/transport/tcp/a.cpp", '#include <asio.hpp>\n#include "wire/frame.h"\n'),
+    ("adapters/torch/a.cpp", "#include <torch/torch.h>\n"),
+    ("docs/a.md", "# One\n\n```\n# a comment\n```\n"),
+])
+def test_what_is_allowed(tmp_path, path, text):
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert check_tree.check(tmp_path) == []

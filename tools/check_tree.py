@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Rules of the tree that no compiler knows: arrows between folders, purity, sizes, and what documents may say.
+
+  tools/check_tree.py [ROOT]      prints one line a finding; exit status 1 if there is any
+
+The build enforces the arrows too (each folder sees only what it links); this also keeps the links themselves in order.
+"""
+
+import pathlib
+import re
+import sys
+
+# What a folder may use directly; what those use comes with them. ARCHITECTURE.md draws it.
+ARROWS = {
+    "base": [],
+    "tensor": ["base"],
+    "codec": ["tensor"],
+    "wire": ["codec"],
+    "cluster": ["wire"],
+    "plan": ["wire"],
+    "ps": ["wire"],
+    "data": ["wire"],
+    "observe": ["wire"],
+    "store": ["wire", "data"],
+    "transport": ["wire"],
+    "engine": ["cluster", "plan", "ps"],
+    "runtime": ["engine", "data", "store", "observe", "transport"],
+    "softmax": ["data"],
+    "torch": ["data"],
+    "sim": ["engine", "data", "softmax"],
+    "cli": ["runtime", "softmax", "torch"],
+}
+PURE = ["src/cluster/", "src/plan/", "src/ps/", "src/engine/"]
+LINES_MAX, COLUMNS_MAX = 400, 140
+SKIPPED = {"build", "runs", ".git", ".pytest_cache", "__pycache__", "data", "corpus"}
+CODE = {".cpp", ".h"}
+SCRIPTS = {".py", ".sh"}
+
+IMPURE = re.compile(
+    r"#include <(thread|mutex|shared_mutex|condition_variable|future|stop_token|fstream|iostream|filesystem|random|ctime|unistd\.h"
+    r"|fcntl\.h|pthread\.h|time\.h|sys/[a-z_]+\.h|netinet/[a-z_]+\.h)>"
+    r"|\b(steady_clock|system_clock|high_resolution_clock|random_device|getenv|fopen|gettimeofday|clock_gettime)\b")
+RANDOM = re.compile(r"\bstd::(ranges::)?(shuffle|sample|random_shuffle)\b|\bstd::[a-z_]+_distribution\b")
+TORCH = re.compile(r"#include <(torch|ATen|c10|caffe2)/")
+NETWORK = re.compile(r"#include [<\"](asio|boost/asio|openssl)[/.]")
+HOME = re.compile(r"(?<![\w.])/(home|Users)/[A-Za-z]|(?<![\w.])/root/")
+INCLUDE = re.compile(r'^\s*#include "([a-z_]+)/', re.MULTILINE)
+
+
+def without_comments(text):
+    return re.sub(r"//.*", "", text)
+
+
+def closure(folder):
+    """Every folder that `folder` may include, itself among them."""
+    seen, todo = set(), [folder]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            todo += ARROWS[name]
+    return seen
+
+
+def folder_of(path):
+    """The name under which ARROWS knows the folder of a file; None for tests, benchmarks and the like."""
+    parts = path.split("/")
+    if parts[0] in ("src", "adapters") and len(parts) > 2:
+        return parts[1]
+    return {"sim": "sim", "apps": "cli"}.get(parts[0])
+
+
+def check_arrows(path, text):
+    folder = folder_of(path)
+    if folder is None:
+        return
+    if folder not in ARROWS:
+        yield f"expected a folder that ARROWS in tools/check_tree.py knows, found {folder}; add it there and to ARCHITECTURE.md"
+        return
+    allowed = closure(folder)
+    if path.endswith("CMakeLists.txt"):
+        for depends in re.findall(r"motley_library\(\s*" + folder + r"\s+DEPENDS\s+([a-z_ ]+)", text):
+            for used in depends.split():
+                if used not in allowed:
+                    yield f"{folder} links {used}, against the arrows"
+    elif pathlib.PurePath(path).suffix in CODE:
+        for used in INCLUDE.findall(text):
+            if used in ARROWS and used not in allowed:
+                yield f"{folder} includes {used}, against the arrows"
+
+
+def check_purity(path, text):
+    if path.startswith(tuple(PURE)) and pathlib.PurePath(path).suffix in CODE:
+        for found in IMPURE.finditer(without_comments(text)):
+            yield f"no clock, thread, file or random device here, found {found.group(0)}; hand it in from src/runtime"
+
+
+def check_random(path, text):
+    if pathlib.PurePath(path).suffix in CODE:
+        for found in RANDOM.finditer(without_comments(text)):
+            yield f"{found.group(0)} differs between standard libraries; use base/philox.h"
+
+
+def check_torch(path, text):
+    allowed = ("adapters/torch/", "tests/unit/torch/", "bench/cnn_loop")
+    if pathlib.PurePath(path).suffix in CODE and not path.startswith(allowed) and TORCH.search(text):
+        yield "torch is included in adapters/torch only"
+
+
+def check_network(path, text):
+    allowed = ("src/transport/", "tests/unit/transport/", "tests/conformance/transport/", "bench/transport")
+    if pathlib.PurePath(path).suffix in CODE and not path.startswith(allowed) and NETWORK.search(text):
+        yield "Asio and OpenSSL are included in src/transport only"
+
+
+def check_size(path, text):
+    if pathlib.PurePath(path).suffix not in CODE | SCRIPTS:
+        return
+    lines = text.splitlines()
+    if len(lines) > LINES_MAX:
+        yield f"expected at most {LINES_MAX} lines, found {len(lines)}; split it by concept"
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS_MAX:
+            yield f"expected at most {COLUMNS_MAX} columns, found {len(line)} in line {number}"
+
+
+def check_documents(path, text):
+    if not path.endswith(".md"):
+        return
+    prose = re.sub(r"^(```|~~~).*?^\1", "", text, flags=re.MULTILINE | re.DOTALL)
+    titles = len(re.findall(r"^# ", prose, flags=re.MULTILINE))
+    if titles != 1:
+        yield f"expected exactly one title (# …), found {titles}"
+
+
+def check_paths(path, text):
+    if path in ("tools/check_tree.py", "tests/conformance/test_tree.py"):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if HOME.search(line):
+            yield f"a path of somebody's home directory in line {number}"
+
+
+RULES = [check_arrows, check_purity, check_random, check_torch, check_network, check_size, check_documents, check_paths]
+
+
+def files_of(root):
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        # `data` is test data under tests/, but a folder of the core under src/.
+        skipped = SKIPPED - {"data"} if parts[0] == "src" else SKIPPED
+        if any(part in skipped or part.startswith("build-") for part in parts) or not path.is_file() or path.is_symlink():
+            continue
+        if path.suffix in CODE | SCRIPTS | {".md", ".txt", ".cmake", ".json", ".toml", ".yml", ".proto"} or not path.suffix:
+            yield path
+
+
+def check(root):
+    """All findings in the tree below `root`, as "file: what is wrong"."""
+    findings = []
+    for path in files_of(root):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        name = path.relative_to(root).as_posix()
+        for rule in RULES:
+            findings += [f"{name}: {finding}" for finding in rule(name, text)]
+    return findings
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
+    findings = check(root)
+    print("\n".join(findings) if findings else "the tree follows its rules")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
