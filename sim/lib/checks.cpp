@@ -67,10 +67,11 @@ void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& st
     const Reference::Step& expected = reference_.steps[step.step];
     const double loss = step.loss_sum / step.weight;
     const double wanted = expected.loss_sum / expected.weight;
-    const double error = std::abs(loss - wanted) / wanted;
+    const double error = std::abs(loss - wanted) / std::max(wanted, kLossMin);
     measured_.loss_error = std::max(measured_.loss_error, error);
     if (!(error <= kTolerance)) {
-      fail(name + ": loss " + std::to_string(loss) + ", one machine has " + std::to_string(wanted));
+      fail(name + ": loss " + std::to_string(loss) + ", one machine has " + std::to_string(wanted) + ", off by " +
+           std::to_string(error));
     }
     if (scenario_.undisturbed_single() && step.loss_sum != expected.loss_sum) fail(name + ": the loss has other bits");
   }

@@ -25,9 +25,10 @@ struct Measured {
 
 class Checks {
  public:
-  static constexpr std::size_t kFailuresMax = 20;
-  static constexpr double kTolerance = 1e-4;
-  static constexpr Duration kStepMax = std::chrono::seconds(8);
+  static constexpr std::size_t kFailuresMax = 64;
+  static constexpr double kTolerance = 2e-5;
+  static constexpr double kLossMin = 1e-3;  // below it a difference counts as of this
+  static constexpr Duration kStepMax = std::chrono::seconds(7);
 
   Checks(const Scenario& scenario, const Reference& reference) : scenario_(scenario), reference_(reference) {}
 

@@ -92,21 +92,22 @@ void Computer::next_micro_batch() {
   const std::uint64_t count = std::min<std::uint64_t>(setup_.micro_batch, limit_ > done_ ? limit_ - done_ : 1);
   const double jitter = 1 + setup_.jitter * (2 * random_.uniform() - 1);
   const double time = static_cast<double>(count) / (setup_.samples_per_second * speed_factor_) * jitter;
-  process_.later(Duration(static_cast<std::int64_t>(time * 1e9) + 1), [this, count] {
-    if (limit_ == 0) {
-      const std::uint64_t number = order_->number;
-      order_.reset();
-      worker_->task_finished(number, Outcome{}, 0, process_.now());
-      return;
-    }
-    done_ += count;
-    worker_->task_progress(order_->number, done_, process_.now());
-    if (done_ >= limit_ && limit_ > 0) {
-      complete();
-    } else {
-      next_micro_batch();
-    }
-  });
+  process_.later(Duration(static_cast<std::int64_t>(time * 1e9) + 1) + std::exchange(delay_, Duration{}),
+                 [this, count] {
+                   if (limit_ == 0) {
+                     const std::uint64_t number = order_->number;
+                     order_.reset();
+                     worker_->task_finished(number, Outcome{}, 0, process_.now());
+                     return;
+                   }
+                   done_ += count;
+                   worker_->task_progress(order_->number, done_, process_.now());
+                   if (done_ >= limit_ && limit_ > 0) {
+                     complete();
+                   } else {
+                     next_micro_batch();
+                   }
+                 });
 }
 
 Computer::Gradient Computer::compute() {
@@ -133,20 +134,23 @@ Computer::Gradient Computer::compute() {
   return gradient;
 }
 
+void Computer::spoil(SharedBytes& chunk) {
+  const auto sound = chunk.floats();
+  std::vector<float> spoiled(sound.begin(), sound.end());
+  for (float& value : spoiled) value *= scale_;
+  if (poison_) spoiled[random_.below(spoiled.size())] = std::numeric_limits<float>::quiet_NaN();
+  chunk = SharedBytes::copy_of(std::as_bytes(std::span(spoiled)));
+  poison_ = false;
+  scale_ = 1;
+}
+
 void Computer::complete() {
   gradient_ = compute();
   if (order_->kind != PassKind::train) {
     finish();
     return;
   }
-  if (poison_) {
-    poison_ = false;
-    const std::size_t chunk = random_.below(gradient_.chunks.size());
-    const auto sound = gradient_.chunks[chunk].floats();
-    std::vector<float> spoiled(sound.begin(), sound.end());
-    spoiled[random_.below(spoiled.size())] = std::numeric_limits<float>::quiet_NaN();
-    gradient_.chunks[chunk] = SharedBytes::copy_of(std::as_bytes(std::span(spoiled)));
-  }
+  if (poison_ || scale_ != 1) spoil(gradient_.chunks[random_.below(gradient_.chunks.size())]);
   worker_->task_begin(order_->number, gradient_.outcome.count, gradient_.outcome.weight, gradient_.outcome.loss_sum,
                       process_.now());
   emit(0);

@@ -35,6 +35,9 @@ class Computer {
   void limit(std::uint64_t number, std::uint64_t count);
   void set_speed(double factor) { speed_factor_ = factor; }
   void poison_next() { poison_ = true; }
+  /// To see that the checks notice: the next gradient comes out multiplied, the next task takes longer.
+  void scale_next(float factor) { scale_ = factor; }
+  void delay_next(Duration delay) { delay_ = delay; }
 
  private:
   struct Gradient {
@@ -46,6 +49,7 @@ class Computer {
   void emit(std::size_t chunk);
   void finish();
   Gradient compute();
+  void spoil(SharedBytes& chunk);
 
   Process& process_;
   const RunSetup& run_;
@@ -58,6 +62,8 @@ class Computer {
   std::uint64_t limit_ = 0, done_ = 0;
   double speed_factor_ = 1;
   bool poison_ = false;
+  float scale_ = 1;
+  Duration delay_{};
   Gradient gradient_;
 };
 

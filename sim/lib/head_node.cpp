@@ -152,7 +152,7 @@ engine::StepClosed HeadNode::sabotaged(const engine::StepClosed& step) const {
   if (step.step != 2) return copy;
   if (world_.sabotage == Sabotage::drop_range) copy.ranges.pop_back();
   if (world_.sabotage == Sabotage::double_range) copy.ranges.push_back(copy.ranges.back());
-  if (world_.sabotage == Sabotage::scale_gradient) copy.loss_sum *= 1.001;
+  if (world_.sabotage == Sabotage::scale_loss) copy.loss_sum *= 1.001;
   if (world_.sabotage == Sabotage::lose_step) copy.step = 3;
   return copy;
 }

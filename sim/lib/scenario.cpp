@@ -47,7 +47,7 @@ RunSetup make_run(Dice& dice) {
   run.steps = dice.chance(0.1) ? dice.between(20, 50) : dice.between(4, 16);
   run.evaluate_every = dice.chance(0.5) ? 0 : dice.between(1, 6);
   ps::GroupSpec group;
-  group.lr = dice.uniform(0.01, 0.1);
+  group.lr = dice.uniform(0.05, 0.5) / static_cast<double>(run.features);  // the loss stays away from zero
   if (dice.chance(0.6)) group.momentum = 0.9;
   group.nesterov = group.momentum > 0 && dice.chance(0.5);
   if (dice.chance(0.4)) group.weight_decay = 1e-3;

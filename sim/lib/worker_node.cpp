@@ -144,11 +144,27 @@ void WorkerNode::prepare(const wire::RunSpec&, const SharedBytes&) {
 
 void WorkerNode::start_task(engine::TaskOrder order) {
   note("computes at version", order.version, order.count);
-  if (world_.sabotage == Sabotage::mix_versions && order.version == 2) {
-    const auto sound = order.weights[0].floats();
-    std::vector<float> other(sound.begin(), sound.end());
-    other[0] += 1e-3F;
-    order.weights[0] = SharedBytes::copy_of(std::as_bytes(std::span(other)));
+  if (order.version == 2) {
+    switch (world_.sabotage) {
+      case Sabotage::mix_versions: {
+        const auto sound = order.weights[0].floats();
+        std::vector<float> other(sound.begin(), sound.end());
+        other[0] += 1e-3F;
+        order.weights[0] = SharedBytes::copy_of(std::as_bytes(std::span(other)));
+        break;
+      }
+      case Sabotage::spoil_gradient:
+        computer_.scale_next(1.5F);
+        break;
+      case Sabotage::slow_step:
+        computer_.delay_next(std::chrono::seconds(10));
+        break;
+      case Sabotage::hold_up:
+        computer_.delay_next(std::chrono::hours(1));
+        break;
+      default:
+        break;
+    }
   }
   world_.checks.task_started(incarnation_, order);
   computer_.start(std::move(order), *worker_);

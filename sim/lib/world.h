@@ -10,8 +10,18 @@
 
 namespace motley::sim {
 
-/// Control messages and tasks can be damaged on purpose, to see that the checks notice.
-enum class Sabotage : std::uint8_t { none, drop_range, double_range, scale_gradient, mix_versions, lose_step };
+/// Something is damaged on purpose, to see that the checks notice.
+enum class Sabotage : std::uint8_t {
+  none,
+  drop_range,      // a committed range is not reported
+  double_range,    // one is reported twice
+  scale_loss,      // the loss of a step is off by a thousandth
+  spoil_gradient,  // a worker's gradient is, too
+  mix_versions,    // a task gets weights that no version has
+  lose_step,       // a step is reported as the one after it
+  hold_up,         // workers stop computing
+  slow_step,       // a worker alone takes ten seconds for a task
+};
 
 struct World {
   World(const Scenario& s, Data d, const Reference& reference, Trace::Print print)

@@ -213,7 +213,9 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
 void Worker::Impl::disconnect(const WorkerAction& action) {
   Error error;
   // Who wants to leave is content to lose the channel: the coordinator gives the lease to others.
-  const bool lost = action.reason == WorkerReason::channel_lost || action.reason == WorkerReason::silence;
+  const bool lost = action.reason == WorkerReason::channel_lost || action.reason == WorkerReason::silence ||
+                    (action.reason == WorkerReason::said_bye && why &&
+                     (why->code == ErrorCode::network || why->code == ErrorCode::busy));
   switch (lost && !action.reconnect ? WorkerReason::leave_asked : action.reason) {
     case WorkerReason::leave_asked:
       error = {ErrorCode::interrupted, {}, {}};

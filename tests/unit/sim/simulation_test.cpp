@@ -1,0 +1,220 @@
+#include "sim/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace motley::sim {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string text_of(const Report& report) {
+  std::string text;
+  for (const std::string& failure : report.failures) text += failure + "\n";
+  return text;
+}
+
+class Seeds : public testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Seeds, KeepTheirPromises) {
+  constexpr std::uint64_t kBlock = 25;
+  for (std::uint64_t seed = GetParam(); seed < GetParam() + kBlock; ++seed) {
+    const Report report = simulate(make_scenario(seed));
+    EXPECT_TRUE(report.ok()) << text_of(report) << "replay: sim --seed " << seed << " --trace";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixed, Seeds, testing::Range<std::uint64_t>(1, 201, 25));
+
+// Three workers of unequal speed on Ethernet, a step of about 0.2 s.
+Scenario three_workers() {
+  Scenario scenario;
+  scenario.seed = 5;
+  scenario.run.seed = 11;
+  scenario.run.train_samples = 300;
+  scenario.run.test_samples = 20;
+  scenario.run.features = 700;
+  scenario.run.classes = 30;
+  scenario.run.global_batch = 64;
+  scenario.run.grain = 4;
+  scenario.run.steps = 30;
+  scenario.run.evaluate_every = 10;
+  ps::GroupSpec group;
+  group.lr = 1e-4;
+  group.momentum = 0.9;
+  scenario.run.optimizer.groups = {group};
+  scenario.disk.write_max = milliseconds(100);
+  for (const double speed : {160.0, 100.0, 40.0}) {
+    WorkerSetup worker;
+    worker.samples_per_second = speed;
+    worker.jitter = 0.1;
+    worker.micro_batch = 4;
+    worker.link = {std::chrono::microseconds(100), std::chrono::microseconds(200), 0, 110e6};
+    scenario.workers.push_back(worker);
+  }
+  return scenario;
+}
+
+Disturbance trouble(Trouble what, std::size_t worker, Duration at, Duration lasts = {}) {
+  Disturbance d;
+  d.trouble = what;
+  d.worker = worker;
+  d.at = at;
+  d.lasts = lasts;
+  return d;
+}
+
+struct StepTimes {
+  std::vector<double> seconds_between;
+  double longest = 0;
+};
+
+// From the trace: how long the run stood still between two closed steps, whatever was broken.
+StepTimes step_times(const Scenario& scenario, Report& report) {
+  StepTimes times;
+  double last = 0;
+  SimulationOptions options;
+  options.print = [&](const std::string& line) {
+    if (line.find("closed step") == std::string::npos) return;
+    const double at = std::stod(line);
+    times.seconds_between.push_back(at - last);
+    if (times.seconds_between.size() > 1) times.longest = std::max(times.longest, at - last);
+    last = at;
+  };
+  report = simulate(scenario, options);
+  return times;
+}
+
+TEST(Simulation, AnUndisturbedRunIsCloseToOneMachine) {
+  const Report report = simulate(three_workers());
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_LT(report.measured.loss_error, 1e-6);
+  EXPECT_LT(report.measured.weights_error, 1e-6);
+}
+
+TEST(Simulation, OneWorkerAloneGivesTheBitsOfOneMachine) {
+  Scenario scenario = three_workers();
+  scenario.workers.resize(1);
+  ASSERT_TRUE(scenario.undisturbed_single());
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_EQ(report.measured.loss_error, 0);
+  EXPECT_EQ(report.measured.weights_error, 0);
+}
+
+TEST(Simulation, TheLossOfAWorkerCostsLessThanThreeSeconds) {
+  for (const Trouble what : {Trouble::kill, Trouble::power, Trouble::freeze, Trouble::partition, Trouble::partition_up,
+                             Trouble::partition_down, Trouble::reset, Trouble::stall_data}) {
+    for (std::size_t worker = 0; worker < 3; ++worker) {
+      Scenario scenario = three_workers();
+      scenario.disturbances = {trouble(what, worker, milliseconds(2300), seconds(5))};
+      Report report;
+      const StepTimes times = step_times(scenario, report);
+      EXPECT_TRUE(report.ok()) << to_word(what) << " of " << worker << ": " << text_of(report);
+      EXPECT_LT(times.longest, 3) << to_word(what) << " of " << worker;
+    }
+  }
+}
+
+TEST(Simulation, AWorkerThatComesBackAndOneThatComesLateTakePart) {
+  Scenario scenario = three_workers();
+  scenario.workers[1].joins_at = seconds(2);
+  scenario.disturbances = {trouble(Trouble::kill, 2, seconds(1), seconds(1))};
+  SimulationOptions options;
+  unsigned late = 0, back = 0;
+  options.print = [&](const std::string& line) {
+    if (line.find("computes at version") == std::string::npos || std::stod(line) < 3) return;
+    if (line.find("worker 1") != std::string::npos) ++late;
+    if (line.find("worker 2") != std::string::npos) ++back;
+  };
+  const Report report = simulate(scenario, options);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_GT(late, 3U);
+  EXPECT_GT(back, 3U);
+}
+
+TEST(Simulation, TheHeadComesBackFromItsDisk) {
+  Scenario scenario = three_workers();
+  scenario.disturbances = {trouble(Trouble::head_kill, 0, seconds(1), milliseconds(500)),
+                           trouble(Trouble::head_kill, 0, seconds(3), seconds(4))};
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_EQ(report.incarnations, 3U);
+}
+
+TEST(Simulation, AWorkerAloneThatSendsNaNOnceIsAskedAgain) {
+  Scenario scenario = three_workers();
+  scenario.workers.resize(1);
+  scenario.disturbances = {trouble(Trouble::poison, 0, seconds(1))};
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+}
+
+TEST(Simulation, TheThirdNaNExcludes) {
+  Scenario scenario = three_workers();
+  for (int i = 1; i <= 3; ++i) scenario.disturbances.push_back(trouble(Trouble::poison, 1, seconds(i)));
+  const Report report = simulate(scenario);
+  ASSERT_EQ(report.failures.size(), 1U) << text_of(report);
+  EXPECT_THAT(report.failures[0], testing::HasSubstr("worker 1 was turned away for good"));
+}
+
+TEST(Simulation, FramesThatComeTwiceChangeNothing) {
+  Scenario scenario = three_workers();
+  scenario.network.duplicate_probability = 0.5;
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_GT(report.duplicates, 100U);
+}
+
+TEST(Simulation, OneSeedReplaysEverything) {
+  for (const std::uint64_t seed : {3U, 17U, 40U, 99U}) {
+    const Report first = simulate(make_scenario(seed));
+    SimulationOptions printing;
+    printing.print = [](const std::string&) {};
+    const Report again = simulate(make_scenario(seed));
+    EXPECT_EQ(first.trace_hash, again.trace_hash);
+    EXPECT_EQ(first.events, again.events);
+    EXPECT_EQ(first.measured.weights_error, again.measured.weights_error);
+  }
+  EXPECT_NE(simulate(make_scenario(3)).trace_hash, simulate(make_scenario(17)).trace_hash);
+}
+
+TEST(Simulation, StepsCanBeGiven) {
+  EXPECT_EQ(make_scenario(8, 23).run.steps, 23U);
+  EXPECT_FALSE(describe(make_scenario(8)).empty());
+}
+
+// --- the checks can fail ---
+
+struct Damage {
+  Sabotage sabotage;
+  std::string found;
+};
+
+class Checked : public testing::TestWithParam<Damage> {};
+
+TEST_P(Checked, DamageIsFound) {
+  SimulationOptions options;
+  options.sabotage = GetParam().sabotage;
+  const Report report = simulate(three_workers(), options);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(text_of(report), testing::HasSubstr(GetParam().found));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Checked,
+                         testing::Values(Damage{Sabotage::drop_range, "the committed ranges end at"},
+                                         Damage{Sabotage::double_range, "a committed range starts at"},
+                                         Damage{Sabotage::scale_loss, "one machine has"},
+                                         Damage{Sabotage::spoil_gradient, "the final weights differ"},
+                                         Damage{Sabotage::mix_versions, "weights of another version among them"},
+                                         Damage{Sabotage::lose_step, "expected step 2"},
+                                         Damage{Sabotage::hold_up, "the run stands at version"},
+                                         Damage{Sabotage::slow_step, "s with nothing broken"}));
+
+}  // namespace
+}  // namespace motley::sim
