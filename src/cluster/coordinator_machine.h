@@ -132,6 +132,7 @@ class CoordinatorMachine {
   void end_open_leases();
   void finish(Reason reason);
   void stop_if_idle();
+  [[nodiscard]] ReasonCode end_reason() const noexcept;
   [[nodiscard]] bool evaluation_due() const noexcept;
   [[nodiscard]] bool training() const noexcept { return pass_ && pass_->id.kind == PassKind::train; }
 
@@ -146,7 +147,6 @@ class CoordinatorMachine {
   std::vector<Avoid> avoid_;
   Actions* actions_ = nullptr;  // of the running decide()
   std::uint64_t version_ = 0;
-  std::uint32_t fences_ = 0;
   std::uint32_t reduced_ = 0, applied_ = 0;
   bool opened_any_ = false;
   bool evaluation_pending_ = false;

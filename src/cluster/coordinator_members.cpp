@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "cluster/coordinator_machine.h"
+#include "cluster/fence.h"
 
 namespace motley::cluster {
 namespace {
@@ -33,7 +34,7 @@ void CoordinatorMachine::on(const SessionOpened& event, Time now) {
   const bool full = members_.all().size() >= config_.sessions_max;
   members_.open(event.session, event.local, now);
   if (finished_) {
-    close_session(event.session, {.code = ReasonCode::run_over});
+    close_session(event.session, {.code = end_reason()});
   } else if (full) {
     close_session(event.session, {.code = ReasonCode::full, .a = config_.sessions_max});
   }
@@ -52,7 +53,9 @@ void CoordinatorMachine::on(const WorkerReady& event, Time) {
   member->state = MemberState::syncing;
   Action& admit = act(ActionKind::admit, {.code = ReasonCode::joined, .worker = event.worker});
   admit.session = event.session;
-  admit.fence = std::uint64_t{config_.incarnation} << 32 | ++fences_;
+  MOTLEY_ASSERT(event.session <= UINT32_MAX);
+  // The session's own number: whoever drives this finds the session of a data connection by it.
+  admit.fence = Fence{.incarnation = config_.incarnation, .session = static_cast<std::uint32_t>(event.session)}.pack();
   Action& send = act(ActionKind::send_weights, {.code = ReasonCode::joined, .worker = event.worker});
   send.session = event.session;
   send.urgent = member->local;

@@ -145,7 +145,12 @@ void CoordinatorMachine::finish(Reason reason) {
   finished_ = true;
   end_open_leases();
   act(ActionKind::finished, reason);
-  while (!members_.all().empty()) close_session(members_.all().front().session, {.code = ReasonCode::run_over});
+  while (!members_.all().empty()) close_session(members_.all().front().session, {.code = end_reason()});
+}
+
+// A run that was stopped before its end can be resumed, so its workers are to come back.
+ReasonCode CoordinatorMachine::end_reason() const noexcept {
+  return stopping_ && version_ < config_.steps ? ReasonCode::stopped : ReasonCode::run_over;
 }
 
 }  // namespace motley::cluster

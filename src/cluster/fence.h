@@ -1,6 +1,7 @@
 #pragma once
 // The epoch fence: incarnation:32 | session:32. The incarnation rises whenever the coordinator restarts, the session
-// whenever a worker is admitted, so a frame of an earlier life is told apart by one comparison.
+// (its number, never used again) whenever a worker connects, so a frame of an earlier life is told apart by one
+// comparison.
 
 #include <cstdint>
 

@@ -129,6 +129,9 @@ wire::Bye Coordinator::Impl::bye_for(const cluster::Action& action, const std::s
     case ReasonCode::run_over:
       if (failed) return {"diverged", {}, "a loss or gradient that is not finite", {}};
       return {"done", {}, {}, {}};
+    case ReasonCode::stopped:
+      if (failed) return {"diverged", {}, "a loss or gradient that is not finite", {}};
+      return {"lost", {}, "the coordinator was stopped; its run can be resumed", {}};
     case ReasonCode::left:
     case ReasonCode::yielded:
       return {"leave", {}, {}, {}};
@@ -147,6 +150,7 @@ void Coordinator::Impl::report_closed(const Session& session, const cluster::Act
   const bool admitted = session.fence != 0;
   switch (action.reason.code) {
     case ReasonCode::run_over:
+    case ReasonCode::stopped:
       return;
     case ReasonCode::left:
     case ReasonCode::yielded:

@@ -11,7 +11,7 @@
 namespace motley::runtime {
 namespace {
 
-constexpr Duration kLaneTimeout = std::chrono::seconds(15);       // from Admitted to the data lane
+constexpr Duration kLaneTimeout = std::chrono::seconds(15);  // from Admitted to the data lane
 constexpr std::size_t kWaitingFramesMax = 1U << 16;
 
 }  // namespace
@@ -20,7 +20,8 @@ class CoordinatorHost::LinkReceiver final : public transport::Receiver {
  public:
   LinkReceiver(CoordinatorHost& host, LinkId id) : mailbox_(host.mailbox_), host_(host), id_(id) {}
   void on_frame(wire::Frame frame) override {
-    mailbox_->post([&host = host_, id = id_, frame = std::move(frame)]() mutable { host.on_frame(id, std::move(frame)); });
+    mailbox_->post(
+        [&host = host_, id = id_, frame = std::move(frame)]() mutable { host.on_frame(id, std::move(frame)); });
   }
   void on_closed(Error error) override {
     mailbox_->post([&host = host_, id = id_, error = std::move(error)] { host.on_link_closed(id, error); });
@@ -33,7 +34,8 @@ class CoordinatorHost::LinkReceiver final : public transport::Receiver {
 };
 
 void CoordinatorHost::accept(std::shared_ptr<transport::Connection> connection) {
-  mailbox_->post([this, connection = std::move(connection)]() mutable { add_link(next_link_++, std::move(connection)); });
+  mailbox_->post(
+      [this, connection = std::move(connection)]() mutable { add_link(next_link_++, std::move(connection)); });
 }
 
 void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection) {
@@ -72,15 +74,18 @@ void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame
   if (frame.header.type != wire::FrameType::control || !message) {
     refuse(id, link, {"protocol", "Hello", message ? "a data frame" : message.error().message, ""});
   } else if (frame.header.run != options_.token.run) {
-    refuse(id, link, {"run", "the run of this coordinator", "a token of another run", "ask for the token that the head prints now"});
+    refuse(
+        id, link,
+        {"run", "the run of this coordinator", "a token of another run", "ask for the token that the head prints now"});
   } else if (auto* hello = std::get_if<wire::Hello>(&*message); hello != nullptr && !link.hello) {
-    if (hello->protocol != wire::kProtocolVersion) {
-      refuse(id, link, {"protocol", "protocol " + std::to_string(wire::kProtocolVersion), "protocol " + std::to_string(hello->protocol),
-                        "install the same version of motley on both machines"});
-    } else if (hello->token_id != options_.token.id) {
+    link.hello = std::move(*hello);  // a refusal names who was refused
+    if (link.hello->protocol != wire::kProtocolVersion) {
+      refuse(
+          id, link,
+          {"protocol", "protocol " + std::to_string(wire::kProtocolVersion),
+           "protocol " + std::to_string(link.hello->protocol), "install the same version of motley on both machines"});
+    } else if (link.hello->token_id != options_.token.id) {
       refuse(id, link, {"wrong-token", "this run's token", "another token", "copy the token that the head prints"});
-    } else {
-      link.hello = std::move(*hello);
     }
   } else if (const auto* proof = std::get_if<wire::Proof>(&*message); proof != nullptr && link.hello) {
     on_proof(id, link, *proof);
@@ -94,11 +99,13 @@ void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame
 void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
   const transport::PeerIdentity& peer = link.connection->peer();
   if (!proof_holds(proof.mac, options_.token, "join", peer, options_.own_spki, Side::head)) {
-    refuse(id, link, {"wrong-token", "proof of the token's secret", "something else", "copy the token that the head prints"});
+    refuse(id, link,
+           {"wrong-token", "proof of the token's secret", "something else", "copy the token that the head prints"});
     return;
   }
   if (sessions_.size() >= wire::kSessionsMax) {
-    refuse(id, link, {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more", "wait until one leaves"});
+    refuse(id, link,
+           {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more", "wait until one leaves"});
     return;
   }
   link.connection->mark_proven();
@@ -136,8 +143,8 @@ void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) 
   // At most one line a second: strangers must not be able to fill the display.
   if (link.hello && (last_refusal_said_ == Time{} || now() - last_refusal_said_ > std::chrono::seconds(1))) {
     last_refusal_said_ = now();
-    observer_.worker({link.hello->name, link.hello->machine, link.hello->device, link.hello->device_description, "refused",
-                      bye.code + ": expected " + bye.expected + ", found " + bye.found});
+    observer_.worker({link.hello->name, link.hello->machine, link.hello->device, link.hello->device_description,
+                      "refused", bye.code + ": expected " + bye.expected + ", found " + bye.found});
   }
   const std::shared_ptr<transport::Connection> connection = link.connection;
   links_.erase(id);

@@ -21,14 +21,16 @@ constexpr std::chrono::milliseconds kConnectTimeout{5000};
 // Hands what a connection yields to the mailbox, marked with the channel it belongs to.
 class WorkerHost::LaneReceiver final : public transport::Receiver {
  public:
-  LaneReceiver(WorkerHost& host, std::uint64_t generation) : mailbox_(host.mailbox_), host_(host), generation_(generation) {}
+  LaneReceiver(WorkerHost& host, std::uint64_t generation)
+      : mailbox_(host.mailbox_), host_(host), generation_(generation) {}
   void on_frame(wire::Frame frame) override {
     mailbox_->post([&host = host_, generation = generation_, frame = std::move(frame)]() mutable {
       host.on_frame(generation, std::move(frame));
     });
   }
   void on_closed(Error error) override {
-    mailbox_->post([&host = host_, generation = generation_, error = std::move(error)] { host.on_closed(generation, error); });
+    mailbox_->post(
+        [&host = host_, generation = generation_, error = std::move(error)] { host.on_closed(generation, error); });
   }
 
  private:
@@ -114,7 +116,9 @@ void WorkerHost::dial() {
   std::optional<transport::Digest> pin;
   if (!token_->plaintext) pin = token_->spki;
   tcp_->connect(std::move(endpoints), pin, kConnectTimeout, [this, mailbox = mailbox_, generation](auto result) {
-    mailbox->post([this, generation, result = std::move(result)]() mutable { on_control_connected(generation, std::move(result)); });
+    mailbox->post([this, generation, result = std::move(result)]() mutable {
+      on_control_connected(generation, std::move(result));
+    });
   });
 }
 
@@ -159,7 +163,8 @@ void WorkerHost::on_frame(std::uint64_t generation, wire::Frame frame) {
   } else if (stage_ == Stage::joined) {
     if (data_ == nullptr && frame.header.type == wire::FrameType::control) {
       const Result<wire::Message> message = wire::decode(frame.body.bytes());
-      if (message && std::holds_alternative<wire::Admitted>(*message)) attach_data_lane(std::get<wire::Admitted>(*message).fence);
+      if (message && std::holds_alternative<wire::Admitted>(*message))
+        attach_data_lane(std::get<wire::Admitted>(*message).fence);
     }
     worker_->frame(std::move(frame), now());
   }
@@ -168,7 +173,8 @@ void WorkerHost::on_frame(std::uint64_t generation, wire::Frame frame) {
 void WorkerHost::on_proving_frame(const wire::Frame& frame) {
   const Result<wire::Message> message = wire::decode(frame.body.bytes());
   if (message && std::holds_alternative<wire::ProofReply>(*message)) {
-    if (!proof_holds(std::get<wire::ProofReply>(*message).mac, *token_, "head", control_->peer(), own_spki_, Side::joiner)) {
+    if (!proof_holds(std::get<wire::ProofReply>(*message).mac, *token_, "head", control_->peer(), own_spki_,
+                     Side::joiner)) {
       finish(Error{ErrorCode::refused, "the machine that answered could not prove that it knows the token's secret",
                    "ask for a new token on the head"});
       return;
@@ -225,19 +231,14 @@ void WorkerHost::on_data_connected(std::uint64_t generation, Result<std::shared_
 
 void WorkerHost::on_closed(std::uint64_t generation, const Error& error) {
   if (generation != generation_ || stage_ == Stage::ended) return;
-  const bool was_joined = stage_ == Stage::joined;
-  if (was_joined) {
+  if (stage_ == Stage::joined) {
     drop_channel();
-    worker_->disconnected(error.message, now());
-    if (tcp_ == nullptr) {
-      finish({});
-      return;
-    }
-    if (events_.link) events_.link(false, error.message);
+    worker_->disconnected(error.message, now());  // answers with disconnect()
+    if (tcp_ == nullptr) finish({});
+    return;
   }
-  if (stage_ == Stage::ended) return;
-  backoff_ = was_joined ? kBackoffFirst : std::min(kBackoffMax, std::max(kBackoffFirst, backoff_ * 2));
-  redial(backoff_, was_joined ? "the link broke: " + error.message : error.message);
+  backoff_ = std::min(kBackoffMax, std::max(kBackoffFirst, backoff_ * 2));
+  redial(backoff_, error.message);
 }
 
 void WorkerHost::drop_channel() {

@@ -230,7 +230,7 @@ TEST_F(CoordinatorTest, StopEndsAfterTheOpenStep) {
   work(a);
   EXPECT_EQ(output.times_finished, 1);
   EXPECT_EQ(coordinator->server().version(), 1u);
-  EXPECT_EQ(output.closed.at(1).code, "done");
+  EXPECT_EQ(output.closed.at(1).code, "lost");
 }
 
 TEST_F(CoordinatorTest, StopWithoutAnOpenStepEndsAtOnce) {
@@ -238,7 +238,7 @@ TEST_F(CoordinatorTest, StopWithoutAnOpenStepEndsAtOnce) {
   open(1);
   coordinator->stop(now);
   EXPECT_EQ(output.times_finished, 1);
-  EXPECT_EQ(output.closed.at(1).code, "done");
+  EXPECT_EQ(output.closed.at(1).code, "lost");
 }
 
 TEST_F(CoordinatorTest, StopWaitsForAStepThatIsHalfApplied) {
