@@ -11,8 +11,11 @@ void add_devices(CLI::App& app, Command& chosen) {
     chosen = [](Context& context) -> Status {
       for (const runtime::Device& device : context.models->devices()) {
         if (context.json) {
-          print_json_line(nlohmann::ordered_json{{"event", "device"}, {"device", device.name}, {"description", device.description},
-                                                 {"memory_bytes", device.memory_bytes}, {"threads", device.threads}}
+          print_json_line(nlohmann::ordered_json{{"event", "device"},
+                                                 {"device", device.name},
+                                                 {"description", device.description},
+                                                 {"memory_bytes", device.memory_bytes},
+                                                 {"threads", device.threads}}
                               .dump());
           continue;
         }

@@ -33,7 +33,8 @@ Finding check_port() {
   transport::TcpOptions options;
   options.plaintext = true;
   transport::Tcp tcp(options);
-  const auto listener = tcp.listen({"0.0.0.0", runtime::kDefaultPort}, [](const auto& connection) { connection->close(); });
+  const auto listener =
+      tcp.listen({"0.0.0.0", runtime::kDefaultPort}, [](const auto& connection) { connection->close(); });
   if (listener) return {"port", true, "workers can join on port " + std::to_string(runtime::kDefaultPort), ""};
   return {"port", false, listener.error().message, "another free port is taken unless --listen names one"};
 }
@@ -42,7 +43,8 @@ Finding check_addresses() {
   std::string list;
   for (const std::string& address : transport::local_addresses()) list += (list.empty() ? "" : ", ") + address;
   const bool alone = list == "127.0.0.1";
-  return {"network", !alone, alone ? "this machine has no address that others could reach" : "others reach this machine at " + list,
+  return {"network", !alone,
+          alone ? "this machine has no address that others could reach" : "others reach this machine at " + list,
           alone ? "connect it to a network; until then only this machine trains" : ""};
 }
 
@@ -58,7 +60,8 @@ Finding check_disk() {
 }  // namespace
 
 void add_doctor(CLI::App& app, Command& chosen) {
-  CLI::App* command = app.add_subcommand("doctor", "check what a run needs on this machine, and say what to do about it");
+  CLI::App* command =
+      app.add_subcommand("doctor", "check what a run needs on this machine, and say what to do about it");
   command->callback([&chosen] {
     chosen = [](Context& context) -> Status {
       std::vector<Finding> findings{check_torch(), check_addresses(), check_port(), check_disk()};
@@ -68,9 +71,13 @@ void add_doctor(CLI::App& app, Command& chosen) {
       findings.push_back(check_data("fashion-mnist"));
       for (const Finding& finding : findings) {
         if (context.json) {
-          print_json_line(nlohmann::ordered_json{{"event", "check"}, {"subject", finding.subject}, {"good", finding.good},
-                                                 {"text", finding.text}, {"try", finding.hint}}
-                              .dump());
+          print_json_line(nlohmann::ordered_json{
+              {"event", "check"},
+              {"subject", finding.subject},
+              {"good", finding.good},
+              {"text", finding.text},
+              {"try",
+               finding.hint}}.dump());
           continue;
         }
         std::printf("%s %-20s %s\n", finding.good ? "ok  " : "LOOK", finding.subject.c_str(), finding.text.c_str());

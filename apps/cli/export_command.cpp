@@ -53,14 +53,17 @@ Status run_export(const ExportArguments& arguments, Context& context) {
     const fs::path run = fs::is_regular_file(source / "run.json") ? source / ".." / ".." : source;
     status = runtime::load_model_file(*config, run / runtime::kModelFile, inputs);
     if (status) {
-      status = export_torchscript(*config, inputs.file, content->layout, content->weights, content->frozen, content->step, arguments.target);
+      status = export_torchscript(*config, inputs.file, content->layout, content->weights, content->frozen,
+                                  content->step, arguments.target);
     }
   } else {
-    return Error{ErrorCode::usage, arguments.target + ": expected a name that ends in .pt (TorchScript) or .safetensors", "model.pt"};
+    return Error{ErrorCode::usage,
+                 arguments.target + ": expected a name that ends in .pt (TorchScript) or .safetensors", "model.pt"};
   }
   if (!status) return status;
   if (context.json) {
-    print_json_line(nlohmann::ordered_json{{"event", "export"}, {"step", content->step}, {"path", arguments.target}}.dump());
+    print_json_line(
+        nlohmann::ordered_json{{"event", "export"}, {"step", content->step}, {"path", arguments.target}}.dump());
   } else {
     std::printf("step %llu written to %s\n", static_cast<unsigned long long>(content->step), arguments.target.c_str());
   }
@@ -74,7 +77,8 @@ void add_export(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("export", "write a run's model as TorchScript (.pt) or safetensors");
   command->add_option("run", arguments->source, "a run's directory, or one of its checkpoints")->required();
   command->add_option("file", arguments->target, "FILE.pt or FILE.safetensors")->required();
-  command->callback([&chosen, arguments] { chosen = [arguments](Context& context) { return run_export(*arguments, context); }; });
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments](Context& context) { return run_export(*arguments, context); }; });
 }
 
 }  // namespace motley::cli

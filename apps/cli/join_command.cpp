@@ -17,7 +17,8 @@ struct JoinArguments {
 // The token: the argument, a file that holds it, or standard input ("-").
 Result<cluster::JoinToken> read_token(const JoinArguments& arguments, Context& context) {
   if (!arguments.token_file.empty()) {
-    return runtime::wait_for_token_file(arguments.token_file, context.stop, [&](const std::string& text) { context.observer->note(text); });
+    return runtime::wait_for_token_file(arguments.token_file, context.stop,
+                                        [&](const std::string& text) { context.observer->note(text); });
   }
   std::string text = arguments.token;
   if (text == "-") {
@@ -55,7 +56,8 @@ Status run_join(JoinArguments& arguments, Context& context) {
     const std::lock_guard lock(mutex);
     samples_in_all += samples;
     if (++steps[worker] % 50 == 0) {
-      observer.note(worker + ": step " + std::to_string(version) + ", " + std::to_string(samples_in_all) + " samples so far");
+      observer.note(worker + ": step " + std::to_string(version) + ", " + std::to_string(samples_in_all) +
+                    " samples so far");
     }
   };
   events.download = [&](const std::string& file, std::uint64_t done, std::uint64_t total) {
@@ -72,13 +74,21 @@ Status run_join(JoinArguments& arguments, Context& context) {
 void add_join(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<JoinArguments>();
   CLI::App* command = app.add_subcommand("join", "lend this machine's devices to a run");
-  command->add_option("token", arguments->token, "the token that `motley train` printed; a file that holds it; or - for standard input");
+  command->add_option("token", arguments->token,
+                      "the token that `motley train` printed; a file that holds it; or - for standard input");
   command->add_option("--token-file", arguments->token_file, "wait for FILE and read the token in it");
-  command->add_option("--device", arguments->options.devices, "cpu, cuda:0 or mps; may be repeated")->expected(1)->take_all();
-  command->add_option("--threads", arguments->options.threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
+  command->add_option("--device", arguments->options.devices, "cpu, cuda:0 or mps; may be repeated")
+      ->expected(1)
+      ->take_all();
+  command->add_option("--threads", arguments->options.threads, "CPU threads of a CPU worker")
+      ->check(CLI::Range(1U, 4096U));
   command->add_option("--name", arguments->options.name, "name of this machine");
-  command->add_option("--set", arguments->options.overrides, "data.KEY=VALUE where the data are elsewhere on this machine")->expected(1)->take_all();
-  command->callback([&chosen, arguments] { chosen = [arguments](Context& context) { return run_join(*arguments, context); }; });
+  command
+      ->add_option("--set", arguments->options.overrides, "data.KEY=VALUE where the data are elsewhere on this machine")
+      ->expected(1)
+      ->take_all();
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments](Context& context) { return run_join(*arguments, context); }; });
 }
 
 }  // namespace motley::cli

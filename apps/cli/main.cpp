@@ -17,7 +17,8 @@ namespace {
 constexpr std::array<std::string_view, 6> kCommands{"train", "join", "devices", "audit", "export", "doctor"};
 
 std::unique_ptr<observe::Observer> make_observer(bool json) {
-  if (json) return observe::make_tee(observe::make_json_observer(STDOUT_FILENO), observe::make_plain_observer(STDERR_FILENO));
+  if (json)
+    return observe::make_tee(observe::make_json_observer(STDOUT_FILENO), observe::make_plain_observer(STDERR_FILENO));
   if (isatty(STDOUT_FILENO) == 1) return observe::make_terminal_observer(STDOUT_FILENO);
   return observe::make_plain_observer(STDOUT_FILENO);
 }

@@ -8,24 +8,28 @@ namespace motley::cli {
 
 #ifdef MOTLEY_WITH_TORCH
 Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& inputs);
-Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string& device, unsigned threads);
+Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string& device,
+                                                       unsigned threads);
 std::vector<runtime::Device> torch_devices();
 #else
 namespace {
 Error no_torch(const std::string& what) {
-  return {ErrorCode::input, what + ": this motley was built without torch", "`make build` builds it with torch; `softmax` needs none"};
+  return {ErrorCode::input, what + ": this motley was built without torch",
+          "`make build` builds it with torch; `softmax` needs none"};
 }
-Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& inputs) { return no_torch(inputs.config->model_kind); }
-Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string&, unsigned) {
+Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& inputs) {
   return no_torch(inputs.config->model_kind);
 }
-std::vector<runtime::Device> torch_devices() {
-  return {{"cpu", "processor", 0, std::thread::hardware_concurrency()}};
+Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string&,
+                                                       unsigned) {
+  return no_torch(inputs.config->model_kind);
 }
+std::vector<runtime::Device> torch_devices() { return {{"cpu", "processor", 0, std::thread::hardware_concurrency()}}; }
 }  // namespace
 std::string torch_version() { return {}; }
-Status export_torchscript(const runtime::RunConfig& config, const SharedBytes&, const Layout&, const std::vector<SharedBytes>&,
-                          const std::map<std::string, SharedBytes>&, std::uint64_t, const std::string&) {
+Status export_torchscript(const runtime::RunConfig& config, const SharedBytes&, const Layout&,
+                          const std::vector<SharedBytes>&, const std::map<std::string, SharedBytes>&, std::uint64_t,
+                          const std::string&) {
   return no_torch("TorchScript export of " + config.model_kind);
 }
 #endif
@@ -43,12 +47,14 @@ class Models final : public runtime::ModelProvider {
     const std::vector<float> flat = (*model)->initial_weights();
     runtime::InitialState state{(*model)->layout(), {}, {}, false};
     for (const Chunk& chunk : state.layout.chunks()) {
-      state.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(flat).subspan(chunk.offset, chunk.elements))));
+      state.weights.push_back(
+          SharedBytes::copy_of(std::as_bytes(std::span(flat).subspan(chunk.offset, chunk.elements))));
     }
     return state;
   }
 
-  Result<std::unique_ptr<Computation>> make(const runtime::ModelInputs& inputs, const std::string& device, unsigned threads) override {
+  Result<std::unique_ptr<Computation>> make(const runtime::ModelInputs& inputs, const std::string& device,
+                                            unsigned threads) override {
     if (inputs.config->model_kind != "softmax") return torch_computation(inputs, device, threads);
     Result<std::unique_ptr<softmax::SoftmaxRegression>> model = make_softmax(inputs);
     if (!model) return model.error();

@@ -6,7 +6,8 @@
 namespace motley::cli {
 namespace {
 
-torch_adapter::ModelSpec spec_of(const runtime::RunConfig& config, const SharedBytes& file, const data::Dataset* train) {
+torch_adapter::ModelSpec spec_of(const runtime::RunConfig& config, const SharedBytes& file,
+                                 const data::Dataset* train) {
   torch_adapter::ModelSpec spec;
   spec.kind = config.model_kind;
   spec.file = file;
@@ -28,17 +29,21 @@ torch_adapter::ModelSpec spec_of(const runtime::RunConfig& config, const SharedB
 }  // namespace
 
 Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& inputs) {
-  Result<torch_adapter::InitialState> state = torch_adapter::initial_state(spec_of(*inputs.config, inputs.file, inputs.train.get()));
+  Result<torch_adapter::InitialState> state =
+      torch_adapter::initial_state(spec_of(*inputs.config, inputs.file, inputs.train.get()));
   if (!state) return state.error();
-  return runtime::InitialState{std::move(state->layout), std::move(state->weights), std::move(state->frozen), state->acts_on_groups};
+  return runtime::InitialState{std::move(state->layout), std::move(state->weights), std::move(state->frozen),
+                               state->acts_on_groups};
 }
 
-Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string& device, unsigned threads) {
+Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string& device,
+                                                       unsigned threads) {
   torch_adapter::Options options;
   options.device = device;
   options.threads = threads;
   options.micro_batch = static_cast<std::uint32_t>(inputs.config->micro_batch);
-  return torch_adapter::make_computation(spec_of(*inputs.config, inputs.file, inputs.train.get()), options, inputs.train, inputs.test);
+  return torch_adapter::make_computation(spec_of(*inputs.config, inputs.file, inputs.train.get()), options,
+                                         inputs.train, inputs.test);
 }
 
 std::vector<runtime::Device> torch_devices() {
@@ -51,8 +56,8 @@ std::vector<runtime::Device> torch_devices() {
 
 // The shapes of samples and outputs follow from the layout: exporting needs no data set.
 Status export_torchscript(const runtime::RunConfig& config, const SharedBytes& file, const Layout& layout,
-                          const std::vector<SharedBytes>& weights, const std::map<std::string, SharedBytes>& frozen, std::uint64_t step,
-                          const std::string& path) {
+                          const std::vector<SharedBytes>& weights, const std::map<std::string, SharedBytes>& frozen,
+                          std::uint64_t step, const std::string& path) {
   torch_adapter::ModelSpec spec = spec_of(config, file, nullptr);
   for (const LayoutEntry& entry : layout.entries()) {
     if (spec.sample_shape.empty() && entry.shape.size() == 2) spec.sample_shape = {entry.shape[1]};

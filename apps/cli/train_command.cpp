@@ -7,15 +7,22 @@ void add_train(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<runtime::TrainOptions>();
   auto keys = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("train", "train a model on this machine and on those that join");
-  command->add_option("target", options->target, "a recipe (fashion-cnn, mnist-cnn, mlp, softmax) or a run file (RUN.toml)");
-  command->add_option("--set", options->overrides, "KEY=VALUE: override a key of the run; may be repeated")->expected(1)->take_all();
+  command->add_option("target", options->target,
+                      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax) or a run file (RUN.toml)");
+  command->add_option("--set", options->overrides, "KEY=VALUE: override a key of the run; may be repeated")
+      ->expected(1)
+      ->take_all();
   command->add_flag("--keys", *keys, "list the keys and their defaults, then leave");
   command->add_option("--run", options->run_dir, "DIR: where the run's files go (default: runs/NAME-1, -2, …)");
   command->add_flag("--resume", options->resume, "go on with the run in --run DIR");
-  command->add_option("--listen", options->listen, "ADDRESS:PORT where workers join (default: every address, port 7117 or a free one)");
-  command->add_option("--token-file", options->token_file, "write the join token to FILE (mode 0600) instead of printing it");
+  command->add_option("--listen", options->listen,
+                      "ADDRESS:PORT where workers join (default: every address, port 7117 or a free one)");
+  command->add_option("--token-file", options->token_file,
+                      "write the join token to FILE (mode 0600) instead of printing it");
   command->add_flag("--plaintext", options->plaintext, "no encryption: for benchmarks on a network that is all yours");
-  command->add_option("--device", options->devices, "cpu, cuda:0, mps or none; may be repeated")->expected(1)->take_all();
+  command->add_option("--device", options->devices, "cpu, cuda:0, mps or none; may be repeated")
+      ->expected(1)
+      ->take_all();
   command->add_option("--threads", options->threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
   command->add_option("--name", options->name, "name of this machine");
   command->callback([&chosen, options, keys] {

@@ -1,6 +1,6 @@
 #pragma once
-// What a run reports to the outside: one call an event of the program's JSON contract, plus what only people want to see.
-// Calls come from one thread at a time (the coordinator's); implementations must return quickly and never fail.
+// What a run reports to the outside: one call an event of the program's JSON contract, plus what only people want to
+// see. Calls come from one thread at a time (the coordinator's); implementations must return quickly and never fail.
 
 #include <cstdint>
 #include <memory>
@@ -12,19 +12,19 @@
 namespace motley::observe {
 
 struct RunStarted {
-  std::string run;         // hex
-  std::string name;        // recipe or file, for people
+  std::string run;   // hex
+  std::string name;  // recipe or file, for people
   std::string directory;
   std::uint64_t parameters = 0, global_batch = 0, seed = 0, steps = 0, steps_per_epoch = 0, samples = 0;
-  std::uint64_t first_step = 0;   // > 0: resumed
-  std::string join;        // token; empty when it went to a file
-  std::string token_file;  // where it went
+  std::uint64_t first_step = 0;  // > 0: resumed
+  std::string join;              // token; empty when it went to a file
+  std::string token_file;        // where it went
   bool plaintext = false;
 };
 
 struct WorkerChanged {
   std::string worker, machine, device, description;
-  std::string change;      // joined | left | lost | excluded | readmitted | refused
+  std::string change;  // joined | left | lost | excluded | readmitted | refused
   std::string reason;
 };
 
@@ -71,16 +71,17 @@ class Observer {
   virtual void download(const std::string& file, std::uint64_t done, std::uint64_t total) = 0;
 };
 
-/// One JSON object a line on `descriptor` (standard output), nothing else there. NaN and infinities become null; losses have
-/// enough digits to compare to 1e-6 (shortest round trip).
+/// One JSON object a line on `descriptor` (standard output), nothing else there. NaN and infinities become null; losses
+/// have enough digits to compare to 1e-6 (shortest round trip).
 std::unique_ptr<Observer> make_json_observer(int descriptor);
 
-/// Plain lines for logs and pipes: runs, workers, evaluations, checkpoints, and a step line at most every `seconds_between`.
+/// Plain lines for logs and pipes: runs, workers, evaluations, checkpoints, and a step line at most every
+/// `seconds_between`.
 std::unique_ptr<Observer> make_plain_observer(int descriptor, double seconds_between = 2.0);
 
-/// A live display for a terminal: progress bar with step, loss (with a small history), samples/s and time left; a line per
-/// worker with its share and what it waits for; evaluations and changes scroll above it. Redraws at most 10 times a second and
-/// leaves the terminal as it found it.
+/// A live display for a terminal: progress bar with step, loss (with a small history), samples/s and time left; a line
+/// per worker with its share and what it waits for; evaluations and changes scroll above it. Redraws at most 10 times a
+/// second and leaves the terminal as it found it.
 std::unique_ptr<Observer> make_terminal_observer(int descriptor);
 
 /// Calls both, in order. Owns them.

@@ -25,15 +25,17 @@ class PlainObserver final : public Observer {
 
   void run(const RunStarted& e) override {
     steps_ = e.steps;
-    line(format("%s: %llu parameters, %llu steps of %llu samples, in %s", e.name.c_str(), static_cast<unsigned long long>(e.parameters),
-                static_cast<unsigned long long>(e.steps), static_cast<unsigned long long>(e.global_batch), e.directory.c_str()));
+    line(format("%s: %llu parameters, %llu steps of %llu samples, in %s", e.name.c_str(),
+                static_cast<unsigned long long>(e.parameters), static_cast<unsigned long long>(e.steps),
+                static_cast<unsigned long long>(e.global_batch), e.directory.c_str()));
     if (e.first_step > 0) line(format("going on after step %llu", static_cast<unsigned long long>(e.first_step)));
     if (e.plaintext) line("NOT ENCRYPTED: everybody on this network can read and change what is sent (--plaintext)");
     if (!e.join.empty()) line("on another machine:  motley join " + e.join);
     if (!e.token_file.empty()) line("the join token is in " + e.token_file);
   }
   void worker(const WorkerChanged& e) override {
-    line(e.worker + " " + e.change + (e.description.empty() ? "" : " (" + e.description + ")") + (e.reason.empty() ? "" : ": " + e.reason));
+    line(e.worker + " " + e.change + (e.description.empty() ? "" : " (" + e.description + ")") +
+         (e.reason.empty() ? "" : ": " + e.reason));
   }
   void step(const StepDone& e) override {
     const auto now = std::chrono::steady_clock::now();
@@ -56,8 +58,9 @@ class PlainObserver final : public Observer {
     line(format("checkpoint of step %llu: %s", static_cast<unsigned long long>(step), path.c_str()));
   }
   void done(const Done& e) override {
-    line(format("done: %llu steps, %llu samples in %.1f s (%.0f samples/s), loss %.6f", static_cast<unsigned long long>(e.steps),
-                static_cast<unsigned long long>(e.samples), e.seconds, e.samples_per_s, e.loss) +
+    line(format("done: %llu steps, %llu samples in %.1f s (%.0f samples/s), loss %.6f",
+                static_cast<unsigned long long>(e.steps), static_cast<unsigned long long>(e.samples), e.seconds,
+                e.samples_per_s, e.loss) +
          (e.has_accuracy ? format(", test accuracy %.4f", e.accuracy) : std::string()));
     line("checkpoint: " + e.checkpoint);
   }
@@ -72,7 +75,8 @@ class PlainObserver final : public Observer {
       waiting_ = text;
       waiting_since_ = std::chrono::steady_clock::now();
       said_waiting_ = false;
-    } else if (!said_waiting_ && !text.empty() && std::chrono::steady_clock::now() - waiting_since_ > std::chrono::seconds(2)) {
+    } else if (!said_waiting_ && !text.empty() &&
+               std::chrono::steady_clock::now() - waiting_since_ > std::chrono::seconds(2)) {
       said_waiting_ = true;
       line(text);
     }

@@ -1,5 +1,6 @@
 #pragma once
-// Pure helpers of the live display: what a line looks like. Widths are in columns; every symbol used is one column wide.
+// Pure helpers of the live display: what a line looks like. Widths are in columns; every symbol used is one column
+// wide.
 
 #include <cstdint>
 #include <span>

@@ -65,7 +65,9 @@ class TerminalObserver final : public Observer {
     steps_done_ = e.step + 1;
     draw(false);
   }
-  void eval(const EvalDone& e) override { above([&] { plain_->eval(e); }); }
+  void eval(const EvalDone& e) override {
+    above([&] { plain_->eval(e); });
+  }
   void checkpoint(std::uint64_t step, const std::string& path) override {
     if (step == 0) above([&] { plain_->checkpoint(step, path); });  // later ones are routine; done() names the last
   }
@@ -78,14 +80,18 @@ class TerminalObserver final : public Observer {
     if (active_ && e.code == ErrorCode::interrupted) finish();
     above([&] { plain_->error(e); });
   }
-  void note(const std::string& text) override { above([&] { plain_->note(text); }); }
+  void note(const std::string& text) override {
+    above([&] { plain_->note(text); });
+  }
   void waiting(const std::string& text) override {
     waiting_ = text;
     draw(false);
   }
   void download(const std::string& file, std::uint64_t done, std::uint64_t total) override {
     const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
-    write_all(descriptor_, "\r\x1b[2K" + fit(progress_bar(fraction, 30) + " " + file + " " + count_text(static_cast<double>(done)) + "B", width()));
+    write_all(descriptor_, "\r\x1b[2K" + fit(progress_bar(fraction, 30) + " " + file + " " +
+                                                 count_text(static_cast<double>(done)) + "B",
+                                             width()));
     if (total > 0 && done >= total) write_all(descriptor_, "\n");
   }
 
@@ -126,8 +132,10 @@ class TerminalObserver final : public Observer {
     drawn_ = lines.size();
   }
   [[nodiscard]] std::string progress_line() const {
-    const double fraction = started_.steps > 0 ? static_cast<double>(steps_done_) / static_cast<double>(started_.steps) : 0;
-    const double left = rate_ > 0 ? static_cast<double>((started_.steps - steps_done_) * started_.global_batch) / rate_ : -1;
+    const double fraction =
+        started_.steps > 0 ? static_cast<double>(steps_done_) / static_cast<double>(started_.steps) : 0;
+    const double left =
+        rate_ > 0 ? static_cast<double>((started_.steps - steps_done_) * started_.global_batch) / rate_ : -1;
     char numbers[160];
     std::snprintf(numbers, sizeof numbers, "  %3.0f %%  step %llu/%llu  epoch %llu", 100 * fraction,
                   static_cast<unsigned long long>(steps_done_), static_cast<unsigned long long>(started_.steps),
@@ -144,9 +152,10 @@ class TerminalObserver final : public Observer {
     if (!line.present) return "  " + name + "  " + line.state;
     const double share = step_.samples > 0 ? static_cast<double>(line.samples) / static_cast<double>(step_.samples) : 0;
     char numbers[160];
-    std::snprintf(numbers, sizeof numbers, "  %5llu samples  %3.0f %%  computes %.0f ms, waits %.0f ms", static_cast<unsigned long long>(line.samples),
-                  100 * share, 1e3 * line.compute_s, 1e3 * line.wait_s);
-    return "  " + progress_bar(share, 10) + "  " + name + numbers + (line.bytes > 0 ? "  " + count_text(static_cast<double>(line.bytes)) + "B" : "");
+    std::snprintf(numbers, sizeof numbers, "  %5llu samples  %3.0f %%  computes %.0f ms, waits %.0f ms",
+                  static_cast<unsigned long long>(line.samples), 100 * share, 1e3 * line.compute_s, 1e3 * line.wait_s);
+    return "  " + progress_bar(share, 10) + "  " + name + numbers +
+           (line.bytes > 0 ? "  " + count_text(static_cast<double>(line.bytes)) + "B" : "");
   }
 
   int descriptor_;
@@ -165,6 +174,8 @@ class TerminalObserver final : public Observer {
 
 }  // namespace
 
-std::unique_ptr<Observer> make_terminal_observer(int descriptor) { return std::make_unique<TerminalObserver>(descriptor); }
+std::unique_ptr<Observer> make_terminal_observer(int descriptor) {
+  return std::make_unique<TerminalObserver>(descriptor);
+}
 
 }  // namespace motley::observe

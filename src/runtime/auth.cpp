@@ -4,8 +4,8 @@
 
 namespace motley::runtime {
 
-std::vector<std::uint8_t> proof_mac(const cluster::JoinToken& token, std::string_view role, const transport::PeerIdentity& peer,
-                                    const transport::Digest& own_spki, Side side) {
+std::vector<std::uint8_t> proof_mac(const cluster::JoinToken& token, std::string_view role,
+                                    const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side) {
   const transport::Digest none{};
   const transport::Digest& own = peer.encrypted ? own_spki : none;
   const transport::Digest& head = side == Side::head ? own : peer.spki;

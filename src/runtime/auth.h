@@ -15,8 +15,8 @@ namespace motley::runtime {
 enum class Side : std::uint8_t { head, joiner };
 
 /// The MAC for `role` ("join", "head", "lane") over this connection's exporter value and both public keys.
-std::vector<std::uint8_t> proof_mac(const cluster::JoinToken& token, std::string_view role, const transport::PeerIdentity& peer,
-                                    const transport::Digest& own_spki, Side side);
+std::vector<std::uint8_t> proof_mac(const cluster::JoinToken& token, std::string_view role,
+                                    const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side);
 bool proof_holds(std::span<const std::uint8_t> mac, const cluster::JoinToken& token, std::string_view role,
                  const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side);
 

@@ -127,7 +127,8 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   MOTLEY_ASSERT(prepared_.computation != nullptr);
   std::vector<std::uint64_t> indices(order.count);
   if (order.kind == PassKind::train) {
-    data::SampleOrder(prepared_.seed, order.epoch, prepared_.train_samples).fill(order.pass_first + order.first, indices);
+    data::SampleOrder(prepared_.seed, order.epoch, prepared_.train_samples)
+        .fill(order.pass_first + order.first, indices);
   } else {
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = order.first + i;
   }

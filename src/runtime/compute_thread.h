@@ -1,6 +1,6 @@
 #pragma once
-// The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, runs the computation
-// and reports what it yields. Out of memory halves the micro-batch and runs the task again.
+// The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, runs the
+// computation and reports what it yields. Out of memory halves the micro-batch and runs the task again.
 
 #include <atomic>
 #include <condition_variable>
@@ -44,7 +44,8 @@ class ComputeThread {
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
 
-  /// Builds the computation on the compute thread (libtorch wants its threads and streams there); `done` runs there too.
+  /// Builds the computation on the compute thread (libtorch wants its threads and streams there); `done` runs there
+  /// too.
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
   void limit(std::uint64_t task, std::uint64_t count);

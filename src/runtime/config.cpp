@@ -20,21 +20,14 @@ namespace {
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 40;
 constexpr std::size_t kGroupsMax = 64;
 
-Error bad(std::string message, std::string hint = {}) { return {ErrorCode::input, std::move(message), std::move(hint)}; }
+Error bad(std::string message, std::string hint = {}) {
+  return {ErrorCode::input, std::move(message), std::move(hint)};
+}
 
 std::string found(const toml::node& node) {
   std::ostringstream out;
   out << node.type();
   return out.str();
-}
-
-template <class T>
-constexpr const char* type_name() {
-  if constexpr (std::is_same_v<T, bool>) return "true or false";
-  else if constexpr (std::is_same_v<T, std::string>) return "a string";
-  else if constexpr (std::is_same_v<T, std::uint64_t>) return "a whole number that is not negative";
-  else if constexpr (std::is_same_v<T, double>) return "a number";
-  else return "a list of numbers";
 }
 
 bool assign(const toml::node& node, bool& out) {
@@ -117,16 +110,21 @@ Status apply_groups(const toml::node& node, RunConfig& config, const std::string
     GroupConfig group;
     for (const auto& [name, value] : *table) {
       bool good = false;
-      if (name == "match") good = assign(value, group.match);
-      else if (name == "lr") good = assign(value, group.lr);
-      else if (name == "weight_decay") good = assign(value, group.weight_decay);
-      else if (name == "momentum") good = assign(value, group.momentum);
+      if (name == "match")
+        good = assign(value, group.match);
+      else if (name == "lr")
+        good = assign(value, group.lr);
+      else if (name == "weight_decay")
+        good = assign(value, group.weight_decay);
+      else if (name == "momentum")
+        good = assign(value, group.momentum);
       if (!good) {
         return bad(where(value, origin) + ": optimizer.groups." + std::string(name.str()) + " cannot be used",
                    "a group has match = \"pattern\" and any of lr, weight_decay, momentum (numbers)");
       }
     }
-    if (group.match.empty()) return bad(where(item, origin) + ": optimizer.groups: match is missing", "match = \"*.bias\"");
+    if (group.match.empty())
+      return bad(where(item, origin) + ": optimizer.groups: match is missing", "match = \"*.bias\"");
     config.groups.push_back(std::move(group));
   }
   return {};
@@ -140,8 +138,8 @@ Status apply_key(const std::string& key, const toml::node& node, RunConfig& conf
     if (key != name) return;
     known = true;
     if (!assign(node, member)) {
-      status = bad(where(node, origin) + ": " + key + ": expected " + type_name<std::decay_t<decltype(member)>>() + ", found " +
-                       found(node),
+      status = bad(where(node, origin) + ": " + key + ": expected " + type_name<std::decay_t<decltype(member)>>() +
+                       ", found " + found(node),
                    help);
     }
   });
@@ -164,7 +162,8 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& origin)
   try {
     return toml::parse(text);
   } catch (const toml::parse_error& error) {
-    return bad(origin + ":" + std::to_string(error.source().begin.line) + ": this is not TOML: " + std::string(error.description()),
+    return bad(origin + ":" + std::to_string(error.source().begin.line) +
+                   ": this is not TOML: " + std::string(error.description()),
                "a run file looks like: [model] kind = \"fashion-cnn\"");
   }
 }
@@ -198,7 +197,8 @@ Status one_of(const std::string& key, const std::string& value, const std::vecto
   for (const std::string& word : allowed) list += (list.empty() ? "" : ", ") + word;
   const std::vector<std::string_view> views(allowed.begin(), allowed.end());
   const std::string close = nearest(value, views);
-  return bad(key + ": expected one of " + list + "; found '" + value + "'", close.empty() ? "" : "did you mean '" + close + "'?");
+  return bad(key + ": expected one of " + list + "; found '" + value + "'",
+             close.empty() ? "" : "did you mean '" + close + "'?");
 }
 
 Status in_range(const std::string& key, double value, double low, double high) {
@@ -248,7 +248,17 @@ Status check(const RunConfig& c) {
   return {};
 }
 
-Result<RunConfig> build(const toml::table& table, const std::string& origin, const std::vector<std::string>& overrides) {
+// torch.optim.AdamW is the one optimizer whose default decay is not zero.
+constexpr double kAdamwDecay = 0.01;
+bool decay_given(const toml::table& table, const std::vector<std::string>& overrides) {
+  for (const std::string& text : overrides) {
+    if (text.rfind("optimizer.weight_decay=", 0) == 0) return true;
+  }
+  return table["optimizer"]["weight_decay"].node() != nullptr;
+}
+
+Result<RunConfig> build(const toml::table& table, const std::string& origin,
+                        const std::vector<std::string>& overrides) {
   RunConfig config;
   const auto kind_in_file = table["model"]["kind"].value<std::string>();
   std::string kind = kind_in_file.value_or("");
@@ -265,61 +275,17 @@ Result<RunConfig> build(const toml::table& table, const std::string& origin, con
   for (const std::string& text : overrides) {
     if (Status status = apply_override(text, config); !status) return status.error();
   }
+  if (config.optimizer_kind == "adamw" && !decay_given(table, overrides)) config.optimizer.weight_decay = kAdamwDecay;
   if (Status status = check(config); !status) return status.error();
   return config;
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      constexpr char kHex[] = "0123456789abcdef";
-      out += "\\u00";
-      out += kHex[(static_cast<unsigned char>(c) >> 4) & 15];
-      out += kHex[static_cast<unsigned char>(c) & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
-template <class T>
-std::string number(T value) {
-  char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
-}
-std::string literal(bool value) { return value ? "true" : "false"; }
-std::string literal(const std::string& value) { return quoted(value); }
-std::string literal(std::uint64_t value) { return number(value); }
-std::string literal(std::int64_t value) { return number(value); }
-std::string literal(double value) { return number(value); }
-template <class T>
-std::string literal(const std::vector<T>& values) {
-  std::string out = "[";
-  for (const T& value : values) out += (out.size() > 1 ? ", " : "") + literal(value);
-  return out + "]";
-}
-
-bool glob(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) return text.empty();
-  if (pattern[0] == '*') {
-    for (std::size_t skip = 0; skip <= text.size(); ++skip) {
-      if (glob(pattern.substr(1), text.substr(skip))) return true;
-    }
-    return false;
-  }
-  return !text.empty() && (pattern[0] == '?' || pattern[0] == text[0]) && glob(pattern.substr(1), text.substr(1));
-}
-
 }  // namespace
 
-bool RunConfig::operator==(const RunConfig& other) const { return to_toml(*this) == to_toml(other); }
-
-Result<RunConfig> parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides) {
-  if (toml.size() > (1U << 20)) return bad(origin + ": expected at most 1 MiB of TOML, found " + std::to_string(toml.size()));
+Result<RunConfig> parse_config(std::string_view toml, const std::string& origin,
+                               const std::vector<std::string>& overrides) {
+  if (toml.size() > (1U << 20))
+    return bad(origin + ": expected at most 1 MiB of TOML, found " + std::to_string(toml.size()));
   Result<toml::table> table = parse_toml(toml, origin);
   if (!table) return table.error();
   return build(*table, origin, overrides);
@@ -344,72 +310,6 @@ Result<RunConfig> load_config(const std::string& target, const std::vector<std::
   text << file.rdbuf();
   if (!file) return Error{ErrorCode::io, target + ": cannot be read", "check its permissions"};
   return parse_config(text.str(), target, overrides);
-}
-
-std::string to_toml(const RunConfig& config) {
-  std::string out;
-  std::string section;
-  visit_fields(config, [&](const std::string& key, const auto& member, const char*) {
-    const std::size_t dot = key.find('.');
-    if (key.substr(0, dot) != section) {
-      section = key.substr(0, dot);
-      out += (out.empty() ? "[" : "\n[") + section + "]\n";
-    }
-    out += key.substr(dot + 1) + " = " + literal(member) + "\n";
-  });
-  for (const GroupConfig& group : config.groups) {
-    out += "\n[[optimizer.groups]]\nmatch = " + quoted(group.match) + "\n";
-    if (group.lr) out += "lr = " + literal(*group.lr) + "\n";
-    if (group.weight_decay) out += "weight_decay = " + literal(*group.weight_decay) + "\n";
-    if (group.momentum) out += "momentum = " + literal(*group.momentum) + "\n";
-  }
-  return out;
-}
-
-ps::OptimizerSpec optimizer_spec(const RunConfig& config) {
-  ps::OptimizerSpec spec;
-  spec.kind = config.optimizer_kind == "adamw"  ? ps::OptimizerKind::adamw
-              : config.optimizer_kind == "adam" ? ps::OptimizerKind::adam
-                                                : ps::OptimizerKind::sgd;
-  spec.groups.push_back(config.optimizer);
-  for (const GroupConfig& group : config.groups) {
-    ps::GroupSpec own = config.optimizer;
-    own.lr = group.lr.value_or(own.lr);
-    own.weight_decay = group.weight_decay.value_or(own.weight_decay);
-    own.momentum = group.momentum.value_or(own.momentum);
-    spec.groups.push_back(own);
-  }
-  return spec;
-}
-
-ps::ScheduleSpec schedule_spec(const RunConfig& config, std::uint64_t total_steps) {
-  ps::ScheduleSpec spec;
-  spec.kind = config.schedule_kind == "cosine" ? ps::ScheduleKind::cosine
-              : config.schedule_kind == "step" ? ps::ScheduleKind::step
-                                               : ps::ScheduleKind::constant;
-  spec.warmup_steps = config.warmup_steps;
-  spec.step_size = config.step_size;
-  spec.gamma = config.gamma;
-  spec.min_factor = config.min_factor;
-  const std::uint64_t rest = total_steps > config.warmup_steps ? total_steps - config.warmup_steps : 1;
-  spec.total_steps = config.cosine_steps > 0 ? config.cosine_steps : rest;
-  return spec;
-}
-
-std::uint32_t group_of(const RunConfig& config, const std::string& tensor) {
-  for (std::size_t i = config.groups.size(); i > 0; --i) {
-    if (glob(config.groups[i - 1].match, tensor)) return static_cast<std::uint32_t>(i);
-  }
-  return 0;
-}
-
-std::vector<std::string> describe_keys() {
-  std::vector<std::string> lines;
-  RunConfig config;
-  visit_fields(config, [&](const std::string& key, const auto& member, const char* help) {
-    lines.push_back(key + " (" + type_name<std::decay_t<decltype(member)>>() + ", default " + literal(member) + "): " + help);
-  });
-  return lines;
 }
 
 }  // namespace motley::runtime

@@ -1,6 +1,6 @@
 #pragma once
-// The configuration of a run: what RUN.toml, a recipe's name and --set key=value describe. One table (config_fields.h) gives
-// keys, help and defaults to the parser, the canonical text and the documentation.
+// The configuration of a run: what RUN.toml, a recipe's name and --set key=value describe. One table (config_fields.h)
+// gives keys, help and defaults to the parser, the canonical text and the documentation.
 
 #include <cstdint>
 #include <optional>
@@ -22,24 +22,24 @@ struct GroupConfig {
 
 struct RunConfig {
   // model
-  std::string model_kind;             // "fashion-cnn", "mnist-cnn", "mlp", "softmax", "torchscript"
-  std::string model_file;             // torchscript: path on the head
+  std::string model_kind;  // "fashion-cnn", "mnist-cnn", "mlp", "softmax", "torchscript"
+  std::string model_file;  // torchscript: path on the head
   std::string model_loss = "cross_entropy";
   std::vector<std::int64_t> model_hidden = {256, 128};  // mlp
   // data
   std::string data_uri, data_test_uri;
   double data_mean = 0, data_std = 1;
   // train
-  std::uint64_t steps = 0;            // 0: from epochs
+  std::uint64_t steps = 0;  // 0: from epochs
   std::uint64_t epochs = 1;
   std::uint64_t global_batch = 256;
   std::uint64_t seed = 1;
   double clip_norm = 0;
-  std::uint64_t micro_batch = 0;      // 0: the device's default
-  std::uint64_t grain = 0;            // 0: 32 where layers act on groups of samples, else 1
+  std::uint64_t micro_batch = 0;  // 0: the device's default
+  std::uint64_t grain = 0;        // 0: 32 where layers act on groups of samples, else 1
   std::uint64_t evaluate_every = 0;
   std::uint64_t min_workers = 1;
-  std::vector<double> shares;         // empty: by speed
+  std::vector<double> shares;  // empty: by speed
   double checkpoint_seconds = 30;
   // optimizer, schedule
   std::string optimizer_kind = "sgd";
@@ -54,15 +54,17 @@ struct RunConfig {
   bool operator==(const RunConfig& other) const;
 };
 
-/// `target`: a recipe's name or the path of a TOML file; `overrides`: "key=value". Later overrides win. Errors (all of class
-/// input or usage): unknown recipe, key or value with the nearest right word; wrong types with the one expected; line numbers.
+/// `target`: a recipe's name or the path of a TOML file; `overrides`: "key=value". Later overrides win. Errors (all of
+/// class input or usage): unknown recipe, key or value with the nearest right word; wrong types with the one expected;
+/// line numbers.
 Result<RunConfig> load_config(const std::string& target, const std::vector<std::string>& overrides);
 /// The text of a TOML document, as sent to workers or kept in the run directory.
-Result<RunConfig> parse_config(std::string_view toml, const std::string& origin, const std::vector<std::string>& overrides = {});
+Result<RunConfig> parse_config(std::string_view toml, const std::string& origin,
+                               const std::vector<std::string>& overrides = {});
 /// Every key with its value: parse_config(to_toml(c)) == c.
 std::string to_toml(const RunConfig& config);
 
-ps::OptimizerSpec optimizer_spec(const RunConfig& config);                                // one group a GroupConfig, after group 0
+ps::OptimizerSpec optimizer_spec(const RunConfig& config);  // one group a GroupConfig, after group 0
 ps::ScheduleSpec schedule_spec(const RunConfig& config, std::uint64_t total_steps);
 /// The parameter group of a tensor: the last group whose pattern matches, else 0.
 std::uint32_t group_of(const RunConfig& config, const std::string& tensor);

@@ -1,9 +1,27 @@
 #pragma once
 // The table of configuration keys: visit(config, f) calls f(key, member, help) for each. Private to config*.cpp.
 
+#include <string>
+#include <type_traits>
+
 #include "runtime/config.h"
 
 namespace motley::runtime {
+
+/// What a key takes, in words.
+template <class T>
+constexpr const char* type_name() {
+  if constexpr (std::is_same_v<T, bool>)
+    return "true or false";
+  else if constexpr (std::is_same_v<T, std::string>)
+    return "a string";
+  else if constexpr (std::is_same_v<T, std::uint64_t>)
+    return "a whole number that is not negative";
+  else if constexpr (std::is_same_v<T, double>)
+    return "a number";
+  else
+    return "a list of numbers";
+}
 
 template <class Config, class F>
 void visit_fields(Config& c, F&& f) {
@@ -11,7 +29,8 @@ void visit_fields(Config& c, F&& f) {
   f("model.file", c.model_file, "the TorchScript file of a torchscript model");
   f("model.loss", c.model_loss, "cross_entropy, nll or mse");
   f("model.hidden", c.model_hidden, "sizes of the hidden layers of an mlp");
-  f("data.uri", c.data_uri, "training set: fashion-mnist, mnist, a directory, images+labels, x.npy+y.npy or a packed file");
+  f("data.uri", c.data_uri,
+    "training set: fashion-mnist, mnist, a directory, images+labels, x.npy+y.npy or a packed file");
   f("data.test_uri", c.data_test_uri, "test set, likewise; empty: no evaluation");
   f("data.mean", c.data_mean, "pixels become (v / 255 - mean) / std");
   f("data.std", c.data_std, "see data.mean");

@@ -12,8 +12,9 @@ constexpr Duration kTick = std::chrono::milliseconds(50);
 
 }  // namespace
 
-CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server, std::unique_ptr<Persister> persister,
-                                 observe::Observer& observer, std::function<void(Status)> on_end)
+CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server,
+                                 std::unique_ptr<Persister> persister, observe::Observer& observer,
+                                 std::function<void(Status)> on_end)
     : options_(std::move(options)),
       persister_(std::move(persister)),
       observer_(observer),
@@ -102,15 +103,16 @@ std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClo
 
 void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
   constexpr const char* kWords[] = {"joined", "left", "lost", "excluded", "readmitted", "refused"};
-  observer_.worker({change.name, change.machine, change.device, change.description, kWords[static_cast<int>(change.event)],
-                    change.reason});
+  observer_.worker({change.name, change.machine, change.device, change.description,
+                    kWords[static_cast<int>(change.event)], change.reason});
 }
 
 void CoordinatorHost::warning(std::string text) { observer_.note(text); }
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   store::LedgerStep record{step.step, options_.engine.incarnation, step.weight, step.loss_sum, {}};
-  for (const engine::CommittedRange& range : step.ranges) record.ranges.push_back({range.first, range.count, range.worker});
+  for (const engine::CommittedRange& range : step.ranges)
+    record.ranges.push_back({range.first, range.count, range.worker});
   persister_->step(std::move(record), step.gradients);
 
   const double elapsed = seconds(step.duration);
@@ -147,7 +149,8 @@ void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
   done.epoch = evaluation.epoch;
   done.samples = evaluation.samples;
   done.loss = evaluation.loss_sum / evaluation.weight;
-  done.accuracy = static_cast<double>(evaluation.correct) / static_cast<double>(std::max<std::uint64_t>(1, evaluation.samples));
+  done.accuracy =
+      static_cast<double>(evaluation.correct) / static_cast<double>(std::max<std::uint64_t>(1, evaluation.samples));
   done.has_accuracy = options_.has_accuracy;
   accuracy_ = done.accuracy;
   evaluated_once_ = true;
@@ -157,7 +160,7 @@ void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
 void CoordinatorHost::finished() {
   if (stopping_ && engine_.server().version() < options_.engine.steps) {
     end(Error{ErrorCode::interrupted, "interrupted after step " + std::to_string(engine_.server().version()),
-              "the same command with --resume goes on from here"});
+              "motley train --resume --run " + options_.run_dir});
   } else {
     end({});
   }
@@ -175,7 +178,13 @@ void CoordinatorHost::end(Status status) {
   // Behind the checkpoint event, which the persister has posted by now.
   mailbox_->post([this, status = std::move(status), newest = std::move(newest)]() mutable {
     if (status && !newest) status = newest.error();
-    if (status) report_done(newest->string());
+    if (status) {
+      report_done(newest->string());
+    } else if (newest && status.error().code == ErrorCode::interrupted) {
+      Error interrupted = status.error();
+      interrupted.message += "; checkpoint: " + newest->string();
+      status = std::move(interrupted);
+    }
     on_end_(std::move(status));
   });
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The coordinator with its threads: engine::Coordinator on a mailbox, the door where connections prove themselves, sessions
-// with their two lanes, persistence and events.
+// The coordinator with its threads: engine::Coordinator on a mailbox, the door where connections prove themselves,
+// sessions with their two lanes, persistence and events.
 
 #include <atomic>
 #include <functional>
@@ -24,6 +24,7 @@ struct CoordinatorHostOptions {
   engine::CoordinatorOptions engine;
   cluster::JoinToken token;
   transport::Digest own_spki{};
+  std::string run_dir;  // for messages
   double checkpoint_seconds = 30;
   bool has_accuracy = true;
   /// Fills in what a checkpoint needs besides the server's snapshot.
@@ -33,8 +34,8 @@ struct CoordinatorHostOptions {
 class CoordinatorHost final : engine::CoordinatorOutput {
  public:
   /// `on_end` is called once, on the mailbox's thread: when all steps are done (ok), stopped (interrupted) or failed.
-  CoordinatorHost(CoordinatorHostOptions options, ps::Server server, std::unique_ptr<Persister> persister, observe::Observer& observer,
-                  std::function<void(Status)> on_end);
+  CoordinatorHost(CoordinatorHostOptions options, ps::Server server, std::unique_ptr<Persister> persister,
+                  observe::Observer& observer, std::function<void(Status)> on_end);
   ~CoordinatorHost() override;
   CoordinatorHost(const CoordinatorHost&) = delete;
   CoordinatorHost& operator=(const CoordinatorHost&) = delete;
@@ -108,8 +109,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   bool stopping_ = false;
   Time last_checkpoint_{}, last_refusal_said_{};
   Time started_{};
-  std::uint64_t epoch_ = 0, position_ = 0;      // where the next step starts
-  std::uint64_t steps_ = 0, samples_ = 0;       // of this process
+  std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
+  std::uint64_t steps_ = 0, samples_ = 0;   // of this process
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0;
   double last_loss_ = 0, accuracy_ = 0, learning_rate_ = 0;

@@ -34,8 +34,10 @@ Result<ModelInputs> load_data(const RunConfig& config, const DownloadReport& rep
     Result<std::shared_ptr<const data::Dataset>> test = data::open_dataset(config.data_test_uri, "test", options);
     if (!test) return test.error();
     inputs.test = *test;
-    if (inputs.test->sample_shape() != inputs.train->sample_shape() || inputs.test->target_kind() != inputs.train->target_kind()) {
-      return Error{ErrorCode::input, "the samples of " + config.data_test_uri + " have another shape than those of " + config.data_uri,
+    if (inputs.test->sample_shape() != inputs.train->sample_shape() ||
+        inputs.test->target_kind() != inputs.train->target_kind()) {
+      return Error{ErrorCode::input,
+                   "the samples of " + config.data_test_uri + " have another shape than those of " + config.data_uri,
                    "check data.uri and data.test_uri"};
     }
   }
@@ -47,7 +49,9 @@ Status load_model_file(const RunConfig& config, const std::filesystem::path& pat
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size <= 0 || static_cast<std::uint64_t>(size) > wire::kBlobBytesMax) {
-    return Error{ErrorCode::input, path.string() + ": expected a TorchScript file, found " + (size < 0 ? "nothing" : "one of a size that cannot be"),
+    return Error{ErrorCode::input,
+                 path.string() + ": expected a TorchScript file, found " +
+                     (size < 0 ? "nothing" : "one of a size that cannot be"),
                  "torch.jit.script(model).save(\"model.pt\") makes one"};
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(size));
@@ -63,7 +67,8 @@ std::uint64_t grain_of(const RunConfig& config, bool acts_on_groups) {
   return acts_on_groups ? kGroupGrain : 1;
 }
 
-Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device, unsigned threads) {
+Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
+                                      unsigned threads) {
   const RunConfig& config = *inputs.config;
   Result<InitialState> state = provider.initial_state(inputs);
   if (!state) return state.error();
@@ -74,9 +79,10 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   worker.prepared.seed = config.seed;
   worker.prepared.fixed_micro_batch = state->acts_on_groups;
   const auto preferred = static_cast<std::uint64_t>((*computation)->capabilities().micro_batch);
-  worker.prepared.micro_batch = static_cast<std::uint32_t>(state->acts_on_groups     ? grain_of(config, true)
-                                                           : config.micro_batch != 0 ? config.micro_batch
-                                                                                     : std::max<std::uint64_t>(1, preferred));
+  worker.prepared.micro_batch =
+      static_cast<std::uint32_t>(state->acts_on_groups     ? grain_of(config, true)
+                                 : config.micro_batch != 0 ? config.micro_batch
+                                                           : std::max<std::uint64_t>(1, preferred));
   worker.prepared.computation = std::move(*computation);
   worker.train_fingerprint = inputs.train->fingerprint();
   if (inputs.test != nullptr) worker.test_fingerprint = inputs.test->fingerprint();

@@ -23,7 +23,8 @@ inline constexpr const char* kModelFile = "model.pt";
 Status load_model_file(const RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs);
 
 /// The computation of one worker on `device`, over data that are loaded already.
-Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device, unsigned threads);
+Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
+                                      unsigned threads);
 
 /// The devices to use: as asked for, else accelerators, else the CPU. Empty for "none". Errors name what there is.
 Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted);

@@ -22,13 +22,15 @@ struct JoinOptions {
 /// For people and for --json; each called from one thread at a time.
 struct JoinEvents {
   std::function<void(const std::string& text)> note;
-  std::function<void(const std::string& worker, const std::string& device, bool connected, const std::string& why)> link;
+  std::function<void(const std::string& worker, const std::string& device, bool connected, const std::string& why)>
+      link;
   std::function<void(const std::string& worker, std::uint64_t version, std::uint64_t samples)> step;
   std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> download;
 };
 
 /// Waits for FILE (until `stop`), then reads the token in it.
-Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop, const std::function<void(const std::string&)>& note);
+Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
+                                               const std::function<void(const std::string&)>& note);
 
 Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events, StopSource& stop);
 

@@ -10,10 +10,14 @@ namespace motley::runtime {
 
 inline transport::Priority priority_of(engine::Lane lane) noexcept {
   switch (lane) {
-    case engine::Lane::control: return transport::Priority::control;
-    case engine::Lane::weights: return transport::Priority::weights;
-    case engine::Lane::gradients: return transport::Priority::gradients;
-    case engine::Lane::background: return transport::Priority::background;
+    case engine::Lane::control:
+      return transport::Priority::control;
+    case engine::Lane::weights:
+      return transport::Priority::weights;
+    case engine::Lane::gradients:
+      return transport::Priority::gradients;
+    case engine::Lane::background:
+      return transport::Priority::background;
   }
   return transport::Priority::background;
 }

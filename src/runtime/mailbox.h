@@ -1,6 +1,6 @@
 #pragma once
-// A thread with a queue of closures and a regular tick: the only kind of thread that touches an engine. post() may be called
-// from anywhere; everything posted runs on the mailbox's thread in order.
+// A thread with a queue of closures and a regular tick: the only kind of thread that touches an engine. post() may be
+// called from anywhere; everything posted runs on the mailbox's thread in order.
 
 #include <chrono>
 #include <condition_variable>

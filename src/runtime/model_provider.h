@@ -17,24 +17,24 @@
 namespace motley::runtime {
 
 struct Device {
-  std::string name;         // "cpu", "cuda:0", "mps"
+  std::string name;  // "cpu", "cuda:0", "mps"
   std::string description;
   std::uint64_t memory_bytes = 0;
-  unsigned threads = 0;     // of a CPU
+  unsigned threads = 0;  // of a CPU
 };
 
 /// What a model needs besides the configuration. `test` may be null.
 struct ModelInputs {
   const RunConfig* config = nullptr;
-  SharedBytes file;         // TorchScript; else empty
+  SharedBytes file;  // TorchScript; else empty
   std::shared_ptr<const data::Dataset> train, test;
 };
 
 struct InitialState {
   Layout layout;
-  std::vector<SharedBytes> weights;            // by chunk, fp32
-  std::map<std::string, SharedBytes> frozen;   // by entry name
-  bool acts_on_groups = false;                 // BatchNorm, dropout: the grain must be the micro-batch
+  std::vector<SharedBytes> weights;           // by chunk, fp32
+  std::map<std::string, SharedBytes> frozen;  // by entry name
+  bool acts_on_groups = false;                // BatchNorm, dropout: the grain must be the micro-batch
 };
 
 class ModelProvider {
@@ -43,7 +43,8 @@ class ModelProvider {
   /// Accelerators first.
   [[nodiscard]] virtual std::vector<Device> devices() const = 0;
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;
-  virtual Result<std::unique_ptr<Computation>> make(const ModelInputs& inputs, const std::string& device, unsigned threads) = 0;
+  virtual Result<std::unique_ptr<Computation>> make(const ModelInputs& inputs, const std::string& device,
+                                                    unsigned threads) = 0;
 };
 
 }  // namespace motley::runtime

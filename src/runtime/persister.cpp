@@ -18,7 +18,10 @@ std::size_t bytes_of(const std::vector<SharedBytes>& chunks) {
 }  // namespace
 
 Persister::Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, PersisterEvents events)
-    : run_dir_(std::move(run_dir)), events_(std::move(events)), ledger_(std::move(ledger)), thread_([this] { loop(); }) {}
+    : run_dir_(std::move(run_dir)),
+      events_(std::move(events)),
+      ledger_(std::move(ledger)),
+      thread_([this] { loop(); }) {}
 
 Persister::~Persister() {
   {

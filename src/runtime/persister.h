@@ -1,7 +1,7 @@
 #pragma once
-// Writes what must outlive the process, on a thread of its own: ledger records, the redo log, checkpoints. Never in the step
-// path: submit() only queues. A disk that cannot keep up costs the redo log, not the training; a full disk is reported at once
-// and tried again with the next record or checkpoint.
+// Writes what must outlive the process, on a thread of its own: ledger records, the redo log, checkpoints. Never in the
+// step path: submit() only queues. A disk that cannot keep up costs the redo log, not the training; a full disk is
+// reported at once and tried again with the next record or checkpoint.
 
 #include <condition_variable>
 #include <deque>
@@ -34,8 +34,8 @@ class Persister {
   void step(store::LedgerStep record, std::vector<SharedBytes> gradients);
   /// A checkpoint of everything submitted so far; starts a new redo log.
   void checkpoint(store::CheckpointContent content);
-  /// Waits until all that was submitted is written and synced, or has failed. The newest checkpoint's directory, or the error
-  /// of the last attempt.
+  /// Waits until all that was submitted is written and synced, or has failed. The newest checkpoint's directory, or the
+  /// error of the last attempt.
   Result<std::filesystem::path> drain();
 
  private:
@@ -64,8 +64,8 @@ class Persister {
 
   // The thread's own.
   store::LedgerWriter ledger_;
-  bool ledger_behind_ = false;                // the disk had no room for its last records
-  std::optional<store::RedoWriter> redo_;     // empty: not logging until the next checkpoint
+  bool ledger_behind_ = false;             // the disk had no room for its last records
+  std::optional<store::RedoWriter> redo_;  // empty: not logging until the next checkpoint
   std::string last_error_;
   std::thread thread_;
 };

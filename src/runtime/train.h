@@ -15,16 +15,16 @@ namespace motley::runtime {
 inline constexpr std::uint16_t kDefaultPort = 7117;
 
 struct TrainOptions {
-  std::string target;                    // recipe or TOML file; may be empty with `resume`
+  std::string target;  // recipe or TOML file; may be empty with `resume`
   std::vector<std::string> overrides;
-  std::string run_dir;                   // empty: runs/NAME-1, -2, …
+  std::string run_dir;  // empty: runs/NAME-1, -2, …
   bool resume = false;
-  std::string listen;                    // "ADDRESS:PORT"; empty: every address, kDefaultPort or any free port
+  std::string listen;  // "ADDRESS:PORT"; empty: every address, kDefaultPort or any free port
   std::string token_file;
   bool plaintext = false;
-  std::vector<std::string> devices;      // empty: accelerators, or the CPU where there are none; "none"
-  unsigned threads = 0;                  // of a CPU worker; 0: all cores
-  std::string name;                      // of this machine; empty: its host name
+  std::vector<std::string> devices;  // empty: accelerators, or the CPU where there are none; "none"
+  unsigned threads = 0;              // of a CPU worker; 0: all cores
+  std::string name;                  // of this machine; empty: its host name
 };
 
 /// The error that ended the run was not yet reported to `observer`.

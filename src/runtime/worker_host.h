@@ -1,6 +1,7 @@
 #pragma once
-// One worker with its threads: engine::Worker on a mailbox, the computation on a thread of its own, and the channel to the
-// coordinator — an in-process connection, or two TCP connections (control, data) that are made again when they break.
+// One worker with its threads: engine::Worker on a mailbox, the computation on a thread of its own, and the channel to
+// the coordinator — an in-process connection, or two TCP connections (control, data) that are made again when they
+// break.
 
 #include <functional>
 #include <memory>
@@ -34,7 +35,7 @@ struct WorkerHostEvents {
   std::function<void(const std::string& text)> note;
   std::function<void(bool connected, const std::string& why)> link;  // joined / lost / refused attempts, each said once
   std::function<void(std::uint64_t version, std::uint64_t samples)> step;
-  std::function<void(Status end)> ended;                             // once; ok after the run is done or after leave()
+  std::function<void(Status end)> ended;  // once; ok after the run is done or after leave()
 };
 
 class WorkerHost final : engine::WorkerOutput {
@@ -46,8 +47,8 @@ class WorkerHost final : engine::WorkerOutput {
 
   /// The in-process way: both lanes on one connection, no proof, no way back.
   void run_local(std::shared_ptr<transport::Connection> connection);
-  /// Connects, proves the secret and keeps trying until the run is done, it is refused for good, or leave(). REQUIRES tcp
-  /// (with `identity`) outlives this.
+  /// Connects, proves the secret and keeps trying until the run is done, it is refused for good, or leave(). REQUIRES
+  /// tcp (with `identity`) outlives this.
   void run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, cluster::JoinToken token);
   /// Finish the lease, say goodbye, end.
   void leave();
@@ -88,7 +89,7 @@ class WorkerHost final : engine::WorkerOutput {
   std::optional<cluster::JoinToken> token_;
   std::shared_ptr<transport::Connection> control_, data_;
   Stage stage_ = Stage::idle;
-  std::uint64_t generation_ = 0;     // of the channel; what older ones deliver is dropped
+  std::uint64_t generation_ = 0;  // of the channel; what older ones deliver is dropped
   Time redial_at_{};
   Time proof_deadline_{};
   Duration backoff_{};

@@ -14,7 +14,8 @@ namespace {
 
 std::string text_of(int family, const void* address) {
   std::array<char, INET6_ADDRSTRLEN> buffer{};
-  return inet_ntop(family, address, buffer.data(), buffer.size()) != nullptr ? std::string(buffer.data()) : std::string();
+  return inet_ntop(family, address, buffer.data(), buffer.size()) != nullptr ? std::string(buffer.data())
+                                                                             : std::string();
 }
 
 }  // namespace
@@ -26,7 +27,8 @@ std::vector<std::string> local_addresses() {
   if (getifaddrs(&list) == 0) {
     const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
     for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-      if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
+      if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0)
+        continue;
       if (entry->ifa_addr->sa_family == AF_INET) {
         v4.push_back(text_of(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr));
       } else if (entry->ifa_addr->sa_family == AF_INET6) {

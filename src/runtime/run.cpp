@@ -1,0 +1,221 @@
+// Opening, loading and restoring a run; its identity and its door.
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "runtime/inputs.h"
+#include "runtime/run.h"
+#include "store/checkpoint.h"
+#include "store/redo.h"
+#include "transport/addresses.h"
+
+namespace motley::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t kConfigBytesMax = 1U << 20;
+
+std::uint64_t random_u64() {
+  std::array<std::uint8_t, 8> bytes{};
+  transport::random_bytes(bytes);
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+std::string free_run_dir(const std::string& name) {
+  for (int number = 1;; ++number) {
+    const std::string candidate = "runs/" + name + "-" + std::to_string(number);
+    if (!fs::exists(candidate)) return candidate;
+  }
+}
+
+}  // namespace
+
+Status Run::open() {
+  Result<std::vector<Device>> chosen = choose_devices(provider, options.devices);
+  if (!chosen) return chosen.error();
+  devices = std::move(*chosen);
+  if (options.resume && options.run_dir.empty()) {
+    return Error{ErrorCode::usage, "--resume: which run?", "motley train --resume --run runs/fashion-cnn-1"};
+  }
+  if (!options.resume || !options.target.empty()) {
+    Result<RunConfig> loaded = load_config(options.target, options.overrides);
+    if (!loaded) return loaded.error();
+    config = std::move(*loaded);
+  }
+  name =
+      options.target.empty() ? fs::path(options.run_dir).filename().string() : fs::path(options.target).stem().string();
+  const std::string path = options.run_dir.empty() ? free_run_dir(name) : options.run_dir;
+  Result<store::RunDir> opened = store::RunDir::open(path, options.resume);
+  if (!opened) return opened.error();
+  dir.emplace(std::move(*opened));
+  if (dir->has_run() && !options.resume) {
+    return Error{ErrorCode::input, path + ": there is a run already",
+                 "--resume goes on with it; --run DIR starts a new one elsewhere"};
+  }
+  if (options.resume) {
+    Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
+    if (!text) return text.error();
+    Result<RunConfig> kept = parse_config(*text, path + "/run.toml", options.overrides);
+    if (!kept) return kept.error();
+    config = std::move(*kept);
+  }
+  return {};
+}
+
+Status Run::load() {
+  Result<ModelInputs> loaded = load_data(config, [this](const std::string& file, std::uint64_t done,
+                                                        std::uint64_t total) { observer.download(file, done, total); });
+  if (!loaded) return loaded.error();
+  inputs = std::move(*loaded);
+  inputs.config = &config;
+  if (Status status =
+          load_model_file(config, options.resume ? dir->path() / kModelFile : fs::path(config.model_file), inputs);
+      !status) {
+    return status;
+  }
+  if (config.global_batch > inputs.train->size()) {
+    return Error{ErrorCode::input,
+                 "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
+                     " samples of the training set, found " + std::to_string(config.global_batch),
+                 "--set train.global_batch=256"};
+  }
+  Result<InitialState> state = provider.initial_state(inputs);
+  if (!state) return state.error();
+  initial = std::move(*state);
+  steps_per_epoch = (inputs.train->size() + config.global_batch - 1) / config.global_batch;
+  steps = config.steps > 0 ? config.steps : config.epochs * steps_per_epoch;
+  return {};
+}
+
+// The state of the newest checkpoint, and over it the steps of the redo log as far as the ledger knows them.
+Status Run::restore(ps::Snapshot& snapshot) {
+  std::vector<std::string> warnings;
+  Result<store::CheckpointContent> content = store::read_latest_checkpoint(dir->path(), warnings);
+  for (const std::string& warning : warnings) observer.note(warning);
+  if (!content) return content.error();
+  if (const std::string what = difference(initial.layout, content->layout); !what.empty()) {
+    return Error{ErrorCode::mismatch, "the checkpoint is of another model: " + what,
+                 "resume with the model the run was started with"};
+  }
+  token.run = content->run;
+  snapshot.version = content->step;
+  snapshot.weights = std::move(content->weights);
+  snapshot.optimizer = std::move(content->optimizer);
+  return {};
+}
+
+Status Run::make_server() {
+  ps::Snapshot snapshot{0, initial.weights, {}};
+  if (options.resume) {
+    if (Status status = restore(snapshot); !status) return status;
+  } else {
+    token.run = random_u64();
+  }
+  const std::uint64_t from = snapshot.version;
+  Result<ps::Server> made = ps::Server::make(initial.layout, optimizer_spec(config), schedule_spec(config, steps),
+                                             config.clip_norm, std::move(snapshot));
+  if (!made) return made.error();
+  server.emplace(std::move(*made));
+  const fs::path ledger_file = dir->path() / "ledger";
+  if (options.resume) {
+    Result<store::Ledger> history = store::read_ledger(ledger_file);
+    if (!history) return history.error();
+    const std::uint64_t known = history->steps.empty() ? 0 : history->steps.back().step + 1;
+    Result<std::uint64_t> reached =
+        store::replay_redo(dir->path(), from, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
+          if (step >= known || step >= steps) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
+          return server->redo(gradients);
+        });
+    (void)reached;  // a log that ends early costs the steps after it, which are done again
+  }
+  Result<store::LedgerWriter> writer = store::LedgerWriter::open(ledger_file, ledger_header());
+  if (!writer) return writer.error();
+  ledger.emplace(std::move(*writer));
+  Result<std::uint32_t> next = dir->next_incarnation();
+  if (!next) return next.error();
+  incarnation = *next;
+  if (options.resume) return ledger->append(store::LedgerRollback{server->version(), incarnation});
+  if (!inputs.file.empty()) {
+    const auto bytes = inputs.file.bytes();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (Status status = dir->write_file(kModelFile, text); !status) return status;
+  }
+  return dir->write_file("run.toml", to_toml(config));
+}
+
+// A run keeps its key, secret and port, so that its workers find it again after a restart.
+Status Run::make_token(std::uint16_t port, const std::string& host) {
+  token.port = port;
+  token.addresses =
+      host.empty() || host == "0.0.0.0" || host == "::" ? transport::local_addresses() : std::vector<std::string>{host};
+  if (token.addresses.size() > cluster::JoinToken::kAddressesMax)
+    token.addresses.resize(cluster::JoinToken::kAddressesMax);
+  const std::string text = cluster::to_text(token);
+  if (Status status = dir->write_file("token", text + "\n", true); !status) return status;
+  if (options.token_file.empty()) return {};
+  const fs::path file(options.token_file);
+  const fs::path fresh = file.string() + ".new";
+  std::error_code code;
+  {
+    std::ofstream out(fresh);
+    fs::permissions(fresh, fs::perms::owner_read | fs::perms::owner_write, code);
+    out << text << "\n";
+    out.flush();
+    if (!out || code)
+      return Error{ErrorCode::io, options.token_file + ": the token cannot be written there",
+                   "check the directory of --token-file"};
+  }
+  fs::rename(fresh, file, code);
+  if (code)
+    return Error{ErrorCode::io, options.token_file + ": " + code.message(), "check the directory of --token-file"};
+  return {};
+}
+
+Status Run::start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
+                            std::unique_ptr<transport::Listener>& listener) {
+  transport::Endpoint endpoint{"0.0.0.0", kDefaultPort};
+  bool fixed = !options.listen.empty();
+  if (fixed) {
+    Result<transport::Endpoint> parsed = parse_endpoint(options.listen);
+    if (!parsed) return parsed.error();
+    endpoint = *parsed;
+  } else if (options.resume && token.port != 0) {
+    endpoint.port = token.port;
+  }
+  Result<std::unique_ptr<transport::Listener>> listening = tcp.listen(endpoint, accept);
+  if (!listening && !fixed && listening.error().code == ErrorCode::busy) {
+    endpoint.port = 0;
+    listening = tcp.listen(endpoint, accept);
+  }
+  if (!listening) return listening.error();
+  listener = std::move(*listening);
+  return make_token(listener->port(), endpoint.host);
+}
+
+Status Run::make_identity() {
+  token.plaintext = options.plaintext;
+  if (options.resume) {
+    Result<std::string> pem = dir->read_file("key.pem", kConfigBytesMax);
+    Result<std::string> text = dir->read_file("token", kConfigBytesMax);
+    if (pem && text) {
+      Result<transport::Identity> kept = transport::identity_from_pem(std::move(*pem));
+      Result<cluster::JoinToken> before = cluster::parse_token(*text);
+      if (kept && before && before->run == token.run) {
+        identity = std::move(*kept);
+        token = std::move(*before);
+        token.plaintext = options.plaintext;
+        return {};
+      }
+    }
+  }
+  identity = transport::make_identity();
+  token.spki = identity.spki;
+  token.id = random_u64();
+  transport::random_bytes(token.secret);
+  return dir->write_file("key.pem", identity.pem, true);
+}
+
+}  // namespace motley::runtime

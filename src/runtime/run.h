@@ -1,0 +1,53 @@
+#pragma once
+// Everything a run on the head is made of, in the order in which it comes to be. Private to train().
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/token.h"
+#include "observe/observer.h"
+#include "ps/server.h"
+#include "runtime/config.h"
+#include "runtime/model_provider.h"
+#include "runtime/train.h"
+#include "store/ledger.h"
+#include "store/run_dir.h"
+#include "transport/crypto.h"
+#include "transport/tcp/tcp.h"
+
+namespace motley::runtime {
+
+struct Run {
+  const TrainOptions& options;
+  ModelProvider& provider;
+  observe::Observer& observer;
+
+  RunConfig config{};
+  std::string name{};
+  std::optional<store::RunDir> dir{};
+  ModelInputs inputs{};
+  InitialState initial{};
+  cluster::JoinToken token{};
+  transport::Identity identity{};
+  std::uint32_t incarnation = 0;
+  std::uint64_t steps = 0, steps_per_epoch = 0;
+  std::optional<ps::Server> server{};
+  std::optional<store::LedgerWriter> ledger{};
+  std::vector<Device> devices{};
+
+  Status open();
+  Status load();
+  Status make_server();
+  Status restore(ps::Snapshot& snapshot);
+  Status make_identity();
+  Status make_token(std::uint16_t port, const std::string& host);
+  Status start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
+                         std::unique_ptr<transport::Listener>& listener);
+  store::LedgerHeader ledger_header() const {
+    return {token.run, config.seed, inputs.train->size(), config.global_batch, inputs.train->fingerprint()};
+  }
+};
+
+}  // namespace motley::runtime

@@ -1,0 +1,131 @@
+// What the observers write, read back through a pipe.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "observe/observer.h"
+
+namespace motley::observe {
+namespace {
+
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe(ends_.data()) != 0) std::abort();
+  }
+  ~Pipe() {
+    close(ends_[0]);
+    if (ends_[1] >= 0) close(ends_[1]);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  [[nodiscard]] int in() const { return ends_[1]; }
+  std::string text() {
+    close(ends_[1]);
+    ends_[1] = -1;
+    std::string all;
+    std::array<char, 4096> buffer{};
+    for (ssize_t got = 0; (got = read(ends_[0], buffer.data(), buffer.size())) > 0;) {
+      all.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+StepDone a_step() {
+  StepDone step;
+  step.step = 4;
+  step.loss = 0.1234567;
+  step.samples = 256;
+  step.seconds = 0.5;
+  step.samples_per_s = 512;
+  step.workers = {{"laptop/cpu", 256, 0.4, 0.1, 1000, 2000}};
+  return step;
+}
+
+TEST(JsonObserver, WritesOneObjectALine) {
+  Pipe pipe;
+  const auto observer = make_json_observer(pipe.in());
+  observer->step(a_step());
+  observer->checkpoint(5, "runs/a/checkpoints/step-000000005");
+  observer->note("for people only");
+  EXPECT_EQ(
+      pipe.text(),
+      "{\"event\":\"step\",\"step\":4,\"epoch\":0,\"loss\":0.1234567,\"samples\":256,\"seconds\":0.5,\"samples_per_s\":"
+      "512.0,"
+      "\"learning_rate\":0.0,\"workers\":[{\"worker\":\"laptop/cpu\",\"samples\":256,\"compute_s\":0.4,\"wait_s\":0.1,"
+      "\"sent_bytes\":1000,\"received_bytes\":2000}]}\n"
+      "{\"event\":\"checkpoint\",\"step\":5,\"path\":\"runs/a/checkpoints/step-000000005\"}\n");
+}
+
+TEST(JsonObserver, NotANumberIsNull) {
+  Pipe pipe;
+  StepDone step = a_step();
+  step.loss = std::nan("");
+  make_json_observer(pipe.in())->step(step);
+  EXPECT_NE(pipe.text().find("\"loss\":null"), std::string::npos);
+}
+
+TEST(JsonObserver, BadUtf8DoesNotBreakALine) {
+  Pipe pipe;
+  make_json_observer(pipe.in())->error({ErrorCode::input, "name \xff\xfe\n", ""});
+  const std::string text = pipe.text();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_NE(text.find("\"code\":\"input\""), std::string::npos);
+}
+
+TEST(PlainObserver, SaysErrorsWithWhatToTry) {
+  Pipe pipe;
+  make_plain_observer(pipe.in())->error({ErrorCode::busy, "port 7117 is in use", "--listen :7118"});
+  EXPECT_EQ(pipe.text(), "error (busy): port 7117 is in use\n  try: --listen :7118\n");
+}
+
+TEST(PlainObserver, LimitsStepLinesButNotTheLast) {
+  Pipe pipe;
+  const auto observer = make_plain_observer(pipe.in(), 1e9);
+  RunStarted run;
+  run.steps = 6;
+  observer->run(run);
+  StepDone step = a_step();
+  step.step = 3;
+  observer->step(step);
+  step.step = 4;
+  observer->step(step);
+  step.step = 5;
+  observer->step(step);
+  const std::string text = pipe.text();
+  EXPECT_EQ(text.find("step 5/6"), std::string::npos);
+  EXPECT_NE(text.find("step 6/6  loss 0.123457"), std::string::npos);
+}
+
+TEST(TerminalObserver, LeavesTheLastWordToPlainText) {
+  Pipe pipe;
+  {
+    const auto observer = make_terminal_observer(pipe.in());
+    RunStarted run;
+    run.name = "fashion-cnn";
+    run.steps = 5;
+    run.global_batch = 256;
+    observer->run(run);
+    observer->step(a_step());
+    Done done;
+    done.steps = 5;
+    done.checkpoint = "runs/a/checkpoints/step-000000005";
+    observer->done(done);
+  }
+  const std::string text = pipe.text();
+  EXPECT_NE(text.find("step 5/5"), std::string::npos);
+  EXPECT_NE(text.find("laptop/cpu"), std::string::npos);
+  EXPECT_EQ(text.substr(text.rfind("checkpoint: ")), "checkpoint: runs/a/checkpoints/step-000000005\n");
+}
+
+}  // namespace
+}  // namespace motley::observe
