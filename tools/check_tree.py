@@ -43,7 +43,7 @@ IMPURE = re.compile(
 RANDOM = re.compile(r"\bstd::(ranges::)?(shuffle|sample|random_shuffle)\b|\bstd::[a-z_]+_distribution\b")
 TORCH = re.compile(r"#include <(torch|ATen|c10|caffe2)/")
 NETWORK = re.compile(r"#include [<\"](asio|boost/asio|openssl)[/.]")
-HOME = re.compile(r"(?<![\w.])/(home|Users)/[A-Za-z]|(?<![\w.])/root/")
+HOME = re.compile(r"(?<![\w.])/(home/(?!me/)|Users/)[A-Za-z]|(?<![\w.])/root/")
 INCLUDE = re.compile(r'^\s*#include "([a-z_]+)/', re.MULTILINE)
 
 
