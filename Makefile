@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test unit bench bench-build bench-one bench-transport bench-lab fmt fmt-check clean
+.PHONY: help setup build demo test unit bench bench-build bench-one bench-transport bench-lab bench-accelerator fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ unit: ## the C++ tests alone
 	@$(NINJA)
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
 
-bench: bench-one bench-transport bench-lab ## all benchmarks
+bench: bench-one bench-transport bench-lab bench-accelerator ## all benchmarks
 
 bench-build:
 	@tools/bootstrap bench
@@ -52,6 +52,9 @@ bench-one: bench-build ## one local worker beside a plain libtorch loop
 bench-transport: bench-build ## frames over loopback beside raw sockets
 	lscpu 2>/dev/null | grep -E '^(Model name|CPU\(s\)):' || uname -mp
 	$(BUILD)/bench/transport_bench
+
+bench-accelerator: bench-build ## demo, parity and throughput on a card; says so where there is none
+	$(PYTHON) bench/accelerator.py
 
 bench-lab: bench-build ## two hosts of the emulated LAN beside PyTorch DDP (Linux, root)
 	$(PYTHON) bench/lab_pair.py

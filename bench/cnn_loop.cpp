@@ -2,7 +2,8 @@
 // local worker is measured against. Prints one JSON object a mode; the modes take turns, so that a busy machine slows
 // both. In one process the plain loop runs with the memory the adapter has set up; run the modes one by one to see the
 // whole difference.
-//   cnn_loop [--mode plain|adapter|both] [--batch N] [--micro N] [--threads N] [--steps N] [--rounds N]
+//   cnn_loop [--mode plain|adapter|both] [--device cpu|cuda:0|mps] [--batch N] [--micro N] [--threads N] [--steps N]
+//            [--rounds N]
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -243,6 +244,9 @@ int main(int argc, char** argv) {
   const Settings settings = parse(argc, argv);
   const auto images = std::make_shared<const Images>();
   at::set_num_threads(static_cast<int>(settings.threads));
+  // The adapter computes in full fp32, so the plain loop must too: on CUDA convolutions would use TF32 otherwise.
+  at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuBLAS(false);
   const bool plain = settings.mode != "adapter", adapter = settings.mode != "plain";
   std::unique_ptr<PlainLoop> plain_loop;
   std::unique_ptr<AdapterLoop> adapter_loop;

@@ -93,8 +93,10 @@ class Scratch:
         return self.path / f"{name}-{self.count}"
 
 
-def train_command(binary, recipe, directory, *, batch, steps, threads, listen="127.0.0.1:0", extra=None):
-    command = [binary, "train", recipe, "--json", "--run", str(directory), "--device", "cpu", "--listen", listen]
+def train_command(binary, recipe, directory, *, batch, steps, threads, listen="127.0.0.1:0", devices=("cpu",), extra=None):
+    command = [binary, "train", recipe, "--json", "--run", str(directory), "--listen", listen]
+    for device in devices:
+        command += ["--device", device]
     if threads:
         command += ["--threads", str(threads)]
     keys = {**SAME_WORK, "data.test_uri": "", "train.global_batch": str(batch), "train.steps": str(steps), **(extra or {})}

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""What only a machine with an accelerator can show: the demo uses its card, cards and processors train together with the
+losses of one worker, and one card worker keeps up with a plain libtorch loop.
+
+  bench/accelerator.py [--device cuda:0] [--parts demo,parity,throughput] [--batch 2048] [--steps 300] [--rounds 3]
+
+Where the device is not there, it says so and tries nothing. `--device cpu` rehearses everything on any machine. One JSON
+object a line on standard output, tables on standard error; ends with 1 if a target was missed.
+"""
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+
+import measure
+
+ACCURACY_MIN = 0.88
+LOSS_DIFFERENCE_MAX = 1e-4  # relative, at every step: devices sum in other orders
+PARTS = ["demo", "parity", "throughput"]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--loop", help="the plain loop (default: the release build's bench/cnn_loop)")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--parts", default=",".join(PARTS), help="(default: %(default)s)")
+    parser.add_argument("--batch", type=int, default=2048, help="of the throughput")
+    parser.add_argument("--steps", type=int, default=300, help="of one turn of the throughput")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each, after one that warms up")
+    parser.add_argument("--parity-steps", type=int, default=60)
+    parser.add_argument("--target", type=float, default=0.97, help="the ratio to reach")
+    return parser.parse_args()
+
+
+def device_of(args):
+    """What `motley devices` says of the device; None where it is not there."""
+    listing = subprocess.run([args.motley, "devices", "--json"], capture_output=True, text=True, check=True).stdout
+    found = [json.loads(line) for line in listing.splitlines()]
+    measure.emit(bench="accelerator", part="devices", devices=found)
+    return next((device for device in found if device["device"] == args.device), None)
+
+
+def run(command, directory, timeout_s=900):
+    return measure.finish(measure.start([str(word) for word in command], directory), timeout_s)
+
+
+def demo(args, scratch):
+    """The demo as a newcomer types it: no device named."""
+    directory = scratch.fresh("demo")
+    lines = run([args.motley, "train", "fashion-cnn", "--json", "--run", directory, "--listen", "127.0.0.1:0"], directory)
+    done = measure.event(lines, "done")
+    devices = sorted({line["device"] for line in lines if line["event"] == "worker" and line["change"] == "joined"})
+    reached = done["accuracy"] >= ACCURACY_MIN and args.device in devices
+    measure.emit(bench="accelerator", part="demo", devices=devices, accuracy=done["accuracy"], seconds=done["seconds"],
+                 samples_per_s=done["samples_per_s"], reached=reached)
+    return [["demo on " + ", ".join(devices), f"accuracy {done['accuracy']:.4f}", f">= {ACCURACY_MIN}", reached]]
+
+
+def losses(args, scratch, devices):
+    directory = scratch.fresh("parity")
+    extra = {"train.min_workers": len(devices), "train.seed": 1}
+    if len(devices) > 1:
+        extra["train.shares"] = str([3] + [1] * (len(devices) - 1))
+    command = measure.train_command(args.motley, "fashion-cnn", directory, batch=512, steps=args.parity_steps, threads=None,
+                                    devices=devices, extra=extra)
+    lines = run(command, directory)
+    by_step = {line["step"]: line["loss"] for line in lines if line["event"] == "step"}
+    if len(by_step) != args.parity_steps:
+        raise measure.Failed(f"expected the losses of {args.parity_steps} steps, found {len(by_step)}")
+    return [loss for _, loss in sorted(by_step.items())]
+
+
+def parity(args, scratch):
+    groups = [[args.device], ["cpu"], [args.device, "cpu"], [args.device, args.device]]
+    curves = [(" + ".join(devices), losses(args, scratch, devices)) for devices in groups]
+    rows = []
+    for (one, left), (other, right) in itertools.combinations(curves, 2):
+        worst = max(abs(a - b) / max(abs(a), abs(b)) for a, b in zip(left, right))
+        reached = worst <= LOSS_DIFFERENCE_MAX
+        measure.emit(bench="accelerator", part="parity", one=one, other=other, steps=len(left), loss_difference=worst,
+                     last_loss=left[-1], reached=reached)
+        rows.append([f"losses of {one} and {other}", f"{worst:.1e}", f"<= {LOSS_DIFFERENCE_MAX:.0e}", reached])
+    return rows
+
+
+def plain_turn(args, scratch):
+    command = [args.loop, "--mode", "plain", "--device", args.device, "--batch", args.batch, "--threads", measure.cores(),
+               "--steps", args.steps, "--rounds", 1]
+    return run(command, scratch.fresh("plain"))[0]["samples_per_s"]
+
+
+def motley_turn(args, scratch):
+    directory = scratch.fresh("motley")
+    # Twice the steps of the loop's measured round: that one has a round of its own to warm up.
+    command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=2 * args.steps, threads=None,
+                                    devices=[args.device])
+    return measure.event(run(command, directory), "done")["samples_per_s"]
+
+
+def throughput(args, scratch):
+    pairs = []
+    for turn in range(-1, args.rounds):
+        plain, motley = plain_turn(args, scratch), motley_turn(args, scratch)
+        if turn < 0:
+            continue
+        pairs.append((plain, motley))
+        measure.emit(bench="accelerator", part="throughput", turn=turn, batch=args.batch, plain_samples_per_s=plain,
+                     motley_samples_per_s=motley, ratio=round(motley / plain, 4))
+    ratio = measure.median([motley / plain for plain, motley in pairs])
+    reached = ratio >= args.target
+    measure.emit(bench="accelerator", part="throughput", batch=args.batch, ratio=round(ratio, 4), target=args.target, reached=reached)
+    return [[f"samples/s over a plain loop's, batch {args.batch}", f"{ratio:.4f}", f">= {args.target}", reached]]
+
+
+def main():
+    args = arguments()
+    args.motley = measure.motley(args.motley)
+    device = device_of(args)
+    if device is None:
+        measure.emit(bench="accelerator", tried=False, device=args.device)
+        measure.say(f"accelerator: no {args.device} on this machine: nothing was tried on one")
+        return 0
+    parts = args.parts.split(",")
+    if "throughput" in parts:
+        args.loop = measure.program(args.loop, "build/release/bench/cnn_loop")
+    rows = []
+    with measure.Scratch() as scratch:
+        for part in parts:
+            rows += {"demo": demo, "parity": parity, "throughput": throughput}[part](args, scratch)
+    machine = measure.machine()
+    measure.emit(bench="accelerator", tried=True, device=device, machine=machine, reached=all(row[3] for row in rows))
+    measure.say(f"\n{device['device']}: {device['description']}, on {machine['processor']}, {machine['cores']} cores")
+    measure.table(["what", "found", "target", "reached"], [[*row[:3], "yes" if row[3] else "no"] for row in rows])
+    return 0 if all(row[3] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except measure.Failed as failure:
+        sys.exit(f"accelerator: {failure}")
