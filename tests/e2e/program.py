@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -153,8 +154,10 @@ class Starter:
         for program in self.programs:
             if program.process.poll() is None:
                 program.process.kill()
-        for program in self.programs:
+        for number, program in enumerate(self.programs):
             program.process.wait(PATIENCE_S)
+            log = pathlib.Path(self.directory) / f"program-{number}.log"
+            log.write_text("\n".join([" ".join(program.command), *(json.dumps(e) for _, e in program.events), *program.text]) + "\n")
 
     def start(self, *words, prefix=(), preexec=None):
         program = Program([*prefix, self.path, *words, "--json"], self.directory, preexec)
@@ -163,7 +166,7 @@ class Starter:
 
     def run(self, *words, **options):
         program = self.start(*words, **options)
-        program.end()
+        program.end(5 * PATIENCE_S)
         return program
 
     def fails(self, *words, status=2, **options):

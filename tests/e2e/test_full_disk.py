@@ -1,0 +1,113 @@
+"""A disk that is full: an error event at once, training goes on, what was written before stays valid."""
+
+import os
+import resource
+import subprocess
+
+import pytest
+
+from program import settings
+
+DATA = settings(data_uri="synthetic:8192:64:10", data_test_uri="", train_global_batch=1024, train_seed=2, optimizer_lr=0.02)
+LOCAL = ["--device", "cpu", "--listen", "127.0.0.1:0"]
+
+
+def losses_of(motley, steps):
+    return motley.run("train", "softmax", *DATA, *settings(train_steps=steps), "--run", "whole", *LOCAL).losses()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Two megabytes of their own."""
+    if os.geteuid() != 0:
+        pytest.skip("a small disk needs root to mount it")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def fill(disk):
+    with open(disk / "filler", "wb", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+
+
+def valid_export(motley, run, name):
+    program = motley.run("export", run, name)
+    assert program.process.returncode == 0, program.story()
+    return program.named("export")[0]["step"]
+
+
+def test_disk_fills_and_is_freed(motley, small_disk):
+    head = motley.start("train", "softmax", *DATA, *settings(train_steps=2000, train_checkpoint_seconds=0.2), "--run", small_disk / "run", *LOCAL)
+    head.wait_event("checkpoint", lambda e: e["step"] > 0)
+    fill(small_disk)
+    error = head.wait_event("error")
+    assert error["code"] == "disk-full" and str(small_disk) in error["message"] and error["try"], error
+    step = head.named("step")[-1]["step"]
+    head.wait_step(step + 20)  # training goes on
+    assert valid_export(motley, small_disk / "run", "old.safetensors") > 0
+    (small_disk / "filler").unlink()
+    before = head.seen()
+    head.wait_event("checkpoint", lambda e: e["step"] > step, after=before)
+    head.interrupt()
+    assert head.end() == 130, head.story()
+    done = max(head.losses()) + 1
+    assert motley.audit(small_disk / "run")["samples"] == sum(e["samples"] for e in head.named("step"))
+    assert valid_export(motley, small_disk / "run", "new.safetensors") == done
+    assert head.losses() == losses_of(motley, done)
+
+
+def test_disk_stays_full(motley, small_disk):
+    """The run ends with an error, and goes on from its last checkpoint once there is room again."""
+    words = ["softmax", *DATA, *settings(train_steps=400, train_checkpoint_seconds=0.2)]
+    head = motley.start("train", *words, "--run", small_disk / "run", *LOCAL)
+    kept = head.wait_event("checkpoint", lambda e: e["step"] > 0)["step"]
+    fill(small_disk)
+    head.wait_event("error", code="disk-full")
+    assert head.end() == 1, head.story()
+    assert max(head.losses()) == 399 and not head.named("done")
+    assert sum("ledger" in error["message"] for error in head.named("error")) == 1  # not one a step
+    assert valid_export(motley, small_disk / "run", "old.safetensors") >= kept
+    (small_disk / "filler").unlink()
+    again = motley.run("train", "--resume", "--run", small_disk / "run", *LOCAL)
+    assert again.process.returncode == 0, again.story()
+    motley.audit(small_disk / "run")
+    assert {**head.losses(), **again.losses()} == losses_of(motley, 400)
+
+
+def test_full_from_the_start(motley, small_disk):
+    fill(small_disk)
+    error = motley.fails("train", "softmax", *DATA, *settings(train_steps=5), "--run", small_disk / "run", *LOCAL, status=1)
+    assert error["code"] == "disk-full" and error["try"], error
+
+
+def test_file_size_limit(motley, tmp_path):
+    """Without root: files of at most 48 KiB. The redo log cannot grow; ledger and checkpoints can."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (48 << 10, 48 << 10))
+    head = motley.start("train", "softmax", *DATA, *settings(train_steps=300, train_checkpoint_seconds=1000), "--run", "run", *LOCAL, preexec=limit)
+    error = head.wait_event("error")
+    assert error["code"] in ("io", "disk-full") and "redo" in error["message"] and error["try"], error
+    assert head.end() == 0, head.story()
+    assert len(head.named("error")) == 1
+    assert len(head.losses()) == 300
+    motley.audit("run")
+    assert valid_export(motley, tmp_path / "run", "model.safetensors") == 300
+
+
+def test_read_only_files(motley, tmp_path):
+    """The ledger as a directory, the lock as a directory: refused before anything is written."""
+    for name in ("lock", "ledger"):
+        run = tmp_path / name
+        (run / name).mkdir(parents=True)
+        program = motley.run("train", "softmax", *DATA, *settings(train_steps=2), "--run", run, *LOCAL)
+        assert program.process.returncode in (1, 2), program.story()
+        assert name in program.error()["message"]

@@ -1,0 +1,164 @@
+"""Ctrl-C and kill -9, on joiners and on the head: what was promised about the run holds, and everybody comes back."""
+
+import itertools
+import pathlib
+import random
+import signal
+import struct
+
+import pytest
+
+from program import settings
+
+# Some thirty steps a second on one core: softmax regression on 20,000 samples with 256 features.
+DATA = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
+LOCAL = ["--listen", "127.0.0.1:0"]
+
+
+def head_and_joiner(motley, *words, device="cpu"):
+    head = motley.start("train", "softmax", *DATA, *words, "--run", "run", "--device", device, "--name", "head", "--token-file", "token", *LOCAL)
+    joiner = motley.start("join", "--token-file", "token", "--name", "guest")
+    return head, joiner
+
+
+def wait_share(head, worker, after=0):
+    """A step in which this worker computed something."""
+    return head.wait_event("step", lambda e: any(p["worker"] == worker and p["samples"] > 0 for p in e["workers"]), after=after)
+
+
+def same_losses(ours, theirs, tolerance=1e-5):
+    assert list(ours) == list(theirs)
+    worst = max(abs(ours[step] - theirs[step]) / abs(theirs[step]) for step in ours)
+    assert worst <= tolerance, worst
+
+
+def alone(motley, *words):
+    program = motley.run("train", "softmax", *DATA, *words, "--run", "alone", "--device", "cpu", *LOCAL)
+    assert program.process.returncode == 0, program.story()
+    return program.losses()
+
+
+def redo_reach(run):
+    """The version that the redo logs of a run lead to (docs/formats/redo.md): whole records, one after the other."""
+    logs = sorted((pathlib.Path(run) / "redo").glob("from-*"))
+    data = logs[-1].read_bytes()
+    version, = struct.unpack_from("<Q", data, 8)
+    at = 20
+    while at + 28 <= len(data):
+        step, size = struct.unpack_from("<QQ", data, at)
+        if step != version or at + 28 + size > len(data):
+            break
+        version, at = version + 1, at + 28 + size
+    return version
+
+
+def test_interrupted_joiner_finishes_its_lease(motley):
+    steps = settings(train_steps=80)
+    head, joiner = head_and_joiner(motley, *steps)
+    wait_share(head, "guest/cpu")
+    joiner.interrupt()
+    assert joiner.end() in (0, 130), joiner.story()
+    left = head.wait_event("worker", worker="guest/cpu", change="left")
+    assert left["reason"]
+    assert head.end() == 0, head.story()
+    assert not head.named("worker", change="lost")
+    motley.audit("run")
+    same_losses(head.losses(), alone(motley, *steps))
+
+
+HUGE = settings(data_uri="synthetic:200000:64:1000", train_global_batch=200000, train_micro_batch=200000, train_steps=1, data_test_uri="")
+
+
+def test_second_interrupt_leaves_at_once(motley):
+    """One lease that takes many seconds: the first Ctrl-C waits for it, the second does not."""
+    head = motley.start("train", "softmax", *HUGE, "--run", "run", "--device", "none", "--token-file", "token", *LOCAL)
+    joiner = motley.start("join", "--token-file", "token", "--name", "guest")
+    head.wait_text("waiting for guest/cpu (0 of")
+    joiner.interrupt()
+    joiner.wait_text("Ctrl-C again")
+    assert not head.named("step")
+    joiner.interrupt()
+    assert joiner.end(10) == 130, joiner.story()
+    head.wait_event("worker", worker="guest/cpu", change="lost")
+    assert not head.named("step")
+
+
+def test_second_interrupt_of_the_head(motley):
+    head = motley.start("train", "softmax", *HUGE, "--run", "run", "--device", "cpu", "--name", "head", *LOCAL)
+    head.wait_text("waiting for head/cpu (0 of")
+    head.interrupt()
+    head.wait_text("Ctrl-C again")
+    head.interrupt()
+    assert head.end(10) == 130, head.story()
+    assert not head.named("step")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=["ctrl-c", "terminate", "kill -9"])
+def test_head_stops_and_resumes(motley, tmp_path, how):
+    steps = settings(train_steps=150, train_checkpoint_seconds=0.5)
+    first, joiner = head_and_joiner(motley, *steps)
+    wait_share(first, "guest/cpu")
+    first.wait_step(40)
+    first.signal(how)
+    if how == signal.SIGKILL:
+        first.process.wait()
+        first.wait_until(lambda: first._open == 0, "its output closed")
+        reached = redo_reach(tmp_path / "run")
+    else:
+        assert first.end() == 130, first.story()
+        error = first.error()
+        assert error["code"] == "interrupted" and "--resume" in error["try"], error
+        reached = max(first.losses()) + 1
+        assert first.named("checkpoint")[-1]["step"] == reached
+    joiner.wait_event("worker", change="lost")
+    assert joiner.process.poll() is None
+
+    second = motley.start("train", "--resume", "--run", "run", "--device", "cpu", "--name", "head")
+    started = second.wait_event("run")
+    assert started["first_step"] == reached, (started, reached)
+    assert started["run"] == first.named("run")[0]["run"]
+    done = max(first.losses()) + 1
+    print(f"\n{how.name}: {done} steps were done, resumed at {reached}: {done - reached} done again")
+    assert reached >= done - 1 if how != signal.SIGKILL else reached <= done + 1
+    wait_share(second, "guest/cpu")
+    assert joiner.named("worker", change="readmitted"), joiner.story()
+    assert second.end() == 0, second.story()
+    assert joiner.end() == 0, joiner.story()
+    audit = motley.audit("run")
+    assert audit["samples"] == 15 * 20000
+    again = set(first.losses()) & set(second.losses())
+    assert again == set(range(reached, done))
+    same_losses(dict(sorted({**first.losses(), **second.losses()}.items())), alone(motley, *steps))
+
+
+def final_files(run):
+    newest = (run / "checkpoints" / "latest").read_text().strip()
+    return [(run / "checkpoints" / newest / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_one_local_worker_resumes_to_the_same_bits(motley, tmp_path, seed):
+    dice = random.Random(seed)
+    words = [*DATA, *settings(train_steps=60, train_checkpoint_seconds=0.3, optimizer_kind="adamw", optimizer_lr=0.003,
+                              data_test_uri="synthetic:500:256:20"), "--device", "cpu", *LOCAL]
+    whole = motley.run("train", "softmax", *words, "--run", "whole")
+    assert whole.process.returncode == 0, whole.story()
+    losses, resumed = {}, []
+    for attempt in itertools.count():
+        start = ["softmax", *words] if attempt == 0 else ["--resume", "--device", "cpu", *LOCAL]
+        program = motley.start("train", *start, "--run", "broken")
+        if attempt < 3:
+            first = program.wait_event("run")["first_step"]
+            program.wait_step(min(58, first + dice.randrange(0, 20)))
+            program.signal(dice.choice([signal.SIGINT, signal.SIGKILL]))
+        program.process.wait()
+        program.wait_until(lambda: program._open == 0, "its output closed")
+        losses.update(program.losses())
+        resumed.append(program.named("run")[0]["first_step"])
+        if program.process.returncode == 0:
+            break
+        assert attempt < 3, program.story()
+    print(f"\nresumed at {resumed[1:]}")
+    assert losses == whole.losses()
+    assert final_files(tmp_path / "broken") == final_files(tmp_path / "whole")
+    motley.audit("broken")
