@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <tuple>
 
 #include "base/philox.h"
 
@@ -131,8 +132,9 @@ void add_disturbances(Dice& dice, Scenario& scenario, Duration horizon) {
     }
     scenario.disturbances.push_back(d);
   }
-  std::stable_sort(scenario.disturbances.begin(), scenario.disturbances.end(),
-                   [](const Disturbance& a, const Disturbance& b) { return a.at < b.at; });
+  std::sort(scenario.disturbances.begin(), scenario.disturbances.end(), [](const Disturbance& a, const Disturbance& b) {
+    return std::tie(a.at, a.trouble, a.worker) < std::tie(b.at, b.trouble, b.worker);
+  });
 }
 
 }  // namespace

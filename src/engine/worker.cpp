@@ -1,12 +1,10 @@
 #include "engine/worker.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "base/assert.h"
-#include "cluster/worker.h"
-#include "engine/worker_weights.h"
+#include "engine/worker_impl.h"
 #include "wire/limits.h"
 
 namespace motley::engine {
@@ -16,75 +14,7 @@ using cluster::WorkerAction;
 using cluster::WorkerReason;
 namespace event = cluster::worker_event;
 
-ErrorCode code_of_bye(const std::string& code) {
-  if (code == "lost") return ErrorCode::network;
-  if (code == "full" || code == "busy") return ErrorCode::busy;
-  if (code == "protocol" || code == "model" || code == "data" || code == "run") return ErrorCode::mismatch;
-  if (code == "diverged") return ErrorCode::diverged;
-  return ErrorCode::refused;
-}
-
-// An empty message: the session ended well.
-Error error_of_bye(const wire::Bye& bye) {
-  if (bye.code == "done" || bye.code == "leave") return {ErrorCode::interrupted, {}, {}};
-  std::string message = "the coordinator ended the session (" + bye.code + ")";
-  if (!bye.expected.empty()) message += ": expected " + bye.expected;
-  if (!bye.found.empty()) message += (bye.expected.empty() ? ": " : ", found ") + bye.found;
-  return {code_of_bye(bye.code), std::move(message), bye.hint};
-}
-
 }  // namespace
-
-struct Worker::Impl {
-  Impl(WorkerOptions worker_options, WorkerOutput& worker_output)
-      : options(std::move(worker_options)),
-        output(worker_output),
-        machine({options.timeouts.heartbeat, options.timeouts.silence}) {}
-
-  void decide(const cluster::WorkerEvent& happened, Time now);
-  void perform(const WorkerAction& action, Time now);
-  void send(const wire::Message& message);
-  void send_bye(WorkerReason reason);
-  void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient);
-  void send_finish(const WorkerAction& action);
-  void start_task(const WorkerAction& action, Time now);
-  void disconnect(const WorkerAction& action);
-  void on_control(const wire::Frame& frame, Time now);
-  void on_message(const wire::Message& message, Time now);
-  void on_spec(const wire::RunSpec& spec, Time now);
-  void on_weights(const wire::Frame& frame, Time now);
-  void on_blob(const wire::Frame& frame, Time now);
-  void malformed(Error error, Time now);
-  void offer_spec(Time now);
-  void forget_early(Time now);
-
-  WorkerOptions options;
-  WorkerOutput& output;
-  cluster::WorkerMachine machine;
-
-  // Of the session.
-  std::uint64_t run = 0;
-  std::uint64_t fence = 0;
-  bool admitted = false;
-  std::optional<std::uint64_t> early_fence;  // of weights that overtook Admitted
-  std::uint64_t heartbeat_heard_ns = 0;
-  std::optional<wire::RunSpec> spec;
-  SharedBytes model_file;
-  BlobAssembler blob;
-  WeightsAssembler weights;
-  std::optional<Layout> layout;
-  std::string train_fingerprint, test_fingerprint;
-  std::optional<Error> why;  // of the disconnect under way
-
-  // Of the running task.
-  std::vector<bool> chunks_sent;
-  std::size_t chunks_missing = 0;
-  double begun_weight = 0, begun_loss_sum = 0;
-  Outcome outcome;
-  double compute_seconds = 0, wait_seconds = 0;
-  std::string failure;
-  Time idle_since{};
-};
 
 // --- from decisions to frames ---
 
@@ -251,110 +181,6 @@ void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const Sha
     const std::size_t count = std::min(wire::kSegmentBytesMax, gradient.size() - offset);
     output.send(wire::seal(header, gradient.slice(offset, count), options.checksums), Lane::gradients);
   }
-}
-
-// --- from frames to events ---
-
-void Worker::Impl::malformed(Error error, Time now) {
-  why = std::move(error);
-  decide(event::Malformed{}, now);
-}
-
-void Worker::Impl::on_control(const wire::Frame& frame, Time now) {
-  Result<wire::Message> message = wire::decode(frame.body.bytes());
-  if (!message) {
-    malformed(std::move(message).error(), now);
-    return;
-  }
-  if (run == 0) run = frame.header.run;
-  on_message(*message, now);
-}
-
-void Worker::Impl::on_message(const wire::Message& message, Time now) {
-  decide(event::Heard{}, now);
-  if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
-    heartbeat_heard_ns = heartbeat->sent_ns;
-  } else if (const auto* new_spec = std::get_if<wire::RunSpec>(&message)) {
-    on_spec(*new_spec, now);
-  } else if (const auto* ticket = std::get_if<wire::Admitted>(&message)) {
-    if (admitted || !layout) return;
-    admitted = true;
-    fence = ticket->fence;
-    if (early_fence && *early_fence != fence) forget_early(now);
-    output.admitted(ticket->worker);
-    decide(event::Admitted{}, now);
-  } else if (const auto* opened = std::get_if<wire::PassOpened>(&message)) {
-    decide(*opened, now);
-  } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
-    decide(*closed, now);
-  } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {
-    const auto kind = static_cast<PassKind>(grant->pass >> 56);
-    if (kind != PassKind::train && kind != PassKind::evaluate && kind != PassKind::calibrate) {
-      malformed({ErrorCode::protocol,
-                 "a pass trains, evaluates or calibrates; found kind " + std::to_string(grant->pass >> 56),
-                 "update motley on both machines to the same version"},
-                now);
-      return;
-    }
-    decide(*grant, now);
-  } else if (const auto* trim = std::get_if<wire::Trim>(&message)) {
-    decide(*trim, now);
-  } else if (const auto* cancel = std::get_if<wire::Cancel>(&message)) {
-    decide(*cancel, now);
-  } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
-    why = error_of_bye(*bye);
-    decide(*bye, now);
-  }
-  // Taken needs no answer: nothing of a contribution is kept after it was sent.
-}
-
-void Worker::Impl::on_spec(const wire::RunSpec& new_spec, Time now) {
-  if (spec) return;
-  if (Status checked = blob.expect(new_spec.model_bytes); !checked) {
-    malformed(std::move(checked).error(), now);
-    return;
-  }
-  spec = new_spec;
-  offer_spec(now);
-}
-
-void Worker::Impl::offer_spec(Time now) {
-  if (!spec) return;
-  if (std::optional<SharedBytes> file = blob.take()) {
-    model_file = std::move(*file);
-    decide(event::SpecWhole{}, now);
-  }
-}
-
-void Worker::Impl::on_blob(const wire::Frame& frame, Time now) {
-  decide(event::Heard{}, now);
-  if (Status added = blob.add(frame); !added) {
-    malformed(std::move(added).error(), now);
-    return;
-  }
-  offer_spec(now);
-}
-
-void Worker::Impl::forget_early(Time now) {
-  weights.forget();
-  decide(event::WeightsForgotten{}, now);
-}
-
-void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
-  decide(event::Heard{true}, now);
-  if (!layout) return;  // nothing was admitted yet: of another session
-  if (!admitted) {
-    // The data connection may overtake Admitted on the control connection.
-    if (early_fence && *early_fence != frame.header.fence) forget_early(now);
-    early_fence = frame.header.fence;
-  }
-  if (Status checked = weights.check(frame); !checked) {
-    malformed(std::move(checked).error(), now);
-    return;
-  }
-  const std::uint64_t version = frame.header.version;
-  if (!weights.knows(version)) decide(event::VersionSeen{version}, now);
-  if (weights.add(frame)) decide(event::VersionWhole{version}, now);
 }
 
 // --- the interface ---

@@ -1,0 +1,66 @@
+#pragma once
+// The inside of engine::Worker: what it keeps of the session and of the task that runs. Threading: as Worker.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/worker.h"
+#include "engine/worker.h"
+#include "engine/worker_weights.h"
+
+namespace motley::engine {
+
+struct Worker::Impl {
+  Impl(WorkerOptions worker_options, WorkerOutput& worker_output)
+      : options(std::move(worker_options)),
+        output(worker_output),
+        machine({options.timeouts.heartbeat, options.timeouts.silence}) {}
+
+  void decide(const cluster::WorkerEvent& happened, Time now);
+  void perform(const cluster::WorkerAction& action, Time now);
+  void send(const wire::Message& message);
+  void send_bye(cluster::WorkerReason reason);
+  void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient);
+  void send_finish(const cluster::WorkerAction& action);
+  void start_task(const cluster::WorkerAction& action, Time now);
+  void disconnect(const cluster::WorkerAction& action);
+  void on_control(const wire::Frame& frame, Time now);
+  void on_message(const wire::Message& message, Time now);
+  void on_spec(const wire::RunSpec& spec, Time now);
+  void on_weights(const wire::Frame& frame, Time now);
+  void on_blob(const wire::Frame& frame, Time now);
+  void malformed(Error error, Time now);
+  void offer_spec(Time now);
+  void forget_early(Time now);
+
+  WorkerOptions options;
+  WorkerOutput& output;
+  cluster::WorkerMachine machine;
+
+  // Of the session.
+  std::uint64_t run = 0;
+  std::uint64_t fence = 0;
+  bool admitted = false;
+  std::optional<std::uint64_t> early_fence;  // of weights that overtook Admitted
+  std::uint64_t heartbeat_heard_ns = 0;
+  std::optional<wire::RunSpec> spec;
+  SharedBytes model_file;
+  BlobAssembler blob;
+  WeightsAssembler weights;
+  std::optional<Layout> layout;
+  std::string train_fingerprint, test_fingerprint;
+  std::optional<Error> why;  // of the disconnect under way
+
+  // Of the running task.
+  std::vector<bool> chunks_sent;
+  std::size_t chunks_missing = 0;
+  double begun_weight = 0, begun_loss_sum = 0;
+  Outcome outcome;
+  double compute_seconds = 0, wait_seconds = 0;
+  std::string failure;
+  Time idle_since{};
+};
+
+}  // namespace motley::engine
