@@ -32,7 +32,7 @@ TEST(ProgressBar, BearsNonsense) {
 }
 
 TEST(Sparkline, ShowsTheShapeOfTheValues) {
-  EXPECT_EQ(sparkline(std::vector<double>{3, 2, 1}, 10), "█▄▁");
+  EXPECT_EQ(sparkline(std::vector<double>{3, 2, 1}, 10), "█▅▁");
   EXPECT_EQ(sparkline(std::vector<double>{}, 10), "");
   EXPECT_EQ(sparkline(std::vector<double>{1, 1}, 10), "▁▁");
 }
