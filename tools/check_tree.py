@@ -149,7 +149,10 @@ def files_of(root):
         parts = path.relative_to(root).parts
         # `data` is test data under tests/, but a folder of the core under src/.
         skipped = SKIPPED - {"data"} if parts[0] == "src" else SKIPPED
-        if any(part in skipped or part.startswith("build-") for part in parts) or not path.is_file() or path.is_symlink():
+        hidden = len(parts) > 1 and parts[0].startswith(".") and parts[0] != ".ci"
+        if hidden or any(part in skipped or part.startswith("build-") for part in parts):
+            continue
+        if not path.is_file() or path.is_symlink():
             continue
         if path.suffix in CODE | SCRIPTS | {".md", ".txt", ".cmake", ".json", ".toml", ".yml", ".proto"} or not path.suffix:
             yield path
