@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -194,6 +195,8 @@ TEST(Simulation, StepsCanBeGiven) {
 struct Damage {
   Sabotage sabotage;
   std::string found;
+  // Names the case; the default prints addresses, which change from run to run.
+  friend std::ostream& operator<<(std::ostream& out, const Damage& damage) { return out << damage.found; }
 };
 
 class Checked : public testing::TestWithParam<Damage> {};
