@@ -8,7 +8,7 @@ import pytest
 
 from program import settings
 
-DATA = settings(data_uri="synthetic:8192:64:10", data_test_uri="", train_global_batch=1024, train_seed=2, optimizer_lr=0.02)
+DATA = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=4096, train_seed=2, optimizer_lr=0.02)
 LOCAL = ["--device", "cpu", "--listen", "127.0.0.1:0"]
 
 
@@ -18,12 +18,12 @@ def losses_of(motley, steps):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """Two megabytes of their own."""
+    """Four megabytes of their own."""
     if os.geteuid() != 0:
         pytest.skip("a small disk needs root to mount it")
     disk = tmp_path / "disk"
     disk.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], capture_output=True, text=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, text=True)
     if done.returncode != 0:
         pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
     yield disk
@@ -46,7 +46,7 @@ def valid_export(motley, run, name):
 
 
 def test_disk_fills_and_is_freed(motley, small_disk):
-    head = motley.start("train", "softmax", *DATA, *settings(train_steps=2000, train_checkpoint_seconds=0.2), "--run", small_disk / "run", *LOCAL)
+    head = motley.start("train", "softmax", *DATA, *settings(train_steps=100000, train_checkpoint_seconds=0.2), "--run", small_disk / "run", *LOCAL)
     head.wait_event("checkpoint", lambda e: e["step"] > 0)
     fill(small_disk)
     error = head.wait_event("error")

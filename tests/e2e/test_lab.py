@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -60,9 +61,10 @@ def on(host):
     return [*LAB, "exec", host, "--"]
 
 
-# About a tenth of a second a step. The learning rate is below the edge of stability: beyond it, training itself doubles a
+# About a tenth of a second a step; how many is decided when all disturbances are over, so that the test does not depend on
+# the speed of the machine. The learning rate is below the edge of stability: beyond it, training itself doubles a
 # difference in the last bit every few steps (two runs of one process with other micro-batches differ by 1e-3 then).
-RECIPE = ["mlp", *settings(train_steps=260, train_global_batch=2048, train_seed=11, optimizer_kind="sgd", optimizer_lr=0.01,
+RECIPE = ["mlp", *settings(train_global_batch=2048, train_seed=11, optimizer_kind="sgd", optimizer_lr=0.01,
                            schedule_kind="constant", data_test_uri="")]
 
 
@@ -96,21 +98,25 @@ class Disturber:
         return lost
 
 
-def longest(head):
-    return max(head.named("step"), key=lambda event: event["seconds"])
+def relative(ours, theirs):
+    assert list(ours) == list(theirs)
+    return max(abs(ours[step] - theirs[step]) / abs(theirs[step]) for step in ours)
 
 
 def test_disturbed_run_equals_the_undisturbed_one(network, motley_path, tmp_path):
     dice = random.Random(20240607)
     with Starter(motley_path, tmp_path) as motley:
-        token = ["--token-file", "token", "--listen", f"{lab('ip', 'head')}:7117"]
-        head = motley.start("train", *RECIPE, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head", *token, prefix=on("head"))
+        here = ["--run", "run", "--device", "cpu", "--threads", "1", "--name", "head", "--token-file", "token",
+                "--listen", f"{lab('ip', 'head')}:7117"]
+        head = motley.start("train", *RECIPE, *settings(train_steps=100000), *here, prefix=on("head"))
+        disturber = Disturber(head)
         workers = {}
+
         def join(host):
             workers[host] = motley.start("join", "--token-file", "token", "--name", host, "--threads", "1", prefix=on(host))
+
         for host in ("first", "second", "third"):
             join(host)
-        disturber = Disturber(head)
         for host in ("first", "second", "third"):
             disturber.wait_worker(host, "joined", 0)
             disturber.wait_samples(host, 0)
@@ -123,30 +129,31 @@ def test_disturbed_run_equals_the_undisturbed_one(network, motley_path, tmp_path
         before = head.seen()
         workers["first"].kill()
         reasons = {"kill -9": disturber.wait_worker("first", "lost", before)["reason"]}
-
         frozen = workers["second"]
-        reasons["freeze"] = disturber.pause("second", lambda: os.kill(frozen.pid, 19), lambda: os.kill(frozen.pid, 18))["reason"]
+        reasons["freeze"] = disturber.pause("second", lambda: frozen.signal(signal.SIGSTOP), lambda: frozen.signal(signal.SIGCONT))["reason"]
         reasons["cut"] = disturber.pause("third", lambda: lab("cut", "third"), lambda: lab("mend", "third"))["reason"]
 
-        head.wait_step(head.named("step")[-1]["step"] + 5)
-        assert head.end(180) == 0, head.story()
+        # The head too: it is stopped, and goes on with everybody who is left.
+        head.interrupt()
+        assert head.end() == 130, head.story()
+        steps = max(head.losses()) + 11
+        again = motley.run("train", "--resume", *settings(train_steps=steps, train_min_workers=4), *here, prefix=on("head"))
+        assert again.process.returncode == 0, again.story()
         for host in ("second", "third", "late"):
             assert workers[host].end() == 0, workers[host].story()
         audit = motley.audit("run")
-        alone = motley.run("train", *RECIPE, "--run", "alone", "--device", "cpu", "--listen", "127.0.0.1:0")
+        alone = motley.run("train", *RECIPE, *settings(train_steps=steps), "--run", "alone", "--device", "cpu", "--listen", "127.0.0.1:0")
         assert alone.process.returncode == 0, alone.story()
-    steps = head.named("step")
-    slowest = longest(head)
-    print(f"\n{reasons}; longest step {slowest['seconds']:.2f} s (step {slowest['step']}), {head.named('done')[0]['seconds']:.0f} s in all")
-    assert slowest["seconds"] <= STEP_S_MAX, slowest
-    assert all(reasons.values()), reasons
-    assert audit["samples"] == sum(event["samples"] for event in steps)
-    changes = [(e["worker"], e["change"]) for e in head.named("worker") if e["change"] not in ("joined",)]
-    expected = [("first/cpu", "lost"), ("second/cpu", "lost"), ("second/cpu", "readmitted"), ("third/cpu", "lost"), ("third/cpu", "readmitted")]
-    assert [change for change in changes if change[1] != "left"] == expected
 
-    ours, theirs = head.losses(), alone.losses()
-    assert list(ours) == list(theirs)
-    worst = max(abs(ours[step] - theirs[step]) / abs(theirs[step]) for step in ours)
-    print(f"largest relative difference of a loss: {worst:.1e}")
+    closed = head.named("step") + again.named("step")
+    slowest = max(closed, key=lambda event: event["seconds"])
+    worst = relative({**head.losses(), **again.losses()}, alone.losses())
+    print(f"\n{reasons}\n{len(closed)} steps, the longest {slowest['seconds']:.2f} s (step {slowest['step']}); "
+          f"largest relative difference of a loss {worst:.1e}")
+    assert slowest["seconds"] <= STEP_S_MAX, slowest
+    assert [event["step"] for event in closed] == list(range(steps))
+    assert audit["samples"] == sum(event["samples"] for event in closed)
+    changes = [(event["worker"].split("/")[0], event["change"]) for event in head.named("worker") if event["change"] != "joined"]
+    assert changes == [("first", "lost"), ("second", "lost"), ("second", "readmitted"), ("third", "lost"), ("third", "readmitted")]
+    assert all(reasons.values()), reasons
     assert worst <= 1e-5

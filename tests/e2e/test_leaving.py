@@ -10,13 +10,12 @@ import pytest
 
 from program import settings
 
-# Some thirty steps a second on one core: softmax regression on 20,000 samples with 256 features.
 DATA = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
 LOCAL = ["--listen", "127.0.0.1:0"]
 
 
-def head_and_joiner(motley, *words, device="cpu"):
-    head = motley.start("train", "softmax", *DATA, *words, "--run", "run", "--device", device, "--name", "head", "--token-file", "token", *LOCAL)
+def head_and_joiner(motley, *words):
+    head = motley.start("train", "softmax", *DATA, *settings(train_min_workers=2), *words, "--run", "run", "--device", "cpu", "--name", "head", "--token-file", "token", *LOCAL)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest")
     return head, joiner
 
