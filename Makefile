@@ -31,7 +31,7 @@ test: ## build everything and run all tests
 	@$(NINJA)
 	@ln -sfn release/apps/cli/motley build/motley
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
-	$(PYTHON) -m pytest -q $(PYTHON_TESTS)
+	@set -e; for folder in $(PYTHON_TESTS); do echo "pytest $$folder"; $(PYTHON) -m pytest -q $$folder; done
 
 unit: ## the C++ tests alone
 	@tools/bootstrap test
