@@ -95,7 +95,14 @@ Status Run::restore(ps::Snapshot& snapshot) {
   std::vector<std::string> warnings;
   Result<store::CheckpointContent> content = store::read_latest_checkpoint(dir->path(), warnings);
   for (const std::string& warning : warnings) observer.note(warning);
-  if (!content) return content.error();
+  if (!content) {
+    // Killed before its first checkpoint: no step was kept, and the initial weights follow from the configuration.
+    const Result<store::Ledger> history = store::read_ledger(dir->path() / "ledger");
+    const bool begun = fs::exists(dir->path() / "checkpoints" / "latest") || !history || !history->steps.empty();
+    if (begun) return content.error();
+    token.run = history->header.run;
+    return {};
+  }
   if (const std::string what = difference(initial.layout, content->layout); !what.empty()) {
     return Error{ErrorCode::mismatch, "the checkpoint is of another model: " + what,
                  "resume with the model the run was started with"};
@@ -130,6 +137,12 @@ Status Run::make_server() {
           return server->redo(gradients);
         });
     (void)reached;  // a log that ends early costs the steps after it, which are done again
+  }
+  if (!options.resume) {
+    // Without a run.toml there is no run: this is of a start that was killed before it wrote one.
+    const Result<store::Ledger> left = store::read_ledger(ledger_file);
+    std::error_code ignored;  // opening says what is wrong
+    if (left && left->steps.empty()) fs::remove(ledger_file, ignored);
   }
   Result<store::LedgerWriter> writer = store::LedgerWriter::open(ledger_file, ledger_header());
   if (!writer) return writer.error();
