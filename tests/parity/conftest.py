@@ -1,0 +1,70 @@
+"""Parity tests: the program against plain PyTorch loops. `pytest tests/parity --motley build/dev/motley` chooses the program."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import plain
+from program import Program
+
+ROOT = Path(__file__).resolve().parents[2]
+MEASURED = pytest.StashKey[list]()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--motley", default="build/motley", help="the program; relative to the root of the repository")
+
+
+def pytest_configure(config):
+    config.stash[MEASURED] = []
+    # The workers run with one thread each, and kernels sum in another order with another number of threads.
+    torch.set_num_threads(1)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    if not config.stash[MEASURED]:
+        return
+    terminalreporter.section("worst relative differences from the plain loop")
+    for name, found, limit in config.stash[MEASURED]:
+        terminalreporter.write_line(f"{name:<60} {found:9.2e}  (at most {limit:.0e})")
+
+
+@pytest.fixture(scope="session")
+def motley(pytestconfig):
+    path = ROOT / pytestconfig.getoption("--motley")
+    if not path.is_file():
+        pytest.fail(f"{path}: expected the program there, found nothing; build it, or name it with --motley", pytrace=False)
+    return Program(path)
+
+
+@pytest.fixture(scope="session")
+def fashion():
+    """Fashion-MNIST as tensors, read straight from its files: {"train": (x, y), "test": (x, y)}."""
+    return plain.load_idx(plain.find_fashion())
+
+
+@pytest.fixture(scope="session")
+def small_fashion(fashion, tmp_path_factory):
+    """A directory of uncompressed IDX files, quick to open, with a short last batch: 1,000 and 500 samples."""
+    directory = tmp_path_factory.mktemp("small-fashion")
+    plain.write_idx(plain.find_fashion(), directory, {"train": 1000, "test": 500})
+    return directory
+
+
+@pytest.fixture(scope="session")
+def loops():
+    """Plain loops that ran already, by what they depend on."""
+    return {}
+
+
+@pytest.fixture
+def measure(request):
+    """measure(what, found, limit): notes the worst difference for the summary and refuses one above the limit."""
+
+    def note(what, found, limit):
+        name = f"{request.node.name} {what}".strip()
+        request.config.stash[MEASURED].append((name, found, limit))
+        assert found <= limit, f"{name}: expected at most {limit}, found {found}"
+
+    return note
