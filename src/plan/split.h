@@ -18,7 +18,8 @@ namespace motley::plan {
 class Speed {
  public:
   void record(std::uint64_t samples, Duration elapsed) noexcept;
-  /// A pass without a share: believed half a per cent faster, so that in the end it is tried again, with the least share.
+  /// A pass without a share: believed half a per cent faster, so that in the end it is tried again, with the least
+  /// share.
   void idle() noexcept;
   [[nodiscard]] std::optional<double> samples_per_second() const noexcept;
   /// Time it should take for `samples`; empty before the first record.

@@ -26,38 +26,45 @@ class TaskWeights final : public Weights {
 class ComputeThread::TaskSink final : public Sink {
  public:
   TaskSink(const ComputeEvents& events, std::uint64_t task, std::size_t chunks, BufferPool& pool)
-      : events_(events), task_(task), sent_(chunks, false), pool_(pool) {}
+      : events_(events), task_(task), sent_(chunks), pool_(pool) {}
   void progress(std::uint64_t done) noexcept override { events_.progress(task_, done); }
   void begin(std::uint64_t count, double weight, double loss_sum) noexcept override {
-    if (begun_) return;
-    begun_ = true;
+    if (begun()) return;
+    MOTLEY_ASSERT(count > 0);
+    frozen_ = count;
     events_.begin(task_, count, weight, loss_sum);
   }
   void ready(ChunkId chunk, std::span<const float> gradient) noexcept override {
-    MOTLEY_ASSERT(begun_ && chunk < sent_.size());
-    if (sent_[chunk]) return;
-    sent_[chunk] = true;
+    MOTLEY_ASSERT(begun() && chunk < sent_.size());
+    if (sent_[chunk].exchange(true)) return;
     MutableBytes copy = pool_.take(gradient.size_bytes());
     std::memcpy(copy.bytes().data(), gradient.data(), gradient.size_bytes());
     events_.chunk(task_, chunk, std::move(copy).seal());
   }
-  [[nodiscard]] bool begun() const noexcept { return begun_; }
+  [[nodiscard]] bool begun() const noexcept { return frozen_ > 0; }
+  /// The samples in the range; REQUIRES begun().
+  [[nodiscard]] std::uint64_t frozen() const noexcept { return frozen_; }
 
  private:
   const ComputeEvents& events_;
   std::uint64_t task_;
-  std::vector<bool> sent_;
+  std::vector<std::atomic<bool>> sent_;
   BufferPool& pool_;
-  bool begun_ = false;
+  std::atomic<std::uint64_t> frozen_{0};
 };
 
+// Once the range is frozen it can only be abandoned: what a retry sends must be of the same samples.
 class ComputeThread::TaskStop final : public Stop {
  public:
-  explicit TaskStop(const std::atomic<std::uint64_t>& limit) : limit_(limit) {}
-  [[nodiscard]] std::uint64_t limit() const noexcept override { return limit_.load(std::memory_order_relaxed); }
+  TaskStop(const std::atomic<std::uint64_t>& limit, const TaskSink& sink) : limit_(limit), sink_(sink) {}
+  [[nodiscard]] std::uint64_t limit() const noexcept override {
+    const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+    return limit > 0 && sink_.begun() ? sink_.frozen() : limit;
+  }
 
  private:
   const std::atomic<std::uint64_t>& limit_;
+  const TaskSink& sink_;
 };
 
 ComputeThread::ComputeThread(ComputeEvents events) : events_(std::move(events)), thread_([this] { loop(); }) {}
@@ -133,7 +140,7 @@ void ComputeThread::run(const engine::TaskOrder& order) {
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = order.first + i;
   }
   TaskSink sink(events_, order.number, order.weights.size(), pool_);
-  const TaskStop stop(limit_);
+  const TaskStop stop(limit_, sink);
   TaskWeights weights(order.weights);
   const Time started = now();
   for (;;) {

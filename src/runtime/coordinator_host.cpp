@@ -12,14 +12,19 @@ constexpr Duration kTick = std::chrono::milliseconds(50);
 
 }  // namespace
 
-CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server,
-                                 std::unique_ptr<Persister> persister, observe::Observer& observer,
-                                 std::function<void(Status)> on_end)
+CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger,
+                                 observe::Observer& observer, std::function<void(Status)> on_end)
     : options_(std::move(options)),
-      persister_(std::move(persister)),
       observer_(observer),
       on_end_(std::move(on_end)),
-      engine_(options_.engine, std::move(server), *this) {}
+      engine_(options_.engine, std::move(server), *this) {
+  PersisterEvents events;
+  events.checkpoint = [this](std::uint64_t step, const std::filesystem::path& path) {
+    observe([step, path](observe::Observer& o) { o.checkpoint(step, path.string()); });
+  };
+  events.error = [this](const Error& error) { observe([error](observe::Observer& o) { o.error(error); }); };
+  persister_ = std::make_unique<Persister>(options_.run_dir, std::move(ledger), std::move(events));
+}
 
 CoordinatorHost::~CoordinatorHost() {
   mailbox_->post([this] {
@@ -27,6 +32,7 @@ CoordinatorHost::~CoordinatorHost() {
     for (auto& [id, link] : links_) link.connection->close();
   });
   mailbox_->stop();
+  persister_.reset();  // its last words go to the mailbox, which drops them
 }
 
 void CoordinatorHost::start() {
@@ -36,7 +42,7 @@ void CoordinatorHost::start() {
     note_position(engine_.server().version());
     learning_rate_ = engine_.server().learning_rate(0);
     engine_.start(now());
-    write_checkpoint();
+    if (!ended_) write_checkpoint();
   });
 }
 

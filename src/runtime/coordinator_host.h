@@ -24,7 +24,7 @@ struct CoordinatorHostOptions {
   engine::CoordinatorOptions engine;
   cluster::JoinToken token;
   transport::Digest own_spki{};
-  std::string run_dir;  // for messages
+  std::string run_dir;
   double checkpoint_seconds = 30;
   bool has_accuracy = true;
   /// Fills in what a checkpoint needs besides the server's snapshot.
@@ -34,7 +34,7 @@ struct CoordinatorHostOptions {
 class CoordinatorHost final : engine::CoordinatorOutput {
  public:
   /// `on_end` is called once, on the mailbox's thread: when all steps are done (ok), stopped (interrupted) or failed.
-  CoordinatorHost(CoordinatorHostOptions options, ps::Server server, std::unique_ptr<Persister> persister,
+  CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger,
                   observe::Observer& observer, std::function<void(Status)> on_end);
   ~CoordinatorHost() override;
   CoordinatorHost(const CoordinatorHost&) = delete;

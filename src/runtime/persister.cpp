@@ -38,7 +38,7 @@ void Persister::step(store::LedgerStep record, std::vector<SharedBytes> gradient
     const std::size_t bytes = bytes_of(gradients);
     if (queued_gradient_bytes_ + bytes > kQueuedGradientBytesMax) gradients.clear();
     queued_gradient_bytes_ += gradients.empty() ? 0 : bytes;
-    queue_.push_back({std::move(record), std::move(gradients), std::nullopt});
+    queue_.push_back({std::move(record), std::move(gradients), std::nullopt, false});
   }
   arrived_.notify_one();
 }
@@ -46,51 +46,68 @@ void Persister::step(store::LedgerStep record, std::vector<SharedBytes> gradient
 void Persister::checkpoint(store::CheckpointContent content) {
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({std::nullopt, {}, std::move(content)});
+    queue_.push_back({std::nullopt, {}, std::move(content), false});
   }
   arrived_.notify_one();
 }
 
 Result<std::filesystem::path> Persister::drain() {
   std::unique_lock lock(mutex_);
+  queue_.push_back({std::nullopt, {}, std::nullopt, true});
+  arrived_.notify_one();
   drained_.wait(lock, [this] { return queue_.empty() && !busy_; });
   if (checkpoint_error_) return *checkpoint_error_;
   return newest_;
 }
 
 void Persister::loop() {
-  auto synced = std::chrono::steady_clock::now();
+  auto sync_at = std::chrono::steady_clock::now() + kSyncEvery;
+  const auto woken = [this] { return stopping_ || !queue_.empty(); };
   for (;;) {
     std::deque<Job> jobs;
     {
       std::unique_lock lock(mutex_);
       busy_ = false;
       if (queue_.empty()) drained_.notify_all();
-      arrived_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
-      if (queue_.empty()) break;
+      if (!unsynced_) {
+        arrived_.wait(lock, woken);
+      } else {
+        arrived_.wait_until(lock, sync_at, woken);
+      }
+      if (stopping_ && queue_.empty()) break;
       jobs.swap(queue_);
       busy_ = true;
     }
-    for (Job& job : jobs) {
-      if (job.record) {
-        const std::uint64_t bytes = bytes_of(job.gradients);
-        const std::uint64_t version = job.record->step;
-        write_record(*job.record);
-        write_redo(version, job.gradients);
-        const std::lock_guard lock(mutex_);
-        queued_gradient_bytes_ -= bytes;
-      }
-      if (job.checkpoint) write_checkpoint(*job.checkpoint);
-    }
-    if (std::chrono::steady_clock::now() - synced > kSyncEvery) {
-      if (const Status status = ledger_.sync(); !status) report(status.error());
-      if (redo_) {
-        if (const Status status = redo_->sync(); !status) redo_.reset();
-      }
-      synced = std::chrono::steady_clock::now();
+    for (const Job& job : jobs) write(job);
+    if (std::chrono::steady_clock::now() >= sync_at) {
+      sync();
+      sync_at = std::chrono::steady_clock::now() + kSyncEvery;
     }
   }
+  sync();
+}
+
+void Persister::write(const Job& job) {
+  if (job.record) {
+    write_record(*job.record);
+    write_redo(job.record->step, job.gradients);
+    unsynced_ = true;
+    const std::lock_guard lock(mutex_);
+    queued_gradient_bytes_ -= bytes_of(job.gradients);
+  }
+  if (job.checkpoint) write_checkpoint(*job.checkpoint);
+  if (job.sync) sync();
+}
+
+void Persister::sync() {
+  if (!unsynced_) return;
+  unsynced_ = false;
   if (const Status status = ledger_.sync(); !status) report(status.error());
+  if (!redo_) return;
+  if (const Status status = redo_->sync(); !status) {
+    report(status.error());
+    redo_.reset();
+  }
 }
 
 // A record that finds no room is kept by the ledger and written with the next one.
@@ -122,7 +139,7 @@ void Persister::write_checkpoint(const store::CheckpointContent& content) {
     checkpoint_error_ = path.error();
     return;
   }
-  last_error_.clear();
+  reported_.clear();
   Result<store::RedoWriter> redo = store::RedoWriter::create(run_dir_, content.step);
   if (redo) {
     redo_.emplace(std::move(*redo));
@@ -140,9 +157,9 @@ void Persister::write_checkpoint(const store::CheckpointContent& content) {
 }
 
 void Persister::report(const Error& error) {
-  if (error.message == last_error_) return;
-  last_error_ = error.message;
-  events_.error(error);
+  // A full disk refuses every step; its error is worth saying once until a checkpoint succeeds. Behind the semicolon
+  // are sizes, which differ from step to step.
+  if (reported_.insert(error.message.substr(0, error.message.find(';'))).second) events_.error(error);
 }
 
 }  // namespace motley::runtime

@@ -10,6 +10,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -43,8 +45,11 @@ class Persister {
     std::optional<store::LedgerStep> record;
     std::vector<SharedBytes> gradients;
     std::optional<store::CheckpointContent> checkpoint;
+    bool sync = false;
   };
   void loop();
+  void write(const Job& job);
+  void sync();
   void write_record(const store::LedgerStep& record);
   void write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients);
   void write_checkpoint(const store::CheckpointContent& content);
@@ -66,7 +71,8 @@ class Persister {
   store::LedgerWriter ledger_;
   bool ledger_behind_ = false;             // the disk had no room for its last records
   std::optional<store::RedoWriter> redo_;  // empty: not logging until the next checkpoint
-  std::string last_error_;
+  bool unsynced_ = false;                  // something is written that a power cut would take
+  std::set<std::string> reported_;
   std::thread thread_;
 };
 

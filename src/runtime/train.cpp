@@ -126,22 +126,12 @@ Status train(const TrainOptions& options, ModelProvider& provider, observe::Obse
   std::unique_ptr<transport::Listener> listener;
   const auto accept = [&host, ready](std::shared_ptr<transport::Connection> connection) {
     ready.wait();
-    if (host != nullptr) host->accept(std::move(connection));
+    host->accept(std::move(connection));
   };
-  if (Status status = run.start_listening(tcp, accept, listener); !status) {
-    return status;
-  }
+  if (Status status = run.start_listening(tcp, accept, listener); !status) return status;
 
-  PersisterEvents persister_events;
-  persister_events.checkpoint = [&](std::uint64_t step, const fs::path& path) {
-    host->observe([step, path](observe::Observer& o) { o.checkpoint(step, path.string()); });
-  };
-  persister_events.error = [&](const Error& error) {
-    host->observe([error](observe::Observer& o) { o.error(error); });
-  };
-  auto persister = std::make_unique<Persister>(run.dir->path(), std::move(*run.ledger), std::move(persister_events));
   observer.run(started_event(run));
-  host = std::make_unique<CoordinatorHost>(host_options(run), std::move(*run.server), std::move(persister), observer,
+  host = std::make_unique<CoordinatorHost>(host_options(run), std::move(*run.server), std::move(*run.ledger), observer,
                                            [&ended](Status status) { ended.set_value(std::move(status)); });
   host_ready.set_value();
   host->start();
@@ -158,9 +148,7 @@ Status train(const TrainOptions& options, ModelProvider& provider, observe::Obse
   Status status = ended.get_future().get();
   stop.on_request({});
   listener->close();
-  workers.clear();
-  host.reset();
-  return status;
+  return status;  // the workers go first, then the sockets and their threads, then the host that these call
 }
 
 }  // namespace motley::runtime
