@@ -112,8 +112,8 @@ def test_losses_have_enough_digits(motley):
 
 def test_a_loss_that_is_not_finite(motley):
     """Weights that grow a million times a step: the run ends before a NaN is written anywhere."""
-    program = motley.run("train", "softmax", *DATA, *settings(optimizer_lr=1.0, optimizer_weight_decay=1e6), "--run", "run", "--device", "cpu",
-                         "--listen", "127.0.0.1:0")
+    wild = settings(optimizer_lr=1.0, optimizer_weight_decay=1e6)
+    program = motley.run("train", "softmax", *DATA, *wild, "--run", "run", "--device", "cpu", "--listen", "127.0.0.1:0")
     events(program, "run", "step", "error")
     assert program.process.returncode == 1 and program.error()["code"] == "diverged", program.story()
 

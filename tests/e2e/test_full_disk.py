@@ -46,7 +46,8 @@ def valid_export(motley, run, name):
 
 
 def test_disk_fills_and_is_freed(motley, small_disk):
-    head = motley.start("train", "softmax", *DATA, *settings(train_steps=100000, train_checkpoint_seconds=0.2), "--run", small_disk / "run", *LOCAL)
+    words = settings(train_steps=100000, train_checkpoint_seconds=0.2)
+    head = motley.start("train", "softmax", *DATA, *words, "--run", small_disk / "run", *LOCAL)
     head.wait_event("checkpoint", lambda e: e["step"] > 0)
     fill(small_disk)
     error = head.wait_event("error")
@@ -93,7 +94,8 @@ def test_file_size_limit(motley, tmp_path):
     """Without root: files of at most 48 KiB. The redo log cannot grow; ledger and checkpoints can."""
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (48 << 10, 48 << 10))
-    head = motley.start("train", "softmax", *DATA, *settings(train_steps=300, train_checkpoint_seconds=1000), "--run", "run", *LOCAL, preexec=limit)
+    words = settings(train_steps=300, train_checkpoint_seconds=1000)
+    head = motley.start("train", "softmax", *DATA, *words, "--run", "run", *LOCAL, preexec=limit)
     error = head.wait_event("error")
     assert error["code"] in ("io", "disk-full") and "redo" in error["message"] and error["try"], error
     assert head.end() == 0, head.story()

@@ -130,7 +130,8 @@ def test_disturbed_run_equals_the_undisturbed_one(network, motley_path, tmp_path
         workers["first"].kill()
         reasons = {"kill -9": disturber.wait_worker("first", "lost", before)["reason"]}
         frozen = workers["second"]
-        reasons["freeze"] = disturber.pause("second", lambda: frozen.signal(signal.SIGSTOP), lambda: frozen.signal(signal.SIGCONT))["reason"]
+        reasons["freeze"] = disturber.pause(
+            "second", lambda: frozen.signal(signal.SIGSTOP), lambda: frozen.signal(signal.SIGCONT))["reason"]
         reasons["cut"] = disturber.pause("third", lambda: lab("cut", "third"), lambda: lab("mend", "third"))["reason"]
 
         # The head too: it is stopped, and goes on with everybody who is left.

@@ -192,7 +192,8 @@ def test_strangers_in_front_of_tls(encrypted):
 @pytest.fixture
 def waiting(motley):
     """A plaintext head without workers, and what its token says."""
-    head = motley.start("train", "softmax", *settings(train_steps=4), "--run", "run", "--device", "none", "--plaintext", "--listen", "127.0.0.1:0")
+    head = motley.start("train", "softmax", *settings(train_steps=4), "--run", "run", "--device", "none", "--plaintext",
+                        "--listen", "127.0.0.1:0")
     token = head.wait_event("run")["join"]
     yield head, token, wire.parse_token(token)
     head.interrupt()
