@@ -53,7 +53,7 @@ foreach(_name IN LISTS _names)
   endif()
   if(_name MATCHES "cuda" AND UNIX AND NOT APPLE)
     # Nothing refers to these by name; they register the CUDA kernels when they are loaded.
-    list(APPEND _libraries "-Wl,--no-as-needed,${_torch_library_${_name}},--as-needed")
+    list(APPEND _libraries "-Wl,--push-state,--no-as-needed,${_torch_library_${_name}},--pop-state")
   else()
     list(APPEND _libraries "${_torch_library_${_name}}")
   endif()

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "torch/generators.h"
 #include "torch/model.h"
 
 namespace motley::torch_adapter {
@@ -134,7 +135,7 @@ std::string to_text(const std::vector<std::int64_t>& shape) {
 Result<std::unique_ptr<Model>> make_builtin_model(const ModelSpec& spec) {
   const auto elements =
       std::accumulate(spec.sample_shape.begin(), spec.sample_shape.end(), std::int64_t{1}, std::multiplies<>());
-  torch::manual_seed(spec.seed);
+  const Seeded seeded(at::kCPU, spec.seed);
   if (spec.kind == "fashion-cnn" || spec.kind == "mnist-cnn") {
     const auto dimensions = spec.sample_shape.size();
     const bool image = dimensions >= 2 && spec.sample_shape[dimensions - 1] == 28 && elements == 28 * 28;

@@ -119,6 +119,6 @@ Result<at::Device> find_device(const std::string& name) {
                "leave out --device to use all of them"};
 }
 
-std::string torch_version() { return TORCH_VERSION; }
+std::string torch_version() { return MOTLEY_TORCH_VERSION; }
 
 }  // namespace motley::torch_adapter

@@ -34,14 +34,14 @@ void probe(std::span<const float> values, Visit&& visit) {
 
 }  // namespace
 
-FlatModel::FlatModel(InspectedModel inspected, const at::Device& device)
-    : inspected_(std::move(inspected)), device_(device) {
+FlatModel::FlatModel(InspectedModel inspected, const at::Device& device, bool staged)
+    : inspected_(std::move(inspected)), device_(device), staged_(staged || !device.is_cpu()) {
   const at::NoGradGuard no_grad;
   inspected_.model->to(device_);
   const auto elements = static_cast<std::int64_t>(layout().flat_elements());
   weights_ = at::zeros({elements}, at::TensorOptions(at::kFloat).device(device_));
   gradients_ = at::zeros_like(weights_);
-  if (on_cpu()) {
+  if (!staged_) {
     host_weights_ = weights_;
     host_gradients_ = gradients_;
   } else {
@@ -65,7 +65,7 @@ void FlatModel::bind() {
     if (entry.kind == TensorKind::trained) {
       tensor.set_data(view(weights_, place).view(tensor.sizes()));
       tensor.mutable_grad() = view(gradients_, place).view(tensor.sizes());
-      if (on_cpu()) watch(i, tensor);
+      if (!staged_) watch(i, tensor);
     } else if (entry.kind == TensorKind::running_mean) {
       MOTLEY_ASSERT(i + 1 < placements.size());
       const Placement& var = placements[i + 1];
@@ -109,7 +109,7 @@ void FlatModel::load(std::uint64_t version, Weights& weights) {
     probe(values, [&](std::uint32_t word) { probes_.push_back(word); });
   }
   const at::NoGradGuard no_grad;
-  if (!on_cpu()) weights_.copy_(host_weights_);
+  if (staged_) weights_.copy_(host_weights_);
   version_ = version;
 }
 
@@ -153,7 +153,7 @@ at::Tensor FlatModel::forward(const at::Tensor& x) {
 }
 
 void FlatModel::fetch_gradients() {
-  if (on_cpu()) return;
+  if (!staged_) return;
   const at::NoGradGuard no_grad;
   host_gradients_.copy_(gradients_);  // blocking: MPS gives garbage otherwise
 }

@@ -18,7 +18,8 @@ namespace motley::torch_adapter {
 
 class FlatModel {
  public:
-  FlatModel(InspectedModel inspected, const at::Device& device);
+  /// `staged`: the host sees weights and gradients through copies; always so on devices other than the CPU.
+  FlatModel(InspectedModel inspected, const at::Device& device, bool staged = false);
   FlatModel(const FlatModel&) = delete;
   FlatModel& operator=(const FlatModel&) = delete;
   ~FlatModel() = default;
@@ -26,6 +27,7 @@ class FlatModel {
   [[nodiscard]] const Layout& layout() const noexcept { return inspected_.layout; }
   [[nodiscard]] const at::Device& device() const noexcept { return device_; }
   [[nodiscard]] bool on_cpu() const { return device_.is_cpu(); }
+  [[nodiscard]] bool staged() const noexcept { return staged_; }
   [[nodiscard]] bool acts_on_groups() const noexcept { return inspected_.acts_on_groups; }
   [[nodiscard]] bool draws_random_numbers() const noexcept { return inspected_.draws_random_numbers; }
 
@@ -35,10 +37,10 @@ class FlatModel {
   /// In training, also adds the batch statistics of `x` to the gradients' statistics region.
   at::Tensor forward(const at::Tensor& x);
 
-  /// During the next backward passes: called when the gradient of placement i is final. Only on the CPU, where the
-  /// gradients can be read at once. Empty to stop.
+  /// During the next backward passes: called when the gradient of placement i is final. Not when staged: there the
+  /// gradients cannot be read yet. Empty to stop.
   void on_final(std::function<void(std::size_t placement)> callback) { on_final_ = std::move(callback); }
-  /// Brings the gradients to the host; gradient() sees them after that. Nothing to do on the CPU.
+  /// Brings the gradients to the host; gradient() sees them after that. Nothing to do unless staged.
   void fetch_gradients();
   [[nodiscard]] std::span<const float> gradient(ChunkId chunk) const;
 
@@ -57,8 +59,9 @@ class FlatModel {
 
   InspectedModel inspected_;
   at::Device device_;
+  bool staged_;
   at::Tensor weights_, gradients_;            // on the device
-  at::Tensor host_weights_, host_gradients_;  // the same tensors on the CPU; elsewhere staging, pinned for CUDA
+  at::Tensor host_weights_, host_gradients_;  // the same tensors unless staged; pinned for CUDA
   std::vector<Statistic> statistics_;
   bool training_ = false;
   std::vector<Node> accumulators_;  // kept alive: parameters refer to them weakly

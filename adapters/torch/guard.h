@@ -15,8 +15,8 @@ namespace motley::torch_adapter {
 
 inline Error error_of(std::string_view doing, std::string text) {
   const auto has = [&](std::string_view part) { return text.find(part) != std::string::npos; };
-  // The CPU and MPS allocators throw plain errors; only their words tell.
-  if (has("out of memory") || has("can't allocate memory")) {
+  // The CPU and MPS allocators and the CUDA libraries throw plain errors; only their words tell.
+  if (has("out of memory") || has("can't allocate memory") || has("STATUS_ALLOC_FAILED")) {
     return {ErrorCode::memory, "out of memory while " + std::string(doing) + ": " + text,
             "use a smaller micro-batch, or close other programs that use the device"};
   }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <sstream>
 
+#include "torch/generators.h"
+
 namespace motley::torch_adapter {
 namespace {
 
@@ -89,15 +91,17 @@ class Trial {
   Trial(Model& model, const ModelSpec& spec, Loss loss) : model_(model), spec_(spec), loss_(loss) {
     std::vector<std::int64_t> shape = {kTrialSamples};
     shape.insert(shape.end(), spec.sample_shape.begin(), spec.sample_shape.end());
-    torch::manual_seed(kTrialSeed);
-    x_ = at::rand(shape);
+    {
+      const Seeded seeded(at::kCPU, kTrialSeed);
+      x_ = at::rand(shape);
+    }
     for (const NamedTensor& named : model.tensors()) {
       saved_.push_back(named.buffer ? named.tensor.detach().clone() : at::Tensor());
     }
   }
 
   at::Tensor forward() {
-    torch::manual_seed(kTrialSeed);
+    const Seeded seeded(at::kCPU, kTrialSeed);
     return model_.forward(x_);
   }
 

@@ -20,7 +20,7 @@ class SampleReader {
     at::Tensor target;  // int64 [n], or float [n, target_elements]
   };
 
-  SampleReader(std::shared_ptr<const data::Dataset> dataset, const at::Device& device);
+  SampleReader(std::shared_ptr<const data::Dataset> dataset, const at::Device& device, bool staged);
   Batch read(std::span<const std::uint64_t> indices);
 
  private:
@@ -29,9 +29,10 @@ class SampleReader {
 
   std::shared_ptr<const data::Dataset> dataset_;
   at::Device device_;
+  bool staged_;
   std::int64_t capacity_ = 0;
   at::Tensor x_, target_;                // on the host, pinned for CUDA
-  at::Tensor device_x_, device_target_;  // unused on the CPU
+  at::Tensor device_x_, device_target_;  // only when staged
 };
 
 }  // namespace motley::torch_adapter

@@ -53,6 +53,7 @@ struct Options {
   std::string device = "cpu";
   unsigned threads = 0;           // cpu: 0 means all processors this process may use
   std::uint32_t micro_batch = 0;  // what capabilities() recommends; 0: the device's default
+  bool staged = false;            // for tests: work on the CPU as on an accelerator, through copies
 };
 
 /// `train` and `test` may be null when no such task will come. Errors: usage (unknown kind, loss or device), input (a

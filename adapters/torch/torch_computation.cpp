@@ -1,4 +1,6 @@
 // Computation on libtorch: micro-batches into one flat gradient, chunks handed over as the backward pass finishes them.
+#include <c10/core/DeviceGuard.h>
+
 #include <algorithm>
 
 #include "base/assert.h"
@@ -6,6 +8,7 @@
 #include "torch/cpu_memory.h"
 #include "torch/devices.h"
 #include "torch/flat_model.h"
+#include "torch/generators.h"
 #include "torch/guard.h"
 #include "torch/sample_reader.h"
 
@@ -16,6 +19,11 @@ namespace {
 constexpr std::uint32_t kMicroBatchCpu = 256;
 constexpr std::uint32_t kMicroBatchAccelerator = 2048;
 constexpr std::uint64_t kIdleCpuBytesMax = std::uint64_t{4} << 30;
+
+/// Makes an accelerator the current one: pinned memory belongs to the current card's context, which costs memory there.
+c10::OptionalDeviceGuard guard_of(const at::Device& device) {
+  return device.is_cpu() ? c10::OptionalDeviceGuard() : c10::OptionalDeviceGuard(device);
+}
 
 /// Hands out each chunk once, as soon as all tensors in it are final.
 class ChunkPublisher {
@@ -71,15 +79,15 @@ class TorchComputation final : public Computation {
  public:
   TorchComputation(InspectedModel model, const at::Device& device, Loss loss, std::uint32_t group_samples,
                    std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test,
-                   unsigned threads, Capabilities capabilities)
-      : model_(std::move(model), device),
+                   unsigned threads, bool staged, Capabilities capabilities)
+      : model_(std::move(model), device, staged),
         publisher_(model_.layout()),
         loss_(loss),
         group_samples_(group_samples),
         threads_(threads),
         capabilities_(std::move(capabilities)) {
-    if (train) train_.emplace(std::move(train), device);
-    if (test) test_.emplace(std::move(test), device);
+    if (train) train_.emplace(std::move(train), device, model_.staged());
+    if (test) test_.emplace(std::move(test), device, model_.staged());
   }
 
   const Layout& layout() const override { return model_.layout(); }
@@ -89,6 +97,7 @@ class TorchComputation final : public Computation {
     return guarded("computing " + std::to_string(task.indices.size()) + " samples on " + capabilities_.device,
                    [&]() -> Result<Outcome> {
                      model_.on_final({});  // a task that failed may have left one
+                     const c10::OptionalDeviceGuard here = guard_of(model_.device());
                      if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
                      model_.load(task.version, weights);
                      return task.kind == PassKind::evaluate ? evaluate(task, sink, stop) : train(task, sink, stop);
@@ -115,15 +124,27 @@ class TorchComputation final : public Computation {
       if (limit <= outcome.count) break;  // trimmed to what is done
       const std::uint64_t done = outcome.count;
       const std::uint64_t count = std::min<std::uint64_t>(micro_batch(task), limit - done);
-      if (model_.draws_random_numbers()) torch::manual_seed(mixed_seed(task.seed, task.version, task.first + done));
       const SampleReader::Batch batch = train_->read(task.indices.subspan(done, count));
-      const at::Tensor losses = losses_of(loss_, model_.forward(batch.x), batch.target);
-      add(losses, count, outcome);
-      if (outcome.count >= limit) {
-        begin();
-        if (contributes) model_.on_final([this](std::size_t placement) { publisher_.placement_final(placement); });
+      const auto forward = [&] {
+        std::optional<Seeded> seeded;
+        if (model_.draws_random_numbers()) {
+          seeded.emplace(model_.device(), mixed_seed(task.seed, task.version, task.first + done));
+        }
+        return model_.forward(batch.x);
+      };
+      const at::Tensor losses = losses_of(loss_, forward(), batch.target);
+      if (model_.staged()) {
+        losses.sum().backward();  // queued before add() waits for the losses, so that the device does not run dry
+        add(losses, count, outcome);
+        if (outcome.count >= limit) begin();
+      } else {
+        add(losses, count, outcome);
+        if (outcome.count >= limit) {
+          begin();
+          if (contributes) model_.on_final([this](std::size_t placement) { publisher_.placement_final(placement); });
+        }
+        losses.sum().backward();
       }
-      losses.sum().backward();
       if (!begun) sink.progress(outcome.count);
     }
     model_.on_final({});
@@ -214,8 +235,8 @@ void make_deterministic() {
 
 }  // namespace
 
-SampleReader::SampleReader(std::shared_ptr<const data::Dataset> dataset, const at::Device& device)
-    : dataset_(std::move(dataset)), device_(device) {}
+SampleReader::SampleReader(std::shared_ptr<const data::Dataset> dataset, const at::Device& device, bool staged)
+    : dataset_(std::move(dataset)), device_(device), staged_(staged) {}
 
 void SampleReader::grow(std::int64_t samples) {
   if (samples <= capacity_) return;
@@ -227,7 +248,7 @@ void SampleReader::grow(std::int64_t samples) {
   const auto pinned = at::TensorOptions().pinned_memory(device_.is_cuda());
   x_ = at::empty(shape, pinned.dtype(at::kFloat));
   target_ = at::empty(target_shape, pinned.dtype(classes ? at::kLong : at::kFloat));
-  if (!device_.is_cpu()) {
+  if (staged_) {
     device_x_ = at::empty(shape, at::TensorOptions(device_).dtype(at::kFloat));
     device_target_ = at::empty(target_shape, at::TensorOptions(device_).dtype(target_.scalar_type()));
   }
@@ -236,7 +257,7 @@ void SampleReader::grow(std::int64_t samples) {
 
 at::Tensor SampleReader::on_device(const at::Tensor& host, at::Tensor& device_buffer, std::int64_t samples) {
   const at::Tensor filled = host.narrow(0, 0, samples);
-  if (device_.is_cpu()) return filled;
+  if (!staged_) return filled;
   at::Tensor copy = device_buffer.narrow(0, 0, samples);
   copy.copy_(filled);
   return copy;
@@ -271,6 +292,7 @@ Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, co
       const Status fits = dataset ? check_data(model, *loss, *dataset, part) : Status();
       if (!fits) return fits.error();
     }
+    const c10::OptionalDeviceGuard here = guard_of(*device);
     make_deterministic();
     if (device->is_cpu()) reuse_cpu_memory(std::min(devices().back().memory_bytes / 4, kIdleCpuBytesMax));
     Result<InspectedModel> inspected = inspect(model);
@@ -285,9 +307,9 @@ Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, co
     if (!cpu) capabilities.micro_batch = kMicroBatchAccelerator;
     if (options.micro_batch > 0) capabilities.micro_batch = options.micro_batch;
     if (inspected->acts_on_groups) capabilities.micro_batch = model.group_samples;
-    return std::unique_ptr<Computation>(
-        std::make_unique<TorchComputation>(std::move(inspected).value(), *device, *loss, model.group_samples,
-                                           std::move(train), std::move(test), threads, std::move(capabilities)));
+    return std::unique_ptr<Computation>(std::make_unique<TorchComputation>(
+        std::move(inspected).value(), *device, *loss, model.group_samples, std::move(train), std::move(test), threads,
+        options.staged, std::move(capabilities)));
   });
 }
 

@@ -1,0 +1,144 @@
+// The path of accelerators, through copies, run on the CPU: it must give the very bits of the direct path.
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "fixtures.h"
+
+namespace motley::torch_adapter {
+namespace {
+
+constexpr std::uint64_t kSize = 120;
+
+struct Case {
+  std::string name;
+  ModelSpec spec;
+  std::shared_ptr<const data::Dataset> dataset;
+};
+
+Case cnn() {
+  const std::vector<std::int64_t> shape = {1, 28, 28};
+  return {"cnn", spec_of("fashion-cnn", shape, 10), std::make_shared<FakeDataset>(kSize, shape, 10)};
+}
+Case mlp_with_values() {
+  Case made{"mlp", spec_of("mlp", {6}, 3),
+            std::make_shared<FakeDataset>(kSize, std::vector<std::int64_t>{6}, 0, /*target_elements=*/3)};
+  made.spec.loss = "mse";
+  made.spec.hidden = {8};
+  return made;
+}
+Case batch_norm_and_dropout() {
+  const std::vector<std::int64_t> shape = {1, 8, 8};
+  Case made{"convnet", spec_of("torchscript", shape, 5), std::make_shared<FakeDataset>(kSize, shape, 5)};
+  std::ifstream in(MOTLEY_TORCHSCRIPT_MODELS "/convnet.pt", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  made.spec.file = SharedBytes::copy_of(std::as_bytes(std::span(text)));
+  made.spec.group_samples = 8;
+  return made;
+}
+
+class StagedTest : public testing::TestWithParam<Case> {
+ protected:
+  struct Side {
+    Side(const Case& made, bool staged) : state(std::move(initial_state(made.spec)).value()), weights(state.weights) {
+      Options options = one_thread();
+      options.staged = staged;
+      computation = std::move(make_computation(made.spec, options, made.dataset, made.dataset)).value();
+    }
+    /// Moves the weights, as an update would.
+    void update() {
+      std::vector<SharedBytes> moved;
+      for (ChunkId chunk = 0; chunk < state.layout.chunks().size(); ++chunk) {
+        std::vector<float> values(weights.get(chunk).begin(), weights.get(chunk).end());
+        for (float& value : values) value = 0.75F * value + 0.01F;
+        moved.push_back(SharedBytes::copy_of(std::as_bytes(std::span(values))));
+      }
+      weights = ChunkWeights(moved);
+      ++version;
+    }
+    Outcome run(RecordingSink& sink, const Stop& stop, PassKind kind = PassKind::train) {
+      const std::vector<std::uint64_t> indices = some_indices(3, 100, kSize);
+      Task task;
+      task.kind = kind;
+      task.version = version;
+      task.indices = indices;
+      task.micro_batch = 16;
+      const Result<Outcome> outcome = computation->run(task, weights, sink, stop);
+      EXPECT_TRUE(outcome.ok()) << outcome.error().message;
+      return outcome ? *outcome : Outcome{};
+    }
+    InitialState state;
+    ChunkWeights weights;
+    std::unique_ptr<Computation> computation;
+    std::uint64_t version = 0;
+  };
+  void expect_equal(const RecordingSink& left, const RecordingSink& right) {
+    EXPECT_EQ(left.flat, right.flat);
+    EXPECT_EQ(left.reported, right.reported);
+    EXPECT_EQ(left.outcome.count, right.outcome.count);
+    EXPECT_EQ(left.outcome.weight, right.outcome.weight);
+    EXPECT_EQ(left.outcome.loss_sum, right.outcome.loss_sum);
+    EXPECT_EQ(left.times_ready, right.times_ready);
+    EXPECT_FALSE(left.ready_before_begin);
+  }
+  Side direct{GetParam(), false}, staged{GetParam(), true};
+};
+
+TEST_P(StagedTest, GradientsAndLossesOfSeveralVersionsAreEqual) {
+  for (int step = 0; step < 3; ++step) {
+    RecordingSink left(staged.state.layout), right(direct.state.layout);
+    const Outcome outcome = staged.run(left, FixedStop(100));
+    direct.run(right, FixedStop(100));
+    expect_equal(left, right);
+    EXPECT_EQ(outcome.count, 100U);
+    for (const int times : left.times_ready) EXPECT_EQ(times, 1);
+    staged.update();
+    direct.update();
+  }
+}
+
+TEST_P(StagedTest, ATrimFreezesTheSameSamples) {
+  RecordingSink left(staged.state.layout), right(direct.state.layout);
+  for (const auto& [side, sink] : {std::pair(&staged, &left), std::pair(&direct, &right)}) {
+    FixedStop stop(100);
+    sink->on_progress = [&stop](std::uint64_t done) { stop.at = done >= 32 ? 20 : stop.at; };
+    side->run(*sink, stop);
+  }
+  expect_equal(left, right);
+  EXPECT_GE(left.outcome.count, 32U);
+  EXPECT_LT(left.outcome.count, 100U);
+}
+
+TEST_P(StagedTest, AbandonedTasksContributeNothing) {
+  FixedStop stop(100);
+  RecordingSink sink(staged.state.layout);
+  sink.on_progress = [&](std::uint64_t) { stop.at = 0; };
+  EXPECT_EQ(staged.run(sink, stop).count, 0U);
+  EXPECT_EQ(sink.begun, 0);
+  EXPECT_TRUE(sink.order.empty());
+}
+
+TEST_P(StagedTest, EvaluationIsEqual) {
+  RecordingSink left(staged.state.layout), right(direct.state.layout);
+  const Outcome a = staged.run(left, FixedStop(100), PassKind::evaluate);
+  const Outcome b = direct.run(right, FixedStop(100), PassKind::evaluate);
+  EXPECT_EQ(a.loss_sum, b.loss_sum);
+  EXPECT_EQ(a.correct, b.correct);
+  EXPECT_EQ(a.count, 100U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, StagedTest, testing::Values(cnn(), mlp_with_values(), batch_norm_and_dropout()),
+                         [](const auto& made) { return made.param.name; });
+
+TEST(Precision, TensorFloatsAreOff) {
+  const Case made = mlp_with_values();
+  ASSERT_TRUE(make_computation(made.spec, one_thread(), made.dataset, nullptr).ok());
+  EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
+  EXPECT_FALSE(at::globalContext().allowTF32CuDNN());
+  EXPECT_TRUE(at::globalContext().deterministicCuDNN());
+}
+
+}  // namespace
+}  // namespace motley::torch_adapter
