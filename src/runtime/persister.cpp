@@ -1,5 +1,6 @@
 #include "runtime/persister.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace motley::runtime {
@@ -7,6 +8,10 @@ namespace {
 
 // Gradients waiting for the disk; beyond this the redo log pauses until the next checkpoint.
 constexpr std::size_t kQueuedGradientBytesMax = std::size_t{256} << 20;
+// The redo log is meant for runs that write less than this; above it the steps since the last checkpoint are done
+// again.
+constexpr double kRedoBytesPerSecondMax = 50e6;
+constexpr double kRedoBurstBytesMax = 500e6;
 constexpr std::chrono::seconds kSyncEvery{1};
 
 std::size_t bytes_of(const std::vector<SharedBytes>& chunks) {
@@ -120,7 +125,7 @@ void Persister::write_record(const store::LedgerStep& record) {
 // The log must have no gap: after a record that is missing, later ones are useless, so it pauses.
 void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients) {
   if (!redo_) return;
-  if (gradients.empty() || ledger_behind_) {
+  if (gradients.empty() || ledger_behind_ || !affordable(bytes_of(gradients))) {
     redo_.reset();
     return;
   }
@@ -128,6 +133,15 @@ void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>
     report(status.error());
     redo_.reset();
   }
+}
+
+bool Persister::affordable(std::size_t bytes) {
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::duration<double> since = now - redo_spent_at_;
+  redo_spent_at_ = now;
+  redo_allowance_bytes_ = std::min(kRedoBurstBytesMax, redo_allowance_bytes_ + since.count() * kRedoBytesPerSecondMax);
+  redo_allowance_bytes_ -= static_cast<double>(bytes);
+  return redo_allowance_bytes_ >= 0;
 }
 
 void Persister::write_checkpoint(const store::CheckpointContent& content) {

@@ -3,6 +3,7 @@
 // step path: submit() only queues. A disk that cannot keep up costs the redo log, not the training; a full disk is
 // reported at once and tried again with the next record or checkpoint.
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
@@ -51,6 +52,7 @@ class Persister {
   void write(const Job& job);
   void sync();
   void write_record(const store::LedgerStep& record);
+  [[nodiscard]] bool affordable(std::size_t bytes);
   void write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients);
   void write_checkpoint(const store::CheckpointContent& content);
   void report(const Error& error);
@@ -71,7 +73,9 @@ class Persister {
   store::LedgerWriter ledger_;
   bool ledger_behind_ = false;             // the disk had no room for its last records
   std::optional<store::RedoWriter> redo_;  // empty: not logging until the next checkpoint
-  bool unsynced_ = false;                  // something is written that a power cut would take
+  double redo_allowance_bytes_ = 0;
+  std::chrono::steady_clock::time_point redo_spent_at_{};
+  bool unsynced_ = false;  // something is written that a power cut would take
   std::set<std::string> reported_;
   std::thread thread_;
 };
