@@ -19,14 +19,16 @@ PER_EPOCH = -(-SIZE // BATCH)
 KINDS = {
     "mlp": ("mlp", 300, ["model.hidden=[24]", *plain.recipe("mlp", "clip-warmup-cosine").settings, "train.checkpoint_seconds=0.1"]),
     "mlp-one-checkpoint": ("mlp", 300, ["model.hidden=[24]", *plain.recipe("mlp", "nesterov").settings, "train.checkpoint_seconds=3600"]),
-    "fashion-cnn": ("fashion-cnn", 48, [*plain.recipe("fashion-cnn", "adam").settings, "train.checkpoint_seconds=1", "train.evaluate_every=16"]),
+    "fashion-cnn": ("fashion-cnn", 48, [*plain.recipe("fashion-cnn", "adam").settings, "train.checkpoint_seconds=1",
+                                        "train.evaluate_every=16"]),
 }
 
 
 def settings_of(kind, directory):
     _, steps, settings = KINDS[kind]
     test = directory if "train.evaluate_every=16" in settings else ""
-    return [*settings, f"train.steps={steps}", f"train.global_batch={BATCH}", "train.seed=9", f'data.uri="{directory}"', f'data.test_uri="{test}"']
+    return [*settings, f"train.steps={steps}", f"train.global_batch={BATCH}", "train.seed=9",
+            f'data.uri="{directory}"', f'data.test_uri="{test}"']
 
 
 def tensors(run, step):
