@@ -25,6 +25,7 @@ class SampleReader {
 
  private:
   void grow(std::int64_t samples);
+  void gather(std::span<const std::uint64_t> indices, std::span<float> x) const;
   at::Tensor on_device(const at::Tensor& host, at::Tensor& device_buffer, std::int64_t samples);
 
   std::shared_ptr<const data::Dataset> dataset_;

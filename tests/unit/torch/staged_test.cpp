@@ -129,6 +129,19 @@ TEST_P(StagedTest, EvaluationIsEqual) {
   EXPECT_EQ(a.count, 100U);
 }
 
+TEST_P(StagedTest, LargeMicroBatchesGatheredInPartsAreEqual) {
+  const std::uint64_t samples = 512;  // of the CNN: three threads' worth
+  const std::vector<std::uint64_t> indices = some_indices(1, samples, kSize);
+  RecordingSink left(staged.state.layout), right(direct.state.layout);
+  for (const auto& [side, sink] : {std::pair(&staged, &left), std::pair(&direct, &right)}) {
+    Task task;
+    task.indices = indices;
+    task.micro_batch = samples;
+    EXPECT_TRUE(side->computation->run(task, side->weights, *sink, FixedStop(samples)).ok());
+  }
+  expect_equal(left, right);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, StagedTest, testing::Values(cnn(), mlp_with_values(), batch_norm_and_dropout()),
                          [](const auto& made) { return made.param.name; });
 
