@@ -48,7 +48,7 @@ def why_no_lab():
 @pytest.fixture(scope="module")
 def network():
     if reason := why_no_lab():
-        pytest.skip(f"the lab {reason}")
+        pytest.skip(f"no lab: {reason}")
     done = subprocess.run([*LAB, "up", *(f"{name}:cpu={cpu}" for name, cpu in HOSTS.items()), "--rate", "1gbit"],
                           capture_output=True, text=True)
     if done.returncode != 0:
