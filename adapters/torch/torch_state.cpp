@@ -37,10 +37,27 @@ Status put(const at::Tensor& tensor, const SharedBytes& bytes, const std::string
   return {};
 }
 
-Status fill(InspectedModel& model, std::span<const SharedBytes> weights,
+/// What tells the model's tensors from the layout's entries; or empty. Kinds are not compared: finding them takes a
+/// trial pass, for which nobody knows the shape of a sample here.
+std::string tensor_difference(const std::vector<NamedTensor>& tensors, const Layout& layout) {
+  const auto entries = layout.entries();
+  for (std::size_t i = 0; i < std::min(tensors.size(), entries.size()); ++i) {
+    const std::vector<std::int64_t> shape = tensors[i].tensor.sizes().vec();
+    if (tensors[i].name != entries[i].name) {
+      return "tensor " + std::to_string(i) + " is " + tensors[i].name + " in the model, " + entries[i].name +
+             " in the checkpoint";
+    }
+    if (shape != entries[i].shape || tensors[i].alias_of != entries[i].alias_of) {
+      return tensors[i].name + " has another shape, or is tied to another tensor, in the checkpoint";
+    }
+  }
+  if (tensors.size() == entries.size()) return {};
+  return "the model has " + std::to_string(tensors.size()) + " tensors, the checkpoint " +
+         std::to_string(entries.size());
+}
+
+Status fill(const std::vector<NamedTensor>& tensors, const Layout& layout, std::span<const SharedBytes> weights,
             const std::map<std::string, SharedBytes>& frozen, std::uint64_t step) {
-  const Layout& layout = model.layout;
-  const std::vector<NamedTensor>& tensors = model.model->tensors();
   const at::NoGradGuard no_grad;
   for (const Placement& place : layout.placements()) {
     std::vector<float> values(place.elements);
@@ -95,20 +112,21 @@ Status export_torchscript(const ModelSpec& model, const Layout& layout, std::spa
                           const std::map<std::string, SharedBytes>& frozen, std::uint64_t step,
                           const std::filesystem::path& path) {
   return guarded("exporting the model to " + path.string(), [&]() -> Status {
-    Result<InspectedModel> inspected = inspect(model);
-    if (!inspected) return inspected.error();
-    const std::string differs = difference(inspected->layout, layout);
+    Result<std::unique_ptr<Model>> made = make_model(model);
+    if (!made) return made.error();
+    const std::vector<NamedTensor>& tensors = (*made)->tensors();
+    const std::string differs = tensor_difference(tensors, layout);
     if (!differs.empty() || weights.size() != layout.chunks().size()) {
       return Error{ErrorCode::mismatch, "the weights are of another model: " + differs,
                    "export with the model and the checkpoint of the same run"};
     }
-    const Status filled = fill(*inspected, weights, frozen, step);
+    const Status filled = fill(tensors, layout, weights, frozen, step);
     if (!filled) return filled;
     std::error_code failed;
     const std::filesystem::path parent = path.parent_path();
     if (!parent.empty()) std::filesystem::create_directories(parent, failed);
-    inspected->model->train(false);
-    return inspected->model->save(path);
+    (*made)->train(false);
+    return (*made)->save(path);
   });
 }
 

@@ -54,7 +54,8 @@ std::vector<runtime::Device> torch_devices() {
   return devices;
 }
 
-// The shapes of samples and outputs follow from the layout: exporting needs no data set.
+// Built-in models are made anew for the sizes of the checkpoint's tensors; a TorchScript file knows its own. No data
+// set is needed.
 Status export_torchscript(const runtime::RunConfig& config, const SharedBytes& file, const Layout& layout,
                           const std::vector<SharedBytes>& weights, const std::map<std::string, SharedBytes>& frozen,
                           std::uint64_t step, const std::string& path) {
