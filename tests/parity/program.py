@@ -1,5 +1,6 @@
 """Runs the program under test and reads what it says; a run that says nothing for too long is ended and fails its test."""
 
+import fcntl
 import json
 import signal
 import subprocess
@@ -7,6 +8,9 @@ import tempfile
 import threading
 from pathlib import Path
 
+# The least that Linux gives a pipe: a run is at most a dozen events ahead of its reader, so that a test can interrupt it
+# where it wants to, however fast the machine is.
+PIPE_BYTES = 4096
 # Far above what any run here takes on a busy machine: it only turns a hang into a failure.
 LIMIT_S = 180
 
@@ -20,6 +24,8 @@ class Process:
         self._reader = None
         self._errors = tempfile.TemporaryFile()
         self._process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=self._errors, cwd=cwd)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            fcntl.fcntl(self._process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._watchdog = threading.Timer(LIMIT_S, self._process.kill)
         self._watchdog.daemon = True
         self._watchdog.start()

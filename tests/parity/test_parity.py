@@ -1,4 +1,13 @@
-"""The built-in models follow a plain PyTorch loop over the same samples, with one worker and with several."""
+"""The built-in models follow a plain PyTorch loop over the same samples, with one worker and with several.
+
+With one worker the losses of 100 steps agree to 1e-6. With several, whose gradients are summed worker by worker, they agree to
+1e-5, and to 1e-6 with a loop that sums each batch in the same parts.
+
+Adam and AdamW have two references. On the CPU, torch's default implementation takes square roots with MKL's vector library,
+which does not round the last bit correctly; torch's fused implementation, as Motley, takes the processor's, which does. The CNN
+makes up to 2e-6 of that bit in 100 steps: so far are torch's two implementations apart. So the limit of 1e-6 holds against the
+fused one, the limit of 1e-5 against both.
+"""
 
 import pytest
 import torch
@@ -10,9 +19,11 @@ from sample_order import sample_order
 
 STEPS, BATCH, SEED = 100, 64, 1
 SHARES = "train.shares=[5,3,2]"
+PARTS = {2: (40, 24), 3: (32, 19, 13)}  # what these shares make of a batch
+CLOSE, SUMMED_OTHERWISE = 1e-6, 1e-5
+EVALUATED = {"fashion-cnn": "adamw", "mlp": "adam"}  # the runs of two workers, which the tests of weights and exports share
 NO_EVALUATION = 'data.test_uri=""'
-RUNS = [(model, recipe, workers) for recipe in plain.OPTIMIZERS for model in plain.MODULES for workers in (1, 3)]
-RUNS += [("fashion-cnn", "nesterov", 2), ("fashion-cnn", "adam", 2), ("mlp", "adamw", 2), ("mlp", "clip-warmup-cosine", 2)]
+RUNS = [(model, recipe, workers) for model in plain.MODULES for recipe in plain.OPTIMIZERS for workers in (1, 3)]
 
 
 def settings_of(recipe, workers, *more):
@@ -20,71 +31,112 @@ def settings_of(recipe, workers, *more):
     return [f"train.steps={STEPS}", f"train.global_batch={BATCH}", f"train.seed={SEED}", *recipe.settings, *shares, *more]
 
 
-def initial_module(model, run):
-    module = plain.MODULES[model]()
-    module.load_state_dict(load_file(checkpoint(run, 0) / "model.safetensors"), strict=True)
-    return module
+def is_adam(name):
+    return plain.OPTIMIZERS[name][0] is not torch.optim.SGD
 
 
-def plain_loop(loops, model, name, run, data):
-    """The plain loop from the run's own initial weights, which depend on nothing but model and seed."""
-    module = initial_module(model, run)
-    key = (model, name, len(data[0]))
-    if key not in loops:
-        initial = {name: value.clone() for name, value in module.state_dict().items()}
-        picks = plain.batches(SEED, len(data[0]), BATCH, STEPS)
-        loops[key] = (initial, plain.train(module, plain.recipe(model, name), data, picks))
-    initial, loop = loops[key]
+class Loops:
+    """Plain loops from the initial weights of a model and SEED, each run once."""
+
+    def __init__(self, motley, fashion, directory):
+        self.motley, self.data, self.directory = motley, fashion["train"], directory
+        self.initial, self.done = {}, {}
+
+    def initial_weights(self, model):
+        """From a run of one step: they depend on nothing but model and seed, which each test checks again."""
+        if model not in self.initial:
+            run = self.directory / model
+            self.motley.train(run, model, 1, ["train.steps=1", f"train.global_batch={BATCH}", f"train.seed={SEED}", NO_EVALUATION])
+            self.initial[model] = load_file(checkpoint(run, 0) / "model.safetensors")
+        return self.initial[model]
+
+    def get(self, model, name, rate=None, sizes=None, default=False):
+        """default: with torch's default implementation of Adam, not with the fused one."""
+        fused = not default and is_adam(name)
+        key = (model, name, rate, sizes, fused)
+        if key not in self.done:
+            module = plain.MODULES[model]()
+            module.load_state_dict(self.initial_weights(model), strict=True)
+            picks = plain.batches(SEED, len(self.data[0]), BATCH, STEPS)
+            self.done[key] = plain.train(module, plain.recipe(model, name, rate, fused), self.data, picks, sizes=sizes)
+        return self.done[key]
+
+
+@pytest.fixture(scope="session")
+def loops(motley, fashion, tmp_path_factory):
+    return Loops(motley, fashion, tmp_path_factory.mktemp("initial"))
+
+
+def check_initial_weights(run, loops, model):
     for tensor, value in load_file(checkpoint(run, 0) / "model.safetensors").items():
-        assert torch.equal(value, initial[tensor]), f"{tensor}: the initial weights differ between runs of one seed"
-    return loop
+        assert torch.equal(value, loops.initial_weights(model)[tensor]), f"{tensor}: the initial weights differ between runs of one seed"
 
 
 def final_weights(run):
     return load_file(checkpoint(run, STEPS) / "model.safetensors")
 
 
-def split_of(process):
-    """The samples that each worker computed of a whole batch, as a set of tuples."""
-    return {tuple(sorted(part["samples"] for part in event["workers"])) for event in process.of("step") if event["samples"] == BATCH}
+def check_against_loops(measure, process, run, loops, model, name, workers):
+    for default in (False, True) if is_adam(name) else (False,):
+        loop, suffix = loops.get(model, name, default=default), ", default" if default else ""
+        limit = CLOSE if workers == 1 and not default else SUMMED_OTHERWISE
+        measure(f"loss{suffix}", plain.worst_loss(process.losses(), loop.losses), limit)
+        measure(f"weights{suffix}", plain.worst_weights(final_weights(run), loop.module.state_dict()), 1e-4)
+    if workers > 1:
+        splits = {tuple(part["samples"] for part in event["workers"]) for event in process.of("step")}
+        assert splits == {PARTS[workers]}, "expected uneven leases, the same at each step"
+        parts = loops.get(model, name, sizes=PARTS[workers])
+        measure("loss, same parts", plain.worst_loss(process.losses(), parts.losses), CLOSE)
 
 
 @pytest.mark.parametrize("model, name, workers", RUNS, ids=lambda value: str(value))
-def test_follows_the_plain_loop(motley, fashion, loops, measure, tmp_path, model, name, workers):
+def test_follows_the_plain_loop(motley, loops, measure, tmp_path, model, name, workers):
     recipe, run = plain.recipe(model, name), tmp_path / "run"
     process = motley.train(run, model, workers, settings_of(recipe, workers, NO_EVALUATION))
-    loop = plain_loop(loops, model, name, run, fashion["train"])
+    check_initial_weights(run, loops, model)
 
     assert motley.order(run, 0) == sample_order(SEED, 0, 60000, range(STEPS * BATCH)).tolist()
     assert motley.audit(run)["samples"] == STEPS * BATCH
-    if workers > 1:
-        assert all(len(split) == workers and len(set(split)) > 1 for split in split_of(process)), "expected uneven leases"
-    if recipe.clip:
-        assert 0 < loop.clipped < STEPS, "expected clipping to act at some steps and not at others"
-    measure("loss", plain.worst_loss(process.losses(), loop.losses), 1e-6 if workers == 1 else 1e-5)
-    measure("weights", plain.worst_weights(final_weights(run), loop.module.state_dict()), 1e-4)
+    check_against_loops(measure, process, run, loops, model, name, workers)
 
 
-@pytest.mark.parametrize("name, rate", [("sgd", 0.1), ("nesterov", 0.02)])
-def test_the_same_split_at_a_fast_rate(motley, fashion, measure, tmp_path, name, rate):
-    """Against a loop that sums a batch in the same parts in the same order, no rounding differs that chaos could grow."""
-    recipe, run = plain.recipe("fashion-cnn", name, rate), tmp_path / "run"
-    process = motley.train(run, "fashion-cnn", 3, settings_of(recipe, 3, NO_EVALUATION))
-    (sizes,) = {tuple(part["samples"] for part in event["workers"]) for event in process.of("step")}
-    picks = plain.batches(SEED, 60000, BATCH, STEPS)
-    losses = plain.train_in_parts(initial_module("fashion-cnn", run), recipe, fashion["train"], picks, list(sizes))
-    measure("loss", plain.worst_loss(process.losses(), losses), 1e-6)
+CONTROLS = [(model, name, 3) for model in plain.MODULES for name in plain.OPTIMIZERS] + [(*item, 2) for item in EVALUATED.items()]
 
 
-def test_micro_batches_add_up_to_the_batch(motley, fashion, loops, measure, tmp_path):
+@pytest.mark.parametrize("model, name, parts", CONTROLS)
+def test_pytorch_agrees_with_itself(loops, measure, model, name, parts):
+    """The control, with no program in it: torch that sums each batch in parts follows itself within the limit used here, at rates
+    that teach the model something. A rate for which this fails cannot tell a wrong program from rounding."""
+    whole, in_parts = loops.get(model, name), loops.get(model, name, sizes=PARTS[parts])
+    measure("torch in parts", plain.worst_loss(in_parts.losses, whole.losses), SUMMED_OTHERWISE)
+    if is_adam(name):
+        measure("torch, default", plain.worst_loss(loops.get(model, name, default=True).losses, whole.losses), SUMMED_OTHERWISE)
+    assert sum(whole.losses[-10:]) < 0.8 * sum(whole.losses[:10]), "expected a loss that falls clearly"
+    clips = bool(plain.recipe(model, name).clip)
+    assert (0 < whole.clipped < STEPS) == clips, "expected clipping to act at some steps and not at others, if at all"
+
+
+def test_the_same_split_at_a_fast_rate(motley, loops, measure, tmp_path):
+    """At this rate torch in parts is far from torch in one piece; but against a loop that sums a batch in the same parts in the
+    same order, no rounding differs that chaos could grow."""
+    rate, run = 0.1, tmp_path / "run"
+    process = motley.train(run, "fashion-cnn", 3, settings_of(plain.recipe("fashion-cnn", "sgd", rate), 3, NO_EVALUATION))
+    check_initial_weights(run, loops, "fashion-cnn")
+    parts = loops.get("fashion-cnn", "sgd", rate, sizes=PARTS[3])
+    measure("loss, same parts", plain.worst_loss(process.losses(), parts.losses), CLOSE)
+    apart = plain.worst_loss(parts.losses, loops.get("fashion-cnn", "sgd", rate).losses)
+    measure("torch in parts", apart, 1.0)
+    assert apart > SUMMED_OTHERWISE, f"torch differs from itself by {apart:.1e} only; plain.RATES could be higher"
+
+
+def test_micro_batches_add_up_to_the_batch(motley, loops, measure, tmp_path):
     run = tmp_path / "run"
     process = motley.train(run, "mlp", 1, settings_of(plain.recipe("mlp", "nesterov"), 1, NO_EVALUATION, "train.micro_batch=24"))
-    loop = plain_loop(loops, "mlp", "nesterov", run, fashion["train"])
-    measure("loss", plain.worst_loss(process.losses(), loop.losses), 1e-5)
+    measure("loss", plain.worst_loss(process.losses(), loops.get("mlp", "nesterov").losses), SUMMED_OTHERWISE)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_epochs_with_a_short_last_batch(motley, fashion, small_fashion, measure, tmp_path, workers):
+def test_epochs_with_a_short_last_batch(motley, fashion, loops, small_fashion, measure, tmp_path, workers):
     """1,000 samples in batches of 96: ten whole ones and one of 40; batches that are no power of two round everywhere."""
     batch, steps, per_epoch = 96, 29, 11
     recipe, run = plain.recipe("mlp", "nesterov"), tmp_path / "run"
@@ -92,7 +144,10 @@ def test_epochs_with_a_short_last_batch(motley, fashion, small_fashion, measure,
     settings += [f'data.uri="{small_fashion}"', f'data.test_uri="{small_fashion}"'] + ([SHARES] if workers > 1 else [])
     process = motley.train(run, "mlp", workers, settings)
     data = tuple(part[:1000] for part in fashion["train"])
-    loop = plain.train(initial_module("mlp", run), recipe, data, plain.batches(SEED, 1000, batch, steps))
+    module = plain.Mlp()
+    module.load_state_dict(loops.initial_weights("mlp"))
+    check_initial_weights(run, loops, "mlp")
+    loop = plain.train(module, recipe, data, plain.batches(SEED, 1000, batch, steps))
 
     for epoch in range(3):
         size = 1000 if epoch < 2 else (steps - 2 * per_epoch) * batch
@@ -102,15 +157,21 @@ def test_epochs_with_a_short_last_batch(motley, fashion, small_fashion, measure,
     assert (audit["epochs"], audit["samples"]) == (3, 2000 + (steps - 2 * per_epoch) * batch)
     assert [event["samples"] for event in process.of("step")][10] == 40
     assert [event["step"] for event in process.of("eval")] == [11, 22, 29]
-    measure("loss", plain.worst_loss(process.losses(), loop.losses), 1e-6 if workers == 1 else 1e-5)
+    measure("loss", plain.worst_loss(process.losses(), loop.losses), CLOSE if workers == 1 else SUMMED_OTHERWISE)
 
 
 @pytest.fixture(scope="module", params=list(plain.MODULES))
 def trained(request, motley, tmp_path_factory):
     """A finished run of each model that was evaluated on the whole test set: (model, run, process)."""
     run = tmp_path_factory.mktemp(request.param) / "run"
-    process = motley.train(run, request.param, 2, settings_of(plain.recipe(request.param, "adam"), 2))
+    process = motley.train(run, request.param, 2, settings_of(plain.recipe(request.param, EVALUATED[request.param]), 2))
     return request.param, run, process
+
+
+def test_two_workers_and_an_evaluation_follow_the_plain_loop(trained, loops, measure):
+    model, run, process = trained
+    check_initial_weights(run, loops, model)
+    check_against_loops(measure, process, run, loops, model, EVALUATED[model], 2)
 
 
 def test_final_weights_give_the_reported_accuracy(trained, fashion, measure):
@@ -124,12 +185,12 @@ def test_final_weights_give_the_reported_accuracy(trained, fashion, measure):
     assert (last["step"], last["samples"]) == (STEPS, 10000)
     assert round(last["accuracy"] * last["samples"]) == correct
     assert done["accuracy"] == last["accuracy"]
-    assert correct > 7000, "expected a model that has learned something"
+    assert correct > 5000, "expected a model that has learned something, of 10 classes"
     loss = torch.nn.functional.cross_entropy(output.double(), y).item()
     measure("loss of the evaluation", abs(last["loss"] - loss) / loss, 1e-6)
 
 
-def test_exports_load_in_torch(trained, motley, fashion, measure, tmp_path):
+def test_exports_load_in_torch(trained, motley, fashion, loops, measure, tmp_path):
     model, run, _ = trained
     event = motley.export(run, tmp_path / "out.safetensors")
     assert event["step"] == STEPS
@@ -147,4 +208,6 @@ def test_exports_load_in_torch(trained, motley, fashion, measure, tmp_path):
 
     motley.export(checkpoint(run, 0), tmp_path / "first.pt")
     first = plain.outputs(torch.jit.load(tmp_path / "first.pt"), x)
-    measure("first outputs", (first - plain.outputs(initial_module(model, run), x)).abs().max().item(), 1e-6)
+    untrained = plain.MODULES[model]()
+    untrained.load_state_dict(loops.initial_weights(model), strict=True)
+    measure("first outputs", (first - plain.outputs(untrained, x)).abs().max().item(), 1e-6)
