@@ -24,7 +24,8 @@ PER_EPOCH = -(-SIZE // BATCH)
 KINDS = {
     "mlp": ("mlp", 200, ["model.hidden=[24]", *plain.recipe("mlp", "clip-warmup-cosine").settings, "train.checkpoint_seconds=0.1"]),
     "mlp-one-checkpoint": ("mlp", 200, ["model.hidden=[24]", *plain.recipe("mlp", "nesterov").settings, "train.checkpoint_seconds=3600"]),
-    "fashion-cnn": ("fashion-cnn", 60, [*plain.recipe("fashion-cnn", "adam").settings, "train.checkpoint_seconds=1", "train.evaluate_every=25"]),
+    "fashion-cnn": ("fashion-cnn", 60, [*plain.recipe("fashion-cnn", "adam").settings, "train.checkpoint_seconds=1",
+                                        "train.evaluate_every=25"]),
 }
 
 
