@@ -123,7 +123,7 @@ class TorchComputation final : public Computation {
       if (limit == 0) return Outcome{};
       if (limit <= outcome.count) break;  // trimmed to what is done
       const std::uint64_t done = outcome.count;
-      const std::uint64_t count = std::min<std::uint64_t>(micro_batch(task), limit - done);
+      const std::uint64_t count = next_count(task, limit - done);
       const SampleReader::Batch batch = train_->read(task.indices.subspan(done, count));
       const auto forward = [&] {
         std::optional<Seeded> seeded;
@@ -194,6 +194,13 @@ class TorchComputation final : public Computation {
   [[nodiscard]] std::uint32_t micro_batch(const Task& task) const {
     MOTLEY_ASSERT(task.micro_batch > 0);
     return model_.acts_on_groups() ? group_samples_ : task.micro_batch;
+  }
+  /// The odd part goes first: the chunks of the gradient leave during the last backward pass, and hide behind it the
+  /// better the longer it is.
+  [[nodiscard]] std::uint64_t next_count(const Task& task, std::uint64_t left) const {
+    const std::uint64_t whole = micro_batch(task);
+    const std::uint64_t odd = left % whole;
+    return left > whole && odd > 0 && !model_.acts_on_groups() ? odd : std::min(whole, left);
   }
   static Error missing(const std::string& what) {
     return {ErrorCode::internal, "asked for " + what + " without a data set for it", ""};

@@ -83,6 +83,9 @@ Status fill(const std::vector<NamedTensor>& tensors, const Layout& layout, std::
 
 Result<InitialState> initial_state(const ModelSpec& model) {
   return guarded("building the model '" + model.kind + "'", [&]() -> Result<InitialState> {
+    // On one thread: the helpers of a team of this thread's would stay, and OpenMP would then take the machine for
+    // overloaded and put the computing thread's team to sleep at every barrier.
+    at::set_num_threads(1);
     const Result<InspectedModel> inspected = inspect(model);
     if (!inspected) return inspected.error();
     const Layout& layout = inspected->layout;
