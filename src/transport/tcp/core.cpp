@@ -132,9 +132,9 @@ void Core::fail(Error error) {
   NetError ignored;
   close_timer_.cancel();
   unproven_timer_.cancel();
-  socket_.close(ignored);
   const std::shared_ptr<Core> self = shared_from_this();
   host_.gone(id(), !proven_);
+  socket_.close(ignored);  // after it was counted: whoever sees the end can rely on the count
   if (in_handshake && on_handshake_) {
     std::exchange(on_handshake_, nullptr)(std::move(error));
   } else if (receiver_ != nullptr) {
