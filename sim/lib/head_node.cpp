@@ -108,9 +108,7 @@ bool HeadNode::accept(std::size_t worker, const wire::Hello& hello, bool local, 
   Network::End mine;
   const auto id = std::make_shared<engine::SessionId>(0);
   mine.frame = [this, id](wire::Frame frame, engine::Lane) {
-    process_.run([this, id, frame = std::move(frame)]() mutable {
-      coordinator_->session_frame(*id, std::move(frame), process_.now());
-    });
+    process_.run([this, id, frame = std::move(frame)] { coordinator_->session_frame(*id, frame, process_.now()); });
   };
   mine.closed = [this, id](const std::string& why) {
     process_.run([this, id, why] { coordinator_->session_closed(*id, why, process_.now()); });

@@ -102,7 +102,7 @@ void WorkerNode::dial() {
     // What the network delivers to this process: dropped when it dies, kept while it is frozen.
     Network::End end;
     end.frame = [this](wire::Frame frame, engine::Lane) {
-      process_.run([this, frame = std::move(frame)]() mutable { worker_->frame(std::move(frame), process_.now()); });
+      process_.run([this, frame = std::move(frame)] { worker_->frame(frame, process_.now()); });
     };
     end.closed = [this](const std::string& why) {
       process_.run([this, why] { worker_->disconnected(why, process_.now()); });

@@ -162,7 +162,7 @@ void WorkerMachine::move_on() {
   MOTLEY_ASSERT(!version_ || *whole_ > *version_);
   const bool jumped = version_ && *whole_ > *version_ + 1;
   know_closed(*whole_);
-  version_ = *whole_;
+  version_ = whole_;
   whole_.reset();
   act(Kind::adopt, joining ? WorkerReason::version_complete : WorkerReason::pass_closed).version = *version_;
   // The coordinator waits for this from whoever it does not count as a member.

@@ -16,7 +16,8 @@ bool is_file(const std::string& path) {
 std::string find_spelling(const std::string& directory, const std::string& stem, const std::string& kind) {
   for (const char* separator : {"-", "."}) {
     for (const char* ending : {"", ".gz"}) {
-      std::string path = directory + "/" + stem + separator + kind + ending;
+      std::string path = directory;
+      path.append("/").append(stem).append(separator).append(kind).append(ending);
       if (is_file(path)) return path;
     }
   }
@@ -28,7 +29,7 @@ std::string prefix_of(const std::string& part) { return part == "test" ? "t10k" 
 }  // namespace
 
 std::vector<NamedSource> known_sources() {
-  const auto named = [](std::string name, std::vector<std::string> urls, std::array<const char*, 4> md5) {
+  const auto named = [](const std::string& name, std::vector<std::string> urls, std::array<const char*, 4> md5) {
     return NamedSource{name,
                        {"/usr/share/datasets/" + name},
                        std::move(urls),

@@ -114,7 +114,7 @@ void Coordinator::session_opened(SessionId session, const wire::Hello& hello, bo
   if (const auto open = c.sessions.find(session); open != c.sessions.end()) c.send_spec(open->second);
 }
 
-void Coordinator::session_frame(SessionId session, wire::Frame frame, Time now) {
+void Coordinator::session_frame(SessionId session, const wire::Frame& frame, Time now) {
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
   const auto at = c.sessions.find(session);

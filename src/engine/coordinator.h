@@ -118,7 +118,7 @@ class Coordinator {
   /// The worker has proven itself; `local`: same process (no checksums, no cap on joining). Sends RunSpec (and the
   /// model file).
   void session_opened(SessionId session, const wire::Hello& hello, bool local, Time now);
-  void session_frame(SessionId session, wire::Frame frame, Time now);
+  void session_frame(SessionId session, const wire::Frame& frame, Time now);
   void session_closed(SessionId session, const std::string& why, Time now);
   /// Call at least every 100 ms. A gap of more than a second since the last call moves all deadlines by the gap.
   void tick(Time now);

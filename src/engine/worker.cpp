@@ -203,7 +203,7 @@ void Worker::connected(Time now) {
   w.decide(event::Connected{}, now);
 }
 
-void Worker::frame(wire::Frame frame, Time now) {
+void Worker::frame(const wire::Frame& frame, Time now) {
   Impl& w = *impl_;
   if (!w.machine.open()) return;
   if (w.admitted && frame.header.fence != w.fence) return;  // of an older session or incarnation
@@ -257,7 +257,7 @@ void Worker::task_begin(std::uint64_t number, std::uint64_t count, double weight
   impl_->decide(event::TaskBegun{number, count}, now);
 }
 
-void Worker::task_chunk(std::uint64_t number, ChunkId chunk, SharedBytes gradient, Time) {
+void Worker::task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& gradient, Time) {
   Impl& w = *impl_;
   const wire::Grant* lease = w.machine.wanted(number);
   if (!lease) return;

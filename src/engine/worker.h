@@ -61,7 +61,7 @@ class Worker {
   ~Worker();
 
   void connected(Time now);  // a new authenticated channel, fence unknown yet
-  void frame(wire::Frame frame, Time now);
+  void frame(const wire::Frame& frame, Time now);
   void disconnected(const std::string& why, Time now);
   void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, Time now);
   void prepare_failed(const Error& error, Time now);
@@ -69,7 +69,7 @@ class Worker {
   // From the computation, in the order of Sink's contract. Results of an old task number are dropped.
   void task_progress(std::uint64_t number, std::uint64_t done, Time now);
   void task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now);
-  void task_chunk(std::uint64_t number, ChunkId chunk, SharedBytes gradient, Time now);
+  void task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& gradient, Time now);
   void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now);
   void task_failed(std::uint64_t number, const Error& error, Time now);
 

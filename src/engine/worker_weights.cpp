@@ -124,8 +124,9 @@ void WeightsAssembler::adopt(std::uint64_t version) {
   MOTLEY_ASSERT(!adopted_ || version > *adopted_);
   std::unique_ptr<Version> found;
   for (auto& slot : slots_) {
-    if (slot && slot->number == version) found = std::move(slot);
-    if (slot && slot->number < version) slot.reset();
+    if (!slot || slot->number > version) continue;
+    if (slot->number == version) found = std::move(slot);
+    slot.reset();
   }
   MOTLEY_ASSERT(found && found->missing == 0);
   current_.clear();

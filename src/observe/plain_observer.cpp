@@ -45,7 +45,7 @@ class PlainObserver final : public Observer {
     for (const WorkerPart& part : e.workers) {
       parts += (parts.empty() ? "  " : ", ") + part.worker + " " + std::to_string(part.samples);
     }
-    line(format("step %llu/%llu  loss %.6f  %.0f samples/s", static_cast<unsigned long long>(e.step + 1),
+    line(format("step %llu/%llu  loss %.6f  %.0f samples/s", static_cast<unsigned long long>(e.step) + 1,
                 static_cast<unsigned long long>(steps_), e.loss, e.samples_per_s) +
          parts);
   }

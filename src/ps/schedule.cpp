@@ -54,8 +54,10 @@ double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step) {
   switch (schedule.kind) {
     case ScheduleKind::constant:
       return 1;
-    case ScheduleKind::step:
-      return std::pow(schedule.gamma, static_cast<double>(s / schedule.step_size));
+    case ScheduleKind::step: {
+      const std::uint64_t decays = s / schedule.step_size;
+      return std::pow(schedule.gamma, static_cast<double>(decays));
+    }
     case ScheduleKind::cosine: {
       if (s >= schedule.total_steps) return schedule.min_factor;
       const double turn = std::numbers::pi * static_cast<double>(s) / static_cast<double>(schedule.total_steps);

@@ -14,7 +14,7 @@ Server& Server::operator=(Server&&) noexcept = default;
 Server::~Server() = default;
 
 Result<Server> Server::make(Layout layout, OptimizerSpec optimizer, ScheduleSpec schedule, double clip_norm,
-                            Snapshot snapshot) {
+                            const Snapshot& snapshot) {
   if (auto status = check(optimizer); !status) return status.error();
   if (auto status = check(schedule); !status) return status.error();
   if (!std::isfinite(clip_norm)) {

@@ -32,7 +32,7 @@ class Server {
  public:
   /// `snapshot.optimizer` may be empty (a new run: state starts at zero). `clip_norm` <= 0: no clipping.
   static Result<Server> make(Layout layout, OptimizerSpec optimizer, ScheduleSpec schedule, double clip_norm,
-                             Snapshot snapshot);
+                             const Snapshot& snapshot);
 
   [[nodiscard]] const Layout& layout() const noexcept;
   [[nodiscard]] std::uint64_t version() const noexcept;

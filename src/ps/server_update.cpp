@@ -22,10 +22,10 @@ std::vector<Segment> segments_of(const Layout& layout, ChunkId chunk) {
 void clear_padding(std::span<float> values, std::span<const Segment> segments) noexcept {
   std::size_t end = 0;
   for (const Segment& segment : segments) {
-    std::fill(values.begin() + end, values.begin() + segment.first, 0.0F);
+    std::ranges::fill(values.subspan(end, segment.first - end), 0.0F);
     end = segment.first + segment.count;
   }
-  std::fill(values.begin() + end, values.end(), 0.0F);
+  std::ranges::fill(values.subspan(end), 0.0F);
 }
 
 void Server::Impl::open_step() {

@@ -182,8 +182,8 @@ Status apply_override(const std::string& text, RunConfig& config) {
   const toml::table& table = typed ? *typed : fallback;
   const toml::node* node = table.get("value");
   if (table.size() != 1 || node == nullptr) return bad(origin + ": the value cannot be read");
-  const Status status = apply_key(key, *node, config, origin);
-  if (!status && node->is_boolean() == false && !node->is_string()) {
+  Status status = apply_key(key, *node, config, origin);
+  if (!status && !node->is_boolean() && !node->is_string()) {
     // A string key given a bare number ("--set data.uri=7") is still a string.
     const toml::table bare{{"value", value}};
     if (apply_key(key, *bare.get("value"), config, origin)) return {};

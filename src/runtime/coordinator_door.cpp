@@ -20,8 +20,7 @@ class CoordinatorHost::LinkReceiver final : public transport::Receiver {
  public:
   LinkReceiver(CoordinatorHost& host, LinkId id) : mailbox_(host.mailbox_), host_(host), id_(id) {}
   void on_frame(wire::Frame frame) override {
-    mailbox_->post(
-        [&host = host_, id = id_, frame = std::move(frame)]() mutable { host.on_frame(id, std::move(frame)); });
+    mailbox_->post([&host = host_, id = id_, frame = std::move(frame)] { host.on_frame(id, frame); });
   }
   void on_closed(Error error) override {
     mailbox_->post([&host = host_, id = id_, error = std::move(error)] { host.on_link_closed(id, error); });
@@ -34,8 +33,7 @@ class CoordinatorHost::LinkReceiver final : public transport::Receiver {
 };
 
 void CoordinatorHost::accept(std::shared_ptr<transport::Connection> connection) {
-  mailbox_->post(
-      [this, connection = std::move(connection)]() mutable { add_link(next_link_++, std::move(connection)); });
+  mailbox_->post([this, connection = std::move(connection)] { add_link(next_link_++, connection); });
 }
 
 void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection) {
@@ -49,7 +47,7 @@ void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Co
   });
 }
 
-void CoordinatorHost::add_link(LinkId id, std::shared_ptr<transport::Connection> connection) {
+void CoordinatorHost::add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection) {
   if (ended_) {
     connection->close();
     return;
@@ -58,14 +56,14 @@ void CoordinatorHost::add_link(LinkId id, std::shared_ptr<transport::Connection>
   connection->start(std::make_shared<LinkReceiver>(*this, id));
 }
 
-void CoordinatorHost::on_frame(LinkId id, wire::Frame frame) {
+void CoordinatorHost::on_frame(LinkId id, const wire::Frame& frame) {
   const auto found = links_.find(id);
   if (ended_ || found == links_.end()) return;
   Link& link = found->second;
   if (link.role == LinkRole::unproven) {
     on_unproven_frame(id, link, frame);
   } else {
-    engine_.session_frame(link.session, std::move(frame), now());
+    engine_.session_frame(link.session, frame, now());
   }
 }
 

@@ -69,8 +69,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     transport::Traffic reported;
   };
 
-  void add_link(LinkId id, std::shared_ptr<transport::Connection> connection);
-  void on_frame(LinkId id, wire::Frame frame);
+  void add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection);
+  void on_frame(LinkId id, const wire::Frame& frame);
   void on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame);
   void on_proof(LinkId id, Link& link, const wire::Proof& proof);
   void on_attach(LinkId id, Link& link, const wire::Attach& attach);

@@ -97,7 +97,7 @@ Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const 
     const auto found = std::find_if(all.begin(), all.end(), [&](const Device& device) { return device.name == name; });
     if (found == all.end()) {
       std::string list;
-      for (const Device& device : all) list += (list.empty() ? "" : ", ") + device.name;
+      for (const Device& device : all) list.append(list.empty() ? "" : ", ").append(device.name);
       return Error{ErrorCode::usage, "--device " + name + ": this machine has " + list, "`motley devices` says more"};
     }
     chosen.push_back(*found);

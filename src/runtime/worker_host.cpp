@@ -24,9 +24,8 @@ class WorkerHost::LaneReceiver final : public transport::Receiver {
   LaneReceiver(WorkerHost& host, std::uint64_t generation)
       : mailbox_(host.mailbox_), host_(host), generation_(generation) {}
   void on_frame(wire::Frame frame) override {
-    mailbox_->post([&host = host_, generation = generation_, frame = std::move(frame)]() mutable {
-      host.on_frame(generation, std::move(frame));
-    });
+    mailbox_->post(
+        [&host = host_, generation = generation_, frame = std::move(frame)] { host.on_frame(generation, frame); });
   }
   void on_closed(Error error) override {
     mailbox_->post(
@@ -156,7 +155,7 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
   control_->send(control_frame(token_->run, proof), transport::Priority::control);
 }
 
-void WorkerHost::on_frame(std::uint64_t generation, wire::Frame frame) {
+void WorkerHost::on_frame(std::uint64_t generation, const wire::Frame& frame) {
   if (generation != generation_) return;
   if (stage_ == Stage::proving) {
     on_proving_frame(frame);
@@ -166,7 +165,7 @@ void WorkerHost::on_frame(std::uint64_t generation, wire::Frame frame) {
       if (message && std::holds_alternative<wire::Admitted>(*message))
         attach_data_lane(std::get<wire::Admitted>(*message).fence);
     }
-    worker_->frame(std::move(frame), now());
+    worker_->frame(frame, now());
   }
 }
 

@@ -61,7 +61,7 @@ class WorkerHost final : engine::WorkerOutput {
   void redial(Duration after, const std::string& why);
   void on_control_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result);
   void on_data_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result);
-  void on_frame(std::uint64_t generation, wire::Frame frame);
+  void on_frame(std::uint64_t generation, const wire::Frame& frame);
   void on_proving_frame(const wire::Frame& frame);
   void on_bye_before_joining(const wire::Bye& bye);
   void on_closed(std::uint64_t generation, const Error& error);

@@ -120,7 +120,8 @@ Status check_entry(const LayoutEntry& entry) {
         "remove it from the model, or freeze it with requires_grad_(False)");
   }
   // Written so that NaN fails as well.
-  if (entry.kind != TensorKind::trained && !(entry.momentum >= 0 && entry.momentum <= 1)) {
+  const bool in_range = entry.momentum >= 0 && entry.momentum <= 1;
+  if (entry.kind != TensorKind::trained && !in_range) {
     return input_error("tensor " + quoted + " has moving-average momentum " + std::to_string(entry.momentum) +
                            ", expected a number from 0 to 1",
                        "set BatchNorm's momentum, for example to 0.1");

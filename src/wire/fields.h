@@ -22,9 +22,9 @@ enum class Form : std::uint8_t {
 
 template <class Owner, class Member>
 struct Field {
-  std::uint32_t number;
+  std::uint32_t number = 0;
   std::string_view name;
-  Member Owner::* member;
+  Member Owner::* member = nullptr;
   Form form = Form::plain;
   std::size_t bytes_max = kStringBytesMax;  // strings and byte strings
 };

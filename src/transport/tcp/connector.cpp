@@ -79,7 +79,7 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
     core_ = hub_.connected(std::move(*socket_), pin_);
     socket_.reset();
     if (core_ == nullptr) return finish(Error{ErrorCode::interrupted, "connecting was given up", ""});
-    core_->handshake([self = shared_from_this(), turn](Status status) {
+    core_->handshake([self = shared_from_this(), turn](const Status& status) {
       if (self->turn_ != turn) return;
       if (status) return self->finish(make_connection(std::move(self->core_)));
       self->core_.reset();

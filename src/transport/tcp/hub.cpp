@@ -126,12 +126,12 @@ void Hub::pump_handshakes() {
       });
     }
   }
-  for (Waiting& waiting : ready) begin_handshake(std::move(waiting));
+  for (const Waiting& waiting : ready) begin_handshake(waiting);
 }
 
-void Hub::begin_handshake(Waiting waiting) {
+void Hub::begin_handshake(const Waiting& waiting) {
   net::post(waiting.core->executor(), [waiting] {
-    waiting.core->handshake([waiting](Status status) {
+    waiting.core->handshake([waiting](const Status& status) {
       if (status) (*waiting.on_accept)(make_connection(waiting.core));
     });
   });

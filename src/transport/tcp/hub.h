@@ -57,7 +57,7 @@ class Hub final : public CoreHost {
   void gone(std::uint64_t id, bool dropped) override;
   std::shared_ptr<Core> make_core(net::ip::tcp::socket socket, CoreSetup setup);
   void pump_handshakes();
-  void begin_handshake(Waiting waiting);
+  void begin_handshake(const Waiting& waiting);
   [[nodiscard]] std::vector<std::shared_ptr<Core>> all_cores();
   bool wait_until_empty(std::chrono::milliseconds time);
 
