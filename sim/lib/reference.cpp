@@ -46,7 +46,7 @@ Result<ps::Server> first_server(const RunSetup& run, const softmax::SoftmaxRegre
     snapshot.weights.push_back(
         SharedBytes::copy_of(std::as_bytes(std::span(flat).subspan(chunk.offset, chunk.elements))));
   }
-  return ps::Server::make(model.layout(), run.optimizer, run.schedule, run.clip_norm, std::move(snapshot));
+  return ps::Server::make(model.layout(), run.optimizer, run.schedule, run.clip_norm, snapshot);
 }
 
 Result<Reference> make_reference(const RunSetup& run, const Data& data) {

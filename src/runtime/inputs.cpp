@@ -96,9 +96,9 @@ Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const 
   for (const std::string& name : wanted) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Device& device) { return device.name == name; });
     if (found == all.end()) {
-      std::string list;
-      for (const Device& device : all) list.append(list.empty() ? "" : ", ").append(device.name);
-      return Error{ErrorCode::usage, "--device " + name + ": this machine has " + list, "`motley devices` says more"};
+      std::string message = "--device " + name + ": this machine has";
+      for (const Device& device : all) message.append(&device == all.data() ? " " : ", ").append(device.name);
+      return Error{ErrorCode::usage, message, "`motley devices` says more"};
     }
     chosen.push_back(*found);
   }

@@ -121,9 +121,8 @@ Status Run::make_server() {
   } else {
     token.run = random_u64();
   }
-  const std::uint64_t from = snapshot.version;
   Result<ps::Server> made = ps::Server::make(initial.layout, optimizer_spec(config), schedule_spec(config, steps),
-                                             config.clip_norm, std::move(snapshot));
+                                             config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
   const fs::path ledger_file = dir->path() / "ledger";
@@ -131,8 +130,8 @@ Status Run::make_server() {
     Result<store::Ledger> history = store::read_ledger(ledger_file);
     if (!history) return history.error();
     const std::uint64_t known = history->steps.empty() ? 0 : history->steps.back().step + 1;
-    Result<std::uint64_t> reached =
-        store::replay_redo(dir->path(), from, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
+    Result<std::uint64_t> reached = store::replay_redo(
+        dir->path(), snapshot.version, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
           if (step >= known || step >= steps) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
           return server->redo(gradients);
         });

@@ -91,7 +91,7 @@ struct Scene {
     }
     ps::GroupSpec group;
     group.lr = 0.1;
-    return *ps::Server::make(model->layout(), {ps::OptimizerKind::sgd, {group}}, {}, 0, std::move(snapshot));
+    return *ps::Server::make(model->layout(), {ps::OptimizerKind::sgd, {group}}, {}, 0, snapshot);
   }
   void add_worker(const std::string& name, const std::string& data = "") {
     WorkerHostOptions options;

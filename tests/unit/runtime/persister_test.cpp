@@ -58,7 +58,7 @@ struct Training {
         snapshot.weights.push_back(store::test::floats(std::vector<float>(chunk.elements, 1.0F)));
       }
     }
-    return *ps::Server::make(layout, {ps::OptimizerKind::sgd, {group}}, {}, 0, std::move(snapshot));
+    return *ps::Server::make(layout, {ps::OptimizerKind::sgd, {group}}, {}, 0, snapshot);
   }
   void step() {
     const std::uint64_t version = server.version();
