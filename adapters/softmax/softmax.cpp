@@ -33,8 +33,12 @@ std::size_t features_of(const data::Dataset& set) {
 
 Status check(const data::Dataset& train, const data::Dataset* test) {
   for (const data::Dataset* set : {&train, test}) {
-    if (set == nullptr || set->target_kind() == data::TargetKind::classes) continue;
-    return Error{ErrorCode::input, "softmax regression: expected class numbers as targets, found values",
+    if (set == nullptr) continue;
+    const bool classes = set->target_kind() == data::TargetKind::classes;
+    if (classes && set->target_elements() == 1) continue;
+    return Error{ErrorCode::input,
+                 std::string("softmax regression: expected one class number a sample, found ") +
+                     (classes ? std::to_string(set->target_elements()) + " of them" : "values"),
                  "use a data set with integer targets"};
   }
   if (test == nullptr) return {};

@@ -1,11 +1,10 @@
 // The built-in kinds: the usual two-convolution CNN and a multi-layer perceptron, with torch's default initialisation.
-#include <torch/script.h>
-
 #include <numeric>
 #include <sstream>
 
 #include "torch/generators.h"
 #include "torch/model.h"
+#include "torch/save_script.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -22,22 +21,7 @@ class BuiltinModel : public Model {
   bool mixes_samples() const override { return false; }
 
   Status save(const std::filesystem::path& path) override {
-    auto unit = std::make_shared<torch::jit::CompilationUnit>();
-    const auto new_module = [&](const std::string& name) {
-      torch::jit::Module module(c10::QualifiedName("__torch__.motley." + name), unit, true);
-      module.register_attribute("training", c10::BoolType::get(), true);
-      return module;
-    };
-    torch::jit::Module root = new_module(class_name());
-    for (std::size_t i = 0; i + 1 < tensors_.size(); i += 2) {
-      const std::string layer = tensors_[i].name.substr(0, tensors_[i].name.find('.'));
-      torch::jit::Module module = new_module(layer);
-      module.register_parameter("weight", copy_of(tensors_[i].tensor), false);
-      module.register_parameter("bias", copy_of(tensors_[i + 1].tensor), false);
-      root.register_module(layer, module);
-    }
-    root.define(script());
-    root.save(path.string());
+    save_script(tensors_, class_name(), script(), path);
     return {};
   }
 
@@ -54,9 +38,6 @@ class BuiltinModel : public Model {
   virtual std::string script() const = 0;
 
  private:
-  static at::Tensor copy_of(const at::Tensor& tensor) {
-    return tensor.detach().to(at::kCPU, at::kFloat, false, true).contiguous().requires_grad_(true);
-  }
   std::vector<NamedTensor> tensors_;
 };
 
@@ -159,11 +140,12 @@ Result<std::unique_ptr<Model>> make_builtin_model(const ModelSpec& spec) {
         std::make_unique<Mlp>(elements, spec.hidden, static_cast<std::int64_t>(spec.outputs)));
   }
   return Error{ErrorCode::usage, "no model of kind '" + spec.kind + "'",
-               "use one of fashion-cnn, mnist-cnn, mlp, torchscript"};
+               "use one of fashion-cnn, mnist-cnn, mlp, gpt-mini, torchscript"};
 }
 
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec) {
-  return spec.kind == "torchscript" ? load_script_model(spec) : make_builtin_model(spec);
+  if (spec.kind == "torchscript") return load_script_model(spec);
+  return spec.kind == "gpt-mini" ? make_gpt_model(spec) : make_builtin_model(spec);
 }
 
 }  // namespace motley::torch_adapter

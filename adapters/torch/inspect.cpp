@@ -120,7 +120,12 @@ class Trial {
     }
     const auto outputs = static_cast<std::int64_t>(spec_.outputs);
     const bool classes = loss_ != Loss::mse;
-    const bool fits = classes ? output.dim() == 2 && output.size(0) == kTrialSamples && output.size(1) >= outputs
+    std::vector<std::int64_t> shape = {kTrialSamples};
+    if (spec_.targets > 1) shape.push_back(static_cast<std::int64_t>(spec_.targets));
+    const std::string wanted = shape.size() == 1 ? "[2, C]" : "[2, " + std::to_string(spec_.targets) + ", C]";
+    const auto leading = static_cast<std::int64_t>(shape.size());
+    const bool fits = classes ? output.dim() == leading + 1 && output.size(leading) >= outputs &&
+                                    output.sizes().slice(0, shape.size()) == at::IntArrayRef(shape)
                               : output.numel() == kTrialSamples * outputs;
     if (!fits) {
       std::ostringstream found;
@@ -128,14 +133,14 @@ class Trial {
       return Error{ErrorCode::mismatch,
                    "the model gives an output of " + found.str() + " for " + std::to_string(kTrialSamples) +
                        " samples; loss '" + spec_.loss + "' needs " +
-                       (classes ? "[2, C] with C at least " : "2 times ") + std::to_string(outputs),
+                       (classes ? wanted + " with C at least " : "2 times ") + std::to_string(outputs),
                    "check model.loss, and that the model was made for this data set"};
     }
     if (!output.requires_grad()) {
       return Error{ErrorCode::input, "no parameter of the model has a gradient, so there is nothing to train",
                    "save the model with parameters that require gradients"};
     }
-    const at::Tensor target = classes ? at::zeros({kTrialSamples}, at::kLong) : at::zeros_like(output);
+    const at::Tensor target = classes ? at::zeros(shape, at::kLong) : at::zeros_like(output);
     losses_of(loss_, output, target).sum().backward();
     return {};
   }
@@ -282,6 +287,7 @@ Result<Loss> find_loss(const std::string& name) {
 }
 
 at::Tensor losses_of(Loss loss, const at::Tensor& output, const at::Tensor& target) {
+  if (loss != Loss::mse && target.dim() == 2) return losses_of(loss, output.flatten(0, 1), target.flatten());
   switch (loss) {
     case Loss::cross_entropy:
       return at::cross_entropy_loss(output, target, {}, at::Reduction::None);

@@ -24,7 +24,8 @@ Result<InspectedModel> inspect(const ModelSpec& spec);
 
 enum class Loss : std::uint8_t { cross_entropy, nll, mse };
 Result<Loss> find_loss(const std::string& name);
-/// One loss per target element: [n] for classes, the output's shape for mse. Throws where shapes do not fit.
+/// One loss per target element: [n] for classes, [n * targets] where a sample has several, the output's shape for mse.
+/// Throws where shapes do not fit.
 at::Tensor losses_of(Loss loss, const at::Tensor& output, const at::Tensor& target);
 
 }  // namespace motley::torch_adapter

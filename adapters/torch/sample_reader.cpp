@@ -22,7 +22,9 @@ void SampleReader::grow(std::int64_t samples) {
   std::vector<std::int64_t> shape = {samples};
   std::vector<std::int64_t> target_shape = {samples};
   shape.insert(shape.end(), dataset_->sample_shape().begin(), dataset_->sample_shape().end());
-  if (!classes) target_shape.push_back(static_cast<std::int64_t>(dataset_->target_elements()));
+  if (!classes || dataset_->target_elements() > 1) {
+    target_shape.push_back(static_cast<std::int64_t>(dataset_->target_elements()));
+  }
   const auto pinned = at::TensorOptions().pinned_memory(device_.is_cuda());
   x_ = at::empty(shape, pinned.dtype(at::kFloat));
   target_ = at::empty(target_shape, pinned.dtype(classes ? at::kLong : at::kFloat));
@@ -65,7 +67,8 @@ SampleReader::Batch SampleReader::read(std::span<const std::uint64_t> indices) {
   };
   gather(indices, floats(x_, samples));
   if (dataset_->target_kind() == data::TargetKind::classes) {
-    dataset_->gather_classes(indices, {target_.data_ptr<std::int64_t>(), indices.size()});
+    const std::size_t targets = indices.size() * dataset_->target_elements();
+    dataset_->gather_classes(indices, {target_.data_ptr<std::int64_t>(), targets});
   } else {
     dataset_->gather_values(indices, floats(target_, samples));
   }

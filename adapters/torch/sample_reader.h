@@ -17,7 +17,7 @@ class SampleReader {
  public:
   struct Batch {
     at::Tensor x;
-    at::Tensor target;  // int64 [n], or float [n, target_elements]
+    at::Tensor target;  // int64 [n], or [n, target_elements] where a sample has several; float [n, target_elements]
   };
 
   SampleReader(std::shared_ptr<const data::Dataset> dataset, const at::Device& device, bool staged);

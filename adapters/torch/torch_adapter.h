@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -37,14 +38,24 @@ struct GroupRule {
   std::uint32_t group = 0;
 };
 
+/// A decoder-only transformer over bytes.
+struct GptShape {
+  std::int64_t block = 256;  // bytes it sees at once
+  std::int64_t layers = 6;
+  std::int64_t heads = 6;
+  std::int64_t width = 384;  // a multiple of heads
+};
+
 struct ModelSpec {
-  std::string kind;                               // "fashion-cnn" | "mnist-cnn" | "mlp" | "torchscript"
+  std::string kind;                               // "fashion-cnn" | "mnist-cnn" | "mlp" | "gpt-mini" | "torchscript"
   SharedBytes file;                               // torchscript: the file's bytes
   std::string loss = "cross_entropy";             // "cross_entropy" | "nll" | "mse"
   std::vector<std::int64_t> sample_shape;         // of the data set
   std::uint64_t outputs = 0;                      // classes; for mse the elements of a target
   std::uint64_t seed = 0;                         // of the initial weights
+  std::uint64_t targets = 1;                      // class numbers of a sample; above 1 an output is [N, targets, C]
   std::vector<std::int64_t> hidden = {256, 128};  // mlp
+  GptShape gpt;                                   // gpt-mini
   std::vector<GroupRule> groups;
   std::uint32_t group_samples = 32;  // BatchNorm and dropout act on groups of so many positions
 };
@@ -78,6 +89,19 @@ Result<InitialState> initial_state(const ModelSpec& model);
 Status export_torchscript(const ModelSpec& model, const Layout& layout, std::span<const SharedBytes> weights,
                           const std::map<std::string, SharedBytes>& frozen, std::uint64_t step,
                           const std::filesystem::path& path);
+
+struct SampleRequest {
+  std::string prompt;  // bytes; not empty
+  std::uint64_t bytes = 500;
+  double temperature = 0.8;  // 0: always the likeliest byte
+  std::uint64_t top_k = 0;   // draw from so many likeliest bytes; 0: from all
+  std::uint64_t seed = 1;
+};
+
+/// Continues the prompt with a trained gpt-mini, each byte seeing the last GptShape::block ones, and hands on one byte
+/// after the other until `on_byte` returns false. Errors: mismatch (the layout is of another model), memory.
+Status sample_text(const ModelSpec& model, const Layout& layout, std::span<const SharedBytes> weights,
+                   const SampleRequest& request, const std::function<bool(char)>& on_byte);
 
 /// The version of the libtorch in use, e.g. "2.13.0+cpu".
 std::string torch_version();

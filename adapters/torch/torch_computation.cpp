@@ -18,6 +18,9 @@ namespace {
 // Large enough that a step is not ruled by start-up costs of kernels, small enough for any card and for CPU caches.
 constexpr std::uint32_t kMicroBatchCpu = 256;
 constexpr std::uint32_t kMicroBatchAccelerator = 2048;
+// Of samples with many targets fewer go at once: activations grow with the targets.
+constexpr std::uint64_t kTargetsCpu = 4096;
+constexpr std::uint64_t kTargetsAccelerator = 16384;
 constexpr std::uint64_t kIdleCpuBytesMax = std::uint64_t{4} << 30;
 
 /// Makes an accelerator the current one: pinned memory belongs to the current card's context, which costs memory there.
@@ -172,7 +175,7 @@ class TorchComputation final : public Computation {
       const at::Tensor output = model_.forward(batch.x);
       add(losses_of(loss_, output, batch.target), count, outcome);
       if (loss_ != Loss::mse) {
-        outcome.correct += static_cast<std::uint64_t>(output.argmax(1).eq(batch.target).sum().item<std::int64_t>());
+        outcome.correct += static_cast<std::uint64_t>(output.argmax(-1).eq(batch.target).sum().item<std::int64_t>());
       }
       sink.progress(outcome.count);
     }
@@ -225,6 +228,10 @@ Status check_data(const ModelSpec& spec, Loss loss, const data::Dataset& dataset
   if (classes != (dataset.target_kind() == data::TargetKind::classes)) {
     return wrong("loss '" + spec.loss + "' needs " + (classes ? "classes" : "values") + " as targets");
   }
+  if (classes && dataset.target_elements() != spec.targets) {
+    return wrong(std::to_string(dataset.target_elements()) + " targets a sample, expected " +
+                 std::to_string(spec.targets));
+  }
   const std::uint64_t found = classes ? dataset.classes() : dataset.target_elements();
   if (classes ? found > spec.outputs : found != spec.outputs) {
     return wrong(std::to_string(found) + (classes ? " classes" : " values a sample") + ", expected " +
@@ -261,12 +268,15 @@ Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, co
     if (!inspected) return inspected.error();
     const bool cpu = device->is_cpu();
     const unsigned threads = options.threads > 0 ? options.threads : usable_processors();
-    Capabilities capabilities{options.device == "cuda" ? "cuda:0" : options.device, options.device, kMicroBatchCpu};
+    Capabilities capabilities{options.device == "cuda" ? "cuda:0" : options.device, options.device, 0};
     for (const DeviceInfo& info : devices()) {
       if (info.name == capabilities.device) capabilities.description = info.description;
     }
     if (cpu) capabilities.description += ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-    if (!cpu) capabilities.micro_batch = kMicroBatchAccelerator;
+    const std::uint64_t targets = std::max<std::uint64_t>(1, model.targets);
+    const std::uint64_t most = cpu ? kTargetsCpu / targets : kTargetsAccelerator / targets;
+    capabilities.micro_batch = cpu ? kMicroBatchCpu : kMicroBatchAccelerator;
+    capabilities.micro_batch = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, 1, capabilities.micro_batch));
     if (options.micro_batch > 0) capabilities.micro_batch = options.micro_batch;
     if (inspected->acts_on_groups) capabilities.micro_batch = model.group_samples;
     return std::unique_ptr<Computation>(std::make_unique<TorchComputation>(

@@ -111,25 +111,33 @@ Result<InitialState> initial_state(const ModelSpec& model) {
   });
 }
 
+Result<std::unique_ptr<Model>> restore_model(const ModelSpec& spec, const Layout& layout,
+                                             std::span<const SharedBytes> weights,
+                                             const std::map<std::string, SharedBytes>& frozen, std::uint64_t step) {
+  Result<std::unique_ptr<Model>> made = make_model(spec);
+  if (!made) return made;
+  const std::vector<NamedTensor>& tensors = (*made)->tensors();
+  const std::string differs = tensor_difference(tensors, layout);
+  if (!differs.empty() || weights.size() != layout.chunks().size()) {
+    return Error{ErrorCode::mismatch, "the weights are of another model: " + differs,
+                 "use the model and the checkpoint of the same run"};
+  }
+  const Status filled = fill(tensors, layout, weights, frozen, step);
+  if (!filled) return filled.error();
+  (*made)->train(false);
+  return made;
+}
+
 Status export_torchscript(const ModelSpec& model, const Layout& layout, std::span<const SharedBytes> weights,
                           const std::map<std::string, SharedBytes>& frozen, std::uint64_t step,
                           const std::filesystem::path& path) {
   return guarded("exporting the model to " + path.string(), [&]() -> Status {
-    Result<std::unique_ptr<Model>> made = make_model(model);
-    if (!made) return made.error();
-    const std::vector<NamedTensor>& tensors = (*made)->tensors();
-    const std::string differs = tensor_difference(tensors, layout);
-    if (!differs.empty() || weights.size() != layout.chunks().size()) {
-      return Error{ErrorCode::mismatch, "the weights are of another model: " + differs,
-                   "export with the model and the checkpoint of the same run"};
-    }
-    const Status filled = fill(tensors, layout, weights, frozen, step);
-    if (!filled) return filled;
+    const Result<std::unique_ptr<Model>> restored = restore_model(model, layout, weights, frozen, step);
+    if (!restored) return restored.error();
     std::error_code failed;
     const std::filesystem::path parent = path.parent_path();
     if (!parent.empty()) std::filesystem::create_directories(parent, failed);
-    (*made)->train(false);
-    return (*made)->save(path);
+    return (*restored)->save(path);
   });
 }
 

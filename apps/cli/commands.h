@@ -26,6 +26,7 @@ void add_join(CLI::App& app, Command& chosen);
 void add_devices(CLI::App& app, Command& chosen);
 void add_audit(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
+void add_sample(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
 
 /// One JSON object a line on standard output.

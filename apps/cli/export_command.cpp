@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "checkpoint_source.h"
 #include "commands.h"
 #include "runtime/inputs.h"
-#include "store/checkpoint.h"
 
 namespace motley::cli {
 namespace {
@@ -15,20 +15,11 @@ struct ExportArguments {
   std::string source, target;
 };
 
-// A run's directory stands for its newest checkpoint.
-Result<store::CheckpointContent> read_source(const fs::path& source, observe::Observer& observer) {
-  if (fs::is_regular_file(source / "run.json")) return store::read_checkpoint(source);
-  std::vector<std::string> warnings;
-  Result<store::CheckpointContent> content = store::read_latest_checkpoint(source, warnings);
-  for (const std::string& warning : warnings) observer.note(warning);
-  return content;
-}
-
 Status copy_safetensors(const ExportArguments& arguments, const store::CheckpointContent& content) {
   const fs::path source(arguments.source);
   char step[32];
   std::snprintf(step, sizeof step, "step-%09llu", static_cast<unsigned long long>(content.step));
-  const fs::path directory = fs::is_regular_file(source / "run.json") ? source : source / "checkpoints" / step;
+  const fs::path directory = is_checkpoint(source) ? source : source / "checkpoints" / step;
   const fs::path fresh = arguments.target + ".new";
   std::error_code code;
   fs::copy_file(directory / "model.safetensors", fresh, fs::copy_options::overwrite_existing, code);
@@ -50,7 +41,7 @@ Status run_export(const ExportArguments& arguments, Context& context) {
     runtime::ModelInputs inputs;
     inputs.config = &*config;
     const fs::path source(arguments.source);
-    const fs::path run = fs::is_regular_file(source / "run.json") ? source / ".." / ".." : source;
+    const fs::path run = is_checkpoint(source) ? source / ".." / ".." : source;
     status = runtime::load_model_file(*config, run / runtime::kModelFile, inputs);
     if (status) {
       status = export_torchscript(*config, inputs.file, content->layout, content->weights, content->frozen,

@@ -14,7 +14,7 @@
 namespace motley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 6> kCommands{"train", "join", "devices", "audit", "export", "doctor"};
+constexpr std::array<std::string_view, 7> kCommands{"train", "join", "devices", "audit", "export", "sample", "doctor"};
 
 std::unique_ptr<observe::Observer> make_observer(bool json) {
   if (json)
@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
   add_devices(app, chosen);
   add_audit(app, chosen);
   add_export(app, chosen);
+  add_sample(app, chosen);
   add_doctor(app, chosen);
   try {
     app.parse(argc, argv);

@@ -32,6 +32,10 @@ Status export_torchscript(const runtime::RunConfig& config, const SharedBytes&, 
                           const std::string&) {
   return no_torch("TorchScript export of " + config.model_kind);
 }
+Status sample_text(const runtime::RunConfig& config, const Layout&, const std::vector<SharedBytes>&,
+                   const SampleOptions&, const std::function<bool(char)>&) {
+  return no_torch(config.model_kind);
+}
 #endif
 
 namespace {

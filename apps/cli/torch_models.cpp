@@ -14,10 +14,18 @@ torch_adapter::ModelSpec spec_of(const runtime::RunConfig& config, const SharedB
   spec.loss = config.model_loss;
   if (train != nullptr) {
     spec.sample_shape = train->sample_shape();
-    spec.outputs = train->target_kind() == data::TargetKind::classes ? train->classes() : train->target_elements();
+    const bool classes = train->target_kind() == data::TargetKind::classes;
+    spec.outputs = classes ? train->classes() : train->target_elements();
+    spec.targets = classes ? train->target_elements() : 1;
   }
   spec.seed = config.seed;
   spec.hidden = config.model_hidden;
+  spec.gpt = {static_cast<std::int64_t>(config.model_block), static_cast<std::int64_t>(config.model_layers),
+              static_cast<std::int64_t>(config.model_heads), static_cast<std::int64_t>(config.model_width)};
+  if (train == nullptr && config.model_kind == "gpt-mini") {
+    spec.sample_shape = {spec.gpt.block};
+    spec.targets = config.model_block;
+  }
   // The adapter takes the first rule that matches, the configuration the last.
   for (std::size_t i = config.groups.size(); i > 0; --i) {
     spec.groups.push_back({config.groups[i - 1].match, static_cast<std::uint32_t>(i)});
@@ -66,6 +74,13 @@ Status export_torchscript(const runtime::RunConfig& config, const SharedBytes& f
   }
   if (config.model_kind == "fashion-cnn" || config.model_kind == "mnist-cnn") spec.sample_shape = {1, 28, 28};
   return torch_adapter::export_torchscript(spec, layout, weights, frozen, step, path);
+}
+
+Status sample_text(const runtime::RunConfig& config, const Layout& layout, const std::vector<SharedBytes>& weights,
+                   const SampleOptions& options, const std::function<bool(char)>& on_byte) {
+  return torch_adapter::sample_text(spec_of(config, {}, nullptr), layout, weights,
+                                    {options.prompt, options.bytes, options.temperature, options.top_k, options.seed},
+                                    on_byte);
 }
 
 std::string torch_version() { return torch_adapter::torch_version(); }

@@ -8,7 +8,7 @@ void add_train(CLI::App& app, Command& chosen) {
   auto keys = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("train", "train a model on this machine and on those that join");
   command->add_option("target", options->target,
-                      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax) or a run file (RUN.toml)");
+                      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini) or a run file (RUN.toml)");
   command->add_option("--set", options->overrides, "KEY=VALUE: override a key of the run; may be repeated")
       ->expected(1)
       ->take_all();

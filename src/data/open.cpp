@@ -13,14 +13,14 @@
 #include "data/npy.h"
 #include "data/packed.h"
 #include "data/synthetic.h"
+#include "data/text.h"
 
 namespace motley::data {
 namespace {
 
 constexpr std::string_view kForms =
-    "fashion-mnist, mnist, synthetic:SIZE:FEATURES:CLASSES, a directory of IDX files, IMAGES+LABELS (IDX or .npy), or "
-    "a "
-    "packed file";
+    "fashion-mnist, mnist, synthetic:SIZE:FEATURES:CLASSES, text:FILE, a directory of IDX files, IMAGES+LABELS (IDX or "
+    ".npy), or a packed file";
 
 Result<NamedArray> load_array(const std::string& path) {
   Result<SharedBytes> bytes = read_file(path);
@@ -50,16 +50,13 @@ Result<Parts> load_packed(const std::string& path) {
 }
 
 Error unknown(const std::string& uri) {
-  const std::array<std::string_view, 3> names{"fashion-mnist", "mnist", "synthetic"};
+  const std::array<std::string_view, 4> names{"fashion-mnist", "mnist", "synthetic", "text"};
   const std::string meant = nearest(std::string_view(uri).substr(0, uri.find(':')), names);
   return {ErrorCode::input, "expected " + std::string(kForms) + "; found '" + uri + "', which is none of them",
           meant.empty() ? "check the spelling and the working directory" : "did you mean '" + meant + "'?"};
 }
 
 Result<Parts> load(const std::string& uri, const std::string& part, const OpenOptions& options) {
-  if (part != "train" && part != "test") {
-    return Error{ErrorCode::usage, "expected the part train or test, found '" + part + "'", "use train or test"};
-  }
   if (uri.starts_with("synthetic:")) return make_synthetic(uri, part);
   for (const NamedSource& source : known_sources()) {
     if (uri != source.name) continue;
@@ -92,6 +89,10 @@ Result<std::shared_ptr<const Dataset>> open_dataset(const std::string& uri, cons
                      std::to_string(by.mean) + " and standard deviation " + std::to_string(by.std),
                  "leave them at 0 and 1 if in doubt"};
   }
+  if (part != "train" && part != "test") {
+    return Error{ErrorCode::usage, "expected the part train or test, found '" + part + "'", "use train or test"};
+  }
+  if (names_text(uri)) return open_text(uri, part, options);
   Result<Parts> parts = load(uri, part, options);
   if (!parts) return std::move(parts).error();
   return make_dataset(std::move(*parts), options.normalisation);

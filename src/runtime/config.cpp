@@ -215,6 +215,10 @@ Status check(const RunConfig& c) {
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"fp32"}),
       one_of("wire.weights", c.wire_weights, {"fp32"}),
+      in_range("model.block", static_cast<double>(c.model_block), 1, 65536),
+      in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
+      in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),
+      in_range("model.width", static_cast<double>(c.model_width), 1, 65536),
       in_range("train.global_batch", static_cast<double>(c.global_batch), 1, 1 << 24),
       in_range("train.micro_batch", static_cast<double>(c.micro_batch), 0, 1 << 20),
       in_range("train.grain", static_cast<double>(c.grain), 0, 1 << 20),
@@ -238,7 +242,16 @@ Status check(const RunConfig& c) {
   if (c.optimizer.nesterov && (c.optimizer.momentum <= 0 || c.optimizer.dampening != 0)) {
     return bad("optimizer.nesterov: needs a momentum above zero and no dampening", "--set optimizer.momentum=0.9");
   }
+  if (c.data_uri.empty() && c.model_kind == "gpt-mini") {
+    return bad("data.uri is missing: gpt-mini learns from a text of yours",
+               "motley train gpt-mini --set data.uri=text:FILE");
+  }
   if (c.data_uri.empty()) return bad("data.uri is missing", "--set data.uri=fashion-mnist");
+  if (c.model_kind == "gpt-mini" && c.model_width % c.model_heads != 0) {
+    return bad("model.width: expected a multiple of model.heads (" + std::to_string(c.model_heads) + "), found " +
+                   std::to_string(c.model_width),
+               "--set model.width=" + std::to_string((c.model_width / c.model_heads + 1) * c.model_heads));
+  }
   if (c.model_kind == "torchscript" && c.model_file.empty()) {
     return bad("model.file is missing", "--set model.file=model.pt");
   }
@@ -250,11 +263,21 @@ Status check(const RunConfig& c) {
 
 // torch.optim.AdamW is the one optimizer whose default decay is not zero.
 constexpr double kAdamwDecay = 0.01;
-bool decay_given(const toml::table& table, const std::vector<std::string>& overrides) {
-  for (const std::string& text : overrides) {
-    if (text.rfind("optimizer.weight_decay=", 0) == 0) return true;
+
+// Keys whose defaults follow from what the user gave.
+void complete(RunConfig& config, const RunConfig& recipe, const toml::table& table,
+              const std::vector<std::string>& overrides) {
+  const auto given = [&](const std::string& key) {
+    for (const std::string& text : overrides) {
+      if (text.starts_with(key + "=")) return true;
+    }
+    return table.at_path(key).node() != nullptr;
+  };
+  if (config.optimizer_kind == "adamw" && recipe.optimizer_kind != "adamw" && !given("optimizer.weight_decay")) {
+    config.optimizer.weight_decay = kAdamwDecay;
   }
-  return table["optimizer"]["weight_decay"].node() != nullptr;
+  if (given("train.epochs") && !given("train.steps")) config.steps = 0;
+  if (config.model_kind == "gpt-mini" && !given("data.test_uri")) config.data_test_uri = config.data_uri;
 }
 
 Result<RunConfig> build(const toml::table& table, const std::string& origin,
@@ -271,11 +294,12 @@ Result<RunConfig> build(const toml::table& table, const std::string& origin,
     kinds.emplace_back("torchscript");
     return one_of("model.kind", kind, kinds).error();
   }
+  const RunConfig recipe = config;
   if (Status status = apply_table(table, "", config, origin); !status) return status.error();
   for (const std::string& text : overrides) {
     if (Status status = apply_override(text, config); !status) return status.error();
   }
-  if (config.optimizer_kind == "adamw" && !decay_given(table, overrides)) config.optimizer.weight_decay = kAdamwDecay;
+  complete(config, recipe, table, overrides);
   if (Status status = check(config); !status) return status.error();
   return config;
 }

@@ -22,10 +22,12 @@ struct GroupConfig {
 
 struct RunConfig {
   // model
-  std::string model_kind;  // "fashion-cnn", "mnist-cnn", "mlp", "softmax", "torchscript"
+  std::string model_kind;  // "fashion-cnn", "mnist-cnn", "mlp", "softmax", "gpt-mini", "torchscript"
   std::string model_file;  // torchscript: path on the head
   std::string model_loss = "cross_entropy";
-  std::vector<std::int64_t> model_hidden = {256, 128};  // mlp
+  std::vector<std::int64_t> model_hidden = {256, 128};                 // mlp
+  std::uint64_t model_block = 256;                                     // samples of text
+  std::uint64_t model_layers = 6, model_heads = 6, model_width = 384;  // gpt-mini
   // data
   std::string data_uri, data_test_uri;
   double data_mean = 0, data_std = 1;

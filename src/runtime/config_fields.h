@@ -25,13 +25,17 @@ constexpr const char* type_name() {
 
 template <class Config, class F>
 void visit_fields(Config& c, F&& f) {
-  f("model.kind", c.model_kind, "fashion-cnn, mnist-cnn, mlp, softmax or torchscript");
+  f("model.kind", c.model_kind, "fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini or torchscript");
   f("model.file", c.model_file, "the TorchScript file of a torchscript model");
   f("model.loss", c.model_loss, "cross_entropy, nll or mse");
   f("model.hidden", c.model_hidden, "sizes of the hidden layers of an mlp");
+  f("model.block", c.model_block, "text: bytes of a sample, the context of a gpt-mini");
+  f("model.layers", c.model_layers, "gpt-mini: transformer blocks");
+  f("model.heads", c.model_heads, "gpt-mini: attention heads, a divisor of model.width");
+  f("model.width", c.model_width, "gpt-mini: size of the embeddings");
   f("data.uri", c.data_uri,
-    "training set: fashion-mnist, mnist, a directory, images+labels, x.npy+y.npy or a packed file");
-  f("data.test_uri", c.data_test_uri, "test set, likewise; empty: no evaluation");
+    "training set: fashion-mnist, mnist, text:FILE, a directory, images+labels, x.npy+y.npy or a packed file");
+  f("data.test_uri", c.data_test_uri, "test set, likewise; the text of data.uri: its last tenth; empty: no evaluation");
   f("data.mean", c.data_mean, "pixels become (v / 255 - mean) / std");
   f("data.std", c.data_std, "see data.mean");
   f("train.steps", c.steps, "optimizer updates; 0: as many as train.epochs asks for");

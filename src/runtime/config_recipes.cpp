@@ -16,9 +16,25 @@ void image_classifier(RunConfig& c, const char* data, double mean, double std) {
   c.schedule_kind = "cosine";
 }
 
+// The settings of nanoGPT for a text of about a megabyte.
+void language_model(RunConfig& c) {
+  c.steps = 2000;
+  c.global_batch = 32;
+  c.clip_norm = 1;
+  c.optimizer_kind = "adamw";
+  c.optimizer.lr = 1e-3;
+  c.optimizer.beta2 = 0.99;
+  c.optimizer.weight_decay = 0.1;
+  // Shifts and scales have nothing to gain from decay.
+  c.groups = {{"*.bias", {}, 0.0, {}}, {"*.ln_?.weight", {}, 0.0, {}}};
+  c.schedule_kind = "cosine";
+  c.warmup_steps = 100;
+  c.min_factor = 0.1;
+}
+
 }  // namespace
 
-std::vector<std::string> recipe_names() { return {"fashion-cnn", "mnist-cnn", "mlp", "softmax"}; }
+std::vector<std::string> recipe_names() { return {"fashion-cnn", "mnist-cnn", "mlp", "softmax", "gpt-mini"}; }
 
 bool apply_recipe(const std::string& kind, RunConfig& c) {
   c.model_kind = kind;
@@ -30,6 +46,8 @@ bool apply_recipe(const std::string& kind, RunConfig& c) {
     c.data_uri = "synthetic:4096:32:10";
     c.data_test_uri = "synthetic:1024:32:10";
     c.optimizer.lr = 0.1;
+  } else if (kind == "gpt-mini") {
+    language_model(c);
   } else {
     return kind == "torchscript";
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/config.h"
 #include "runtime/config_fields.h"
+#include "runtime/config_recipes.h"
 
 namespace motley::runtime {
 namespace {
@@ -73,11 +74,15 @@ bool RunConfig::operator==(const RunConfig& other) const { return to_toml(*this)
 std::string to_toml(const RunConfig& config) {
   std::string out;
   std::string section;
+  RunConfig recipe;
+  apply_recipe(config.model_kind, recipe);
   visit_fields(config, [&](const std::string& key, const auto& member, const char*) {
     const std::size_t dot = key.find('.');
     if (key.substr(0, dot) != section) {
       section = key.substr(0, dot);
       out += (out.empty() ? "[" : "\n[") + section + "]\n";
+      // Otherwise the recipe's groups would come back.
+      if (section == "optimizer" && config.groups.empty() && !recipe.groups.empty()) out += "groups = []\n";
     }
     out += key.substr(dot + 1) + " = " + literal(member) + "\n";
   });

@@ -155,8 +155,7 @@ void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
   done.epoch = evaluation.epoch;
   done.samples = evaluation.samples;
   done.loss = evaluation.loss_sum / evaluation.weight;
-  done.accuracy =
-      static_cast<double>(evaluation.correct) / static_cast<double>(std::max<std::uint64_t>(1, evaluation.samples));
+  done.accuracy = static_cast<double>(evaluation.correct) / evaluation.weight;  // a text has many targets a sample
   done.has_accuracy = options_.has_accuracy;
   accuracy_ = done.accuracy;
   evaluated_once_ = true;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "data/text.h"
 #include "wire/frame.h"
 #include "wire/limits.h"
 
@@ -25,6 +26,8 @@ Result<ModelInputs> load_data(const RunConfig& config, const DownloadReport& rep
   options.normalisation = {static_cast<float>(config.data_mean), static_cast<float>(config.data_std)};
   options.on_download = report;
   options.cache_dir = cache_dir();
+  options.block = config.model_block;
+  options.hold_out = data::same_text(config.data_uri, config.data_test_uri);
   ModelInputs inputs;
   inputs.config = &config;
   Result<std::shared_ptr<const data::Dataset>> train = data::open_dataset(config.data_uri, "train", options);

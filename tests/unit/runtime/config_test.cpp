@@ -21,7 +21,9 @@ Error failure(const std::string& toml, const std::vector<std::string>& overrides
 
 TEST(Config, RecipesComplete) {
   for (const std::string& name : recipe_names()) {
-    const RunConfig config = recipe(name);
+    const bool own_data = name == "gpt-mini";
+    const RunConfig config =
+        recipe(name, own_data ? std::vector<std::string>{"data.uri=text:a"} : std::vector<std::string>{});
     EXPECT_EQ(config.model_kind, name);
     EXPECT_FALSE(config.data_uri.empty());
   }
@@ -116,6 +118,59 @@ TEST(Config, AdamwDecaysByDefaultAsTorchDoes) {
   EXPECT_EQ(recipe("mlp", {"optimizer.kind=adamw"}).optimizer.weight_decay, 0.01);
   EXPECT_EQ(recipe("mlp", {"optimizer.kind=adamw", "optimizer.weight_decay=0"}).optimizer.weight_decay, 0);
   EXPECT_EQ(recipe("mlp", {"optimizer.kind=adam"}).optimizer.weight_decay, 0);
+}
+
+TEST(Config, AGptNeedsATextAndSaysHow) {
+  const Result<RunConfig> config = load_config("gpt-mini", {});
+  ASSERT_FALSE(config);
+  EXPECT_THAT(config.error().message, HasSubstr("data.uri is missing"));
+  EXPECT_EQ(config.error().hint, "motley train gpt-mini --set data.uri=text:FILE");
+}
+
+TEST(Config, AGptIsTestedOnItsOwnTextUnlessToldOtherwise) {
+  EXPECT_EQ(recipe("gpt-mini", {"data.uri=a.txt"}).data_test_uri, "a.txt");
+  EXPECT_EQ(recipe("gpt-mini", {"data.uri=a.txt", "data.test_uri=b.txt"}).data_test_uri, "b.txt");
+  EXPECT_EQ(recipe("gpt-mini", {"data.uri=a.txt", "data.test_uri=\"\""}).data_test_uri, "");
+}
+
+TEST(Config, AGptChecksItsSizes) {
+  const auto refused = [](const std::string& override) {
+    const Result<RunConfig> config = load_config("gpt-mini", {"data.uri=a.txt", override});
+    EXPECT_FALSE(config) << override;
+    return config ? Error{} : config.error();
+  };
+  EXPECT_THAT(refused("model.heads=5").message,
+              HasSubstr("model.width: expected a multiple of model.heads (5), found 384"));
+  EXPECT_EQ(refused("model.heads=5").hint, "--set model.width=385");
+  for (const char* bad : {"model.block=0", "model.layers=0", "model.heads=0", "model.width=0"}) {
+    EXPECT_THAT(refused(bad).message, HasSubstr("expected 1 to"));
+  }
+  EXPECT_EQ(recipe("gpt-mini", {"data.uri=a.txt", "model.heads=4", "model.width=64"}).model_width, 64U);
+}
+
+TEST(Config, AGptDecaysMatricesOnly) {
+  const RunConfig config = recipe("gpt-mini", {"data.uri=a.txt"});
+  const ps::OptimizerSpec spec = optimizer_spec(config);
+  const auto decay = [&](const std::string& tensor) { return spec.groups[group_of(config, tensor)].weight_decay; };
+  EXPECT_EQ(decay("transformer.h.11.attn.c_attn.weight"), 0.1);
+  EXPECT_EQ(decay("transformer.wte.weight"), 0.1);
+  EXPECT_EQ(decay("transformer.h.0.mlp.c_fc.bias"), 0);
+  EXPECT_EQ(decay("transformer.h.0.ln_1.weight"), 0);
+  EXPECT_EQ(decay("transformer.ln_f.weight"), 0);
+}
+
+TEST(Config, GroupsOfARecipeCanBeTakenAway) {
+  const RunConfig config = recipe("gpt-mini", {"data.uri=a.txt", "optimizer.groups=[]"});
+  EXPECT_TRUE(config.groups.empty());
+  const Result<RunConfig> again = parse_config(to_toml(config), "text");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->groups.empty());
+}
+
+TEST(Config, EpochsTakeThePlaceOfARecipesSteps) {
+  EXPECT_EQ(recipe("gpt-mini", {"data.uri=a.txt"}).steps, 2000U);
+  EXPECT_EQ(recipe("gpt-mini", {"data.uri=a.txt", "train.epochs=3"}).steps, 0U);
+  EXPECT_EQ(recipe("gpt-mini", {"data.uri=a.txt", "train.epochs=3", "train.steps=7"}).steps, 7U);
 }
 
 TEST(Config, TheCosineRunsToTheEndAfterWarmUp) {

@@ -1,0 +1,20 @@
+#include "checkpoint_source.h"
+
+namespace motley::cli {
+
+namespace fs = std::filesystem;
+
+bool is_checkpoint(const fs::path& source) {
+  std::error_code missing;
+  return fs::is_regular_file(source / "run.json", missing);
+}
+
+Result<store::CheckpointContent> read_source(const fs::path& source, observe::Observer& observer) {
+  if (is_checkpoint(source)) return store::read_checkpoint(source);
+  std::vector<std::string> warnings;
+  Result<store::CheckpointContent> content = store::read_latest_checkpoint(source, warnings);
+  for (const std::string& warning : warnings) observer.note(warning);
+  return content;
+}
+
+}  // namespace motley::cli
