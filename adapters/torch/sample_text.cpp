@@ -26,7 +26,8 @@ char choose(std::span<const float> logits, const SampleRequest& request, Philox&
   double total = 0;
   for (std::size_t i = 0; i < kept; ++i) {
     const double below_best = static_cast<double>(logits[order[i]]) - static_cast<double>(logits[order[0]]);
-    total += weights[i] = std::exp(below_best / request.temperature);
+    weights[i] = std::exp(below_best / request.temperature);
+    total += weights[i];
   }
   double left = random.uniform() * total;
   std::size_t chosen = 0;

@@ -14,7 +14,9 @@ Result<store::CheckpointContent> read_source(const fs::path& source, observe::Ob
   std::vector<std::string> warnings;
   Result<store::CheckpointContent> content = store::read_latest_checkpoint(source, warnings);
   for (const std::string& warning : warnings) observer.note(warning);
-  return content;
+  if (content || content.error().code != ErrorCode::input) return content;
+  // The reader's own advice is for those who resume.
+  return Error{ErrorCode::input, content.error().message, "name a run's directory, such as runs/NAME-1"};
 }
 
 }  // namespace motley::cli

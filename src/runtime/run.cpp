@@ -1,5 +1,6 @@
 // Opening, loading and restoring a run; its identity and its door.
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -80,7 +81,7 @@ Status Run::load() {
     return Error{ErrorCode::input,
                  "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
                      " samples of the training set, found " + std::to_string(config.global_batch),
-                 "--set train.global_batch=256"};
+                 "--set train.global_batch=" + std::to_string(std::min<std::uint64_t>(256, inputs.train->size()))};
   }
   Result<InitialState> state = provider.initial_state(inputs);
   if (!state) return state.error();

@@ -50,6 +50,11 @@ TINY = settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:8:3", 
     (["join", "192.168.1.7:7117"], "input", "address", "motley train"),
     (["audit", "nothing-here"], "input", "nothing-here", ""),
     (["export", "nothing-here", "m.safetensors"], "input", "nothing-here", ""),
+    (["sample", "nothing-here"], "input", "nothing-here", ""),
+    (["train", "gpt-mini"], "input", "data.uri", "motley train gpt-mini --set data.uri=text:FILE"),
+    (["train", "gpt-mini", "--set", "data.uri=text:absent"], "input", "absent", "path"),
+    (["train", "gpt-mini", "--set", "data.uri=text:/"], "input", "directory", ""),
+    (["train", "gpt-mini", "--set", "data.uri=txt:absent"], "input", "txt:absent", "'text'"),
 ])
 def test_wrong_words(motley, words, code, message, hint):
     error = motley.fails(*words)

@@ -23,6 +23,7 @@ FIELDS = {
     "device": dict(device=TEXT, description=TEXT),
     "check": {"subject": TEXT, "good": bool, "text": TEXT, "try": TEXT},
     "export": dict(step=WHOLE, path=TEXT),
+    "sample": dict(step=WHOLE, prompt=TEXT, text=TEXT),
 }
 PART = dict(worker=TEXT, samples=WHOLE, compute_s=NUMBER, wait_s=NUMBER, sent_bytes=WHOLE, received_bytes=WHOLE)
 CHANGES = {"joined", "left", "lost", "excluded", "readmitted", "refused"}
@@ -126,6 +127,14 @@ def test_other_commands(motley, tmp_path):
     events(motley.run("export", "run", "m.safetensors"), "export")
     events(motley.run("train", "nothing"), "error")
     events(motley.run("nothing"), "error")
+
+
+def test_a_sampled_text(motley, tmp_path):
+    (tmp_path / "a.txt").write_text("abc " * 100)
+    tiny = settings(data_uri="a.txt", model_block=8, model_layers=1, model_heads=1, model_width=8, train_steps=2, train_global_batch=8)
+    events(motley.run("train", "gpt-mini", *tiny, "--run", "run", "--device", "cpu", "--listen", "127.0.0.1:0"), "run", "eval", "done")
+    (event,) = events(motley.run("sample", "run", "--bytes", "20", "--prompt", "a"), "sample")
+    assert (event["step"], event["prompt"]) == (2, "a") and len(event["text"]) > 0
 
 
 def test_flag_before_the_command(motley_path, tmp_path):
