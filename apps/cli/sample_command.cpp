@@ -22,7 +22,8 @@ void print(const std::string& text) {
 
 Status run_sample(const SampleArguments& arguments, Context& context) {
   SampleOptions options = arguments.options;
-  if (!(options.temperature >= 0 && options.temperature <= kTemperatureMax)) {  // NaN is neither
+  const bool in_range = options.temperature >= 0 && options.temperature <= kTemperatureMax;  // NaN is not
+  if (!in_range) {
     return Error{ErrorCode::usage,
                  "--temperature: expected a number from 0 to 100, found " + std::to_string(options.temperature),
                  "0 takes the likeliest byte each time, 1 follows the model, more is wilder"};
@@ -45,7 +46,7 @@ Status run_sample(const SampleArguments& arguments, Context& context) {
     for (const char byte : bytes) print(readable.add(byte));
   };
   if (!context.json) say(prompt);
-  const Status status = sample_text(*config, content->layout, content->weights, options, [&](char byte) {
+  Status status = sample_text(*config, content->layout, content->weights, options, [&](char byte) {
     text += byte;
     if (!context.json) say({byte});
     return !context.stop.requested();

@@ -76,7 +76,7 @@ Result<std::shared_ptr<const Dataset>> open_text(const std::string& uri, const s
   // A copy, not a map: people go on editing their texts while a model trains.
   const Result<SharedBytes> bytes = read_file(path);
   if (!bytes) return bytes.error();
-  const std::uint64_t windows = bytes->size() == 0 ? 0 : (bytes->size() - 1) / block;
+  const std::uint64_t windows = bytes->empty() ? 0 : (bytes->size() - 1) / block;
   const std::uint64_t least = options.hold_out ? 2 : 1;
   if (windows < least) {
     return Error{ErrorCode::input,

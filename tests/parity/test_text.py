@@ -115,6 +115,13 @@ def trained(request, motley, text, tmp_path_factory):
     return request.param, run, train(motley, run, text, request.param)
 
 
+@pytest.fixture(scope="module")
+def finished(motley, text, tmp_path_factory):
+    run = tmp_path_factory.mktemp("finished") / "run"
+    train(motley, run, text, 1)
+    return run
+
+
 def restored(run, step):
     module = Gpt()
     module.load_state_dict(load_file(checkpoint(run, step) / "model.safetensors"), strict=True)
@@ -175,11 +182,9 @@ def sample(motley, run, *options):
 
 
 @torch.no_grad()
-def test_samples_are_those_of_the_model(trained, motley, tmp_path):
-    workers, run, _ = trained
-    if workers > 1:
-        pytest.skip("one run is enough")
-    prompt, options = "ab cd", ["--bytes", 3 * BLOCK, "--prompt", "ab cd"]
+def test_samples_are_those_of_the_model(finished, motley):
+    run, prompt = finished, "ab cd"
+    options = ["--bytes", 3 * BLOCK, "--prompt", prompt]
     assert sample(motley, run, *options, "--seed", 3) == sample(motley, checkpoint(run, STEPS), *options, "--seed", 3)
     assert sample(motley, run, *options, "--seed", 3) != sample(motley, run, *options, "--seed", 4)
 
@@ -190,10 +195,9 @@ def test_samples_are_those_of_the_model(trained, motley, tmp_path):
     assert sample(motley, run, *options, "--top-k", 1).encode() == bytes(tokens[len(prompt):])
 
 
-def test_a_terminal_gets_nothing_but_text(trained, motley):
+def test_a_terminal_gets_nothing_but_text(finished, motley):
     """An untrained model writes any bytes; what is printed is UTF-8 without control characters."""
-    _, run, _ = trained
-    out = subprocess.run([motley.path, "sample", checkpoint(run, 0), "--bytes", "400", "--prompt", "größer: "], check=True,
+    out = subprocess.run([motley.path, "sample", checkpoint(finished, 0), "--bytes", "400", "--prompt", "größer: "], check=True,
                          capture_output=True, timeout=LIMIT_S).stdout.decode()
     assert out.startswith("größer: ") and out.endswith("\n")
     assert "\N{REPLACEMENT CHARACTER}" in out
@@ -202,8 +206,8 @@ def test_a_terminal_gets_nothing_but_text(trained, motley):
 
 @pytest.mark.parametrize("options, code", [
     (["--temperature", "-1"], "usage"), (["--temperature", "nan"], "usage"), (["--bytes", "0"], "usage"), (["--top-k", "257"], "usage")])
-def test_wrong_numbers(trained, motley, options, code):
-    process = motley.start("sample", trained[1], *options)
+def test_wrong_numbers(finished, motley, options, code):
+    process = motley.start("sample", finished, *options)
     assert process.finish() == 2
     assert [event["code"] for event in process.events] == [code]
 

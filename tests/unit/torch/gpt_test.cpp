@@ -43,8 +43,11 @@ class GptTest : public testing::Test {
     std::vector<float> flat;
     Outcome outcome;
   };
-  Ran run(const std::vector<std::uint64_t>& indices, std::uint32_t micro, PassKind kind = PassKind::train) {
-    const Result<std::unique_ptr<Computation>> made = make_computation(spec, one_thread(), dataset, dataset);
+  Ran run(const std::vector<std::uint64_t>& indices, std::uint32_t micro, PassKind kind = PassKind::train,
+          bool staged = false) {
+    Options options = one_thread();
+    options.staged = staged;
+    const Result<std::unique_ptr<Computation>> made = make_computation(spec, options, dataset, dataset);
     ChunkWeights weights(state.weights);
     RecordingSink sink(state.layout);
     Task task;
@@ -146,6 +149,26 @@ TEST_F(GptTest, MicroBatchesAddUp) {
   float worst = 0;
   for (std::size_t i = 0; i < whole.flat.size(); ++i) worst = std::max(worst, std::abs(whole.flat[i] - cut.flat[i]));
   EXPECT_LE(worst, 1e-4F);
+}
+
+TEST_F(GptTest, ThroughCopiesAsOnAnAcceleratorItIsTheSame) {
+  const std::vector<std::uint64_t> indices = some_indices(0, 9, kWindows);
+  const Ran plain = run(indices, 4), staged = run(indices, 4, PassKind::train, true);
+  EXPECT_EQ(plain.flat, staged.flat);
+  EXPECT_EQ(plain.outcome.loss_sum, staged.outcome.loss_sum);
+}
+
+TEST_F(GptTest, FewerSamplesOfManyTargetsGoAtOnce) {
+  const auto recommended = [&](std::uint64_t targets) {
+    ModelSpec longer = spec;
+    longer.targets = targets;
+    longer.gpt.block = static_cast<std::int64_t>(targets);
+    longer.sample_shape = {longer.gpt.block};
+    return (*make_computation(longer, one_thread(), nullptr, nullptr))->capabilities().micro_batch;
+  };
+  EXPECT_EQ(recommended(16), 256U);
+  EXPECT_EQ(recommended(256), 16U);
+  EXPECT_EQ(recommended(8192), 1U);
 }
 
 TEST_F(GptTest, TheScriptComputesTheSame) {
