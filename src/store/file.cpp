@@ -192,6 +192,12 @@ Status File::sync() {
   return {};
 }
 
+void File::forget() const noexcept {
+#ifdef POSIX_FADV_DONTNEED
+  (void)::posix_fadvise(descriptor_, 0, 0, POSIX_FADV_DONTNEED);
+#endif
+}
+
 Status sync_directory(const std::filesystem::path& directory) {
   auto opened = File::open(directory, File::Mode::read);
   if (!opened) return std::move(opened).error();

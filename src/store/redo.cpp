@@ -199,7 +199,11 @@ Status RedoWriter::append(std::uint64_t version, std::span<const SharedBytes> gr
   return {};
 }
 
-Status RedoWriter::sync() { return impl_->file.sync(); }
+Status RedoWriter::sync() {
+  Status done = impl_->file.sync();
+  if (done) impl_->file.forget();
+  return done;
+}
 
 RedoWriter::RedoWriter(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RedoWriter::RedoWriter(RedoWriter&&) noexcept = default;
