@@ -273,11 +273,12 @@ def test_the_tail_of_the_logs_is_lost(disturbed, seed):
     process = disturbed.start()
     process.until_step(disturbed.steps // 2)
     process.kill()
-    ledger, log = disturbed.run / "ledger", redo_logs(disturbed.run)[-1]
-    steps = ledger_steps(disturbed.run)
-    synced = max([end for step, end in steps if step < latest(disturbed.run)], default=steps[0][1])
-    os.truncate(ledger, rng.randint(synced, ledger.stat().st_size))
-    os.truncate(log, rng.randint(0, log.stat().st_size))
+    ledger, steps = disturbed.run / "ledger", ledger_steps(disturbed.run)
+    if steps:  # on a slow disk all of them may still have been queued
+        synced = max([end for step, end in steps if step < latest(disturbed.run)], default=steps[0][1])
+        os.truncate(ledger, rng.randint(synced, ledger.stat().st_size))
+    for log in redo_logs(disturbed.run)[-1:]:
+        os.truncate(log, rng.randint(0, log.stat().st_size))
     disturbed.finish()
 
 
