@@ -112,7 +112,7 @@ void Computer::next_micro_batch() {
 
 Computer::Gradient Computer::compute() {
   const bool train = order_->kind == PassKind::train;
-  const std::uint64_t size = train ? run_.train_samples : run_.test_samples;
+  const std::uint64_t size = order_->kind == PassKind::evaluate ? run_.test_samples : run_.train_samples;
   const data::SampleOrder samples(run_.seed, order_->epoch, size, train);
   std::vector<std::uint64_t> indices(done_);
   samples.fill(order_->pass_first + order_->first, indices);

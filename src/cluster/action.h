@@ -18,9 +18,13 @@ enum class ActionKind : std::uint8_t {
   close_session,     // session, worker: send Bye and forget it; the reason says why
   open_pass,         // session: send PassOpened of the open pass
   grant,             // session, lease, range
+  calibrate,         // session, lease, range, version: the result is dropped, the time counts; answer Calibrated
+  downloaded,        // worker, elapsed: from sending a whole version to the answer that it is there
+  park,              // session, worker: tell the user
+  take_in,           // session, worker: a parked one takes part again; tell the user
   cancel,            // session, lease
   taken,             // session, lease: nothing more is needed of it
-  measured,          // worker, range, elapsed: a lease from grant to its last byte
+  measured,          // worker, lease, range, elapsed: a lease from grant to its last byte
   abandon,           // lease: free its payloads that were not accepted
   release,           // lease, chunk: free this payload, it is not needed
   reduce,            // chunk: sum its pieces; answer ChunkReduced
@@ -56,7 +60,10 @@ enum class ReasonCode : std::uint8_t {
   run_over,
   stopped,
   joined,
-  behind,  // worker; a: its version, b: the current one
+  behind,        // worker; a: its version, b: the current one
+  does_not_pay,  // worker; a: least milliseconds of a step with it, b: milliseconds without it
+  pays,          // worker
+  nobody_else,   // worker
   all_covered,
   covered_elsewhere,
   woke,  // a: milliseconds
@@ -77,6 +84,7 @@ struct Action {
   Interval range{};
   ChunkId chunk = 0;
   std::uint64_t fence = 0;
+  std::uint64_t version = 0;
   Duration elapsed{};
   bool urgent = false;
   Reason reason{};

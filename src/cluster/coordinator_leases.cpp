@@ -91,6 +91,7 @@ void CoordinatorMachine::settle(Lease& lease, Time now) {
   if (lease.first_of_pass) {
     Action& measured = act(ActionKind::measured);
     measured.worker = lease.worker;
+    measured.lease = lease.id;
     measured.range = lease.range;
     measured.elapsed = now - lease.granted;
   }
@@ -202,6 +203,11 @@ void CoordinatorMachine::reissue(Time now) {
   std::vector<const Member*> able;
   for (const Member& member : members_.all())
     if (member.state == MemberState::member && !leases_.has_overdue(member.session)) able.push_back(&member);
+  if (able.empty() && members_.count(MemberState::parked) > 0) {
+    take_in_parked();
+    for (const Member& member : members_.all())
+      if (member.state == MemberState::member && !leases_.has_overdue(member.session)) able.push_back(&member);
+  }
   if (able.empty()) return;  // asked again after every event until somebody is there
   reissue_wanted_ = false;
   std::vector<Interval> promised;

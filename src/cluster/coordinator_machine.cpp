@@ -36,7 +36,7 @@ const Lease* CoordinatorMachine::lease(LeaseId id) const noexcept {
 
 std::uint64_t CoordinatorMachine::members_wanted() const noexcept {
   const std::uint64_t wanted = opened_any_ ? 1 : std::max<std::uint64_t>(config_.min_workers, 1);
-  const std::uint64_t here = members_.count(MemberState::member);
+  const std::uint64_t here = members_.count(MemberState::member) + members_.count(MemberState::parked);
   return here >= wanted ? 0 : wanted - here;
 }
 

@@ -38,6 +38,7 @@ struct MachineConfig {
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration silence = std::chrono::milliseconds(1800);
   Duration loading = std::chrono::seconds(300);
+  Duration measure_again = std::chrono::seconds(5);  // a parked worker
 };
 
 /// What the driver knows of speeds. Must be a function of what it was told, so that a run can be replayed.
@@ -49,6 +50,14 @@ class Pace {
                      std::span<std::uint64_t> counts) = 0;
   /// How long `worker` may take for `samples` before its lease is overdue.
   [[nodiscard]] virtual Duration allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
+  /// Samples of the next calibration of `worker`; 0: enough is known of its speed.
+  [[nodiscard]] virtual std::uint64_t calibration(WorkerId worker) const = 0;
+  struct Verdict {
+    bool pays = true;
+    Duration with{}, without{};  // of a train pass of `total` samples, where it does not
+  };
+  /// Whether a train pass ends sooner when `worker` joins `members`.
+  [[nodiscard]] virtual Verdict judge(std::uint64_t total, std::span<const WorkerId> members, WorkerId worker) = 0;
 };
 
 class CoordinatorMachine {
@@ -97,11 +106,21 @@ class CoordinatorMachine {
   void on(const RefreshWanted&, Time now);
   void on(const WorkerYields&, Time now);
   void on(const SessionEnded&, Time now);
+  void on(const Calibrated&, Time now);
   void notice_gap(Time now);
   void watch_sessions(Time now);
   void close_session(SessionId session, Reason reason);
   void dismiss_if_idle(SessionId session);
   void strike(WorkerId worker);
+
+  // Who takes part: coordinator_parking.cpp
+  void consider(Member& member, Time now);
+  void calibrate(Member& member, std::uint64_t samples);
+  void take_in(Member& member, Reason reason);
+  void park(Member& member, Reason reason, Time now);
+  void park_idle(Time now);
+  void take_in_parked();
+  [[nodiscard]] Pace::Verdict judge(const Member& member);
 
   // Contributions: coordinator_leases.cpp
   void on(const LeaseBegun&, Time now);
@@ -157,7 +176,7 @@ class CoordinatorMachine {
   // Kept between calls for their memory.
   std::vector<WorkerId> split_workers_;
   std::vector<std::uint64_t> split_counts_;
-  std::vector<const Member*> split_members_;
+  std::vector<Member*> split_members_;
 };
 
 }  // namespace motley::cluster

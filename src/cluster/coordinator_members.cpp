@@ -40,7 +40,7 @@ void CoordinatorMachine::on(const SessionOpened& event, Time now) {
   }
 }
 
-void CoordinatorMachine::on(const WorkerReady& event, Time) {
+void CoordinatorMachine::on(const WorkerReady& event, Time now) {
   Member* member = members_.find(event.session);
   if (member == nullptr || member->admitted()) return;
   MOTLEY_ASSERT(event.worker != 0);
@@ -51,6 +51,7 @@ void CoordinatorMachine::on(const WorkerReady& event, Time) {
     return;
   }
   member->state = MemberState::syncing;
+  member->weights_sent = now;
   Action& admit = act(ActionKind::admit, {.code = ReasonCode::joined, .worker = event.worker});
   admit.session = event.session;
   MOTLEY_ASSERT(event.session <= UINT32_MAX);
@@ -61,23 +62,17 @@ void CoordinatorMachine::on(const WorkerReady& event, Time) {
   send.urgent = member->local;
 }
 
-void CoordinatorMachine::on(const WorkerSynced& event, Time) {
+void CoordinatorMachine::on(const WorkerSynced& event, Time now) {
   Member* member = members_.find(event.session);
   if (member == nullptr || member->state != MemberState::syncing || event.version > version_) return;
-  member->state = MemberState::member;
-  member->streams = true;
-  if (event.version < version_) {
-    // Steps went by while it loaded. A whole version costs what every member gets in every step, so it goes at once.
-    Action& send = act(ActionKind::send_weights, {ReasonCode::behind, member->worker, event.version, version_});
-    send.session = event.session;
-    send.urgent = true;
-  }
-  if (applied_ > 0)
-    act(ActionKind::send_next, {.code = ReasonCode::joined, .worker = member->worker}).session = event.session;
-  if (pass_) act(ActionKind::open_pass, {.code = ReasonCode::joined, .worker = member->worker}).session = event.session;
+  member->holds = event.version;
+  Action& downloaded = act(ActionKind::downloaded);
+  downloaded.worker = member->worker;
+  downloaded.elapsed = now - member->weights_sent;
+  consider(*member, now);
 }
 
-void CoordinatorMachine::on(const RefreshWanted& event, Time) {
+void CoordinatorMachine::on(const RefreshWanted& event, Time now) {
   Member* member = members_.find(event.session);
   if (member == nullptr || !member->admitted()) return;
   // It may have thrown away what it was granted along with the weights.
@@ -95,6 +90,8 @@ void CoordinatorMachine::on(const RefreshWanted& event, Time) {
   }
   member->state = MemberState::syncing;
   member->streams = false;
+  member->trial = 0;
+  member->weights_sent = now;
   Action& send = act(ActionKind::send_weights, {.code = ReasonCode::joined, .worker = member->worker});
   send.session = event.session;
   send.urgent = true;
@@ -134,6 +131,8 @@ void CoordinatorMachine::close_session(SessionId session, Reason reason) {
   close.session = session;
   close.worker = worker;
   members_.close(session);
+  // Without it the others may be worth their while.
+  for (Member& other : members_.all()) other.trial_due = {};
 }
 
 void CoordinatorMachine::strike(WorkerId worker) {
@@ -179,6 +178,8 @@ void CoordinatorMachine::watch_sessions(Time now) {
       close_session(member.session, {.code = ReasonCode::slow_to_load, .a = milliseconds(config_.loading) / 1000});
       continue;
     }
+    if (member.state == MemberState::parked && member.trial == 0 && now >= member.trial_due)
+      calibrate(member, config_.grain);
     if (now - member.heartbeat_sent >= config_.heartbeat) {
       member.heartbeat_sent = now;
       act(ActionKind::heartbeat).session = member.session;

@@ -19,6 +19,7 @@ void CoordinatorMachine::open_next(Time now) {
   MOTLEY_ASSERT(!pass_ && started_ && !finished_);
   if (stopping_) return finish({.code = ReasonCode::stopped});
   if (version_ >= config_.steps && !evaluation_pending_) return finish({.code = ReasonCode::run_over});
+  if (members_.count(MemberState::member) == 0) take_in_parked();
   if (members_wanted() > 0) return;
   if (evaluation_pending_) {
     const std::uint64_t last_step = version_ == 0 ? 0 : version_ - 1;
@@ -41,7 +42,7 @@ void CoordinatorMachine::open(PassId id, PassRange range, Time now) {
   coverage_.reset(range.count, id.kind == PassKind::train ? config_.chunks : 1);
   split_members_.clear();
   split_workers_.clear();
-  for (const Member& member : members_.all()) {
+  for (Member& member : members_.all()) {
     if (!member.streams) continue;
     act(ActionKind::open_pass).session = member.session;
     if (member.state == MemberState::member) split_members_.push_back(&member);
@@ -55,6 +56,7 @@ void CoordinatorMachine::open(PassId id, PassRange range, Time now) {
   for (std::size_t i = 0; i < split_members_.size(); ++i) {
     const std::uint64_t count = split_counts_[i];
     MOTLEY_ASSERT(count <= range.count - first);
+    if (training()) split_members_[i]->left_out = count == 0 ? split_members_[i]->left_out + 1 : 0;
     if (count == 0) continue;
     grant(*split_members_[i], {first, count}, true, {ReasonCode::share, split_workers_[i], count, range.count}, now);
     first += count;
@@ -112,7 +114,7 @@ void CoordinatorMachine::end_open_leases() {
   reissue_wanted_ = false;
 }
 
-void CoordinatorMachine::on(const PassFinished&, Time) {
+void CoordinatorMachine::on(const PassFinished&, Time now) {
   if (finished_) return;
   MOTLEY_ASSERT(pass_);
   if (training()) {
@@ -122,8 +124,10 @@ void CoordinatorMachine::on(const PassFinished&, Time) {
   } else {
     evaluation_pending_ = false;
   }
+  const bool trained = training();
   applied_ = reduced_ = 0;
   pass_.reset();
+  if (trained) park_idle(now);
   // Somebody computed the same positions and found them finite: the first worker is to blame.
   const std::vector<Avoid> suspects = std::exchange(avoid_, {});
   for (const Avoid& suspect : suspects)

@@ -53,6 +53,12 @@ struct LeaseFinished {
   double weight = 0, loss_sum = 0;
   std::uint64_t correct = 0;
 };
+/// A calibration is done; its time was recorded with the driver's Pace. `failed`: it could not be computed.
+struct Calibrated {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  bool failed = false;
+};
 struct LeaseFailed {
   SessionId session = 0;
   LeaseId lease = 0;
@@ -76,7 +82,7 @@ struct ChunkApplied {
 struct PassFinished {};
 
 using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
-                           LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, LeaseFailed, WorkerYields,
-                           SessionEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+                           LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed,
+                           WorkerYields, SessionEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::cluster

@@ -42,6 +42,8 @@ class LeaseTable {
   void clear() noexcept { used_ = 0; }
   /// References stay valid until the next add().
   Lease& add(SessionId session, WorkerId worker, Interval range, std::uint32_t chunks);
+  /// A number for work outside of the pass.
+  LeaseId next_id() noexcept { return ++last_id_; }
   [[nodiscard]] Lease* find(LeaseId id) noexcept;
   [[nodiscard]] std::span<Lease> all() noexcept { return {leases_.data(), used_}; }
   [[nodiscard]] std::span<const Lease> all() const noexcept { return {leases_.data(), used_}; }

@@ -12,10 +12,12 @@
 namespace motley::cluster {
 
 enum class MemberState : std::uint8_t {
-  loading,   // builds its model, opens its data
-  syncing,   // admitted; receives the weights
-  member,    // takes part in passes
-  yielding,  // finishes what it has, then leaves
+  loading,      // builds its model, opens its data
+  syncing,      // admitted; receives the weights
+  calibrating,  // its speed is measured beside the run
+  member,       // takes part in passes
+  parked,       // would hold up the others; measured again every now and then
+  yielding,     // finishes what it has, then leaves
 };
 
 struct Member {
@@ -26,7 +28,12 @@ struct Member {
   Time opened{};
   Time heard{};
   Time heartbeat_sent{};
-  bool streams = false;  // gets every new version as it is made
+  bool streams = false;        // gets every new version as it is made
+  Time weights_sent{};         // while syncing
+  std::uint64_t holds = 0;     // the version it computes with, unless it streams
+  LeaseId trial = 0;           // the calibration it computes; 0: none
+  Time trial_due{};            // while parked: when to measure it again
+  std::uint32_t left_out = 0;  // train passes in a row without a share
 
   [[nodiscard]] bool admitted() const noexcept { return state != MemberState::loading; }
 };

@@ -28,6 +28,13 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
       return who + " joined";
     case ReasonCode::behind:
       return who + " holds version " + number(reason.a) + " and the run is at " + number(reason.b);
+    case ReasonCode::does_not_pay:
+      return "a step would take " + number(reason.a) + " ms with " + who + " and takes " + number(reason.b) +
+             " ms without";
+    case ReasonCode::pays:
+      return who + " makes the steps shorter";
+    case ReasonCode::nobody_else:
+      return "nobody else is left";
     default:
       return "no reason given";
   }

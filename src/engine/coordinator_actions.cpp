@@ -38,12 +38,20 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
       return send_pass(action);
     case ActionKind::grant:
       return send_grant(action);
+    case ActionKind::calibrate:
+      return send_calibration(action);
+    case ActionKind::downloaded:
+      return pace.downloaded(action.worker, action.elapsed);
+    case ActionKind::park:
+      return tell(sessions.at(action.session), WorkerEvent::excluded, sentence(action.reason));
+    case ActionKind::take_in:
+      return tell(sessions.at(action.session), WorkerEvent::readmitted, sentence(action.reason));
     case ActionKind::cancel:
       return send_control(sessions.at(action.session), wire::Cancel{machine.pass()->id.pack(), action.lease});
     case ActionKind::taken:
       return send_control(sessions.at(action.session), wire::Taken{machine.pass()->id.pack(), action.lease});
     case ActionKind::measured:
-      return pace.record(machine.pass()->id.kind, action.worker, action.range.count, action.elapsed);
+      return pace.elapsed(machine.pass()->id.kind, action.worker, action.lease, action.range.count, action.elapsed);
     case ActionKind::abandon:
       return uploads.abandon(action.lease, machine.coverage());
     case ActionKind::release:
@@ -206,6 +214,15 @@ void Coordinator::Impl::send_pass(const cluster::Action& action) {
   const auto& pass = *machine.pass();
   send_control(sessions.at(action.session), wire::PassOpened{pass.id.pack(), machine.version(), pass.range.epoch,
                                                              pass.range.order_first, pass.range.count});
+}
+
+void Coordinator::Impl::send_calibration(const cluster::Action& action) {
+  const cluster::PassId pass{.kind = PassKind::calibrate, .number = action.version};
+  send_control(sessions.at(action.session), wire::Grant{.pass = pass.pack(),
+                                                        .lease = action.lease,
+                                                        .version = action.version,
+                                                        .first = action.range.first,
+                                                        .count = action.range.count});
 }
 
 void Coordinator::Impl::send_grant(const cluster::Action& action) {

@@ -23,6 +23,8 @@ std::string range_text(std::uint64_t first, std::uint64_t count) {
   return std::to_string(count) + " positions from " + std::to_string(first);
 }
 
+bool is_calibration(std::uint64_t pass) { return cluster::PassId::unpack(pass).kind == PassKind::calibrate; }
+
 std::string describe(const wire::Bye& bye) {
   std::string text = bye.found.empty() ? "it said " + bye.code : bye.found;
   if (!bye.expected.empty()) text += ", expected " + bye.expected;
@@ -126,8 +128,10 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
   } else if (const auto* finish = std::get_if<wire::Finish>(&message)) {
     on_finish(session, *finish);
   } else if (const auto* failure = std::get_if<wire::Failed>(&message)) {
-    if (live_lease(session, failure->pass, failure->lease) == nullptr) return drop_frame();
+    const bool calibration = is_calibration(failure->pass);
+    if (!calibration && live_lease(session, failure->pass, failure->lease) == nullptr) return drop_frame();
     output.warning(session.name + " could not compute its share: " + failure->message);
+    if (calibration) return feed(cluster::Calibrated{session.id, failure->lease, true});
     feed(cluster::LeaseFailed{session.id, failure->lease});
   } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
     feed(cluster::WorkerSynced{session.id, synced->version});
@@ -151,10 +155,16 @@ void Coordinator::Impl::on_begin(Session& session, const wire::Begin& begin) {
 }
 
 void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) {
+  if (is_calibration(finish.pass)) {
+    pace.calibrated(session.worker, finish.count, finish.compute_seconds);
+    return feed(cluster::Calibrated{session.id, finish.lease});
+  }
   if (finish.count > 0) {
     // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
     workers[session.worker - 1].compute_seconds = finish.compute_seconds;
     workers[session.worker - 1].wait_seconds = finish.wait_seconds;
+    pace.computed(cluster::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
+                  finish.compute_seconds);
   }
   const cluster::Lease* lease = live_lease(session, finish.pass, finish.lease);
   if (lease == nullptr) return drop_frame();

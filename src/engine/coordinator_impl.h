@@ -69,6 +69,7 @@ struct Coordinator::Impl {
   void send_next(const cluster::Action& action);
   void send_pass(const cluster::Action& action);
   void send_grant(const cluster::Action& action);
+  void send_calibration(const cluster::Action& action);
   void close_session(const cluster::Action& action);
   void report_closed(const Session& session, const cluster::Action& action, const std::string& reason);
   [[nodiscard]] wire::Bye bye_for(const cluster::Action& action, const std::string& reason) const;

@@ -1,55 +1,139 @@
 #include "engine/coordinator_pace.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/assert.h"
 
 namespace motley::engine {
+namespace {
 
-std::optional<double> MeasuredPace::speed(const Kind& kind, cluster::WorkerId worker) const {
+constexpr double kNewestExposed = 0.2;
+constexpr double kSlowestBelieved = 3;  // times the mean
+// Two sizes tell fixed costs from costs per sample. The first calibration warms up: its time says nothing.
+constexpr std::array<std::uint64_t, 3> kCalibrations{1, 1, 4};  // grains
+constexpr double kLeastGain = 0.01;                             // of a step, for which a worker is worth its energy
+// A worker that was left out because of its link is tried again in the end.
+constexpr double kExposedWhileParked = 0.97;
+constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
+
+Duration duration(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
+}
+
+}  // namespace
+
+std::optional<plan::Affine> MeasuredPace::Known::time() const noexcept {
+  std::optional<plan::Affine> time = compute.affine();
+  if (time) time->fixed += exposed.value_or(0);
+  if (!time && whole_per_sample > 0) time = plan::Affine{0, whole_per_sample};
+  return time;
+}
+
+std::optional<plan::Affine> MeasuredPace::time(const Kind& kind, cluster::WorkerId worker) const {
   if (!fixed_.empty()) {
-    if (worker <= fixed_.size()) return fixed_[worker - 1];
+    if (worker <= fixed_.size()) return plan::Affine{0, 1 / fixed_[worker - 1]};
     double sum = 0;
     for (const double share : fixed_) sum += share;
-    return sum / static_cast<double>(fixed_.size());  // nobody gave a share to those who came later
+    return plan::Affine{0, static_cast<double>(fixed_.size()) / sum};  // nobody gave a share to those who came later
   }
-  if (worker > kind.speeds.size()) return std::nullopt;
-  return kind.speeds[worker - 1].samples_per_second();
+  return worker <= kind.known.size() ? kind.known[worker - 1].time() : std::nullopt;
 }
 
 void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const cluster::WorkerId> workers, bool reissue,
                          std::span<std::uint64_t> counts) {
   MOTLEY_ASSERT(!workers.empty() && workers.size() == counts.size());
-  Kind& known = of(kind);
-  rates_.clear();
-  for (const cluster::WorkerId worker : workers) rates_.push_back(speed(known, worker));
+  Kind& passes = of(kind);
+  candidates_.clear();
+  for (const cluster::WorkerId worker : workers) candidates_.push_back({.time = time(passes, worker)});
   const bool comparable =
-      !reissue && fixed_.empty() && total == known.total && std::ranges::equal(workers, known.workers);
-  const plan::Shares shares =
-      plan::split(total, grain_, rates_,
-                  comparable ? std::span<const std::uint64_t>(known.counts) : std::span<const std::uint64_t>());
-  MOTLEY_ASSERT(shares.counts.size() == counts.size());
-  std::ranges::copy(shares.counts, counts.begin());
+      !reissue && fixed_.empty() && total == passes.total && std::ranges::equal(workers, passes.workers);
+  const plan::Plan plan =
+      plan::make_plan({.total = total, .grain = grain_}, candidates_,
+                      comparable ? std::span<const std::uint64_t>(passes.counts) : std::span<const std::uint64_t>());
+  MOTLEY_ASSERT(plan.counts.size() == counts.size());
+  std::ranges::copy(plan.counts, counts.begin());
   if (reissue) return;
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    if (counts[i] == 0 && workers[i] <= known.speeds.size()) known.speeds[workers[i] - 1].idle();
-  }
-  known.total = total;
-  known.workers.assign(workers.begin(), workers.end());
-  known.counts.assign(counts.begin(), counts.end());
+  passes.total = total;
+  passes.workers.assign(workers.begin(), workers.end());
+  passes.counts.assign(counts.begin(), counts.end());
 }
 
 Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const {
-  const Kind& known = of(kind);
-  if (worker > known.speeds.size()) return timeouts_.lease_unknown;
-  const std::optional<Duration> predicted = known.speeds[worker - 1].predict(samples);
-  return predicted ? std::max<Duration>(timeouts_.lease_min, 3 * *predicted) : timeouts_.lease_unknown;
+  const Kind& passes = of(kind);
+  const std::optional<plan::Affine> time =
+      worker <= passes.known.size() ? passes.known[worker - 1].time() : std::nullopt;
+  if (!time) return timeouts_.lease_unknown;
+  return std::max<Duration>(timeouts_.lease_min, 3 * duration(time->seconds(static_cast<double>(samples))));
 }
 
-void MeasuredPace::record(PassKind kind, cluster::WorkerId worker, std::uint64_t samples, Duration elapsed) {
-  Kind& known = of(kind);
-  if (known.speeds.size() < worker) known.speeds.resize(worker);
-  known.speeds[worker - 1].record(samples, elapsed);
+std::uint64_t MeasuredPace::calibration(cluster::WorkerId worker) const {
+  if (!fixed_.empty()) return 0;
+  const std::uint32_t done = worker <= train_.known.size() ? train_.known[worker - 1].calibrations : 0;
+  return done < kCalibrations.size() ? std::min(kCalibrations[done] * grain_, batch_) : 0;
+}
+
+cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
+                                           cluster::WorkerId worker) {
+  if (!fixed_.empty()) return {};
+  candidates_.clear();
+  for (const cluster::WorkerId member : members) {
+    candidates_.push_back({.time = time(train_, member)});
+    if (!candidates_.back().time) return {};
+  }
+  const std::optional<plan::Affine> mine = time(train_, worker);
+  if (!mine) return {};
+  const double without = plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+  candidates_.push_back({.time = mine});
+  const plan::Plan with = plan::make_plan({.total = total, .grain = grain_}, candidates_);
+  if (with.counts.back() > 0 && with.seconds <= (1 - kLeastGain) * without) return {};
+  const double least = std::max(with.seconds, mine->seconds(static_cast<double>(grain_)));
+  return {.pays = false, .with = duration(least), .without = duration(without)};
+}
+
+MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {
+  std::vector<Known>& all = of(kind).known;
+  if (all.size() < worker) all.resize(worker);
+  return all[worker - 1];
+}
+
+void MeasuredPace::elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples,
+                           Duration time) {
+  Known& about = known(kind, worker);
+  about.elapsed = {lease, seconds(time)};
+  about.whole_per_sample = seconds(time) / static_cast<double>(samples);
+  pair_up(about);
+}
+
+void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples,
+                            double seconds) {
+  Known& about = known(kind, worker);
+  about.computed = {lease, seconds};
+  about.compute.record(samples, seconds);
+  pair_up(about);
+}
+
+void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds) {
+  if (samples == 0) return;
+  Known& about = known(PassKind::train, worker);
+  if (about.calibrations++ > 0) about.compute.record(samples, seconds);
+  if (about.calibrations > kCalibrations.size() && about.exposed) *about.exposed *= kExposedWhileParked;
+}
+
+void MeasuredPace::downloaded(cluster::WorkerId worker, Duration time) {
+  Known& about = known(PassKind::train, worker);
+  // A pass takes as many bytes down and up again; nothing better is known before the first one.
+  if (!about.exposed) about.exposed = 2 * seconds(time);
+}
+
+void MeasuredPace::pair_up(Known& known) {
+  if (known.elapsed.lease == 0 || known.elapsed.lease != known.computed.lease) return;
+  double exposed = std::max(0.0, known.elapsed.seconds - known.computed.seconds);
+  if (known.exposed) {
+    exposed = std::min(exposed, kSlowestBelieved * (*known.exposed + known.computed.seconds));
+    exposed = *known.exposed + kNewestExposed * (exposed - *known.exposed);
+  }
+  known.exposed = exposed;
 }
 
 }  // namespace motley::engine

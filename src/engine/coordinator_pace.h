@@ -1,5 +1,5 @@
 #pragma once
-// Speeds of the workers as the coordinator measures them, and the shares that follow. One thread at a time.
+// What the coordinator measures of its workers, and the shares that follow. One thread at a time.
 
 #include <cstdint>
 #include <span>
@@ -8,37 +8,62 @@
 #include "base/time.h"
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
-#include "plan/split.h"
+#include "plan/planner.h"
 
 namespace motley::engine {
 
 class MeasuredPace final : public cluster::Pace {
  public:
   explicit MeasuredPace(const CoordinatorOptions& options)
-      : grain_(options.grain), fixed_(options.shares), timeouts_(options.timeouts) {}
+      : grain_(options.grain), batch_(options.global_batch), fixed_(options.shares), timeouts_(options.timeouts) {}
 
   void split(PassKind kind, std::uint64_t total, std::span<const cluster::WorkerId> workers, bool reissue,
              std::span<std::uint64_t> counts) override;
   [[nodiscard]] Duration allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const override;
-  void record(PassKind kind, cluster::WorkerId worker, std::uint64_t samples, Duration elapsed);
+  [[nodiscard]] std::uint64_t calibration(cluster::WorkerId worker) const override;
+  [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
+                              cluster::WorkerId worker) override;
+
+  /// The first lease of a pass, from its grant to the last byte of its contribution.
+  void elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time);
+  /// What the worker's device was busy with it. Comes before or after elapsed().
+  void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
+  /// Computing beside the run, as a train pass without its gradient on the wire.
+  void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
+  /// All weights, from the coordinator to the worker.
+  void downloaded(cluster::WorkerId worker, Duration time);
 
  private:
-  // Evaluation has no backward pass and no gradient on the wire, so it has speeds of its own.
+  struct Half {  // of a measurement, waiting for the other one
+    cluster::LeaseId lease = 0;
+    double seconds = 0;
+  };
+  struct Known {
+    plan::TimeModel compute;
+    double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
+    std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
+    Half elapsed, computed;
+    std::uint32_t calibrations = 0;
+    [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
+  };
+  // Evaluation has no backward pass and no gradient on the wire, so it has models of its own.
   struct Kind {
-    std::vector<plan::Speed> speeds;  // by worker - 1
-    std::uint64_t total = 0;          // of the last split
+    std::vector<Known> known;  // by worker - 1
+    std::uint64_t total = 0;   // of the last split
     std::vector<cluster::WorkerId> workers;
     std::vector<std::uint64_t> counts;
   };
   Kind& of(PassKind kind) noexcept { return kind == PassKind::evaluate ? evaluate_ : train_; }
   [[nodiscard]] const Kind& of(PassKind kind) const noexcept { return kind == PassKind::evaluate ? evaluate_ : train_; }
-  [[nodiscard]] std::optional<double> speed(const Kind& kind, cluster::WorkerId worker) const;
+  Known& known(PassKind kind, cluster::WorkerId worker);
+  [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
+  static void pair_up(Known& known);
 
-  std::uint64_t grain_;
+  std::uint64_t grain_, batch_;
   std::vector<double> fixed_;
   Timeouts timeouts_;
   Kind train_, evaluate_;
-  std::vector<std::optional<double>> rates_;
+  std::vector<plan::Candidate> candidates_;
 };
 
 }  // namespace motley::engine

@@ -21,6 +21,8 @@ struct EqualPace : Pace {
     }
   }
   Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return allowed; }
+  std::uint64_t calibration(WorkerId) const override { return 0; }
+  Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
 };
 
 std::string name_of(WorkerId worker) { return std::string("w").append(std::to_string(worker)); }

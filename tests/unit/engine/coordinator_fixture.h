@@ -100,7 +100,9 @@ class CoordinatorTest : public testing::Test {
   struct Peer {
     SessionId session = 0;
     std::uint64_t fence = 0;
+    double seconds_per_sample = 0.0625;
     std::vector<wire::Grant> grants;                                             // not answered yet
+    std::vector<wire::Grant> calibrations;                                       // answered at once
     std::vector<wire::Message> control;                                          // everything else
     std::map<std::uint64_t, std::map<ChunkId, std::vector<std::byte>>> weights;  // by version
     std::map<std::uint64_t, std::size_t> weight_bytes;
@@ -158,8 +160,9 @@ class CoordinatorTest : public testing::Test {
     say(peer, wire::Synced{version.value_or(coordinator->server().version())});
   }
 
-  Peer& join(SessionId session, const std::string& name = {}, bool local = false) {
+  Peer& join(SessionId session, const std::string& name = {}, bool local = false, double seconds_per_sample = 0.0625) {
     Peer& peer = open(session, name, local);
+    peer.seconds_per_sample = seconds_per_sample;
     ready(peer);
     synced(peer);
     return peer;
@@ -218,7 +221,7 @@ class CoordinatorTest : public testing::Test {
     done.weight = static_cast<double>(grant.count);
     done.loss_sum = loss_of(grant.first, grant.count);
     done.correct = grant.count / 2;
-    done.compute_seconds = 0.5;
+    done.compute_seconds = peer.seconds_per_sample * static_cast<double>(grant.count);
     done.wait_seconds = 0.25;
     say(peer, done);
   }
@@ -335,6 +338,9 @@ class CoordinatorTest : public testing::Test {
       }
       sent.clear();
     }
+    if (hold_calibrations) return;
+    for (auto& [session, peer] : peers)
+      for (const wire::Grant& trial : std::exchange(peer.calibrations, {})) finish(peer, trial);
   }
 
   void collect_control(Peer& peer, const wire::Frame& frame) {
@@ -342,7 +348,8 @@ class CoordinatorTest : public testing::Test {
     ASSERT_TRUE(message.ok());
     if (const auto* admitted = std::get_if<wire::Admitted>(&*message)) peer.fence = admitted->fence;
     if (const auto* grant = std::get_if<wire::Grant>(&*message)) {
-      peer.grants.push_back(*grant);
+      const bool calibrates = grant->pass >> 56 == static_cast<std::uint64_t>(PassKind::calibrate);
+      (calibrates ? peer.calibrations : peer.grants).push_back(*grant);
     } else {
       peer.control.push_back(*message);
     }
@@ -354,6 +361,7 @@ class CoordinatorTest : public testing::Test {
   std::unique_ptr<Coordinator> coordinator;
   std::map<SessionId, Peer> peers;
   Time now = std::chrono::seconds(1);
+  bool hold_calibrations = false;
   int copies = 1;  // how often each frame arrives
 };
 

@@ -208,8 +208,8 @@ TEST_F(CoordinatorTest, SharesMoveToTheFasterWorker) {
   options.steps = 8;
   options.min_workers = 2;
   make();
-  Peer& fast = join(1);
-  Peer& slow = join(2);
+  Peer& fast = join(1, {}, false, 0.001);
+  Peer& slow = join(2, {}, false, 0.003);
   for (int step = 0; step < 5; ++step) {
     const Time opened = now;
     now = opened + ms(1) * static_cast<int>(fast.grants.at(0).count);

@@ -1,0 +1,108 @@
+// Who takes part: measured beside the run, taken in where it shortens a step, parked where it would hold up the others.
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "cluster/coordinator_machine.h"
+
+namespace motley::cluster {
+namespace {
+
+// Train passes in a row without a share until a worker is parked: shares may change while the models are young.
+constexpr std::uint32_t kLeftOutMax = 3;
+
+std::uint64_t milliseconds(Duration d) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(d).count()));
+}
+
+Reason does_not_pay(WorkerId worker, const Pace::Verdict& verdict) {
+  return {ReasonCode::does_not_pay, worker, milliseconds(verdict.with), milliseconds(verdict.without)};
+}
+
+}  // namespace
+
+void CoordinatorMachine::consider(Member& member, Time now) {
+  if (const std::uint64_t samples = pace_.calibration(member.worker); samples > 0) {
+    if (member.state == MemberState::syncing) member.state = MemberState::calibrating;
+    return calibrate(member, samples);
+  }
+  const Pace::Verdict verdict = judge(member);
+  if (verdict.pays) {
+    take_in(member, {.code = ReasonCode::pays, .worker = member.worker});
+  } else {
+    park(member, does_not_pay(member.worker, verdict), now);
+  }
+}
+
+Pace::Verdict CoordinatorMachine::judge(const Member& member) {
+  split_workers_.clear();
+  for (const Member& other : members_.all())
+    if (other.state == MemberState::member && other.session != member.session) split_workers_.push_back(other.worker);
+  if (split_workers_.empty()) return {};
+  return pace_.judge(config_.global_batch, split_workers_, member.worker);
+}
+
+void CoordinatorMachine::calibrate(Member& member, std::uint64_t samples) {
+  member.trial = leases_.next_id();
+  Action& action = act(ActionKind::calibrate);
+  action.session = member.session;
+  action.worker = member.worker;
+  action.lease = member.trial;
+  action.range = {0, std::min(samples, config_.train_samples)};
+  action.version = member.holds;
+}
+
+void CoordinatorMachine::on(const Calibrated& event, Time now) {
+  Member* member = members_.find(event.session);
+  if (member == nullptr || event.lease == 0 || member->trial != event.lease) return;
+  member->trial = 0;
+  if (event.failed) {
+    strike(member->worker);
+    member = members_.find(event.session);  // the third strike closes the session
+    if (member == nullptr) return;
+  }
+  if (member->state == MemberState::calibrating || member->state == MemberState::parked) consider(*member, now);
+}
+
+void CoordinatorMachine::take_in(Member& member, Reason reason) {
+  const bool parked = member.state == MemberState::parked;
+  member.state = MemberState::member;
+  member.streams = true;
+  member.left_out = 0;
+  member.trial = 0;
+  if (member.holds < version_) {
+    // Steps went by meanwhile. A whole version costs what every member gets in every step, so it goes at once.
+    Action& send = act(ActionKind::send_weights, {ReasonCode::behind, member.worker, member.holds, version_});
+    send.session = member.session;
+    send.urgent = true;
+  }
+  const Reason joined{.code = ReasonCode::joined, .worker = member.worker};
+  if (applied_ > 0) act(ActionKind::send_next, joined).session = member.session;
+  if (pass_) act(ActionKind::open_pass, joined).session = member.session;
+  if (parked) act(ActionKind::take_in, reason).session = member.session;
+}
+
+void CoordinatorMachine::park(Member& member, Reason reason, Time now) {
+  const bool told = member.state == MemberState::parked;
+  if (member.streams) member.holds = version_;
+  member.state = MemberState::parked;
+  member.streams = false;
+  member.trial_due = now + config_.measure_again;
+  if (!told) act(ActionKind::park, reason).session = member.session;
+}
+
+void CoordinatorMachine::park_idle(Time now) {
+  for (Member& member : members_.all()) {
+    if (member.state != MemberState::member || member.left_out < kLeftOutMax) continue;
+    const Pace::Verdict verdict = judge(member);
+    if (!verdict.pays) park(member, does_not_pay(member.worker, verdict), now);
+  }
+}
+
+void CoordinatorMachine::take_in_parked() {
+  for (Member& member : members_.all())
+    if (member.state == MemberState::parked)
+      take_in(member, {.code = ReasonCode::nobody_else, .worker = member.worker});
+}
+
+}  // namespace motley::cluster

@@ -1,0 +1,159 @@
+// Workers are measured beside the run; one that would hold up the others waits outside until it would not.
+
+#include <gmock/gmock.h>
+
+#include "coordinator_fixture.h"
+
+namespace motley::engine {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ParkingTest : public CoordinatorTest {
+ protected:
+  ParkingTest() {
+    options.global_batch = 32;
+    options.train_samples = 96;
+    options.grain = 4;
+    options.steps = 40;
+  }
+
+  /// A step by `peer` alone, which must have been granted all of it.
+  void step_of(Peer& peer) {
+    ASSERT_EQ(peer.grants.size(), 1u);
+    ASSERT_EQ(peer.grants[0].count, options.global_batch);
+    work(peer);
+  }
+};
+
+TEST_F(ParkingTest, ANewcomerIsMeasuredBeforeItTakesPart) {
+  make();
+  Peer& first = join(1);
+  Peer& second = open(2);
+  ready(second);
+  hold_calibrations = true;
+  synced(second);
+  ASSERT_EQ(second.calibrations.size(), 1u);
+  const wire::Grant trial = second.calibrations[0];
+  EXPECT_EQ(trial.pass >> 56, static_cast<std::uint64_t>(PassKind::calibrate));
+  EXPECT_EQ(trial.version, 0u);
+  EXPECT_EQ(trial.count, 4u);
+  step_of(first);
+  EXPECT_TRUE(second.grants.empty()) << "not before it is measured";
+  hold_calibrations = false;
+  collect();
+  EXPECT_THAT(first.weights, testing::SizeIs(2));
+  EXPECT_EQ(second.weights.count(1), 1u) << "a step went by meanwhile";
+  work(first);
+  EXPECT_EQ(second.grants.size(), 1u);
+  EXPECT_EQ(second.grants[0].count, 16u);
+}
+
+TEST_F(ParkingTest, WhoWouldHoldUpTheOthersWaitsOutside) {
+  make();
+  Peer& fast = join(1, "fast", false, 0.001);
+  Peer& slow = join(2, "slow", false, 0.5);
+  EXPECT_THAT(events_of("slow"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+  EXPECT_THAT(output.changes.back().reason, HasSubstr("and takes 32 ms without"));
+  for (int i = 0; i < 5; ++i) step_of(fast);
+  EXPECT_TRUE(slow.grants.empty());
+  EXPECT_EQ(slow.weights.size(), 1u) << "what it will not compute with is not sent";
+}
+
+TEST_F(ParkingTest, IsMeasuredAgainAndTakenInWhenItPays) {
+  make();
+  Peer& fast = join(1, "fast", false, 0.001);
+  Peer& slow = join(2, "slow", false, 0.5);
+  slow.seconds_per_sample = 0.001;
+  for (int second = 0; second < 11; ++second) {
+    pass_time(ms(1000), {&fast, &slow});
+    if (slow.grants.empty()) work(fast);
+  }
+  EXPECT_THAT(events_of("slow"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded, WorkerEvent::readmitted));
+  ASSERT_EQ(slow.grants.size(), 1u);
+  EXPECT_GE(slow.grants[0].count, 16u);
+  run();
+  expect_exact(40);
+}
+
+TEST_F(ParkingTest, AMemberThatBecameSlowIsParked) {
+  make();
+  Peer& fast = join(1, "fast", false, 0.001);
+  Peer& other = join(2, "other", false, 0.001);
+  work(fast);
+  const auto both = [&] {
+    const Time opened = now;
+    for (Peer* peer : {&fast, &other}) {
+      if (peer->grants.empty()) continue;
+      now = std::max<Time>(now, opened + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
+                                             peer->seconds_per_sample * static_cast<double>(peer->grants[0].count))));
+      work(*peer);
+    }
+  };
+  for (int i = 0; i < 4; ++i) both();
+  ASSERT_EQ(other.grants.size(), 1u);
+  other.seconds_per_sample = 0.05;
+  for (int i = 0; i < 8; ++i) both();
+  EXPECT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+  EXPECT_TRUE(other.grants.empty());
+}
+
+TEST_F(ParkingTest, AParkedWorkerTakesOverWhenNobodyElseIsLeft) {
+  make();
+  Peer& fast = join(1, "fast", false, 0.001);
+  Peer& slow = join(2, "slow", false, 0.5);
+  step_of(fast);
+  coordinator->session_closed(1, "gone", now);
+  output.closed[1] = {};
+  collect();
+  EXPECT_THAT(events_of("slow"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded, WorkerEvent::readmitted));
+  ASSERT_EQ(slow.grants.size(), 1u);
+  EXPECT_EQ(slow.grants[0].version, 1u);
+  EXPECT_EQ(slow.weights.count(1), 1u);
+  run();
+  expect_exact(40);
+}
+
+TEST_F(ParkingTest, ADeviceThatCannotComputeIsStruckOut) {
+  make();
+  join(1);
+  Peer& broken = open(2, "broken");
+  ready(broken);
+  hold_calibrations = true;
+  synced(broken);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_EQ(broken.calibrations.size(), 1u);
+    const wire::Grant trial = broken.calibrations[0];
+    broken.calibrations.clear();
+    say(broken, wire::Failed{trial.pass, trial.lease, "out of memory"});
+  }
+  EXPECT_EQ(output.closed.at(2).code, "excluded");
+  EXPECT_THAT(output.warnings[0], HasSubstr("out of memory"));
+}
+
+TEST_F(ParkingTest, AResultThatNobodyAskedForIsDropped) {
+  make();
+  Peer& peer = join(1);
+  wire::Finish stray;
+  stray.pass = std::uint64_t{3} << 56;
+  stray.lease = 12345;
+  stray.count = 1;
+  say(peer, stray);
+  run();
+  expect_exact(40);
+}
+
+TEST_F(ParkingTest, FixedSharesNeedNoMeasuring) {
+  options.shares = {1, 3};
+  options.min_workers = 2;
+  hold_calibrations = true;
+  make();
+  join(1);
+  join(2);
+  EXPECT_TRUE(peers[1].calibrations.empty());
+  EXPECT_EQ(peers[1].grants.at(0).count, 8u);
+}
+
+}  // namespace
+}  // namespace motley::engine
