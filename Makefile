@@ -56,8 +56,8 @@ bench-transport: bench-build ## frames over loopback beside raw sockets
 bench-accelerator: bench-build ## demo, parity and throughput on a card; says so where there is none
 	$(PYTHON) bench/accelerator.py
 
-bench-lab: bench-build ## two hosts of the emulated LAN beside PyTorch DDP (Linux, root)
-	$(PYTHON) bench/lab_pair.py
+bench-lab: bench-build ## unequal hosts of the emulated LAN beside PyTorch DDP (Linux, root)
+	$(PYTHON) bench/lab.py
 
 fmt: ## format all C++ files
 	@$(SOURCES) | xargs $(CLANG_FORMAT) -i

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peer of lab_pair.py: PyTorch DistributedDataParallel over Gloo on the same model, data, batch and optimizer.
+"""The peer of lab.py: PyTorch DistributedDataParallel over Gloo on the same model, data, batch and optimizer.
 
 One process a host; prints one JSON object. With --world 1 the model is not wrapped: the host's own speed.
 
@@ -35,6 +35,7 @@ def main():
     parser.add_argument("--address", default="127.0.0.1", help="of rank 0")
     parser.add_argument("--port", type=int, default=29500)
     parser.add_argument("--batch", type=int, default=256, help="samples of this host a step")
+    parser.add_argument("--weight", type=float, default=1, help="of this host's mean gradient: batch * world / global batch where batches differ")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--warm-up", type=int, default=10)
     parser.add_argument("--steps", type=int, default=100)
@@ -55,7 +56,7 @@ def main():
             started = time.perf_counter()
         index = torch.randint(SAMPLES, (args.batch,))
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x[index]), y[index])
+        loss = nn.functional.cross_entropy(model(x[index]), y[index]) * args.weight
         loss.backward()
         optimizer.step()
         loss.item()

@@ -41,6 +41,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   void close(engine::SessionId session, const wire::Bye& bye) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
+  void planned(const engine::Planned&) override {}
   void step_closed(const engine::StepClosed& step) override;
   void evaluated(const engine::Evaluated& evaluation) override;
   void finished() override;

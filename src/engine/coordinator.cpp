@@ -54,9 +54,30 @@ void Coordinator::Impl::feed(const cluster::Event& event) {
     actions.clear();
     machine.decide(happened, now, actions);
     for (const cluster::Action& action : actions) perform(action);
+    if (!pace.news()) continue;
+    if (const std::optional<Planned> planned = forecast(options.global_batch)) {
+      pace.told();
+      output.planned(*planned);
+    }
   }
   events.clear();
   feeding = false;
+}
+
+std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
+  std::vector<cluster::WorkerId> members;
+  std::vector<cluster::WorkerId> parked;
+  for (const cluster::Member& member : machine.members().all()) {
+    const bool waits = member.state == cluster::MemberState::parked && global_batch == options.global_batch;
+    if (member.state == cluster::MemberState::member || member.state == cluster::MemberState::parked)
+      (waits ? parked : members).push_back(member.worker);
+  }
+  std::optional<Planned> planned = pace.forecast(global_batch, members, parked);
+  if (!planned) return std::nullopt;
+  members.insert(members.end(), parked.begin(), parked.end());
+  for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = name_of(members[i]);
+  planned->advice = plan::advise(planned->step_seconds, planned->samples_per_second, planned->workers);
+  return planned;
 }
 
 std::string Coordinator::Impl::name_of(cluster::WorkerId worker) const {
@@ -167,6 +188,8 @@ std::uint64_t Coordinator::epoch() const {
   const std::uint64_t step = version >= options.steps && version > 0 ? version - 1 : version;
   return step / cluster::steps_per_epoch(options.train_samples, options.global_batch);
 }
+
+std::optional<Planned> Coordinator::forecast(std::uint64_t global_batch) { return impl_->forecast(global_batch); }
 
 std::string Coordinator::waiting_for() const { return impl_->waiting_for(); }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "motley/bytes.h"
 #include "motley/computation.h"
 #include "motley/result.h"
+#include "plan/advice.h"
 #include "ps/server.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -88,6 +90,14 @@ struct StepClosed {
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log
 };
 
+/// What the time models say of steps to come.
+struct Planned {
+  std::uint64_t global_batch = 0;
+  double step_seconds = 0, samples_per_second = 0;
+  std::vector<plan::Outlook> workers;  // members and parked ones
+  plan::Advice advice;
+};
+
 struct Evaluated {
   std::uint64_t version = 0, epoch = 0, samples = 0, correct = 0;
   double weight = 0, loss_sum = 0;
@@ -103,6 +113,7 @@ class CoordinatorOutput {
   virtual void warning(std::string text) = 0;
   /// Called before the next pass opens; the server may be snapshotted here.
   virtual void step_closed(const StepClosed& step) = 0;
+  virtual void planned(const Planned& plan) = 0;  // each time other workers take part
   virtual void evaluated(const Evaluated& evaluation) = 0;
   virtual void finished() = 0;           // all steps and the last evaluation are done
   virtual void failed(Error error) = 0;  // the run cannot go on (diverged, …)
@@ -128,6 +139,8 @@ class Coordinator {
   [[nodiscard]] const ps::Server& server() const;
   [[nodiscard]] std::uint64_t epoch() const;
   [[nodiscard]] std::string waiting_for() const;
+  /// For the workers that are here; empty until all of them are measured.
+  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch);
   [[nodiscard]] std::size_t workers() const;  // admitted now
 
  private:

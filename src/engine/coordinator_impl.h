@@ -85,6 +85,7 @@ struct Coordinator::Impl {
   void diverged(const cluster::Action& action);
   [[nodiscard]] StepClosed describe_step() const;
   [[nodiscard]] std::string waiting_for() const;
+  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch);
 
   CoordinatorOptions options;
   ps::Server server;

@@ -54,9 +54,54 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
   MOTLEY_ASSERT(plan.counts.size() == counts.size());
   std::ranges::copy(plan.counts, counts.begin());
   if (reissue) return;
+  if (kind == PassKind::train) {
+    slowest_ = 0;
+    sharing_.clear();
+    for (std::size_t i = 0; i < workers.size(); ++i)
+      if (counts[i] > 0) sharing_.push_back(workers[i]);
+  }
   passes.total = total;
   passes.workers.assign(workers.begin(), workers.end());
   passes.counts.assign(counts.begin(), counts.end());
+}
+
+plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const {
+  const Known& about = train_.known[worker - 1];
+  const plan::Affine compute = *about.compute.affine();
+  const double exposed = about.exposed.value_or(0);
+  return {.name = {},
+          .samples = samples,
+          .alone_samples_per_second = static_cast<double>(total) / compute.seconds(static_cast<double>(total)),
+          .compute_seconds = samples == 0 ? 0 : compute.seconds(static_cast<double>(samples)),
+          .exposed_seconds = exposed,
+          .least_step_seconds = exposed + compute.seconds(static_cast<double>(grain_)) + update_.value_or(0)};
+}
+
+std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
+                                              std::span<const cluster::WorkerId> parked) {
+  const auto measured = [&](cluster::WorkerId worker) {
+    return worker <= train_.known.size() && train_.known[worker - 1].compute.affine();
+  };
+  if (members.empty() || !update_ || !fixed_.empty() || !std::ranges::all_of(members, measured) ||
+      !std::ranges::all_of(parked, measured)) {
+    return std::nullopt;
+  }
+  candidates_.clear();
+  for (const cluster::WorkerId worker : members) candidates_.push_back({.time = time(train_, worker)});
+  const plan::Plan plan = plan::make_plan({.total = total, .grain = grain_}, candidates_);
+  Planned planned;
+  planned.global_batch = total;
+  planned.step_seconds = plan.seconds + *update_;
+  planned.samples_per_second = static_cast<double>(total) / planned.step_seconds;
+  for (std::size_t i = 0; i < members.size(); ++i)
+    planned.workers.push_back(outlook(members[i], total, plan.counts[i]));
+  for (const cluster::WorkerId worker : parked) planned.workers.push_back(outlook(worker, total, 0));
+  return planned;
+}
+
+void MeasuredPace::closed(Duration time) {
+  const double update = std::max(0.0, seconds(time) - slowest_);
+  update_ = update_ ? *update_ + kNewestExposed * (update - *update_) : update;
 }
 
 Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const {
@@ -101,6 +146,7 @@ void MeasuredPace::elapsed(PassKind kind, cluster::WorkerId worker, cluster::Lea
                            Duration time) {
   Known& about = known(kind, worker);
   about.elapsed = {lease, seconds(time)};
+  if (kind == PassKind::train) slowest_ = std::max(slowest_, seconds(time));
   about.whole_per_sample = seconds(time) / static_cast<double>(samples);
   pair_up(about);
 }

@@ -30,6 +30,15 @@ class MeasuredPace final : public cluster::Pace {
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
   /// Computing beside the run, as a train pass without its gradient on the wire.
   void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
+  /// A train pass, from its opening until every chunk is updated.
+  void closed(Duration time);
+  /// Others have a share in the newest train pass than when told() was called.
+  [[nodiscard]] bool news() const noexcept { return sharing_ != told_; }
+  void told() { told_ = sharing_; }
+  /// Steps of `total` samples by `members`, while `parked` wait; empty until all of them are measured. Names and advice
+  /// are left empty; Outlook's order is that of members, then parked.
+  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
+                                                std::span<const cluster::WorkerId> parked);
   /// All weights, from the coordinator to the worker.
   void downloaded(cluster::WorkerId worker, Duration time);
 
@@ -58,12 +67,16 @@ class MeasuredPace final : public cluster::Pace {
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
+  [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
 
   std::uint64_t grain_, batch_;
   std::vector<double> fixed_;
   Timeouts timeouts_;
   Kind train_, evaluate_;
   std::vector<plan::Candidate> candidates_;
+  double slowest_ = 0;            // of the open train pass: seconds to the last byte of the last contribution
+  std::optional<double> update_;  // seconds from there until the pass is closed
+  std::vector<cluster::WorkerId> sharing_, told_;
 };
 
 }  // namespace motley::engine

@@ -74,6 +74,7 @@ void Coordinator::Impl::close_step() {
   gradient_norm = 0;
   for (const cluster::Member& member : machine.members().all())
     if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{pass, server.version()});
+  pace.closed(step.duration);
   output.step_closed(step);
   feed(cluster::PassFinished{});
 }

@@ -61,6 +61,26 @@ class JsonObserver final : public Observer {
            {"learning_rate", number(e.learning_rate)},
            {"workers", std::move(workers)}});
   }
+  void plan(const PlanMade& e) override {
+    Json shares = Json::object();
+    Json workers = Json::array();
+    for (const PlanMade::Share& share : e.shares) {
+      shares[share.worker] = share.samples;
+      workers.push_back({{"worker", share.worker},
+                         {"samples", share.samples},
+                         {"alone_samples_per_s", number(share.alone_samples_per_s)},
+                         {"compute_s", number(share.compute_s)},
+                         {"exposed_s", number(share.exposed_s)}});
+    }
+    write({{"event", "plan"},
+           {"global_batch", e.global_batch},
+           {"predicted", {{"samples_per_s", number(e.samples_per_s)}, {"step_s", number(e.step_s)}}},
+           {"fastest_alone", {{"worker", e.fastest_alone}, {"samples_per_s", number(e.fastest_alone_samples_per_s)}}},
+           {"shares", std::move(shares)},
+           {"workers", std::move(workers)},
+           {"recommendation", e.recommendation},
+           {"limit", e.limit}});
+  }
   void eval(const EvalDone& e) override {
     write({{"event", "eval"},
            {"step", e.step},
@@ -73,15 +93,16 @@ class JsonObserver final : public Observer {
     write({{"event", "checkpoint"}, {"step", step}, {"path", path}});
   }
   void done(const Done& e) override {
-    write({{"event", "done"},
-           {"steps", e.steps},
-           {"samples", e.samples},
-           {"seconds", number(e.seconds)},
-           {"samples_per_s", number(e.samples_per_s)},
-           {"loss", number(e.loss)},
-           {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
-           {"predicted_samples_per_s", nullptr},  // until there is a prediction to hold it against
-           {"checkpoint", e.checkpoint}});
+    write(
+        {{"event", "done"},
+         {"steps", e.steps},
+         {"samples", e.samples},
+         {"seconds", number(e.seconds)},
+         {"samples_per_s", number(e.samples_per_s)},
+         {"loss", number(e.loss)},
+         {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
+         {"predicted_samples_per_s", e.predicted_samples_per_s > 0 ? number(e.predicted_samples_per_s) : Json(nullptr)},
+         {"checkpoint", e.checkpoint}});
   }
   void error(const Error& e) override {
     write({{"event", "error"}, {"code", to_word(e.code)}, {"message", e.message}, {"try", e.hint}});
@@ -106,6 +127,9 @@ class Tee final : public Observer {
   }
   void worker(const WorkerChanged& e) override {
     both([&](Observer& o) { o.worker(e); });
+  }
+  void plan(const PlanMade& e) override {
+    both([&](Observer& o) { o.plan(e); });
   }
   void step(const StepDone& e) override {
     both([&](Observer& o) { o.step(e); });

@@ -41,6 +41,20 @@ struct StepDone {
   std::vector<WorkerPart> workers;
 };
 
+struct PlanMade {
+  struct Share {
+    std::string worker;
+    std::uint64_t samples = 0;  // 0: left out
+    double alone_samples_per_s = 0, compute_s = 0, exposed_s = 0;
+  };
+  std::uint64_t global_batch = 0;
+  double step_s = 0, samples_per_s = 0;  // predicted
+  std::string fastest_alone;             // worker
+  double fastest_alone_samples_per_s = 0;
+  std::vector<Share> shares;
+  std::string recommendation, limit;
+};
+
 struct EvalDone {
   std::uint64_t step = 0, epoch = 0, samples = 0;
   double loss = 0, accuracy = 0;
@@ -51,6 +65,7 @@ struct Done {
   std::uint64_t steps = 0, samples = 0;
   double seconds = 0, samples_per_s = 0, loss = 0, accuracy = 0;
   bool has_accuracy = false;
+  double predicted_samples_per_s = 0;  // 0: nothing was predicted
   std::string checkpoint;
 };
 
@@ -59,6 +74,7 @@ class Observer {
   virtual ~Observer() = default;
   virtual void run(const RunStarted& event) = 0;
   virtual void worker(const WorkerChanged& event) = 0;
+  virtual void plan(const PlanMade& event) = 0;
   virtual void step(const StepDone& event) = 0;
   virtual void eval(const EvalDone& event) = 0;
   virtual void checkpoint(std::uint64_t step, const std::string& path) = 0;

@@ -37,6 +37,11 @@ class PlainObserver final : public Observer {
     line(e.worker + " " + e.change + (e.description.empty() ? "" : " (" + e.description + ")") +
          (e.reason.empty() ? "" : ": " + e.reason));
   }
+  void plan(const PlanMade& e) override {
+    line(format("plan for %llu samples a step: %.0f samples/s; ", static_cast<unsigned long long>(e.global_batch),
+                e.samples_per_s) +
+         e.recommendation);
+  }
   void step(const StepDone& e) override {
     const auto now = std::chrono::steady_clock::now();
     if (std::chrono::duration<double>(now - last_).count() < between_ && e.step + 1 != steps_) return;
@@ -58,9 +63,10 @@ class PlainObserver final : public Observer {
     line(format("checkpoint of step %llu: %s", static_cast<unsigned long long>(step), path.c_str()));
   }
   void done(const Done& e) override {
-    line(format("done: %llu steps, %llu samples in %.1f s (%.0f samples/s), loss %.6f",
-                static_cast<unsigned long long>(e.steps), static_cast<unsigned long long>(e.samples), e.seconds,
-                e.samples_per_s, e.loss) +
+    line(format("done: %llu steps, %llu samples in %.1f s (%.0f samples/s", static_cast<unsigned long long>(e.steps),
+                static_cast<unsigned long long>(e.samples), e.seconds, e.samples_per_s) +
+         (e.predicted_samples_per_s > 0 ? format(", predicted %.0f", e.predicted_samples_per_s) : std::string()) +
+         format("), loss %.6f", e.loss) +
          (e.has_accuracy ? format(", test accuracy %.4f", e.accuracy) : std::string()));
     line("checkpoint: " + e.checkpoint);
   }

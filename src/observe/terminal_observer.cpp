@@ -65,6 +65,9 @@ class TerminalObserver final : public Observer {
     steps_done_ = e.step + 1;
     draw(false);
   }
+  void plan(const PlanMade& e) override {
+    above([&] { plain_->plan(e); });
+  }
   void eval(const EvalDone& e) override {
     above([&] { plain_->eval(e); });
   }

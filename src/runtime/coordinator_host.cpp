@@ -107,6 +107,23 @@ std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClo
   return parts;
 }
 
+observe::PlanMade event_of(const engine::Planned& plan) {
+  observe::PlanMade made;
+  made.global_batch = plan.global_batch;
+  made.step_s = plan.step_seconds;
+  made.samples_per_s = plan.samples_per_second;
+  made.recommendation = plan.advice.recommendation;
+  made.limit = plan.advice.limit;
+  for (const plan::Outlook& worker : plan.workers) {
+    made.shares.push_back(
+        {worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds, worker.exposed_seconds});
+    if (worker.alone_samples_per_second <= made.fastest_alone_samples_per_s) continue;
+    made.fastest_alone = worker.name;
+    made.fastest_alone_samples_per_s = worker.alone_samples_per_second;
+  }
+  return made;
+}
+
 void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
   constexpr const char* kWords[] = {"joined", "left", "lost", "excluded", "readmitted", "refused"};
   observer_.worker({change.name, change.machine, change.device, change.description,
@@ -114,6 +131,11 @@ void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
 }
 
 void CoordinatorHost::warning(std::string text) { observer_.note(text); }
+
+void CoordinatorHost::planned(const engine::Planned& plan) {
+  predicted_samples_per_s_ = plan.samples_per_second;
+  observer_.plan(event_of(plan));
+}
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   store::LedgerStep record{step.step, options_.engine.incarnation, step.weight, step.loss_sum, {}};
@@ -203,6 +225,7 @@ void CoordinatorHost::report_done(const std::string& checkpoint) {
   done.loss = last_loss_;
   done.accuracy = accuracy_;
   done.has_accuracy = evaluated_once_ && options_.has_accuracy;
+  done.predicted_samples_per_s = predicted_samples_per_s_;
   done.checkpoint = checkpoint;
   observer_.done(done);
 }

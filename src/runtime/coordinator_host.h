@@ -31,6 +31,9 @@ struct CoordinatorHostOptions {
   store::CheckpointContent checkpoint_base;
 };
 
+/// As an event of the program.
+observe::PlanMade event_of(const engine::Planned& plan);
+
 class CoordinatorHost final : engine::CoordinatorOutput {
  public:
   /// `on_end` is called once, on the mailbox's thread: when all steps are done (ok), stopped (interrupted) or failed.
@@ -87,6 +90,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void close(engine::SessionId session, const wire::Bye& bye) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
+  void planned(const engine::Planned& plan) override;
   void step_closed(const engine::StepClosed& step) override;
   void evaluated(const engine::Evaluated& evaluation) override;
   void finished() override;
@@ -113,7 +117,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0;
-  double last_loss_ = 0, accuracy_ = 0, learning_rate_ = 0;
+  double last_loss_ = 0, accuracy_ = 0, learning_rate_ = 0, predicted_samples_per_s_ = 0;
   bool evaluated_once_ = false;
 };
 

@@ -14,6 +14,7 @@ FIELDS = {
     "run": dict(run=TEXT, parameters=WHOLE, global_batch=WHOLE, seed=WHOLE, join=TEXT),
     "worker": dict(worker=TEXT, machine=TEXT, device=TEXT, change=TEXT, reason=TEXT),
     "step": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER, workers=LIST),
+    "plan": dict(predicted=dict, fastest_alone=dict, shares=dict),
     "eval": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, accuracy=MAYBE, samples=WHOLE),
     "checkpoint": dict(step=WHOLE, path=TEXT),
     "done": dict(steps=WHOLE, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER, loss=NUMBER, accuracy=MAYBE,
@@ -46,6 +47,11 @@ def check_event(event):
         assert event["reason"] and event["machine"] and event["worker"].startswith(event["machine"] + "/"), event
     for part in event.get("workers", []):
         check_fields(part, PART)
+    if event["event"] == "plan":
+        check_fields(event["predicted"], dict(samples_per_s=NUMBER, step_s=NUMBER))
+        check_fields(event["fastest_alone"], dict(worker=TEXT, samples_per_s=NUMBER))
+        assert event["fastest_alone"]["worker"] in event["shares"], event
+        assert all(type(share) is int and share >= 0 for share in event["shares"].values()), event
 
 
 def events(program, *kinds):

@@ -79,6 +79,7 @@ struct RecordingOutput : CoordinatorOutput {
   std::map<SessionId, wire::Bye> closed;
   std::vector<WorkerChange> changes;
   std::vector<std::string> warnings;
+  std::vector<Planned> plans;
   std::vector<StepClosed> steps;
   std::vector<Evaluated> evaluations;
   int times_finished = 0;
@@ -88,6 +89,7 @@ struct RecordingOutput : CoordinatorOutput {
   void close(SessionId session, const wire::Bye& bye) override { closed[session] = bye; }
   void worker_changed(const WorkerChange& change) override { changes.push_back(change); }
   void warning(std::string text) override { warnings.push_back(std::move(text)); }
+  void planned(const Planned& plan) override { plans.push_back(plan); }
   void step_closed(const StepClosed& step) override { steps.push_back(step); }
   void evaluated(const Evaluated& evaluation) override { evaluations.push_back(evaluation); }
   void finished() override { ++times_finished; }

@@ -77,6 +77,35 @@ TEST_F(ParkingTest, IsMeasuredAgainAndTakenInWhenItPays) {
   expect_exact(40);
 }
 
+TEST_F(ParkingTest, ThePlanIsToldWhenOthersTakePart) {
+  make();
+  join(1, "fast", false, 0.001);
+  const auto step = [&] {
+    const Time opened = now;
+    for (auto& [session, peer] : peers) {
+      if (peer.grants.empty()) continue;
+      now = std::max<Time>(now, opened + ms(1) * static_cast<int>(peer.grants[0].count));
+      work(peer);
+    }
+  };
+  for (int i = 0; i < 3; ++i) step();
+  ASSERT_EQ(output.plans.size(), 1u);
+  EXPECT_NEAR(output.plans[0].samples_per_second, 1000, 50);
+  join(2, "other", false, 0.001);
+  for (int i = 0; i < 3; ++i) step();
+  ASSERT_EQ(output.plans.size(), 2u);
+  const Planned& both = output.plans[1];
+  EXPECT_NEAR(both.samples_per_second, 2000, 100);
+  ASSERT_EQ(both.workers.size(), 2u);
+  EXPECT_EQ(both.workers[0].name, "fast");
+  EXPECT_EQ(both.workers[0].samples, 16u);
+  EXPECT_NEAR(both.workers[1].alone_samples_per_second, 1000, 50);
+  EXPECT_THAT(both.advice.recommendation, HasSubstr("use fast and other"));
+  const std::optional<Planned> larger = coordinator->forecast(64);
+  ASSERT_TRUE(larger);
+  EXPECT_EQ(larger->workers[0].samples, 32u);
+}
+
 TEST_F(ParkingTest, AMemberThatBecameSlowIsParked) {
   make();
   Peer& fast = join(1, "fast", false, 0.001);

@@ -66,6 +66,36 @@ TEST(JsonObserver, WritesOneObjectALine) {
       "{\"event\":\"checkpoint\",\"step\":5,\"path\":\"runs/a/checkpoints/step-000000005\"}\n");
 }
 
+PlanMade a_plan() {
+  PlanMade plan;
+  plan.global_batch = 256;
+  plan.step_s = 0.1;
+  plan.samples_per_s = 2560;
+  plan.fastest_alone = "desktop/cpu";
+  plan.fastest_alone_samples_per_s = 2000;
+  plan.shares = {{"desktop/cpu", 256, 2000, 0.1, 0}};
+  plan.recommendation = "use desktop/cpu: nobody else has joined";
+  plan.limit = "computing on desktop/cpu";
+  return plan;
+}
+
+TEST(JsonObserver, APlanNamesSharesAndTheFastestAlone) {
+  Pipe pipe;
+  make_json_observer(pipe.in())->plan(a_plan());
+  EXPECT_EQ(pipe.text(),
+            "{\"event\":\"plan\",\"global_batch\":256,\"predicted\":{\"samples_per_s\":2560.0,\"step_s\":0.1},"
+            "\"fastest_alone\":{\"worker\":\"desktop/cpu\",\"samples_per_s\":2000.0},\"shares\":{\"desktop/cpu\":256},"
+            "\"workers\":[{\"worker\":\"desktop/cpu\",\"samples\":256,\"alone_samples_per_s\":2000.0,\"compute_s\":0.1,"
+            "\"exposed_s\":0.0}],\"recommendation\":\"use desktop/cpu: nobody else has joined\",\"limit\":"
+            "\"computing on desktop/cpu\"}\n");
+}
+
+TEST(PlainObserver, APlanSaysWhatToDo) {
+  Pipe pipe;
+  make_plain_observer(pipe.in())->plan(a_plan());
+  EXPECT_EQ(pipe.text(), "plan for 256 samples a step: 2560 samples/s; use desktop/cpu: nobody else has joined\n");
+}
+
 TEST(JsonObserver, NotANumberIsNull) {
   Pipe pipe;
   StepDone step = a_step();

@@ -32,6 +32,7 @@ class Recorder final : public observe::Observer {
 
   void run(const observe::RunStarted&) override {}
   void worker(const observe::WorkerChanged& event) override { workers.push_back(event); }
+  void plan(const observe::PlanMade&) override {}
   void step(const observe::StepDone& event) override {
     steps.push_back(event);
     if (on_step) on_step(event);

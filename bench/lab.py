@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Unequal hosts of the lab together: eta = joint samples/s / sum of what each does alone, and the same work with PyTorch DDP over Gloo.
+
+Each host is a network namespace with a CPU quota and a shaped link (tools/lab; needs root). In every repetition, in this order: all hosts train
+alone, at the same time; all train together; DDP with equal batches; DDP with batches in proportion to what each host did alone, the gradients
+weighted. The global batch is the same everywhere. Steady speed: without the first 20 steps. One JSON object a line on standard output, a table
+on standard error.
+
+  bench/lab.py [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--batch 256] [--steps 150] [--repetitions 3] [--plaintext]
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+
+import measure
+
+LAB = str(measure.ROOT / "tools/lab")
+MIXES = ["0.7:0.7", "0.8:0.2", "0.9:0.45:0.18:0.1"]
+NAMES = ("one", "two", "three", "four", "five", "six")
+WARM_UP = 20
+TIMEOUT_S = 900
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--python", default=str(measure.ROOT / "build/venv/bin/python"), help="a Python with torch, for DDP")
+    parser.add_argument("--mix", action="append", help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
+    parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
+    parser.add_argument("--batch", type=int, default=256, help="global batch")
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--plaintext", action="store_true", help="without TLS")
+    parser.add_argument("--no-ddp", action="store_true", help="without the peer")
+    return parser.parse_args()
+
+
+def lab(*words):
+    return subprocess.run([LAB, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def on(host, command):
+    return [LAB, "exec", host, "--", *[str(word) for word in command]]
+
+
+def steady(lines):
+    """Samples a second of the steps after the first ones."""
+    steps = [line for line in lines if line.get("event") == "step"][WARM_UP:]
+    return sum(step["samples"] for step in steps) / sum(step["seconds"] for step in steps), steps
+
+
+def alone(args, hosts, scratch):
+    started = []
+    for host in hosts:
+        directory = scratch.fresh(f"alone-{host}")
+        command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1)
+        started.append(measure.start(on(host, command), directory))
+    # Slow hosts go on when fast ones are done: nothing else runs on their cores meanwhile.
+    return [steady(measure.finish(each, TIMEOUT_S))[0] for each in started]
+
+
+def joint(args, hosts, scratch):
+    directory = scratch.fresh("joint")
+    token = directory.with_suffix(".token")
+    command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1,
+                                    listen="0.0.0.0:7117", extra={"train.min_workers": str(len(hosts))})
+    command += ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
+    head = measure.start(on(hosts[0], command), directory)
+    joiners = []
+    for host in hosts[1:]:
+        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host]
+        joiners.append(measure.start(on(host, join), scratch.fresh(f"join-{host}")))
+    lines = measure.finish(head, TIMEOUT_S)
+    for joiner in joiners:
+        measure.finish(joiner, TIMEOUT_S)
+    speed, steps = steady(lines)
+    parts = {}
+    for step in steps:
+        for part in step["workers"]:
+            mine = parts.setdefault(part["worker"], {"samples": 0, "compute_s": 0.0, "wait_s": 0.0})
+            for key in mine:
+                mine[key] += part[key] / len(steps)
+    return speed, {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()}, [
+        line for line in lines if line["event"] in ("plan", "worker")], measure.event(lines, "done")["predicted_samples_per_s"]
+
+
+def ddp(args, hosts, batches, scratch):
+    started = []
+    for rank, host in enumerate(hosts):
+        command = ["env", "GLOO_SOCKET_IFNAME=eth0", args.python, measure.ROOT / "bench/ddp_gloo.py", "--batch", batches[rank], "--weight",
+                   batches[rank] * len(hosts) / sum(batches), "--steps", args.steps, "--warm-up", WARM_UP, "--world", len(hosts), "--rank", rank,
+                   "--address", lab("ip", hosts[0])]
+        started.append(measure.start(on(host, command), scratch.fresh(f"ddp-{host}")))
+    return sum(measure.event(measure.finish(each, TIMEOUT_S), "done")["samples_per_s"] for each in started)
+
+
+def in_proportion(batch, speeds):
+    shares = [max(1, round(batch * speed / sum(speeds))) for speed in speeds]
+    shares[shares.index(max(shares))] += batch - sum(shares)
+    return shares
+
+
+def repetition(args, mix, hosts, scratch, number):
+    each = alone(args, hosts, scratch)
+    together, parts, changes, predicted = joint(args, hosts, scratch)
+    result = {"mix": mix, "repetition": number, "alone": [round(speed, 1) for speed in each], "joint": round(together, 1),
+              "eta": round(together / sum(each), 4), "over_fastest": round(together / max(each), 4), "predicted": predicted, "workers": parts,
+              "changes": changes}
+    if not args.no_ddp:
+        equal = [args.batch // len(hosts)] * len(hosts)
+        by_hand = in_proportion(args.batch, each)
+        result |= {"ddp_equal": round(ddp(args, hosts, equal, scratch), 1), "ddp_by_hand": round(ddp(args, hosts, by_hand, scratch), 1),
+                   "ddp_batches": by_hand}
+        result |= {"ddp_equal_eta": round(result["ddp_equal"] / sum(each), 4), "ddp_by_hand_eta": round(result["ddp_by_hand"] / sum(each), 4)}
+    measure.emit(bench="lab", **result)
+    return result
+
+
+def measure_mix(args, mix):
+    cores = mix.split(":")
+    hosts = NAMES[:len(cores)]
+    lab("up", *[f"{host}:cpu={share}" for host, share in zip(hosts, cores)], "--rate", args.rate)
+    try:
+        with measure.Scratch() as scratch:
+            results = [repetition(args, mix, hosts, scratch, number) for number in range(args.repetitions)]
+    finally:
+        lab("down")
+    keys = ["joint", "eta", "over_fastest"] + ([] if args.no_ddp else ["ddp_equal", "ddp_equal_eta", "ddp_by_hand", "ddp_by_hand_eta"])
+    summary = {"mix": mix, "rate": args.rate, "global_batch": args.batch, "tls": not args.plaintext,
+               "alone_sum": measure.median([sum(r["alone"]) for r in results])}
+    summary |= {key: measure.median([r[key] for r in results]) for key in keys}
+    if not args.no_ddp:
+        summary["joint_over_ddp"] = round(summary["joint"] / summary["ddp_by_hand"], 4)
+    measure.emit(bench="lab", result=summary, machine=measure.machine())
+    return summary
+
+
+def main():
+    args = arguments()
+    args.motley = measure.motley(args.motley)
+    if sys.platform != "linux" or os.geteuid() != 0 or not os.access(LAB, os.X_OK):
+        measure.emit(bench="lab", skipped="needs Linux, root and tools/lab")
+        return measure.say("lab: left out: it needs Linux and root (network namespaces)")
+    if not args.no_ddp and not os.access(args.python, os.X_OK):
+        sys.exit(f"lab: expected a Python with torch at {args.python}, found none; try: make bench, or --no-ddp")
+    if pathlib.Path("/run/lab.json").exists():
+        sys.exit("lab: a lab is up already; try: tools/lab down")
+    summaries = [measure_mix(args, mix) for mix in args.mix or MIXES]
+    machine = measure.machine()
+    measure.say(f"\nfashion-cnn, global batch {args.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, hosts by their cores, on "
+                f"{machine['processor']}, {machine['cores']} cores")
+    columns = {"hosts": "mix", "alone, sum": "alone_sum", "together": "joint", "eta": "eta", "over fastest": "over_fastest"}
+    if not args.no_ddp:
+        columns |= {"DDP equal: eta": "ddp_equal_eta", "DDP by hand: eta": "ddp_by_hand_eta", "ours over it": "joint_over_ddp"}
+    measure.table(list(columns), [[summary[key] for key in columns.values()] for summary in summaries])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except measure.Failed as failure:
+        sys.exit(f"lab: {failure}")

@@ -1,0 +1,69 @@
+#include "plan/advice.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "base/assert.h"
+
+namespace motley::plan {
+namespace {
+
+// Below this part of a step a link is not what limits it.
+constexpr double kExposedMatters = 0.15;
+
+std::string text(const char* format, double value) {
+  std::array<char, 64> buffer{};
+  const int length = std::snprintf(buffer.data(), buffer.size(), format, value);
+  return {buffer.data(), static_cast<std::size_t>(std::max(length, 0))};
+}
+
+std::string milliseconds(double seconds) { return text(seconds < 0.01 ? "%.1f ms" : "%.0f ms", 1e3 * seconds); }
+
+std::string list(const std::vector<const Outlook*>& workers) {
+  std::string names;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    names.append(i == 0 ? "" : i + 1 == workers.size() ? " and " : ", ").append(workers[i]->name);
+  }
+  return names;
+}
+
+}  // namespace
+
+Advice advise(double step_seconds, double samples_per_second, std::span<const Outlook> workers) {
+  MOTLEY_ASSERT(!workers.empty() && step_seconds > 0);
+  std::vector<const Outlook*> sharing;
+  std::vector<const Outlook*> left_out;
+  const Outlook* fastest = &workers[0];
+  const Outlook* waits = nullptr;
+  for (const Outlook& worker : workers) {
+    (worker.samples > 0 ? sharing : left_out).push_back(&worker);
+    if (worker.alone_samples_per_second > fastest->alone_samples_per_second) fastest = &worker;
+    if (worker.samples > 0 && (waits == nullptr || worker.exposed_seconds > waits->exposed_seconds)) waits = &worker;
+  }
+  Advice advice;
+  const double gain =
+      fastest->alone_samples_per_second > 0 ? samples_per_second / fastest->alone_samples_per_second : 1;
+  if (workers.size() == 1) {
+    advice.recommendation = "use " + fastest->name + ": nobody else has joined";
+  } else if (sharing.size() > 1) {
+    advice.recommendation = "use " + list(sharing) + text(": %.2f times ", gain) + fastest->name + " alone";
+  } else {
+    advice.recommendation = "use " + list(sharing) + " alone";
+  }
+  for (const Outlook* worker : left_out) {
+    advice.recommendation += "; leave " + worker->name + " out: a step would take " +
+                             milliseconds(worker->least_step_seconds) + " with it instead of " +
+                             milliseconds(step_seconds);
+  }
+  if (waits != nullptr && waits->exposed_seconds > kExposedMatters * step_seconds) {
+    advice.limit = "the link of " + waits->name + ": " + milliseconds(waits->exposed_seconds) + " of a step of " +
+                   milliseconds(step_seconds);
+  } else {
+    advice.limit = sharing.size() == 1 ? "computing on " + list(sharing) : "computing on all of them";
+  }
+  return advice;
+}
+
+}  // namespace motley::plan
