@@ -19,7 +19,6 @@ enum class ActionKind : std::uint8_t {
   open_pass,         // session: send PassOpened of the open pass
   grant,             // session, lease, range
   calibrate,         // session, lease, range, version: the result is dropped, the time counts; answer Calibrated
-  downloaded,        // worker, elapsed: from sending a whole version to the answer that it is there
   park,              // session, worker: tell the user
   take_in,           // session, worker: a parked one takes part again; tell the user
   cancel,            // session, lease

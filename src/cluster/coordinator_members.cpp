@@ -40,7 +40,7 @@ void CoordinatorMachine::on(const SessionOpened& event, Time now) {
   }
 }
 
-void CoordinatorMachine::on(const WorkerReady& event, Time now) {
+void CoordinatorMachine::on(const WorkerReady& event, Time) {
   Member* member = members_.find(event.session);
   if (member == nullptr || member->admitted()) return;
   MOTLEY_ASSERT(event.worker != 0);
@@ -51,7 +51,6 @@ void CoordinatorMachine::on(const WorkerReady& event, Time now) {
     return;
   }
   member->state = MemberState::syncing;
-  member->weights_sent = now;
   Action& admit = act(ActionKind::admit, {.code = ReasonCode::joined, .worker = event.worker});
   admit.session = event.session;
   MOTLEY_ASSERT(event.session <= UINT32_MAX);
@@ -66,13 +65,10 @@ void CoordinatorMachine::on(const WorkerSynced& event, Time now) {
   Member* member = members_.find(event.session);
   if (member == nullptr || member->state != MemberState::syncing || event.version > version_) return;
   member->holds = event.version;
-  Action& downloaded = act(ActionKind::downloaded);
-  downloaded.worker = member->worker;
-  downloaded.elapsed = now - member->weights_sent;
   consider(*member, now);
 }
 
-void CoordinatorMachine::on(const RefreshWanted& event, Time now) {
+void CoordinatorMachine::on(const RefreshWanted& event, Time) {
   Member* member = members_.find(event.session);
   if (member == nullptr || !member->admitted()) return;
   // It may have thrown away what it was granted along with the weights.
@@ -91,7 +87,6 @@ void CoordinatorMachine::on(const RefreshWanted& event, Time now) {
   member->state = MemberState::syncing;
   member->streams = false;
   member->trial = 0;
-  member->weights_sent = now;
   Action& send = act(ActionKind::send_weights, {.code = ReasonCode::joined, .worker = member->worker});
   send.session = event.session;
   send.urgent = true;

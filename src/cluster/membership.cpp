@@ -43,7 +43,6 @@ void Membership::shift(Duration gap, Time now) noexcept {
     member.opened = std::min(member.opened + gap, now);
     member.heard = std::min(member.heard + gap, now);
     member.heartbeat_sent = std::min(member.heartbeat_sent + gap, now);
-    member.weights_sent = std::min(member.weights_sent + gap, now);
   }
 }
 

@@ -29,7 +29,6 @@ struct Member {
   Time heard{};
   Time heartbeat_sent{};
   bool streams = false;        // gets every new version as it is made
-  Time weights_sent{};         // while syncing
   std::uint64_t holds = 0;     // the version it computes with, unless it streams
   LeaseId trial = 0;           // the calibration it computes; 0: none
   Time trial_due{};            // while parked: when to measure it again

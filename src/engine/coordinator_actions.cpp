@@ -40,8 +40,6 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
       return send_grant(action);
     case ActionKind::calibrate:
       return send_calibration(action);
-    case ActionKind::downloaded:
-      return pace.downloaded(action.worker, action.elapsed);
     case ActionKind::park:
       return tell(sessions.at(action.session), WorkerEvent::excluded, sentence(action.reason));
     case ActionKind::take_in:

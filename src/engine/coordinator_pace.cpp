@@ -11,8 +11,8 @@ namespace {
 constexpr double kNewestExposed = 0.2;
 constexpr double kSlowestBelieved = 3;  // times the mean
 // Two sizes tell fixed costs from costs per sample. The first calibration warms up: its time says nothing.
-constexpr std::array<std::uint64_t, 3> kCalibrations{1, 1, 4};  // grains
-constexpr double kLeastGain = 0.01;                             // of a step, for which a worker is worth its energy
+constexpr std::array<std::uint64_t, 3> kCalibrations{16, 16, 4};  // parts of the batch
+constexpr double kLeastGain = 0.01;                               // of a step, for which a worker is worth its energy
 // A worker that was left out because of its link is tried again in the end.
 constexpr double kExposedWhileParked = 0.97;
 constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
@@ -115,7 +115,9 @@ Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::u
 std::uint64_t MeasuredPace::calibration(cluster::WorkerId worker) const {
   if (!fixed_.empty()) return 0;
   const std::uint32_t done = worker <= train_.known.size() ? train_.known[worker - 1].calibrations : 0;
-  return done < kCalibrations.size() ? std::min(kCalibrations[done] * grain_, batch_) : 0;
+  if (done >= kCalibrations.size()) return 0;
+  const std::uint64_t grains = batch_ / kCalibrations[done] / grain_;
+  return std::min(std::max<std::uint64_t>(1, grains) * grain_, batch_);
 }
 
 cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
@@ -127,7 +129,7 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
     if (!candidates_.back().time) return {};
   }
   const std::optional<plan::Affine> mine = time(train_, worker);
-  if (!mine) return {};
+  if (!mine) return {};  // what its link costs is not in it before its first pass
   const double without = plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
   candidates_.push_back({.time = mine});
   const plan::Plan with = plan::make_plan({.total = total, .grain = grain_}, candidates_);
@@ -164,12 +166,6 @@ void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, d
   Known& about = known(PassKind::train, worker);
   if (about.calibrations++ > 0) about.compute.record(samples, seconds);
   if (about.calibrations > kCalibrations.size() && about.exposed) *about.exposed *= kExposedWhileParked;
-}
-
-void MeasuredPace::downloaded(cluster::WorkerId worker, Duration time) {
-  Known& about = known(PassKind::train, worker);
-  // A pass takes as many bytes down and up again; nothing better is known before the first one.
-  if (!about.exposed) about.exposed = 2 * seconds(time);
 }
 
 void MeasuredPace::pair_up(Known& known) {

@@ -39,8 +39,6 @@ class MeasuredPace final : public cluster::Pace {
   /// are left empty; Outlook's order is that of members, then parked.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
                                                 std::span<const cluster::WorkerId> parked);
-  /// All weights, from the coordinator to the worker.
-  void downloaded(cluster::WorkerId worker, Duration time);
 
  private:
   struct Half {  // of a measurement, waiting for the other one
