@@ -22,6 +22,7 @@ using Command = std::function<Status(Context&)>;
 
 /// Each registers a subcommand; its Command goes to `chosen` when the user picks it.
 void add_train(CLI::App& app, Command& chosen);
+void add_plan(CLI::App& app, Command& chosen);
 void add_join(CLI::App& app, Command& chosen);
 void add_devices(CLI::App& app, Command& chosen);
 void add_audit(CLI::App& app, Command& chosen);

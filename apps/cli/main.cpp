@@ -14,7 +14,8 @@
 namespace motley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 7> kCommands{"train", "join", "devices", "audit", "export", "sample", "doctor"};
+constexpr std::array<std::string_view, 8> kCommands{"train", "plan",   "join",   "devices",
+                                                    "audit", "export", "sample", "doctor"};
 
 std::unique_ptr<observe::Observer> make_observer(bool json) {
   if (json)
@@ -50,6 +51,7 @@ int run(int argc, char** argv) {
   app.add_flag("--json", context.json, "print one JSON event a line on standard output");
   Command chosen;
   add_train(app, chosen);
+  add_plan(app, chosen);
   add_join(app, chosen);
   add_devices(app, chosen);
   add_audit(app, chosen);

@@ -154,7 +154,7 @@ void CoordinatorMachine::finish(Reason reason) {
 
 // A run that was stopped before its end can be resumed, so its workers are to come back.
 ReasonCode CoordinatorMachine::end_reason() const noexcept {
-  return stopping_ && version_ < config_.steps ? ReasonCode::stopped : ReasonCode::run_over;
+  return stopping_ && version_ < config_.steps && config_.resumable ? ReasonCode::stopped : ReasonCode::run_over;
 }
 
 }  // namespace motley::cluster

@@ -23,6 +23,7 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
           .sessions_max = wire::kSessionsMax,
           .chunks = static_cast<std::uint32_t>(server.layout().chunks().size()),
           .clips = server.clips(),
+          .resumable = options.resumable,
           .heartbeat = options.timeouts.heartbeat,
           .silence = options.timeouts.silence,
           .loading = options.timeouts.loading};

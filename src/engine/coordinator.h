@@ -52,6 +52,7 @@ struct CoordinatorOptions {
   SharedBytes model_file;
   std::string train_fingerprint;
   std::string test_fingerprint;
+  bool resumable = true;  // workers of a run that was stopped are told to come back
   bool checksums = true;  // body checksums on frames to workers of other processes
   Timeouts timeouts;
 };

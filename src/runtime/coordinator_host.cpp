@@ -57,6 +57,19 @@ void CoordinatorHost::observe(std::function<void(observe::Observer&)> call) {
   mailbox_->post([this, call = std::move(call)] { call(observer_); });
 }
 
+std::future<std::vector<std::optional<engine::Planned>>> CoordinatorHost::forecast(
+    std::vector<std::uint64_t> global_batches) {
+  using Forecasts = std::vector<std::optional<engine::Planned>>;
+  auto promise = std::make_shared<std::promise<Forecasts>>();
+  std::future<Forecasts> future = promise->get_future();
+  mailbox_->post([this, promise, batches = std::move(global_batches)] {
+    Forecasts forecasts;
+    for (const std::uint64_t batch : batches) forecasts.push_back(engine_.forecast(batch));
+    promise->set_value(std::move(forecasts));
+  });
+  return future;
+}
+
 // Step t starts at position k*B of its epoch, k = t mod steps per epoch.
 void CoordinatorHost::note_position(std::uint64_t step) {
   const engine::CoordinatorOptions& o = options_.engine;

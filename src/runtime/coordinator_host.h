@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +51,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection);
   /// Finish the open step, then end.
   void stop();
+  /// Steps of so many samples by the workers that are here; empty until all of them are measured.
+  std::future<std::vector<std::optional<engine::Planned>>> forecast(std::vector<std::uint64_t> global_batches);
   /// Runs `call` with the observer on the mailbox's thread.
   void observe(std::function<void(observe::Observer&)> call);
 
