@@ -63,10 +63,10 @@ class JsonObserver final : public Observer {
   }
   void plan(const PlanMade& e) override {
     Json shares = Json::object();
-    Json workers = Json::array();
+    Json outlook = Json::array();
     for (const PlanMade::Share& share : e.shares) {
       shares[share.worker] = share.samples;
-      workers.push_back({{"worker", share.worker},
+      outlook.push_back({{"worker", share.worker},
                          {"samples", share.samples},
                          {"alone_samples_per_s", number(share.alone_samples_per_s)},
                          {"compute_s", number(share.compute_s)},
@@ -77,7 +77,7 @@ class JsonObserver final : public Observer {
            {"predicted", {{"samples_per_s", number(e.samples_per_s)}, {"step_s", number(e.step_s)}}},
            {"fastest_alone", {{"worker", e.fastest_alone}, {"samples_per_s", number(e.fastest_alone_samples_per_s)}}},
            {"shares", std::move(shares)},
-           {"workers", std::move(workers)},
+           {"outlook", std::move(outlook)},
            {"recommendation", e.recommendation},
            {"limit", e.limit}});
   }

@@ -85,7 +85,7 @@ TEST(JsonObserver, APlanNamesSharesAndTheFastestAlone) {
   EXPECT_EQ(pipe.text(),
             "{\"event\":\"plan\",\"global_batch\":256,\"predicted\":{\"samples_per_s\":2560.0,\"step_s\":0.1},"
             "\"fastest_alone\":{\"worker\":\"desktop/cpu\",\"samples_per_s\":2000.0},\"shares\":{\"desktop/cpu\":256},"
-            "\"workers\":[{\"worker\":\"desktop/cpu\",\"samples\":256,\"alone_samples_per_s\":2000.0,\"compute_s\":0.1,"
+            "\"outlook\":[{\"worker\":\"desktop/cpu\",\"samples\":256,\"alone_samples_per_s\":2000.0,\"compute_s\":0.1,"
             "\"exposed_s\":0.0}],\"recommendation\":\"use desktop/cpu: nobody else has joined\",\"limit\":"
             "\"computing on desktop/cpu\"}\n");
 }
