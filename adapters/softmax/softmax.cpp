@@ -148,15 +148,15 @@ Result<Outcome> SoftmaxRegression::run(const Task& task, Weights& weights, Sink&
   const auto wanted = [&] { return std::min<std::uint64_t>(stop.limit(), task.indices.size()); };
   Outcome outcome;
   std::fill(gradient_.begin(), gradient_.end(), 0.0F);
-  for (std::uint64_t limit = wanted(); outcome.count != limit; limit = wanted()) {
+  for (;;) {
+    const std::uint64_t limit = wanted();
     if (limit == 0) return Outcome{};
-    if (limit < outcome.count) {  // trimmed below what is done: the sums cannot be undone, so they start again
-      outcome = Outcome{};
-      std::fill(gradient_.begin(), gradient_.end(), 0.0F);
-    }
+    if (limit <= outcome.count) break;
     const std::uint64_t count = std::min<std::uint64_t>(task.micro_batch, limit - outcome.count);
-    gather(*from, task.indices.subspan(outcome.count, count));
-    for (std::size_t i = 0; i < count; ++i) {
+    if (!stop.claim(outcome.count + count)) continue;
+    gather(*from, task.indices.subspan(task.at(outcome.count, count), count));
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t i = task.from_end ? count - 1 - k : k;
       const std::span<const float> x(&x_[i * features_], features_);
       const Scored scored = score(x, y_[i]);
       outcome.loss_sum += scored.loss;
@@ -167,6 +167,7 @@ Result<Outcome> SoftmaxRegression::run(const Task& task, Weights& weights, Sink&
     sink.progress(outcome.count);
   }
   outcome.weight = static_cast<double>(outcome.count);
+  outcome.micro_batch = task.micro_batch;
   if (!evaluate) outcome.correct = 0;
   if (task.kind != PassKind::train || outcome.count == 0) return outcome;
   sink.begin(outcome.count, outcome.weight, outcome.loss_sum);

@@ -112,7 +112,7 @@ class TorchComputation final : public Computation {
     if (!train_) return missing("training");
     const at::AutoGradMode grad(true);
     const bool contributes = task.kind == PassKind::train;
-    Outcome outcome;
+    Outcome outcome{.micro_batch = micro_batch(task)};
     bool begun = false;
     const auto begin = [&] {
       begun = true;
@@ -125,13 +125,14 @@ class TorchComputation final : public Computation {
       const std::uint64_t limit = limit_of(task, stop);
       if (limit == 0) return Outcome{};
       if (limit <= outcome.count) break;  // trimmed to what is done
-      const std::uint64_t done = outcome.count;
-      const std::uint64_t count = next_count(task, limit - done);
-      const SampleReader::Batch batch = train_->read(task.indices.subspan(done, count));
+      const std::uint64_t count = next_count(task, outcome.count, limit);
+      if (!stop.claim(outcome.count + count)) continue;
+      const std::uint64_t at = task.at(outcome.count, count);
+      const SampleReader::Batch batch = train_->read(task.indices.subspan(at, count));
       const auto forward = [&] {
         std::optional<Seeded> seeded;
         if (model_.draws_random_numbers()) {
-          seeded.emplace(model_.device(), mixed_seed(task.seed, task.version, task.first + done));
+          seeded.emplace(model_.device(), mixed_seed(task.seed, task.version, task.first + at));
         }
         return model_.forward(batch.x);
       };
@@ -139,10 +140,10 @@ class TorchComputation final : public Computation {
       if (model_.staged()) {
         losses.sum().backward();  // queued before add() waits for the losses, so that the device does not run dry
         add(losses, count, outcome);
-        if (outcome.count >= limit) begin();
+        if (is_last(task, stop, outcome.count)) begin();
       } else {
         add(losses, count, outcome);
-        if (outcome.count >= limit) {
+        if (is_last(task, stop, outcome.count)) {
           begin();
           if (contributes) model_.on_final([this](std::size_t placement) { publisher_.placement_final(placement); });
         }
@@ -164,13 +165,14 @@ class TorchComputation final : public Computation {
   Result<Outcome> evaluate(const Task& task, Sink& sink, const Stop& stop) {
     if (!test_) return missing("evaluation");
     const at::NoGradGuard no_grad;
-    Outcome outcome;
+    Outcome outcome{.micro_batch = micro_batch(task)};
     model_.start_evaluation();
     while (outcome.count < task.indices.size()) {
       const std::uint64_t limit = limit_of(task, stop);
       if (limit == 0) return Outcome{};
       if (limit <= outcome.count) break;
       const std::uint64_t count = std::min<std::uint64_t>(micro_batch(task), limit - outcome.count);
+      if (!stop.claim(outcome.count + count)) continue;
       const SampleReader::Batch batch = test_->read(task.indices.subspan(outcome.count, count));
       const at::Tensor output = model_.forward(batch.x);
       add(losses_of(loss_, output, batch.target), count, outcome);
@@ -190,9 +192,18 @@ class TorchComputation final : public Computation {
   }
 
   [[nodiscard]] std::uint64_t limit_of(const Task& task, const Stop& stop) const {
-    std::uint64_t limit = std::min<std::uint64_t>(stop.limit(), task.indices.size());
-    if (model_.acts_on_groups()) limit = (limit + group_samples_ - 1) / group_samples_ * group_samples_;
-    return std::min<std::uint64_t>(limit, task.indices.size());
+    const std::uint64_t limit = std::min<std::uint64_t>(stop.limit(), task.indices.size());
+    if (!model_.acts_on_groups() || limit == task.indices.size()) return limit;
+    // Groups are never cut, so that of a limit inside of one the whole groups are left.
+    const std::uint64_t partial = task.from_end ? partial_group(task) : 0;
+    return limit < partial ? 0 : partial + (limit - partial) / group_samples_ * group_samples_;
+  }
+  /// Samples at the end of the task that make no whole group: the pass may end with such a one.
+  [[nodiscard]] std::uint64_t partial_group(const Task& task) const { return task.indices.size() % group_samples_; }
+  /// Asked after the forward pass: the limit may have been raised meanwhile.
+  [[nodiscard]] bool is_last(const Task& task, const Stop& stop, std::uint64_t done) const {
+    const std::uint64_t limit = limit_of(task, stop);
+    return limit > 0 && done >= limit;
   }
   [[nodiscard]] std::uint32_t micro_batch(const Task& task) const {
     MOTLEY_ASSERT(task.micro_batch > 0);
@@ -200,10 +211,13 @@ class TorchComputation final : public Computation {
   }
   /// The odd part goes first: the chunks of the gradient leave during the last backward pass, and hide behind it the
   /// better the longer it is.
-  [[nodiscard]] std::uint64_t next_count(const Task& task, std::uint64_t left) const {
+  [[nodiscard]] std::uint64_t next_count(const Task& task, std::uint64_t done, std::uint64_t limit) const {
+    const std::uint64_t left = limit - done;
     const std::uint64_t whole = micro_batch(task);
     const std::uint64_t odd = left % whole;
-    return left > whole && odd > 0 && !model_.acts_on_groups() ? odd : std::min(whole, left);
+    if (!model_.acts_on_groups()) return left > whole && odd > 0 ? odd : std::min(whole, left);
+    const std::uint64_t partial = task.from_end && done == 0 ? partial_group(task) : 0;
+    return partial > 0 ? partial : std::min(whole, left);
   }
   static Error missing(const std::string& what) {
     return {ErrorCode::internal, "asked for " + what + " without a data set for it", ""};

@@ -22,6 +22,12 @@ struct Task {
   std::uint64_t first = 0;
   std::uint32_t micro_batch = 0;  // samples per forward pass, > 0
   std::uint64_t seed = 0;  // of the run; dropout is reseeded per micro-batch from (seed, version, first position)
+  bool from_end = false;   // computed from the last sample downwards: what is done is the end of `indices`
+
+  /// `count` samples after the first `done`: where they start in `indices`.
+  [[nodiscard]] std::uint64_t at(std::uint64_t done, std::uint64_t count) const noexcept {
+    return from_end ? indices.size() - done - count : done;
+  }
 };
 
 /// The weights at Task::version. Spans stay valid until run() returns.
@@ -31,12 +37,16 @@ class Weights {
   virtual std::span<const float> get(ChunkId chunk) = 0;
 };
 
-/// How far the task may go. Asked between micro-batches.
+/// How far the task may go. Asked between micro-batches; the answer may be higher or lower than the last time.
 class Stop {
  public:
   virtual ~Stop() = default;
-  /// Samples of the task still wanted, counted from its first; at most indices.size(); 0 abandons the task.
+  /// Samples of the task wanted in all, counted from its first (from_end: from its last); at most indices.size(); 0
+  /// abandons the task.
   [[nodiscard]] virtual std::uint64_t limit() const noexcept = 0;
+  /// Called before the micro-batch that ends at `count` samples: from here on the limit stays at `count` or above,
+  /// unless the task is abandoned. False: it is lower by now, ask again. Who never lowers it can leave this as it is.
+  [[nodiscard]] virtual bool claim(std::uint64_t /*count*/) const noexcept { return true; }
 };
 
 /// Takes what a task yields. Every method may be called from any thread, never blocks and never throws.
@@ -46,7 +56,7 @@ class Sink {
   /// `done` samples have been through forward and backward.
   virtual void progress(std::uint64_t done) noexcept = 0;
   /// Train passes, once, after the last forward pass and before the first ready(): freezes the range to the first
-  /// `count` samples. `weight` = number of loss-bearing items, `loss_sum` = sum of their losses.
+  /// `count` samples (from_end: the last). `weight` = number of loss-bearing items, `loss_sum` = sum of their losses.
   virtual void begin(std::uint64_t count, double weight, double loss_sum) noexcept = 0;
   /// The **sum** of gradients over the range is final for this chunk. The span has the chunk's elements and is read
   /// before ready() returns. In the statistics chunk: sum(n*mean) and sum(n*(var+mean^2)) of the batch statistics.
@@ -58,6 +68,7 @@ struct Outcome {
   double weight = 0;        // loss-bearing items
   double loss_sum = 0;
   std::uint64_t correct = 0;  // evaluate passes of classifiers
+  std::uint32_t micro_batch = 0;  // samples of a forward pass, if there are enough
 };
 
 struct Capabilities {

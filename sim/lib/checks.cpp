@@ -105,10 +105,19 @@ void Checks::task_started(std::uint32_t incarnation, const engine::TaskOrder& or
 
 void Checks::head_said(std::uint64_t session, const wire::Message& message) {
   if (const auto* grant = std::get_if<wire::Grant>(&message)) {
-    if (!leases_.emplace(std::pair(session, grant->lease), Lease{grant->pass}).second) {
+    const Lease lease{grant->pass, grant->limit > 0 ? grant->limit : grant->count, grant->count};
+    if (!leases_.emplace(std::pair(session, grant->lease), lease).second) {
       fail("lease " + text(grant->lease) + " was granted twice");
     }
     if (grant->count == 0) fail("lease " + text(grant->lease) + " is empty");
+  } else if (const auto* trim = std::get_if<wire::Trim>(&message)) {
+    const auto found = leases_.find({session, trim->lease});
+    if (found == leases_.end() || found->second.ended || trim->count == 0 || trim->count > found->second.ceiling) {
+      fail("lease " + text(trim->lease) + " was trimmed to " + text(trim->count) + ", which it cannot be");
+      return;
+    }
+    ++(trim->count > found->second.limit ? measured_.raises : measured_.trims);
+    found->second.limit = trim->count;
   } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
     lease_ended(session, taken->lease);
   } else if (const auto* cancel = std::get_if<wire::Cancel>(&message)) {

@@ -21,6 +21,8 @@ struct Measured {
   double loss_error = 0;      // largest relative difference of a step's loss
   double weights_error = 0;   // of the final weights
   double slowest_step_s = 0;  // longest step, not counting time with something broken
+  std::uint64_t trims = 0;    // leases that were asked to end earlier
+  std::uint64_t raises = 0;   // leases that were extended
 };
 
 class Checks {
@@ -69,6 +71,7 @@ class Checks {
   Time last_closed_{};
   struct Lease {
     std::uint64_t pass = 0;
+    std::uint64_t limit = 0, ceiling = 0;
     bool ended = false;
   };
   std::map<std::pair<std::uint64_t, std::uint64_t>, Lease> leases_;  // (session, lease)

@@ -77,19 +77,23 @@ void Computer::build(const Data& data) {
 void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
   MOTLEY_ASSERT(!order_ && model_);
   worker_ = &worker;
-  limit_ = order.count;
-  done_ = 0;
+  limit_ = order.limit;
+  claimed_ = done_ = 0;
+  frozen_ = false;
   started_ = process_.now();
   order_ = std::move(order);
   next_micro_batch();
 }
 
-void Computer::limit(std::uint64_t number, std::uint64_t count) {
-  if (order_ && order_->number == number) limit_ = std::min(limit_, count);
+std::uint64_t Computer::limit(std::uint64_t number, std::uint64_t count) {
+  if (!order_ || order_->number != number || limit_ == 0) return 0;
+  if (count == 0 || !frozen_) limit_ = count == 0 ? 0 : std::max(count, claimed_);
+  return limit_;
 }
 
 void Computer::next_micro_batch() {
   const std::uint64_t count = std::min<std::uint64_t>(setup_.micro_batch, limit_ > done_ ? limit_ - done_ : 1);
+  claimed_ = done_ + count;
   const double jitter = 1 + setup_.jitter * (2 * random_.uniform() - 1);
   const double time = static_cast<double>(count) / (setup_.samples_per_second * speed_factor_) * jitter;
   process_.later(Duration(static_cast<std::int64_t>(time * 1e9) + 1) + std::exchange(delay_, Duration{}),
@@ -115,12 +119,14 @@ Computer::Gradient Computer::compute() {
   const std::uint64_t size = order_->kind == PassKind::evaluate ? run_.test_samples : run_.train_samples;
   const data::SampleOrder samples(run_.seed, order_->epoch, size, train);
   std::vector<std::uint64_t> indices(done_);
-  samples.fill(order_->pass_first + order_->first, indices);
+  const std::uint64_t first = order_->from_end ? order_->first + order_->count - done_ : order_->first;
+  samples.fill(order_->pass_first + first, indices);
   Task task;
   task.kind = order_->kind;
   task.version = order_->version;
   task.indices = indices;
-  task.first = order_->first;
+  task.first = first;
+  task.from_end = order_->from_end;
   task.micro_batch = setup_.micro_batch;
   task.seed = run_.seed;
   Gradient gradient;
@@ -145,6 +151,7 @@ void Computer::spoil(SharedBytes& chunk) {
 }
 
 void Computer::complete() {
+  frozen_ = true;
   gradient_ = compute();
   if (order_->kind != PassKind::train) {
     finish();

@@ -32,7 +32,8 @@ class Computer {
 
   /// Reports to `worker`, which must live as long as the process does.
   void start(engine::TaskOrder order, engine::Worker& worker);
-  void limit(std::uint64_t number, std::uint64_t count);
+  /// Returns the limit that holds; 0: no such task runs, or it is abandoned.
+  std::uint64_t limit(std::uint64_t number, std::uint64_t count);
   void set_speed(double factor) { speed_factor_ = factor; }
   void poison_next() { poison_ = true; }
   /// To see that the checks notice: the next gradient comes out multiplied, the next task takes longer.
@@ -59,7 +60,8 @@ class Computer {
   engine::Worker* worker_ = nullptr;
   std::optional<engine::TaskOrder> order_;
   Time started_{};
-  std::uint64_t limit_ = 0, done_ = 0;
+  std::uint64_t limit_ = 0, claimed_ = 0, done_ = 0;
+  bool frozen_ = false;
   double speed_factor_ = 1;
   bool poison_ = false;
   float scale_ = 1;

@@ -172,7 +172,9 @@ void WorkerNode::start_task(engine::TaskOrder order) {
 
 void WorkerNode::limit_task(std::uint64_t number, std::uint64_t count) {
   note("task is limited to", count);
-  computer_.limit(number, count);
+  const std::uint64_t holds = computer_.limit(number, count);
+  if (holds > 0)
+    process_.later(Duration(0), [this, number, holds] { worker_->task_limited(number, holds, process_.now()); });
 }
 
 void WorkerNode::admitted(std::uint64_t worker) { note("is admitted as", worker); }

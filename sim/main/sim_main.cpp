@@ -28,10 +28,11 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   sim::Report report = sim::simulate(scenario, options);
   if (chatty || !report.ok()) {
     std::printf(
-        "%s: %.1f virtual seconds, %llu frames, %u starts of the head, slowest step %.2f s, loss error %.1e, "
-        "weights error %.1e, trace %016llx\n",
+        "%s: %.1f virtual seconds, %llu frames, %u starts of the head, slowest step %.2f s, %llu trims, %llu raises, "
+        "loss error %.1e, weights error %.1e, trace %016llx\n",
         report.ok() ? "ok" : "FAILED", report.virtual_seconds, static_cast<unsigned long long>(report.frames),
-        report.incarnations, report.measured.slowest_step_s, report.measured.loss_error, report.measured.weights_error,
+        report.incarnations, report.measured.slowest_step_s, static_cast<unsigned long long>(report.measured.trims),
+        static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error, report.measured.weights_error,
         static_cast<unsigned long long>(report.trace_hash));
   }
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
@@ -53,17 +54,20 @@ int run_range(const Flags& flags) {
     std::cerr << "sim: --seeds expects FIRST..LAST, found '" << flags.seeds << "'; try --seeds 1..200\n";
     return 2;
   }
-  std::uint64_t failed = 0;
+  std::uint64_t failed = 0, trims = 0, raises = 0;
   double slowest = 0, weights_error = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     const sim::Report report = run_one(seed, flags, false);
     if (!report.ok()) ++failed;
+    trims += report.measured.trims;
+    raises += report.measured.raises;
     slowest = std::max(slowest, report.measured.slowest_step_s);
     weights_error = std::max(weights_error, report.measured.weights_error);
   }
-  std::printf("%llu seeds, %llu failed; slowest step %.2f s, largest error of weights %.1e\n",
-              static_cast<unsigned long long>(last - first + 1), static_cast<unsigned long long>(failed), slowest,
-              weights_error);
+  std::printf(
+      "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; slowest step %.2f s, largest error of weights %.1e\n",
+      static_cast<unsigned long long>(last - first + 1), static_cast<unsigned long long>(failed),
+      static_cast<unsigned long long>(trims), static_cast<unsigned long long>(raises), slowest, weights_error);
   return failed == 0 ? 0 : 1;
 }
 

@@ -17,7 +17,8 @@ enum class ActionKind : std::uint8_t {
   send_next,         // session: send the chunks of the next version that are made already
   close_session,     // session, worker: send Bye and forget it; the reason says why
   open_pass,         // session: send PassOpened of the open pass
-  grant,             // session, lease, range
+  grant,             // session, lease, range, ceiling: of which the range is the start, or the end
+  trim,              // session, lease, range: what is wanted of it now; number
   calibrate,         // session, lease, range, version: the result is dropped, the time counts; answer Calibrated
   park,              // session, worker: tell the user
   take_in,           // session, worker: a parked one takes part again; tell the user
@@ -40,6 +41,7 @@ enum class ActionKind : std::uint8_t {
 enum class ReasonCode : std::uint8_t {
   none,
   share,           // a: samples of b
+  moved,           // worker: whose they were; a: samples
   lost_lease,      // worker: whose lease it was
   cut_short,       // worker did less than granted
   overdue,         // worker; a: milliseconds since the grant
@@ -80,10 +82,11 @@ struct Action {
   SessionId session = 0;
   WorkerId worker = 0;
   LeaseId lease = 0;
-  Interval range{};
+  Interval range{}, ceiling{};
   ChunkId chunk = 0;
   std::uint64_t fence = 0;
   std::uint64_t version = 0;
+  std::uint64_t number = 0;
   Duration elapsed{};
   bool urgent = false;
   Reason reason{};

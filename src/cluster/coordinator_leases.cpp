@@ -21,7 +21,8 @@ Lease* CoordinatorMachine::live_lease(SessionId session, LeaseId id) {
 void CoordinatorMachine::on(const LeaseBegun& event, Time now) {
   Lease* lease = live_lease(event.session, event.lease);
   if (lease == nullptr || lease->state != LeaseState::granted || !training()) return;
-  if (event.range.first != lease->range.first || event.range.count == 0 || event.range.count > lease->range.count)
+  if (event.range.count == 0 || event.range.count > lease->range.count ||
+      event.range != lease->part(event.range.count))
     return refuse(*lease, {.code = ReasonCode::failed_lease, .worker = lease->worker});
   if (!finite(event.weight) || !finite(event.loss_sum) || event.weight < 0) return poison(*lease);
   const auto verdict =
@@ -36,10 +37,7 @@ void CoordinatorMachine::on(const LeaseBegun& event, Time now) {
     refuse(*lease, reason);
     return strike(worker);
   }
-  if (event.range.count < lease->range.count) {
-    reissue_wanted_ = true;
-    reissue_reason_ = {.code = ReasonCode::cut_short, .worker = lease->worker};
-  }
+  const Interval promised = lease->range;
   lease->state = LeaseState::begun;
   lease->range = event.range;
   for (ChunkId chunk = 0; chunk < lease->chunks.size(); ++chunk)
@@ -48,6 +46,11 @@ void CoordinatorMachine::on(const LeaseBegun& event, Time now) {
   if (coverage_.weight_known())
     for (ChunkId chunk = 0; chunk < coverage_.chunks(); ++chunk) reduce_if_ready(chunk);
   settle(*lease, now);
+  if (promised.count == event.range.count) return;
+  const std::uint64_t rest = promised.count - event.range.count;
+  const WorkerId worker = members_.find(event.session) != nullptr ? members_.find(event.session)->worker : 0;
+  hand_over(event.lease, {lease->from_end ? promised.first : event.range.end(), rest},
+            {.code = ReasonCode::cut_short, .worker = worker}, now);
 }
 
 void CoordinatorMachine::on(const ChunkArrived& event, Time now) {
@@ -96,13 +99,9 @@ void CoordinatorMachine::settle(Lease& lease, Time now) {
     measured.elapsed = now - lease.granted;
   }
   const SessionId session = lease.session;
+  balance_wanted_ = true;  // it may have time to help others
   cancel_covered();
   dismiss_if_idle(session);
-}
-
-void CoordinatorMachine::on(const LeaseProgress& event, Time) {
-  if (Lease* lease = live_lease(event.session, event.lease))
-    lease->done = std::max(lease->done, std::min(event.done, lease->range.count));
 }
 
 void CoordinatorMachine::on(const LeaseFinished& event, Time now) {
@@ -250,17 +249,20 @@ void CoordinatorMachine::grant_parts(std::span<const Interval> parts, std::span<
       // Ranges start on the grain; whoever is asked for a fraction of it takes all of it.
       const std::uint64_t end = (first + count + config_.grain - 1) / config_.grain * config_.grain;
       count = std::min(end - first, rest);
-      grant(*to[who], {first, count}, false, reason, now);
+      grant(*to[who], {first, count}, {first, count}, false, reason, now);
       left -= std::min(left, count);
       first += count;
     }
   }
 }
 
-void CoordinatorMachine::grant(const Member& to, Interval range, bool first_of_pass, Reason reason, Time now) {
+LeaseId CoordinatorMachine::grant(const Member& to, Interval range, Interval ceiling, bool first_of_pass, Reason reason,
+                                  Time now) {
   MOTLEY_ASSERT(to.state == MemberState::member && pass_ && range.end() <= pass_->range.count);
   const std::uint64_t outstanding = leases_.outstanding(to.session) + range.count;
   Lease& lease = leases_.add(to.session, to.worker, range, coverage_.chunks());
+  lease.ceiling = ceiling;
+  lease.from_end = ceiling.first < range.first;
   lease.first_of_pass = first_of_pass;
   lease.granted = now;
   lease.deadline = now + pace_.allowance(pass_->id.kind, to.worker, outstanding);
@@ -269,6 +271,8 @@ void CoordinatorMachine::grant(const Member& to, Interval range, bool first_of_p
   action.worker = to.worker;
   action.lease = lease.id;
   action.range = range;
+  action.ceiling = ceiling;
+  return lease.id;
 }
 
 }  // namespace motley::cluster

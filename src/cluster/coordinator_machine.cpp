@@ -20,6 +20,7 @@ void CoordinatorMachine::decide(const Event& event, Time now, Actions& actions) 
     if (!pass_) open_next(now);
     if (stopping_ && pass_) stop_if_idle();
     if (reissue_wanted_ && pass_) reissue(now);
+    if (balance_wanted_ && pass_) balance(now);
   }
   actions_ = nullptr;
 }

@@ -57,6 +57,19 @@ class Pace {
     bool pays = true;
     Duration with{}, without{};  // of a train pass of `total` samples, where it does not
   };
+  /// A lease of a train pass under way.
+  struct Part {
+    WorkerId worker = 0;
+    std::uint64_t limit = 0, ceiling = 0;             // samples promised, and how many it might be
+    std::uint64_t first_samples = 0, samples = 0;     // done by its first and by its newest report; 0: none came yet
+    Duration first_after{}, newest_after{}, after{};  // since the grant: when these came, and now
+  };
+  /// Whole micro-batches of `worker`, on the grain: what can be moved of its share. 0: nothing.
+  [[nodiscard]] virtual std::uint64_t unit(WorkerId worker) const = 0;
+  /// Samples that `late` should leave to `early`, so that the later of both is done sooner; 0: not worth it.
+  [[nodiscard]] virtual std::uint64_t shift(const Part& late, const Part& early) const = 0;
+  /// Likewise where the idle `helper` has a contribution more to make for it.
+  [[nodiscard]] virtual std::uint64_t relief(const Part& late, WorkerId helper, Duration pass_age) const = 0;
   /// Whether a train pass ends sooner when `worker` joins `members`.
   [[nodiscard]] virtual Verdict judge(std::uint64_t total, std::span<const WorkerId> members, WorkerId worker) = 0;
 };
@@ -126,7 +139,6 @@ class CoordinatorMachine {
   // Contributions: coordinator_leases.cpp
   void on(const LeaseBegun&, Time now);
   void on(const ChunkArrived&, Time now);
-  void on(const LeaseProgress&, Time now);
   void on(const LeaseFinished&, Time now);
   void on(const LeaseFailed&, Time now);
   Lease* live_lease(SessionId session, LeaseId id);
@@ -139,7 +151,22 @@ class CoordinatorMachine {
   void cancel_covered();
   void reissue(Time now);
   void grant_parts(std::span<const Interval> parts, std::span<const Member* const> to, Reason reason, Time now);
-  void grant(const Member& to, Interval range, bool first_of_pass, Reason reason, Time now);
+  LeaseId grant(const Member& to, Interval range, Interval ceiling, bool first_of_pass, Reason reason, Time now);
+
+  // Work that moves between leases under way: coordinator_balance.cpp
+  void on(const LeaseProgress&, Time now);
+  void grant_shares(Time now);
+  [[nodiscard]] Interval meeting_zone(std::size_t low, std::size_t high) const;
+  void balance(Time now);
+  void move_boundary(Lease& low, Lease& high, Time now);
+  void help(const Member& idle, Time now);
+  void ask_back(Lease& lease, std::uint64_t samples, SessionId heir);
+  void answered(Lease& lease, std::uint64_t limit, Time now);
+  void send_trim(Lease& lease, Interval wanted, Reason reason);
+  /// Positions that `lease` will not compute: to its heir, its partner, or whoever can.
+  void hand_over(LeaseId lease, Interval freed, Reason reason, Time now);
+  [[nodiscard]] bool movable(const Lease& lease) const noexcept;
+  [[nodiscard]] static Pace::Part part_of(const Lease& lease, Time now) noexcept;
 
   // Passes: coordinator_passes.cpp
   void on(const ChunkReduced&, Time now);
@@ -171,6 +198,7 @@ class CoordinatorMachine {
   bool opened_any_ = false;
   bool evaluation_pending_ = false;
   bool reissue_wanted_ = false;
+  bool balance_wanted_ = false;
   Reason reissue_reason_;
   bool started_ = false, stopping_ = false, finished_ = false;
   std::optional<Time> last_tick_;
@@ -178,6 +206,7 @@ class CoordinatorMachine {
   std::vector<WorkerId> split_workers_;
   std::vector<std::uint64_t> split_counts_;
   std::vector<Member*> split_members_;
+  std::vector<Interval> split_ranges_;
 };
 
 }  // namespace motley::cluster

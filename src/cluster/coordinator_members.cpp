@@ -146,6 +146,7 @@ void CoordinatorMachine::on(const Ticked&, Time now) {
   notice_gap(now);
   watch_sessions(now);
   watch_leases(now);
+  balance_wanted_ = true;
 }
 
 void CoordinatorMachine::notice_gap(Time now) {
@@ -156,6 +157,7 @@ void CoordinatorMachine::notice_gap(Time now) {
   for (Lease& lease : leases_.all()) {
     lease.granted = std::min(lease.granted + gap, now);
     lease.deadline += gap;
+    for (Lease::Report* report : {&lease.first, &lease.last}) report->at = std::min(report->at + gap, now);
   }
   if (pass_) pass_->opened = std::min(pass_->opened + gap, now);
   act(ActionKind::warn, {.code = ReasonCode::woke, .a = milliseconds(gap)});

@@ -35,7 +35,7 @@ void CoordinatorMachine::open(PassId id, PassRange range, Time now) {
   pass_ = OpenPass{.id = id, .range = range, .opened = now};
   opened_any_ = true;
   reduced_ = applied_ = 0;
-  reissue_wanted_ = false;
+  reissue_wanted_ = balance_wanted_ = false;
   leases_.clear();
   avoid_.clear();
   // The result of an evaluation lease comes in one piece: one chunk.
@@ -52,16 +52,10 @@ void CoordinatorMachine::open(PassId id, PassRange range, Time now) {
   for (const Member* member : split_members_) split_workers_.push_back(member->worker);
   split_counts_.assign(split_workers_.size(), 0);
   pace_.split(id.kind, range.count, split_workers_, false, split_counts_);
-  std::uint64_t first = 0;
-  for (std::size_t i = 0; i < split_members_.size(); ++i) {
-    const std::uint64_t count = split_counts_[i];
-    MOTLEY_ASSERT(count <= range.count - first);
-    if (training()) split_members_[i]->left_out = count == 0 ? split_members_[i]->left_out + 1 : 0;
-    if (count == 0) continue;
-    grant(*split_members_[i], {first, count}, true, {ReasonCode::share, split_workers_[i], count, range.count}, now);
-    first += count;
-  }
-  MOTLEY_ASSERT(first == range.count);
+  if (training())
+    for (std::size_t i = 0; i < split_members_.size(); ++i)
+      split_members_[i]->left_out = split_counts_[i] == 0 ? split_members_[i]->left_out + 1 : 0;
+  grant_shares(now);
 }
 
 void CoordinatorMachine::reduce_if_ready(ChunkId chunk) {

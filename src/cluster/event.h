@@ -45,6 +45,7 @@ struct LeaseProgress {
   SessionId session = 0;
   LeaseId lease = 0;
   std::uint64_t done = 0;
+  std::uint64_t limit = 0, trim = 0;  // the answer to that Trim; 0: none
 };
 struct LeaseFinished {
   SessionId session = 0;

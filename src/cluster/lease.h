@@ -23,17 +23,31 @@ struct Lease {
   LeaseId id = 0;
   SessionId session = 0;
   WorkerId worker = 0;
-  Interval range{};  // as granted; as begun once begun
+  Interval range{};    // promised to it; as begun once begun
+  Interval ceiling{};  // the range may grow up to this
+  bool from_end = false;  // computed from the last position downwards
+  LeaseId partner = 0;    // the other side of the boundary that may move
   LeaseState state = LeaseState::granted;
   bool first_of_pass = false;  // of this worker: its time is a measurement
   bool overdue = false;
   Time granted{};
   Time deadline{};
-  std::uint64_t done = 0;  // samples reported by Progress
+  struct Report {
+    std::uint64_t samples = 0;
+    Time at{};
+  };
+  Report first{}, last{};   // of Progress; no samples: none came yet
+  std::uint64_t trims = 0;  // numbers of Trim
+  bool asked = false;       // to give up positions; not answered yet
+  SessionId heir = 0;       // of these positions; 0: the partner
   std::vector<ChunkState> chunks{};
   std::uint32_t settled = 0;  // chunks that were accepted or found covered
 
   [[nodiscard]] bool live() const noexcept { return state != LeaseState::ended; }
+  /// What `count` positions of the range leave of it.
+  [[nodiscard]] Interval part(std::uint64_t count) const noexcept {
+    return {from_end ? range.end() - count : range.first, count};
+  }
 };
 
 class LeaseTable {

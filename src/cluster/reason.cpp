@@ -47,6 +47,8 @@ std::string sentence(const Reason& reason, const NameOf& name) {
   switch (reason.code) {
     case ReasonCode::share:
       return "its share: " + number(reason.a) + " of " + number(reason.b) + " samples";
+    case ReasonCode::moved:
+      return who + " is behind, so " + number(reason.a) + " of its samples go to somebody who is ahead";
     case ReasonCode::lost_lease:
       return who + " was lost before it delivered these positions";
     case ReasonCode::cut_short:

@@ -51,6 +51,9 @@ struct VersionWhole {
 struct TaskProgress {
   std::uint64_t number = 0, done = 0;
 };
+struct TaskLimited {  // what became of limit_task
+  std::uint64_t number = 0, count = 0;
+};
 struct TaskBegun {
   std::uint64_t number = 0, count = 0;
 };
@@ -69,7 +72,7 @@ using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::Disconnected, worker_event::Heard, worker_event::SpecWhole,
                  worker_event::Prepared, worker_event::PrepareFailed, worker_event::Admitted, worker_event::VersionSeen,
                  worker_event::WeightsForgotten, worker_event::VersionWhole, worker_event::TaskProgress,
-                 worker_event::TaskBegun, worker_event::TaskFinished, worker_event::TaskFailed,
+                 worker_event::TaskLimited, worker_event::TaskBegun, worker_event::TaskFinished, worker_event::TaskFailed,
                  worker_event::LeaveAsked, worker_event::Malformed, worker_event::Tick, wire::PassOpened,
                  wire::PassClosed, wire::Grant, wire::Trim, wire::Cancel, wire::Bye>;
 
@@ -81,7 +84,7 @@ enum class WorkerReason : std::uint8_t {
   pass_closed,        // the pass was closed
   versions_missed,    // chunks of a closed version did not come
   lease_granted,      // a lease at the version held, and nothing runs
-  lease_trimmed,      // the coordinator shortened the lease
+  lease_trimmed,      // the coordinator moved the end of the lease
   lease_cancelled,    // the coordinator took the lease back
   lease_stale,        // the lease is of a version gone by
   micro_batch_done,   // computation went on
@@ -104,7 +107,7 @@ struct WorkerAction {
     send_synced,  // version
     send_refresh,
     send_heartbeat,
-    send_progress,  // lease, count
+    send_progress,  // lease, count; limit and trim in answers to a Trim
     send_begin,     // lease, count
     send_finish,    // lease, count; 0: nothing was done
     send_failed,    // lease
@@ -123,6 +126,7 @@ struct WorkerAction {
   std::uint64_t version = 0;
   std::uint64_t number = 0;
   std::uint64_t count = 0;
+  std::uint64_t limit = 0, trim = 0;
   wire::Grant lease;
 };
 /// One sentence: what is done and why.
@@ -168,7 +172,9 @@ class WorkerMachine {
   struct Running {
     std::uint64_t number = 0;
     wire::Grant lease;
-    std::uint64_t limit = 0, done = 0;
+    std::uint64_t done = 0;
+    std::uint64_t trim = 0;         // number of the newest Trim
+    std::uint64_t limits_open = 0;  // limit_task that are not answered
     bool begun = false;
     bool mute = false;    // nothing of it may be sent
     bool answer = false;  // although mute, the coordinator waits for its Finish
@@ -185,6 +191,7 @@ class WorkerMachine {
   void on(const worker_event::WeightsForgotten&);
   void on(const worker_event::VersionWhole&);
   void on(const worker_event::TaskProgress&);
+  void on(const worker_event::TaskLimited&);
   void on(const worker_event::TaskBegun&);
   void on(const worker_event::TaskFinished&);
   void on(const worker_event::TaskFailed&);

@@ -38,6 +38,8 @@ void WorkerMachine::on(const wire::Grant& grant) {
     return;
   }
   queue_.push_back(grant);
+  wire::Grant& lease = queue_.back();
+  if (lease.limit == 0 || lease.limit > lease.count) lease.limit = lease.count;
   start_next();
 }
 
@@ -47,7 +49,6 @@ void WorkerMachine::start_next() {
   running_ = Running{};
   running_->number = ++task_numbers_;
   running_->lease = queue_.front();
-  running_->limit = queue_.front().count;
   queue_.pop_front();
   WorkerAction& action = act(Kind::start_task, WorkerReason::lease_granted);
   action.number = running_->number;
@@ -69,24 +70,40 @@ void WorkerMachine::on(const wire::Trim& trim) {
   const auto queued =
       std::find_if(queue_.begin(), queue_.end(), [&](const wire::Grant& lease) { return lease.lease == trim.lease; });
   if (queued != queue_.end()) {
-    queued->count = std::min(queued->count, trim.count);
-    if (queued->count == 0) {
+    queued->limit = std::min(queued->count, trim.count);
+    if (queued->limit == 0) {
       finish_empty(*queued, WorkerReason::lease_trimmed);
       queue_.erase(queued);
+      return;
     }
+    WorkerAction& action = act(Kind::send_progress, WorkerReason::lease_trimmed);
+    action.lease = *queued;
+    action.limit = queued->limit;
+    action.trim = trim.number;
     return;
   }
   if (!running_ || running_->lease.lease != trim.lease || running_->begun || running_->mute) return;
-  const std::uint64_t limit = std::max(trim.count, running_->done);
-  if (limit >= running_->limit) return;
+  const std::uint64_t limit = std::min(std::max(trim.count, running_->done), running_->lease.count);
   if (limit == 0) {
     abandon_task(WorkerReason::lease_trimmed, true);
     return;
   }
-  running_->limit = limit;
+  running_->trim = trim.number;
+  ++running_->limits_open;
   WorkerAction& action = act(Kind::limit_task, WorkerReason::lease_trimmed);
   action.number = running_->number;
   action.count = limit;
+}
+
+void WorkerMachine::on(const worker_event::TaskLimited& limited) {
+  if (!running_ || running_->number != limited.number) return;
+  // Of several Trims the last decides. After Begin nothing need be said: it named the range.
+  if (--running_->limits_open > 0 || running_->begun || running_->mute) return;
+  WorkerAction& action = act(Kind::send_progress, WorkerReason::lease_trimmed);
+  action.lease = running_->lease;
+  action.count = running_->done;
+  action.limit = limited.count;
+  action.trim = running_->trim;
 }
 
 void WorkerMachine::on(const wire::Cancel& cancel) {

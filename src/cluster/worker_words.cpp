@@ -25,7 +25,7 @@ std::string_view why(WorkerReason reason) noexcept {
                                                     "the pass was closed",
                                                     "chunks of a closed version did not come",
                                                     "a lease at the version held was granted",
-                                                    "the coordinator shortened the lease",
+                                                    "the coordinator moved the end of the lease",
                                                     "the coordinator took the lease back",
                                                     "its version has gone by",
                                                     "a micro-batch is done",

@@ -102,13 +102,14 @@ std::string Coordinator::Impl::waiting_for() const {
   const cluster::Lease* slowest = nullptr;
   for (const cluster::Lease& lease : machine.leases()) {
     if (!lease.live()) continue;
-    if (slowest == nullptr || lease.range.count - lease.done > slowest->range.count - slowest->done) slowest = &lease;
+    const auto left = [](const cluster::Lease& of) { return of.range.count - of.last.samples; };
+    if (slowest == nullptr || left(lease) > left(*slowest)) slowest = &lease;
   }
   if (slowest == nullptr && machine.stopping()) {
     return "waiting for a worker to finish the open step, which is half applied (interrupt again to leave at once)";
   }
   if (slowest == nullptr) return "waiting for a worker: nobody is left to compute the open step";
-  return "waiting for " + name_of(slowest->worker) + " (" + std::to_string(slowest->done) + " of " +
+  return "waiting for " + name_of(slowest->worker) + " (" + std::to_string(slowest->last.samples) + " of " +
          std::to_string(slowest->range.count) + " samples)";
 }
 

@@ -38,6 +38,9 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
       return send_pass(action);
     case ActionKind::grant:
       return send_grant(action);
+    case ActionKind::trim:
+      return send_control(sessions.at(action.session),
+                          wire::Trim{machine.pass()->id.pack(), action.lease, action.range.count, action.number});
     case ActionKind::calibrate:
       return send_calibration(action);
     case ActionKind::park:
@@ -225,13 +228,16 @@ void Coordinator::Impl::send_calibration(const cluster::Action& action) {
 
 void Coordinator::Impl::send_grant(const cluster::Action& action) {
   const auto& pass = *machine.pass();
+  const bool meets = action.ceiling != action.range;
   send_control(sessions.at(action.session), wire::Grant{.pass = pass.id.pack(),
                                                         .lease = action.lease,
                                                         .version = machine.version(),
                                                         .epoch = pass.range.epoch,
                                                         .pass_first = pass.range.order_first,
-                                                        .first = action.range.first,
-                                                        .count = action.range.count});
+                                                        .first = action.ceiling.first,
+                                                        .count = action.ceiling.count,
+                                                        .limit = meets ? action.range.count : 0,
+                                                        .from_end = action.ceiling.first < action.range.first});
 }
 
 }  // namespace motley::engine

@@ -124,7 +124,7 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
     on_begin(session, *begin);
   } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
     if (live_lease(session, progress->pass, progress->lease) == nullptr) return drop_frame();
-    feed(cluster::LeaseProgress{session.id, progress->lease, progress->done});
+    feed(cluster::LeaseProgress{session.id, progress->lease, progress->done, progress->limit, progress->trim});
   } else if (const auto* finish = std::get_if<wire::Finish>(&message)) {
     on_finish(session, *finish);
   } else if (const auto* failure = std::get_if<wire::Failed>(&message)) {
@@ -147,14 +147,16 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
 void Coordinator::Impl::on_begin(Session& session, const wire::Begin& begin) {
   const cluster::Lease* lease = live_lease(session, begin.pass, begin.lease);
   if (lease == nullptr || lease->state != cluster::LeaseState::granted) return drop_frame();
-  if (begin.first != lease->range.first || begin.count == 0 || begin.count > lease->range.count) {
+  const cluster::Interval range{begin.first, begin.count};
+  if (begin.count == 0 || begin.count > lease->range.count || range != lease->part(begin.count)) {
     return violation(session, "a Begin for at most " + range_text(lease->range.first, lease->range.count),
                      range_text(begin.first, begin.count));
   }
-  feed(cluster::LeaseBegun{session.id, lease->id, {begin.first, begin.count}, begin.weight, begin.loss_sum});
+  feed(cluster::LeaseBegun{session.id, lease->id, range, begin.weight, begin.loss_sum});
 }
 
 void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) {
+  pace.uses_micro_batch(session.worker, finish.micro_batch);
   if (is_calibration(finish.pass)) {
     pace.calibrated(session.worker, finish.count, finish.compute_seconds);
     return feed(cluster::Calibrated{session.id, finish.lease});

@@ -9,6 +9,7 @@
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
 #include "plan/planner.h"
+#include "plan/shift.h"
 
 namespace motley::engine {
 
@@ -21,6 +22,9 @@ class MeasuredPace final : public cluster::Pace {
              std::span<std::uint64_t> counts) override;
   [[nodiscard]] Duration allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t calibration(cluster::WorkerId worker) const override;
+  [[nodiscard]] std::uint64_t unit(cluster::WorkerId worker) const override;
+  [[nodiscard]] std::uint64_t shift(const Part& late, const Part& early) const override;
+  [[nodiscard]] std::uint64_t relief(const Part& late, cluster::WorkerId helper, Duration pass_age) const override;
   [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
                               cluster::WorkerId worker) override;
 
@@ -28,6 +32,8 @@ class MeasuredPace final : public cluster::Pace {
   void elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time);
   /// What the worker's device was busy with it. Comes before or after elapsed().
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
+  /// Samples of a forward pass on its device.
+  void uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples);
   /// Computing beside the run, as a train pass without its gradient on the wire.
   void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
   /// A train pass, from its opening until every chunk is updated.
@@ -51,6 +57,7 @@ class MeasuredPace final : public cluster::Pace {
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
+    std::uint64_t micro_batch = 0;  // 0: unknown
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
   };
   // Evaluation has no backward pass and no gradient on the wire, so it has models of its own.
@@ -65,6 +72,8 @@ class MeasuredPace final : public cluster::Pace {
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
+  /// Empty while the worker's speed is not known.
+  [[nodiscard]] std::optional<plan::Part> part_of(const Part& part) const;
   [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
 
   std::uint64_t grain_, batch_;

@@ -14,6 +14,11 @@ using cluster::WorkerAction;
 using cluster::WorkerReason;
 namespace event = cluster::worker_event;
 
+/// The first of the `count` positions that are done.
+std::uint64_t first_of(const wire::Grant& lease, std::uint64_t count) {
+  return lease.from_end ? lease.first + lease.count - count : lease.first;
+}
+
 }  // namespace
 
 // --- from decisions to frames ---
@@ -53,10 +58,11 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       send(wire::Heartbeat{static_cast<std::uint64_t>(now.count()), heartbeat_heard_ns});
       break;
     case WorkerAction::Kind::send_progress:
-      send(wire::Progress{lease.pass, lease.lease, action.count});
+      send(wire::Progress{lease.pass, lease.lease, action.count, action.limit, action.trim});
       break;
     case WorkerAction::Kind::send_begin:
-      send(wire::Begin{lease.pass, lease.lease, lease.first, action.count, begun_weight, begun_loss_sum});
+      send(wire::Begin{lease.pass, lease.lease, first_of(lease, action.count), action.count, begun_weight,
+                       begun_loss_sum});
       break;
     case WorkerAction::Kind::send_finish:
       send_finish(action);
@@ -109,7 +115,7 @@ void Worker::Impl::send_finish(const WorkerAction& action) {
   wire::Finish finish;
   finish.pass = lease.pass;
   finish.lease = lease.lease;
-  finish.first = lease.first;
+  finish.first = first_of(lease, action.count);
   finish.count = action.count;
   if (action.count > 0) {
     finish.correct = outcome.correct;
@@ -117,6 +123,7 @@ void Worker::Impl::send_finish(const WorkerAction& action) {
     finish.loss_sum = outcome.loss_sum;
     finish.compute_seconds = compute_seconds;
     finish.wait_seconds = wait_seconds;
+    finish.micro_batch = outcome.micro_batch;
   }
   send(finish);
 }
@@ -133,6 +140,8 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.pass_first = lease.pass_first;
   order.first = lease.first;
   order.count = lease.count;
+  order.limit = lease.limit;
+  order.from_end = lease.from_end;
   order.weights = weights.weights(lease.version);
   chunks_sent.assign(order.weights.size(), false);
   chunks_missing = order.weights.size();
@@ -248,6 +257,10 @@ void Worker::prepare_failed(const Error& error, Time now) {
 
 void Worker::task_progress(std::uint64_t number, std::uint64_t done, Time now) {
   impl_->decide(event::TaskProgress{number, done}, now);
+}
+
+void Worker::task_limited(std::uint64_t number, std::uint64_t count, Time now) {
+  impl_->decide(event::TaskLimited{number, count}, now);
 }
 
 void Worker::task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now) {

@@ -29,6 +29,8 @@ struct TaskOrder {
   std::uint64_t version = 0, epoch = 0;
   std::uint64_t pass_first = 0;        // position in the epoch's order where the pass starts
   std::uint64_t first = 0, count = 0;  // positions of the pass
+  std::uint64_t limit = 0;             // of them to start with; limit_task() may raise it up to count
+  bool from_end = false;               // Task::from_end
   std::vector<SharedBytes> weights;    // by chunk, at `version`
 };
 
@@ -46,7 +48,8 @@ class WorkerOutput {
   /// reconnect (same hash of config and model): then what is there may be kept.
   virtual void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) = 0;
   virtual void start_task(TaskOrder order) = 0;                            // only when no task runs
-  virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;  // Stop::limit(); 0 abandons
+  /// Stop::limit(); 0 abandons. Unless it does, answer task_limited().
+  virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;
   virtual void admitted(std::uint64_t worker) = 0;
   virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
   /// The channel must be closed, if it is not. Exactly once for each connected() (and once for leave() without a
@@ -68,6 +71,8 @@ class Worker {
 
   // From the computation, in the order of Sink's contract. Results of an old task number are dropped.
   void task_progress(std::uint64_t number, std::uint64_t done, Time now);
+  /// No more than `count` samples will be computed, unless limit_task() says so.
+  void task_limited(std::uint64_t number, std::uint64_t count, Time now);
   void task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now);
   void task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& gradient, Time now);
   void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now);

@@ -25,46 +25,29 @@ class TaskWeights final : public Weights {
 // Passes results on, once each: after an out-of-memory retry the range and the chunks that went out already stand.
 class ComputeThread::TaskSink final : public Sink {
  public:
-  TaskSink(const ComputeEvents& events, std::uint64_t task, std::size_t chunks, BufferPool& pool)
-      : events_(events), task_(task), sent_(chunks), pool_(pool) {}
+  TaskSink(const ComputeEvents& events, std::uint64_t task, std::size_t chunks, BufferPool& pool, TaskRange& range)
+      : events_(events), task_(task), sent_(chunks), pool_(pool), range_(range) {}
   void progress(std::uint64_t done) noexcept override { events_.progress(task_, done); }
   void begin(std::uint64_t count, double weight, double loss_sum) noexcept override {
-    if (begun()) return;
+    if (range_.frozen()) return;
     MOTLEY_ASSERT(count > 0);
-    frozen_ = count;
+    range_.freeze(count);
     events_.begin(task_, count, weight, loss_sum);
   }
   void ready(ChunkId chunk, std::span<const float> gradient) noexcept override {
-    MOTLEY_ASSERT(begun() && chunk < sent_.size());
+    MOTLEY_ASSERT(range_.frozen() && chunk < sent_.size());
     if (sent_[chunk].exchange(true)) return;
     MutableBytes copy = pool_.take(gradient.size_bytes());
     std::memcpy(copy.bytes().data(), gradient.data(), gradient.size_bytes());
     events_.chunk(task_, chunk, std::move(copy).seal());
   }
-  [[nodiscard]] bool begun() const noexcept { return frozen_ > 0; }
-  /// The samples in the range; REQUIRES begun().
-  [[nodiscard]] std::uint64_t frozen() const noexcept { return frozen_; }
 
  private:
   const ComputeEvents& events_;
   std::uint64_t task_;
   std::vector<std::atomic<bool>> sent_;
   BufferPool& pool_;
-  std::atomic<std::uint64_t> frozen_{0};
-};
-
-// Once the range is frozen it can only be abandoned: what a retry sends must be of the same samples.
-class ComputeThread::TaskStop final : public Stop {
- public:
-  TaskStop(const std::atomic<std::uint64_t>& limit, const TaskSink& sink) : limit_(limit), sink_(sink) {}
-  [[nodiscard]] std::uint64_t limit() const noexcept override {
-    const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
-    return limit > 0 && sink_.begun() ? sink_.frozen() : limit;
-  }
-
- private:
-  const std::atomic<std::uint64_t>& limit_;
-  const TaskSink& sink_;
+  TaskRange& range_;
 };
 
 ComputeThread::ComputeThread(ComputeEvents events) : events_(std::move(events)), thread_([this] { loop(); }) {}
@@ -73,7 +56,7 @@ ComputeThread::~ComputeThread() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    limit_ = 0;
+    range_.set_limit(0);
   }
   arrived_.notify_one();
   thread_.join();
@@ -101,15 +84,15 @@ void ComputeThread::start(engine::TaskOrder order) {
     const std::lock_guard lock(mutex_);
     MOTLEY_ASSERT(!next_.has_value());
     current_task_ = order.number;
-    limit_ = order.count;
+    range_.reset(order.limit);
     next_ = std::move(order);
   }
   arrived_.notify_one();
 }
 
-void ComputeThread::limit(std::uint64_t task, std::uint64_t count) {
+std::uint64_t ComputeThread::limit(std::uint64_t task, std::uint64_t count) {
   const std::lock_guard lock(mutex_);
-  if (current_task_ == task) limit_ = std::min(limit_.load(), count);
+  return current_task_ == task ? range_.set_limit(count) : 0;
 }
 
 void ComputeThread::loop() {
@@ -139,13 +122,12 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   } else {
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = order.first + i;
   }
-  TaskSink sink(events_, order.number, order.weights.size(), pool_);
-  const TaskStop stop(limit_, sink);
+  TaskSink sink(events_, order.number, order.weights.size(), pool_, range_);
   TaskWeights weights(order.weights);
   const Time started = now();
   for (;;) {
-    const Task task{order.kind, order.version, indices, order.first, micro_batch_, prepared_.seed};
-    Result<Outcome> outcome = prepared_.computation->run(task, weights, sink, stop);
+    const Task task{order.kind, order.version, indices, order.first, micro_batch_, prepared_.seed, order.from_end};
+    Result<Outcome> outcome = prepared_.computation->run(task, weights, sink, range_);
     if (outcome) {
       events_.finished(order.number, *outcome, seconds(now() - started));
       return;

@@ -16,6 +16,7 @@
 #include "motley/bytes.h"
 #include "motley/computation.h"
 #include "runtime/model_provider.h"
+#include "runtime/task_range.h"
 
 namespace motley::runtime {
 
@@ -48,12 +49,12 @@ class ComputeThread {
   /// too.
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
-  void limit(std::uint64_t task, std::uint64_t count);
+  /// Moves the limit of a task that runs; returns the one that holds, see TaskRange. 0: it does not run.
+  std::uint64_t limit(std::uint64_t task, std::uint64_t count);
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
 
  private:
   class TaskSink;
-  class TaskStop;
   void loop();
   void run(const engine::TaskOrder& order);
 
@@ -64,7 +65,7 @@ class ComputeThread {
   std::function<void()> preparation_;
   bool stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};
-  std::atomic<std::uint64_t> limit_{0};
+  TaskRange range_;  // of the current task
   std::atomic<std::uint32_t> micro_batch_{0};
   Prepared prepared_;  // compute thread only
   BufferPool pool_;

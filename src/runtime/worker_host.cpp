@@ -301,7 +301,11 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
 }
 
 void WorkerHost::start_task(engine::TaskOrder order) { compute_->start(std::move(order)); }
-void WorkerHost::limit_task(std::uint64_t number, std::uint64_t count) { compute_->limit(number, count); }
+void WorkerHost::limit_task(std::uint64_t number, std::uint64_t count) {
+  const std::uint64_t holds = compute_->limit(number, count);
+  // Behind what the computation reported before.
+  if (holds > 0) mailbox_->post([this, number, holds] { worker_->task_limited(number, holds, now()); });
+}
 
 void WorkerHost::admitted(std::uint64_t /*worker*/) {
   last_said_.clear();

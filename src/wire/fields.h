@@ -145,6 +145,8 @@ struct Table<Grant> {
       Field{5, "pass_first", &Grant::pass_first},
       Field{6, "first", &Grant::first},
       Field{7, "count", &Grant::count},
+      Field{8, "limit", &Grant::limit},
+      Field{9, "from_end", &Grant::from_end},
   };
 };
 template <>
@@ -152,7 +154,7 @@ struct Table<Trim> {
   static constexpr std::string_view kName = "Trim";
   static constexpr std::uint32_t kKind = 12;
   static constexpr std::tuple kFields{Field{1, "pass", &Trim::pass, Form::fixed}, Field{2, "lease", &Trim::lease},
-                                      Field{3, "count", &Trim::count}};
+                                      Field{3, "count", &Trim::count}, Field{4, "number", &Trim::number}};
 };
 template <>
 struct Table<Cancel> {
@@ -164,8 +166,13 @@ template <>
 struct Table<Progress> {
   static constexpr std::string_view kName = "Progress";
   static constexpr std::uint32_t kKind = 14;
-  static constexpr std::tuple kFields{Field{1, "pass", &Progress::pass, Form::fixed},
-                                      Field{2, "lease", &Progress::lease}, Field{3, "done", &Progress::done}};
+  static constexpr std::tuple kFields{
+      Field{1, "pass", &Progress::pass, Form::fixed},
+      Field{2, "lease", &Progress::lease},
+      Field{3, "done", &Progress::done},
+      Field{4, "limit", &Progress::limit},
+      Field{5, "trim", &Progress::trim},
+  };
 };
 template <>
 struct Table<Begin> {
@@ -194,6 +201,7 @@ struct Table<Finish> {
       Field{7, "loss_sum", &Finish::loss_sum},
       Field{8, "compute_seconds", &Finish::compute_seconds},
       Field{9, "wait_seconds", &Finish::wait_seconds},
+      Field{10, "micro_batch", &Finish::micro_batch},
   };
 };
 template <>

@@ -66,21 +66,25 @@ struct PassOpened {
   bool operator==(const PassOpened&) const = default;
 };
 /// Positions [first, first + count) of the pass. For train passes of `epoch`, position p of the pass is position
-/// `pass_first + p` of the epoch's sample order.
+/// `pass_first + p` of the epoch's sample order. `count` is the ceiling; `limit` of them are wanted so far (0: all).
+/// `from_end`: computed from the last position downwards, so that the limit counts from there.
 struct Grant {
-  std::uint64_t pass = 0, lease = 0, version = 0, epoch = 0, pass_first = 0, first = 0, count = 0;
+  std::uint64_t pass = 0, lease = 0, version = 0, epoch = 0, pass_first = 0, first = 0, count = 0, limit = 0;
+  bool from_end = false;
   bool operator==(const Grant&) const = default;
 };
+/// `count` of the lease's positions are wanted from now on, more or fewer than before; `number` counts its Trims.
 struct Trim {
-  std::uint64_t pass = 0, lease = 0, count = 0;
+  std::uint64_t pass = 0, lease = 0, count = 0, number = 0;
   bool operator==(const Trim&) const = default;
 };
 struct Cancel {
   std::uint64_t pass = 0, lease = 0;
   bool operator==(const Cancel&) const = default;
 };
+/// `limit` > 0 answers the Trim `trim`: so many positions will be computed at the most.
 struct Progress {
-  std::uint64_t pass = 0, lease = 0, done = 0;
+  std::uint64_t pass = 0, lease = 0, done = 0, limit = 0, trim = 0;
   bool operator==(const Progress&) const = default;
 };
 struct Begin {
@@ -92,6 +96,7 @@ struct Begin {
 struct Finish {
   std::uint64_t pass = 0, lease = 0, first = 0, count = 0, correct = 0;
   double weight = 0, loss_sum = 0, compute_seconds = 0, wait_seconds = 0;
+  std::uint32_t micro_batch = 0;  // samples of a forward pass on that device
   bool operator==(const Finish&) const = default;
 };
 struct Taken {

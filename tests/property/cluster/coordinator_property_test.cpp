@@ -31,6 +31,9 @@ struct OddPace : Pace {
   }
   Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return std::chrono::seconds(2); }
   std::uint64_t calibration(WorkerId) const override { return 0; }
+  std::uint64_t unit(WorkerId) const override { return 0; }
+  std::uint64_t shift(const Part&, const Part&) const override { return 0; }
+  std::uint64_t relief(const Part&, WorkerId, Duration) const override { return 0; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
 };
 

@@ -19,6 +19,7 @@ void fill(std::string& out) { out = to_utf8(*rc::gen::arbitrary<std::string>(), 
 void fill(double& out) { out = std::bit_cast<double>(*rc::gen::arbitrary<std::uint64_t>()); }
 void fill(float& out) { out = std::bit_cast<float>(*rc::gen::arbitrary<std::uint32_t>()); }
 void fill(std::uint32_t& out) { out = *rc::gen::arbitrary<std::uint32_t>(); }
+void fill(bool& out) { out = *rc::gen::arbitrary<bool>(); }
 void fill(std::uint64_t& out) { out = *rc::gen::arbitrary<std::uint64_t>(); }
 void fill(DType& out) { out = static_cast<DType>(*rc::gen::inRange(1, 9)); }
 void fill(TensorKind& out) { out = static_cast<TensorKind>(*rc::gen::inRange(1, 7)); }

@@ -22,6 +22,9 @@ struct EqualPace : Pace {
   }
   Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return allowed; }
   std::uint64_t calibration(WorkerId) const override { return 0; }
+  std::uint64_t unit(WorkerId) const override { return 0; }
+  std::uint64_t shift(const Part&, const Part&) const override { return 0; }
+  std::uint64_t relief(const Part&, WorkerId, Duration) const override { return 0; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
 };
 

@@ -129,12 +129,40 @@ TEST_F(WorkerMachineTest, TrimNeverGoesBelowWhatIsDone) {
   tell(event::TaskProgress{1, 4});
   EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 2}), ElementsAre(Kind::limit_task));
   EXPECT_EQ(last().count, 4U);
-  EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 6}), IsEmpty()) << "a limit is never raised";
-  tell(event::TaskBegun{1, 4});
+  EXPECT_THAT(tell(event::TaskLimited{1, 6}), ElementsAre(Kind::send_progress)) << "it was beyond that already";
+  EXPECT_EQ(last().limit, 6U);
+  tell(event::TaskBegun{1, 6});
   EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 0}), IsEmpty()) << "no effect after Begin";
   EXPECT_THAT(tell(wire::Cancel{pass_of(0), 1}), IsEmpty());
-  EXPECT_THAT(tell(event::TaskFinished{1, 4}), ElementsAre(Kind::send_finish));
-  EXPECT_EQ(last().count, 4U);
+  EXPECT_THAT(tell(event::TaskFinished{1, 6}), ElementsAre(Kind::send_finish));
+  EXPECT_EQ(last().count, 6U);
+}
+
+TEST_F(WorkerMachineTest, TheLastOfSeveralTrimsIsAnswered) {
+  join(0);
+  tell(grant(0, 1));
+  EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 2, 1}), ElementsAre(Kind::limit_task));
+  EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 6, 2}), ElementsAre(Kind::limit_task)) << "raised again";
+  EXPECT_EQ(last().count, 6U);
+  EXPECT_THAT(tell(event::TaskLimited{1, 2}), IsEmpty()) << "this was the first, which holds no more";
+  EXPECT_THAT(tell(event::TaskLimited{1, 6}), ElementsAre(Kind::send_progress));
+  EXPECT_EQ(last().limit, 6U);
+  EXPECT_EQ(last().trim, 2U);
+  EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 20, 3}), ElementsAre(Kind::limit_task));
+  EXPECT_EQ(last().count, 8U) << "not beyond what was granted";
+  tell(event::TaskBegun{1, 8});
+  EXPECT_THAT(tell(event::TaskLimited{1, 8}), IsEmpty()) << "Begin said so";
+}
+
+TEST_F(WorkerMachineTest, AGrantMayStartBelowItsCeiling) {
+  join(0);
+  wire::Grant meeting = grant(0, 1);
+  meeting.limit = 5;
+  meeting.from_end = true;
+  EXPECT_THAT(tell(meeting), ElementsAre(Kind::start_task));
+  EXPECT_EQ(last().lease.limit, 5U);
+  EXPECT_EQ(last().lease.count, 8U);
+  EXPECT_TRUE(last().lease.from_end);
 }
 
 TEST_F(WorkerMachineTest, TrimAndCancelOfAWaitingLease) {
@@ -142,12 +170,14 @@ TEST_F(WorkerMachineTest, TrimAndCancelOfAWaitingLease) {
   tell(grant(0, 1));
   tell(grant(0, 2));
   tell(grant(0, 3));
-  EXPECT_THAT(tell(wire::Trim{pass_of(0), 2, 3}), IsEmpty());
+  EXPECT_THAT(tell(wire::Trim{pass_of(0), 2, 3, 1}), ElementsAre(Kind::send_progress));
+  EXPECT_EQ(last().limit, 3U);
+  EXPECT_EQ(last().trim, 1U);
   EXPECT_THAT(tell(wire::Cancel{pass_of(0), 3}), ElementsAre(Kind::send_finish));
   EXPECT_EQ(last().count, 0U);
   EXPECT_EQ(last().lease.lease, 3U);
   EXPECT_THAT(tell(event::TaskFinished{1, 8}), ElementsAre(Kind::send_finish, Kind::start_task));
-  EXPECT_EQ(last().lease.count, 3U);
+  EXPECT_EQ(last().lease.limit, 3U);
 }
 
 TEST_F(WorkerMachineTest, ACancelledTaskEndsWithAnEmptyFinishWhateverItStillYields) {

@@ -84,7 +84,7 @@ struct Bench {
     engine::TaskOrder order;
     order.number = 1;
     order.first = first;
-    order.count = count;
+    order.count = order.limit = count;
     order.weights.resize(2);
     thread->start(std::move(order));
   }
@@ -183,11 +183,33 @@ TEST(ComputeThread, ALimitReachesTheTaskThatRuns) {
   });
   bench.start();
   running.get_future().get();
-  bench.thread->limit(2, 1);  // of another task
-  bench.thread->limit(1, 4);
-  bench.thread->limit(1, 9);  // a limit is never raised
+  EXPECT_EQ(bench.thread->limit(2, 1), 0U) << "of another task";
+  EXPECT_EQ(bench.thread->limit(1, 9), 9U);
+  EXPECT_EQ(bench.thread->limit(1, 12), 12U) << "it may rise again";
+  EXPECT_EQ(bench.thread->limit(1, 4), 4U);
   bench.wait();
   EXPECT_EQ(bench.outcome->count, 4U);
+}
+
+TEST(TaskRange, KeepsWhatItPromised) {
+  TaskRange range;
+  range.reset(16);
+  EXPECT_FALSE(range.claim(17));
+  EXPECT_TRUE(range.claim(8));
+  EXPECT_EQ(range.set_limit(4), 8U) << "the second half of it is being computed";
+  EXPECT_FALSE(range.claim(12)) << "it was given away";
+  EXPECT_EQ(range.set_limit(20), 20U);
+  EXPECT_TRUE(range.claim(12));
+  range.freeze(12);
+  EXPECT_TRUE(range.frozen());
+  EXPECT_EQ(range.limit(), 12U) << "the raise came too late";
+  EXPECT_EQ(range.set_limit(20), 12U);
+  EXPECT_EQ(range.set_limit(4), 12U);
+  EXPECT_EQ(range.set_limit(0), 0U);
+  EXPECT_EQ(range.set_limit(8), 0U) << "what is abandoned stays so";
+  range.reset(4);
+  EXPECT_FALSE(range.frozen());
+  EXPECT_EQ(range.set_limit(1), 1U);
 }
 
 TEST(ComputeThread, DestroyingItAbandonsTheTask) {

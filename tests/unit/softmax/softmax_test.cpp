@@ -167,13 +167,40 @@ TEST_F(Softmax, StopsBetweenMicroBatches) {
   EXPECT_EQ(run(PassKind::train, 40, {500}).count, 100U) << "more than the task has";
 }
 
-TEST_F(Softmax, ATrimBelowWhatIsDoneYieldsTheShorterRange) {
-  run(PassKind::train, 40, {30});
+TEST_F(Softmax, StartsNothingThatItCannotClaim) {
+  class Grudging final : public Stop {
+   public:
+    [[nodiscard]] std::uint64_t limit() const noexcept override { return limit_; }
+    [[nodiscard]] bool claim(std::uint64_t count) const noexcept override {
+      if (count == 80) limit_ = 50;  // given away at the last moment
+      return count <= limit_;
+    }
+
+   private:
+    mutable std::uint64_t limit_ = kCount;
+  };
+  sink_ = std::make_unique<RecordingSink>(model_->layout());
+  const auto outcome = model_->run({PassKind::train, 0, indices_, 0, 40, 1}, weights_, *sink_, Grudging());
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->count, 50U);
+  EXPECT_EQ(outcome->micro_batch, 40U);
+}
+
+TEST_F(Softmax, FromTheEndItComputesTheLastSamples) {
+  const auto run_from_end = [&](std::uint64_t limit, std::uint32_t micro_batch) {
+    sink_ = std::make_unique<RecordingSink>(model_->layout());
+    const auto outcome = model_->run({PassKind::train, 0, indices_, 0, micro_batch, 1, true}, weights_, *sink_,
+                                     Limits({limit}));
+    EXPECT_TRUE(outcome);
+    return outcome->loss_sum;
+  };
+  const double loss = run_from_end(30, 16);
   const std::vector<float> gradient = sink_->gradient;
-  const Outcome outcome = run(PassKind::train, 40, {100, 100, 30});
-  EXPECT_EQ(outcome.count, 30U);
-  EXPECT_EQ(sink_->begin_count, 30U);
-  EXPECT_EQ(sink_->gradient, gradient);
+  run_from_end(30, 7);
+  EXPECT_EQ(sink_->gradient, gradient) << "the micro-batch makes no difference";
+  indices_.erase(indices_.begin(), indices_.end() - 30);
+  EXPECT_NEAR(run(PassKind::train, 16).loss_sum, loss, 1e-9);
+  for (std::size_t i = 0; i < gradient.size(); ++i) EXPECT_NEAR(sink_->gradient[i], gradient[i], 1e-4);
 }
 
 TEST_F(Softmax, AbandonsATask) {

@@ -20,6 +20,7 @@ std::string type_word(Form form) {
   if constexpr (std::is_same_v<Member, std::string>) return "string";
   if constexpr (std::is_same_v<Member, double>) return "double";
   if constexpr (std::is_same_v<Member, float>) return "float";
+  if constexpr (std::is_same_v<Member, bool>) return "bool";
   if constexpr (std::is_same_v<Member, std::uint32_t>) return "uint32";
   if constexpr (std::is_same_v<Member, std::uint64_t>) return form == Form::fixed ? "fixed64" : "uint64";
   if constexpr (std::is_same_v<Member, std::vector<std::uint8_t>>) return "bytes";

@@ -64,6 +64,7 @@ Finish finish() {
   out.loss_sum = 0.1;
   out.compute_seconds = 4.9e-324;
   out.wait_seconds = -0.0;
+  out.micro_batch = 256;
   return out;
 }
 
@@ -86,10 +87,10 @@ std::vector<Named> messages() {
       {"synced", Synced{128}},
       {"refresh", Refresh{}},
       {"pass_opened", PassOpened{kPass, 5, 1, 256, 256}},
-      {"grant", Grant{kPass, 9, 5, 1, 59904, 32, 96}},
-      {"trim", Trim{kPass, 9, 64}},
+      {"grant", Grant{kPass, 9, 5, 1, 59904, 32, 96, 64, true}},
+      {"trim", Trim{kPass, 9, 64, 2}},
       {"cancel", Cancel{kPass, 18446744073709551615U}},
-      {"progress", Progress{kPass, 9, 32}},
+      {"progress", Progress{kPass, 9, 32, 64, 2}},
       {"begin", Begin{kPass, 9, 32, 64, 64, 147.3891235}},
       {"finish", finish()},
       {"taken", Taken{kPass, 9}},

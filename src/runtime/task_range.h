@@ -1,0 +1,34 @@
+#pragma once
+// How far the running task goes: the coordinator moves the limit while the compute thread works towards it. What was
+// promised to the coordinator holds, because a micro-batch is claimed before it starts. Any thread.
+
+#include <cstdint>
+#include <mutex>
+
+#include "motley/computation.h"
+
+namespace motley::runtime {
+
+class TaskRange final : public Stop {
+ public:
+  /// For the next task.
+  void reset(std::uint64_t limit);
+  /// As near to `limit` as still possible: not below what is claimed, as it is once frozen, 0 once abandoned. Returns
+  /// the limit that holds now.
+  std::uint64_t set_limit(std::uint64_t limit) noexcept;
+  /// The range is `count` samples for good; from now on it can only be abandoned, since a task that is run again for
+  /// lack of memory must send the same samples.
+  void freeze(std::uint64_t count) noexcept;
+  [[nodiscard]] bool frozen() const noexcept;
+
+  [[nodiscard]] std::uint64_t limit() const noexcept override;
+  [[nodiscard]] bool claim(std::uint64_t count) const noexcept override;
+
+ private:
+  mutable std::mutex mutex_;
+  std::uint64_t limit_ = 0;
+  mutable std::uint64_t claimed_ = 0;
+  bool frozen_ = false;
+};
+
+}  // namespace motley::runtime
