@@ -19,7 +19,8 @@ namespace {
 /// Splits unevenly and differently from call to call, on the grain.
 struct OddPace : Pace {
   std::uint64_t grain = 1;
-  unsigned calls = 0;
+  mutable unsigned calls = 0;
+  bool moves = false;  // what is under way
   void split(PassKind, std::uint64_t total, std::span<const WorkerId>, bool, std::span<std::uint64_t> counts) override {
     ++calls;
     std::uint64_t left = total;
@@ -31,9 +32,15 @@ struct OddPace : Pace {
   }
   Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return std::chrono::seconds(2); }
   std::uint64_t calibration(WorkerId) const override { return 0; }
-  std::uint64_t unit(WorkerId) const override { return 0; }
-  std::uint64_t shift(const Part&, const Part&) const override { return 0; }
-  std::uint64_t relief(const Part&, WorkerId, Duration) const override { return 0; }
+  std::uint64_t unit(WorkerId) const override { return moves ? grain : 0; }
+  std::uint64_t shift(const Part& late, const Part& early) const override {
+    const std::uint64_t most = std::min(late.limit - std::min(late.limit, late.samples + grain), early.ceiling - early.limit);
+    return moves && (late.worker + calls++) % 3 == 0 ? most * (calls % 4) / 4 / grain * grain : 0;
+  }
+  std::uint64_t relief(const Part& late, WorkerId, Duration) const override {
+    const std::uint64_t most = late.limit - std::min(late.limit, late.samples + grain);
+    return moves && calls++ % 2 == 0 ? most / 2 / grain * grain : 0;
+  }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
 };
 
@@ -43,6 +50,13 @@ struct Driver {
     Action grant;
     std::uint64_t count = 0;  // begun
     std::set<ChunkId> sent;
+    std::uint64_t limit = 0, done = 0, trim = 0;
+
+    explicit Task(const Action& action) : grant(action), limit(action.range.count) {}
+    [[nodiscard]] Interval part(std::uint64_t samples) const {
+      const Interval& all = grant.ceiling;
+      return {all.first < grant.range.first ? all.end() - samples : all.first, samples};
+    }
   };
 
   explicit Driver(const MachineConfig& config) : machine(config, pace) {
@@ -54,6 +68,18 @@ struct Driver {
     Actions made;
     machine.decide(event, now, made);
     for (const Action& action : made) perform(action);
+    check_promises();
+  }
+
+  /// No position is promised to two workers whose leases move.
+  void check_promises() {
+    if (!machine.pass()) return;
+    for (const Lease& a : machine.leases()) {
+      for (const Lease& b : machine.leases()) {
+        if (a.id >= b.id || !a.live() || !b.live() || a.overdue || b.overdue) continue;
+        if (a.partner == b.id) RC_ASSERT(!a.range.overlaps(b.range));
+      }
+    }
   }
 
   void perform(const Action& action) {
@@ -61,8 +87,19 @@ struct Driver {
       case ActionKind::grant: {
         const Interval pass{0, machine.pass()->range.count};
         RC_ASSERT(action.range.count > 0 && action.range.within(pass));
-        tasks[action.lease] = {action, 0, {}};
+        RC_ASSERT(action.range.within(action.ceiling) && action.ceiling.within(pass));
+        tasks.insert_or_assign(action.lease, Task(action));
         ++open_grants[action.lease];
+        break;
+      }
+      case ActionKind::trim: {
+        const auto found = tasks.find(action.lease);
+        if (found == tasks.end()) break;
+        RC_ASSERT(action.number == found->second.trim + 1);
+        found->second.trim = action.number;
+        if (found->second.count > 0) break;  // it has begun: too late
+        found->second.limit = std::max(action.range.count, found->second.done + 1);
+        RC_ASSERT(found->second.limit <= found->second.grant.ceiling.count);
         break;
       }
       case ActionKind::taken:
@@ -139,10 +176,18 @@ struct Driver {
   void begin(LeaseId id, unsigned how) {
     Task& task = tasks.at(id);
     if (task.count > 0) return;
-    const std::uint64_t all = task.grant.range.count;
-    task.count = how % 3 == 0 ? 1 + how % all : all;
-    happen(
-        LeaseBegun{task.grant.session, id, {task.grant.range.first, task.count}, static_cast<double>(task.count), 1});
+    const std::uint64_t all = task.limit;
+    task.count = how % 3 == 0 ? std::max(1 + how % all, task.done) : all;
+    happen(LeaseBegun{task.grant.session, id, task.part(task.count), static_cast<double>(task.count), 1});
+  }
+
+  /// Some samples more are through, or the newest Trim is answered.
+  void report(LeaseId id, unsigned how) {
+    Task& task = tasks.at(id);
+    if (task.count > 0) return;
+    const bool answers = how % 2 == 0 && task.trim > 0;
+    if (!answers && task.done + 1 < task.limit) ++task.done;
+    happen(LeaseProgress{task.grant.session, id, task.done, answers ? task.limit : 0, answers ? task.trim : 0});
   }
 
   void deliver(LeaseId id, unsigned how, bool finite) {
@@ -183,6 +228,7 @@ struct Driver {
     if (what == 5 && how % 8 == 1) return happen(LeaseFailed{tasks.at(id).grant.session, id});
     if (what <= 6) return finish(id, how);
     if (what <= 9) return begin(id, how);
+    if (what <= 12) return report(id, how);
     deliver(id, how, true);
   }
 
@@ -225,7 +271,7 @@ struct Driver {
 using Move = std::pair<unsigned, std::pair<unsigned, unsigned>>;
 
 RC_GTEST_PROP(CoordinatorProperty, WhateverHappensTheSumsAreRight,
-              (bool clips, bool grained, const std::vector<Move>& moves)) {
+              (bool clips, bool grained, bool shifts, const std::vector<Move>& moves)) {
   MachineConfig config;
   config.steps = 4;
   config.train_samples = 50;
@@ -235,11 +281,12 @@ RC_GTEST_PROP(CoordinatorProperty, WhateverHappensTheSumsAreRight,
   config.clips = clips;
   config.grain = grained ? 4 : 1;
   Driver driver(config);
+  driver.pace.moves = shifts;
   driver.join();
   driver.join();
   for (const auto& [what, detail] : moves) {
     for (unsigned repeat = 0; repeat < 4 && !driver.machine.finished(); ++repeat)
-      driver.step((what + repeat * 5) % 14, detail.first + repeat, detail.second + 3 * repeat);
+      driver.step((what + repeat * 5) % 17, detail.first + repeat, detail.second + 3 * repeat);
   }
   driver.settle();
   RC_ASSERT(driver.machine.finished());

@@ -103,6 +103,7 @@ class CoordinatorTest : public testing::Test {
     SessionId session = 0;
     std::uint64_t fence = 0;
     double seconds_per_sample = 0.0625;
+    std::uint32_t micro_batch = 0;                                               // 0: it does not say
     std::vector<wire::Grant> grants;                                             // not answered yet
     std::vector<wire::Grant> calibrations;                                       // answered at once
     std::vector<wire::Message> control;                                          // everything else
@@ -162,9 +163,11 @@ class CoordinatorTest : public testing::Test {
     say(peer, wire::Synced{version.value_or(coordinator->server().version())});
   }
 
-  Peer& join(SessionId session, const std::string& name = {}, bool local = false, double seconds_per_sample = 0.0625) {
+  Peer& join(SessionId session, const std::string& name = {}, bool local = false, double seconds_per_sample = 0.0625,
+             std::uint32_t micro_batch = 0) {
     Peer& peer = open(session, name, local);
     peer.seconds_per_sample = seconds_per_sample;
+    peer.micro_batch = micro_batch;
     ready(peer);
     synced(peer);
     return peer;
@@ -225,6 +228,7 @@ class CoordinatorTest : public testing::Test {
     done.correct = grant.count / 2;
     done.compute_seconds = peer.seconds_per_sample * static_cast<double>(grant.count);
     done.wait_seconds = 0.25;
+    done.micro_batch = peer.micro_batch;
     say(peer, done);
   }
 

@@ -24,10 +24,15 @@ class Seeds : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Seeds, KeepTheirPromises) {
   constexpr std::uint64_t kBlock = 25;
+  std::uint64_t trims = 0, raises = 0;
   for (std::uint64_t seed = GetParam(); seed < GetParam() + kBlock; ++seed) {
     const Report report = simulate(make_scenario(seed));
     EXPECT_TRUE(report.ok()) << text_of(report) << "replay: sim --seed " << seed << " --trace";
+    trims += report.measured.trims;
+    raises += report.measured.raises;
   }
+  EXPECT_GT(trims, 0U);
+  EXPECT_GT(raises, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixed, Seeds, testing::Range<std::uint64_t>(1, 201, 25));
@@ -137,6 +142,29 @@ TEST(Simulation, AWorkerThatComesBackAndOneThatComesLateTakePart) {
   EXPECT_TRUE(report.ok()) << text_of(report);
   EXPECT_GT(late, 3U);
   EXPECT_GT(back, 3U);
+}
+
+// In long micro-batches nothing can move before it is done.
+TEST(Simulation, WorkThatMovesShortensTheStepInWhichAWorkerSlowsDown) {
+  for (const std::size_t workers : {2U, 3U}) {  // the slow one has a partner; it has none
+    Scenario scenario = three_workers();
+    scenario.workers.resize(workers);
+    Disturbance slow = trouble(Trouble::slow, workers - 1, seconds(3));
+    slow.factor = 0.1;
+    scenario.disturbances = {slow};
+    for (WorkerSetup& worker : scenario.workers) {
+      worker.samples_per_second = 100;
+      worker.micro_batch = 2;
+    }
+    Report moved, whole;
+    const StepTimes short_ones = step_times(scenario, moved);
+    for (WorkerSetup& worker : scenario.workers) worker.micro_batch = 64;
+    const StepTimes long_ones = step_times(scenario, whole);
+    EXPECT_TRUE(moved.ok() && whole.ok()) << text_of(moved) << text_of(whole);
+    EXPECT_GT(moved.measured.trims, 0U);
+    EXPECT_EQ(whole.measured.trims, 0U);
+    EXPECT_LT(short_ones.longest, 0.7 * long_ones.longest) << workers << " workers";
+  }
 }
 
 TEST(Simulation, TheHeadComesBackFromItsDisk) {

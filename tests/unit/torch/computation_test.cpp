@@ -143,6 +143,39 @@ TEST_F(CnnTest, UnevenRangesAndMicroBatchesAddUpToTheSameGradient) {
   }
 }
 
+TEST_F(CnnTest, FromTheEndItComputesTheLastSamples) {
+  const std::vector<std::uint64_t> indices = some_indices(0, 61, kSize);
+  Task task;
+  task.indices = indices;
+  task.micro_batch = 16;
+  task.from_end = true;
+  RecordingSink sink(layout);
+  const Result<Outcome> outcome = rig.computation->run(task, rig.weights, sink, FixedStop(40));
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->count, 40U);
+  EXPECT_EQ(outcome->micro_batch, 16U);
+  EXPECT_EQ(sink.reported, (std::vector<std::uint64_t>{8, 24, 40}));
+  expect_equal(sink.flat, reference({indices.begin() + 21, indices.end()}));
+}
+
+TEST_F(CnnTest, ARaiseDuringTheLastForwardPassIsTaken) {
+  class Rising : public Stop {
+   public:
+    std::uint64_t limit() const noexcept override { return asked_++ == 0 ? 16 : 32; }
+
+   private:
+    mutable int asked_ = 0;
+  };
+  const std::vector<std::uint64_t> indices = some_indices(0, 61, kSize);
+  RecordingSink sink(layout);
+  const Result<Outcome> outcome = rig.run(sink, Rising(), indices, 16);
+  ASSERT_TRUE(outcome.ok());
+  EXPECT_EQ(outcome->count, 32U);
+  EXPECT_EQ(sink.begun, 1);
+  EXPECT_EQ(sink.outcome.count, 32U);
+  expect_equal(sink.flat, reference({indices.begin(), indices.begin() + 32}));
+}
+
 TEST_F(CnnTest, EveryChunkIsReadyOnceAfterBegin) {
   RecordingSink sink(layout);
   ASSERT_TRUE(rig.run(sink, FixedStop(40), some_indices(0, 40, kSize), 16).ok());

@@ -48,14 +48,41 @@ std::vector<std::vector<float>> several_steps(const ModelSpec& spec, const std::
   return found;
 }
 
-TEST(Generators, DropoutOfTwoWorkersAtOnceIsThatOfOne) {
-  const std::vector<std::int64_t> shape = {1, 8, 8};
-  const auto data = std::make_shared<FakeDataset>(kSize, shape, 5);
-  ModelSpec spec = spec_of("torchscript", shape, 5);
+const std::vector<std::int64_t> kShape = {1, 8, 8};
+
+ModelSpec model_with_dropout() {
+  ModelSpec spec = spec_of("torchscript", kShape, 5);
   std::ifstream in(MOTLEY_TORCHSCRIPT_MODELS "/convnet.pt", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   spec.file = SharedBytes::copy_of(std::as_bytes(std::span(text)));
   spec.group_samples = 8;
+  return spec;
+}
+
+// Whole groups, each with the mask of its first position, whichever end the computation starts from.
+TEST(Generators, GroupsAreTheSameFromTheEnd) {
+  const auto data = std::make_shared<FakeDataset>(kSize, kShape, 5);
+  const ModelSpec spec = model_with_dropout();
+  const Result<InitialState> state = initial_state(spec);
+  const Result<std::unique_ptr<Computation>> computation = make_computation(spec, one_thread(), data, nullptr);
+  ASSERT_TRUE(state.ok() && computation.ok());
+  ChunkWeights weights(state->weights);
+  const std::vector<std::uint64_t> indices = some_indices(0, 37, kSize);  // the last group of a pass may be short
+  const std::span<const std::uint64_t> tail = std::span(indices).subspan(16);
+  RecordingSink upwards(state->layout), downwards(state->layout);
+  Task task{.version = 3, .indices = tail, .first = 16, .micro_batch = 8, .seed = 7};
+  ASSERT_TRUE((*computation)->run(task, weights, upwards, FixedStop(21)).ok());
+  task = {.version = 3, .indices = indices, .first = 0, .micro_batch = 8, .seed = 7, .from_end = true};
+  ASSERT_TRUE((*computation)->run(task, weights, downwards, FixedStop(22)).ok());
+  EXPECT_EQ(downwards.outcome.count, 21U) << "a limit inside of a group leaves the group out";
+  EXPECT_EQ(downwards.reported, (std::vector<std::uint64_t>{5, 13, 21}));
+  EXPECT_NEAR(downwards.outcome.loss_sum, upwards.outcome.loss_sum, 1e-6);
+  for (std::size_t i = 0; i < upwards.flat.size(); ++i) ASSERT_NEAR(downwards.flat[i], upwards.flat[i], 1e-4);
+}
+
+TEST(Generators, DropoutOfTwoWorkersAtOnceIsThatOfOne) {
+  const auto data = std::make_shared<FakeDataset>(kSize, kShape, 5);
+  const ModelSpec spec = model_with_dropout();
   const auto alone = several_steps(spec, data);
   std::vector<std::vector<float>> left, right;
   {
