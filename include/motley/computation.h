@@ -67,7 +67,7 @@ struct Outcome {
   std::uint64_t count = 0;  // samples done; less than asked if stopped
   double weight = 0;        // loss-bearing items
   double loss_sum = 0;
-  std::uint64_t correct = 0;  // evaluate passes of classifiers
+  std::uint64_t correct = 0;      // evaluate passes of classifiers
   std::uint32_t micro_batch = 0;  // samples of a forward pass, if there are enough
 };
 

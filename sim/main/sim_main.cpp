@@ -32,8 +32,8 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
         "loss error %.1e, weights error %.1e, trace %016llx\n",
         report.ok() ? "ok" : "FAILED", report.virtual_seconds, static_cast<unsigned long long>(report.frames),
         report.incarnations, report.measured.slowest_step_s, static_cast<unsigned long long>(report.measured.trims),
-        static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error, report.measured.weights_error,
-        static_cast<unsigned long long>(report.trace_hash));
+        static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error,
+        report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
   }
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
   if (!report.ok() && !chatty) {
@@ -65,7 +65,8 @@ int run_range(const Flags& flags) {
     weights_error = std::max(weights_error, report.measured.weights_error);
   }
   std::printf(
-      "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; slowest step %.2f s, largest error of weights %.1e\n",
+      "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; slowest step %.2f s, largest error of weights "
+      "%.1e\n",
       static_cast<unsigned long long>(last - first + 1), static_cast<unsigned long long>(failed),
       static_cast<unsigned long long>(trims), static_cast<unsigned long long>(raises), slowest, weights_error);
   return failed == 0 ? 0 : 1;

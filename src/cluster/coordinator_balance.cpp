@@ -177,8 +177,8 @@ void CoordinatorMachine::hand_over(LeaseId id, Interval freed, Reason reason, Ti
     return;
   }
   Lease* partner = from.partner == 0 ? nullptr : leases_.find(from.partner);
-  const bool touches = partner != nullptr && (partner->from_end ? freed.end() == partner->range.first
-                                                                : partner->range.end() == freed.first);
+  const bool touches = partner != nullptr &&
+                       (partner->from_end ? freed.end() == partner->range.first : partner->range.end() == freed.first);
   if (!touches || partner->state != LeaseState::granted || partner->overdue || !freed.within(partner->ceiling)) {
     reissue_wanted_ = true;
     reissue_reason_ = reason;

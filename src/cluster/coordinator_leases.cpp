@@ -21,8 +21,7 @@ Lease* CoordinatorMachine::live_lease(SessionId session, LeaseId id) {
 void CoordinatorMachine::on(const LeaseBegun& event, Time now) {
   Lease* lease = live_lease(event.session, event.lease);
   if (lease == nullptr || lease->state != LeaseState::granted || !training()) return;
-  if (event.range.count == 0 || event.range.count > lease->range.count ||
-      event.range != lease->part(event.range.count))
+  if (event.range.count == 0 || event.range.count > lease->range.count || event.range != lease->part(event.range.count))
     return refuse(*lease, {.code = ReasonCode::failed_lease, .worker = lease->worker});
   if (!finite(event.weight) || !finite(event.loss_sum) || event.weight < 0) return poison(*lease);
   const auto verdict =

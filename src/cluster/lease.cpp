@@ -12,7 +12,12 @@ Lease& LeaseTable::add(SessionId session, WorkerId worker, Interval range, std::
   Lease& lease = leases_[used_++];
   std::vector<Lease::ChunkState> memory = std::move(lease.chunks);
   memory.assign(chunks, Lease::ChunkState::awaited);
-  lease = Lease{.id = ++last_id_, .session = session, .worker = worker, .range = range, .ceiling = range, .chunks = std::move(memory)};
+  lease = Lease{.id = ++last_id_,
+                .session = session,
+                .worker = worker,
+                .range = range,
+                .ceiling = range,
+                .chunks = std::move(memory)};
   return lease;
 }
 

@@ -23,8 +23,8 @@ struct Lease {
   LeaseId id = 0;
   SessionId session = 0;
   WorkerId worker = 0;
-  Interval range{};    // promised to it; as begun once begun
-  Interval ceiling{};  // the range may grow up to this
+  Interval range{};       // promised to it; as begun once begun
+  Interval ceiling{};     // the range may grow up to this
   bool from_end = false;  // computed from the last position downwards
   LeaseId partner = 0;    // the other side of the boundary that may move
   LeaseState state = LeaseState::granted;

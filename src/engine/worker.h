@@ -47,7 +47,7 @@ class WorkerOutput {
   /// Build the model, open the data; then call prepared() or prepare_failed(). The same spec may come again after a
   /// reconnect (same hash of config and model): then what is there may be kept.
   virtual void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) = 0;
-  virtual void start_task(TaskOrder order) = 0;                            // only when no task runs
+  virtual void start_task(TaskOrder order) = 0;  // only when no task runs
   /// Stop::limit(); 0 abandons. Unless it does, answer task_limited().
   virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;
   virtual void admitted(std::uint64_t worker) = 0;

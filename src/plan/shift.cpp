@@ -39,9 +39,7 @@ double remaining(const Part& part, const Course& course, std::uint64_t samples) 
 
 }  // namespace
 
-double remaining(const Part& part, std::uint64_t samples) noexcept {
-  return remaining(part, course_of(part), samples);
-}
+double remaining(const Part& part, std::uint64_t samples) noexcept { return remaining(part, course_of(part), samples); }
 
 Shift best_shift(const Part& late, const Part& early, std::uint64_t unit) noexcept {
   MOTLEY_ASSERT(unit > 0 && late.micro_batch > 0 && early.micro_batch > 0 && early.limit <= early.ceiling);

@@ -34,7 +34,8 @@ struct OddPace : Pace {
   std::uint64_t calibration(WorkerId) const override { return 0; }
   std::uint64_t unit(WorkerId) const override { return moves ? grain : 0; }
   std::uint64_t shift(const Part& late, const Part& early) const override {
-    const std::uint64_t most = std::min(late.limit - std::min(late.limit, late.samples + grain), early.ceiling - early.limit);
+    const std::uint64_t most =
+        std::min(late.limit - std::min(late.limit, late.samples + grain), early.ceiling - early.limit);
     return moves && (late.worker + calls++) % 3 == 0 ? most * (calls % 4) / 4 / grain * grain : 0;
   }
   std::uint64_t relief(const Part& late, WorkerId, Duration) const override {

@@ -189,8 +189,8 @@ TEST_F(Softmax, StartsNothingThatItCannotClaim) {
 TEST_F(Softmax, FromTheEndItComputesTheLastSamples) {
   const auto run_from_end = [&](std::uint64_t limit, std::uint32_t micro_batch) {
     sink_ = std::make_unique<RecordingSink>(model_->layout());
-    const auto outcome = model_->run({PassKind::train, 0, indices_, 0, micro_batch, 1, true}, weights_, *sink_,
-                                     Limits({limit}));
+    const auto outcome =
+        model_->run({PassKind::train, 0, indices_, 0, micro_batch, 1, true}, weights_, *sink_, Limits({limit}));
     EXPECT_TRUE(outcome);
     return outcome->loss_sum;
   };
