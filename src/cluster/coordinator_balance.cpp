@@ -97,12 +97,10 @@ void CoordinatorMachine::balance(Time now) {
 }
 
 void CoordinatorMachine::move_boundary(Lease& low, Lease& high, Time now) {
-  const Pace::Part below = part_of(low, now);
-  const Pace::Part above = part_of(high, now);
-  if (const std::uint64_t samples = pace_.shift(below, above); samples > 0) {
-    ask_back(low, samples, 0);
-  } else if (const std::uint64_t others = pace_.shift(above, below); others > 0) {
-    ask_back(high, others, 0);
+  for (const auto& [late, early] : {std::pair(&low, &high), std::pair(&high, &low)}) {
+    const std::uint64_t samples = pace_.shift(part_of(*late, now), part_of(*early, now));
+    if (samples == 0 || !takes_more(early, handed(*late, samples))) continue;
+    return ask_back(*late, samples, 0);
   }
 }
 
@@ -125,6 +123,11 @@ void CoordinatorMachine::help(const Member& idle, Time now) {
   }
   // Who has had no part in the pass may not hold its weights yet.
   if (worked && latest != nullptr) ask_back(*latest, most, idle.session);
+}
+
+/// The positions at the end of a lease that `samples` fewer leave free.
+Interval CoordinatorMachine::handed(const Lease& lease, std::uint64_t samples) noexcept {
+  return {lease.from_end ? lease.range.first : lease.range.end() - samples, samples};
 }
 
 void CoordinatorMachine::ask_back(Lease& lease, std::uint64_t samples, SessionId heir) {
@@ -161,35 +164,36 @@ void CoordinatorMachine::answered(Lease& lease, std::uint64_t limit, Time now) {
   const Reason reason{ReasonCode::moved, lease.worker, promised.count - kept.count};
   if (kept.count > limit) send_trim(lease, kept, reason);
   if (kept.count < promised.count)
-    hand_over(lease.id, {lease.from_end ? promised.first : kept.end(), promised.count - kept.count}, reason, now);
+    hand_over(lease, {lease.from_end ? promised.first : kept.end(), promised.count - kept.count}, reason, now);
 }
 
-void CoordinatorMachine::hand_over(LeaseId id, Interval freed, Reason reason, Time now) {
-  Lease& from = *leases_.find(id);
-  const Member* heir = members_.find(std::exchange(from.heir, 0));
-  if (from.overdue) {  // somebody else has all of it already
-    reissue_wanted_ = true;
-    reissue_reason_ = reason;
-    return;
-  }
-  if (heir != nullptr && heir->state == MemberState::member && !leases_.has_live(heir->session)) {
-    grant(*heir, freed, freed, false, reason, now);
-    return;
-  }
+void CoordinatorMachine::hand_over(Lease& from, Interval freed, Reason reason, Time now) {
+  const SessionId session = std::exchange(from.heir, 0);
+  const Member* heir = session == 0 ? nullptr : members_.find(session);
   Lease* partner = from.partner == 0 ? nullptr : leases_.find(from.partner);
-  const bool touches = partner != nullptr &&
-                       (partner->from_end ? freed.end() == partner->range.first : partner->range.end() == freed.first);
-  if (!touches || partner->state != LeaseState::granted || partner->overdue || !freed.within(partner->ceiling)) {
+  if (from.overdue || !takes_more(partner, freed)) partner = nullptr;
+  if (!from.overdue && heir != nullptr && heir->state == MemberState::member && !leases_.has_live(heir->session)) {
+    grant(*heir, freed, freed, false, reason, now);
+  } else if (partner != nullptr) {
+    partner->asked = false;  // an answer that is under way is of an older Trim
+    partner->range = {std::min(partner->range.first, freed.first), partner->range.count + freed.count};
+    partner->deadline = std::max(
+        partner->deadline,
+        partner->granted + pace_.allowance(pass_->id.kind, partner->worker, leases_.outstanding(partner->session)));
+    send_trim(*partner, partner->range, reason);
+  } else {
     reissue_wanted_ = true;
     reissue_reason_ = reason;
-    return;
   }
-  partner->asked = false;  // an answer that is under way is of an older Trim
-  partner->range = {std::min(partner->range.first, freed.first), partner->range.count + freed.count};
-  partner->deadline = std::max(
-      partner->deadline,
-      partner->granted + pace_.allowance(pass_->id.kind, partner->worker, leases_.outstanding(partner->session)));
-  send_trim(*partner, partner->range, reason);
+}
+
+/// Whether the lease can be extended by these positions.
+bool CoordinatorMachine::takes_more(const Lease* lease, Interval by) const noexcept {
+  if (lease == nullptr || lease->state != LeaseState::granted || lease->overdue || !by.within(lease->ceiling))
+    return false;
+  const Member* member = members_.find(lease->session);
+  const bool touches = lease->from_end ? by.end() == lease->range.first : lease->range.end() == by.first;
+  return touches && member != nullptr && member->state == MemberState::member;
 }
 
 }  // namespace motley::cluster

@@ -46,10 +46,8 @@ void CoordinatorMachine::on(const LeaseBegun& event, Time now) {
     for (ChunkId chunk = 0; chunk < coverage_.chunks(); ++chunk) reduce_if_ready(chunk);
   settle(*lease, now);
   if (promised.count == event.range.count) return;
-  const std::uint64_t rest = promised.count - event.range.count;
-  const WorkerId worker = members_.find(event.session) != nullptr ? members_.find(event.session)->worker : 0;
-  hand_over(event.lease, {lease->from_end ? promised.first : event.range.end(), rest},
-            {.code = ReasonCode::cut_short, .worker = worker}, now);
+  const Interval rest{lease->from_end ? promised.first : event.range.end(), promised.count - event.range.count};
+  hand_over(*lease, rest, {.code = ReasonCode::cut_short, .worker = lease->worker}, now);
 }
 
 void CoordinatorMachine::on(const ChunkArrived& event, Time now) {

@@ -164,8 +164,10 @@ class CoordinatorMachine {
   void answered(Lease& lease, std::uint64_t limit, Time now);
   void send_trim(Lease& lease, Interval wanted, Reason reason);
   /// Positions that `lease` will not compute: to its heir, its partner, or whoever can.
-  void hand_over(LeaseId lease, Interval freed, Reason reason, Time now);
+  void hand_over(Lease& from, Interval freed, Reason reason, Time now);
+  [[nodiscard]] bool takes_more(const Lease* lease, Interval by) const noexcept;
   [[nodiscard]] bool movable(const Lease& lease) const noexcept;
+  [[nodiscard]] static Interval handed(const Lease& lease, std::uint64_t samples) noexcept;
   [[nodiscard]] static Pace::Part part_of(const Lease& lease, Time now) noexcept;
 
   // Passes: coordinator_passes.cpp

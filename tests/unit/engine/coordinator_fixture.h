@@ -144,8 +144,8 @@ class CoordinatorTest : public testing::Test {
 
   Peer& open(SessionId session, const std::string& name = {}, bool local = false) {
     wire::Hello hello;
-    hello.name = name.empty() ? "w" + std::to_string(session) : name;
-    hello.machine = "host" + std::to_string(session);
+    hello.name = name.empty() ? std::string("w").append(std::to_string(session)) : name;
+    hello.machine = std::string("host").append(std::to_string(session));
     hello.device = "cpu";
     coordinator->session_opened(session, hello, local, now);
     Peer& peer = peers[session];
