@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A host of the lab that slows down while it computes: how long the steps around it take.
 
-Two equal hosts train together (tools/lab; needs root); in the middle of a step the second gets a fraction of its processor. Once with micro-batches
-that leave room to move work between the two while they compute, once with one micro-batch a lease, where nothing can move. One JSON object a
-line on standard output, a table on standard error: seconds of a steady step before, of the longest step after, and of a steady step at the end.
+Two equal hosts train together (tools/lab; needs root); in the middle of a step the second gets a fraction of its processor. Once with
+micro-batches that leave room to move work between the two while they compute, once with one micro-batch a lease, where nothing can move.
+One JSON object a line on standard output, a table on standard error: seconds of a steady step before, of the longest step after, and of a
+steady step at the end.
 
   bench/throttle.py [--cpu 0.8] [--to 0.1] [--batch 4096] [--micro-batch 64] [--repetitions 3]
 """
@@ -43,8 +44,9 @@ def steps_in(path):
 def throttled_run(args, micro_batch, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
-    command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=WARM_UP + AFTER, threads=1, listen="0.0.0.0:7117",
-                                    extra={"train.min_workers": "2", "train.micro_batch": str(micro_batch)})
+    keys = {"train.min_workers": "2", "train.micro_batch": str(micro_batch)}
+    command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=WARM_UP + AFTER, threads=1,
+                                    listen="0.0.0.0:7117", extra=keys)
     head = measure.start(on(HOSTS[0], [*command, "--token-file", token, "--name", HOSTS[0]]), directory)
     join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", HOSTS[1]]
     joiner = measure.start(on(HOSTS[1], join), scratch.fresh("join"))
@@ -56,10 +58,13 @@ def throttled_run(args, micro_batch, scratch):
     lab("cpu", HOSTS[1], args.to)
     lines = measure.finish(head, TIMEOUT_S)
     measure.finish(joiner, TIMEOUT_S)
-    seconds = [line["seconds"] for line in lines if line.get("event") == "step"]
+    steps = [line for line in lines if line.get("event") == "step"]
+    seconds = [step["seconds"] for step in steps]
     return {"micro_batch": micro_batch, "before_s": round(measure.median(seconds[WARM_UP // 2:WARM_UP]), 3),
             "longest_s": round(max(seconds[WARM_UP:]), 3), "after_s": round(measure.median(seconds[-3:]), 3),
-            "seconds": [round(step, 3) for step in seconds]}
+            "seconds": [round(step, 3) for step in seconds],
+            "samples": [[part["samples"] for part in step["workers"]] for step in steps],
+            "events": [line for line in lines if line.get("event") in ("worker", "plan")]}
 
 
 def main():

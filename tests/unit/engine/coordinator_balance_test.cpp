@@ -138,9 +138,10 @@ TEST_F(CoordinatorBalanceTest, BeginMayOvertakeTheAnswer) {
   start_pair();
   fall_behind();
   const wire::Trim less = last_trim(*b);
-  compute(*b, part(high, less.count));
+  begin(*b, part(high, less.count));
   EXPECT_EQ(last_trim(*a).count, 16 - less.count);
   compute(*a, part(low, 16 - less.count));
+  for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(*b, part(high, less.count), chunk);
   expect_exact(1);
 }
 

@@ -24,15 +24,13 @@ class Seeds : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Seeds, KeepTheirPromises) {
   constexpr std::uint64_t kBlock = 25;
-  std::uint64_t trims = 0, raises = 0;
+  std::uint64_t trims = 0;
   for (std::uint64_t seed = GetParam(); seed < GetParam() + kBlock; ++seed) {
     const Report report = simulate(make_scenario(seed));
     EXPECT_TRUE(report.ok()) << text_of(report) << "replay: sim --seed " << seed << " --trace";
     trims += report.measured.trims;
-    raises += report.measured.raises;
   }
   EXPECT_GT(trims, 0U);
-  EXPECT_GT(raises, 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixed, Seeds, testing::Range<std::uint64_t>(1, 201, 25));
@@ -162,6 +160,7 @@ TEST(Simulation, WorkThatMovesShortensTheStepInWhichAWorkerSlowsDown) {
     const StepTimes long_ones = step_times(scenario, whole);
     EXPECT_TRUE(moved.ok() && whole.ok()) << text_of(moved) << text_of(whole);
     EXPECT_GT(moved.measured.trims, 0U);
+    EXPECT_GT(moved.measured.raises, 0U);
     EXPECT_EQ(whole.measured.trims, 0U);
     EXPECT_LT(short_ones.longest, 0.7 * long_ones.longest) << workers << " workers";
   }
