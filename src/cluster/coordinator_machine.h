@@ -53,6 +53,8 @@ class Pace {
   [[nodiscard]] virtual Duration allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
   /// Samples of the next calibration of `worker`; 0: enough is known of its speed.
   [[nodiscard]] virtual std::uint64_t calibration(WorkerId worker) const = 0;
+  /// Samples by which a parked `worker` is measured again.
+  [[nodiscard]] virtual std::uint64_t trial(WorkerId worker) const = 0;
   struct Verdict {
     bool pays = true;
     Duration with{}, without{};  // of a train pass of `total` samples, where it does not

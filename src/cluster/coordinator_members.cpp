@@ -174,7 +174,7 @@ void CoordinatorMachine::watch_sessions(Time now) {
       continue;
     }
     if (member.state == MemberState::parked && member.trial == 0 && now >= member.trial_due)
-      calibrate(member, config_.grain);
+      calibrate(member, pace_.trial(member.worker));
     if (now - member.heartbeat_sent >= config_.heartbeat) {
       member.heartbeat_sent = now;
       act(ActionKind::heartbeat).session = member.session;

@@ -22,7 +22,9 @@ Reason does_not_pay(WorkerId worker, const Pace::Verdict& verdict) {
 }  // namespace
 
 void CoordinatorMachine::consider(Member& member, Time now) {
-  if (const std::uint64_t samples = pace_.calibration(member.worker); samples > 0) {
+  // Who is alone has nobody to share with: its steps are the measurement.
+  const bool alone = members_.all().size() == 1 && config_.min_workers <= 1;
+  if (const std::uint64_t samples = pace_.calibration(member.worker); samples > 0 && !alone) {
     if (member.state == MemberState::syncing) member.state = MemberState::calibrating;
     return calibrate(member, samples);
   }

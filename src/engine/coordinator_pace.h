@@ -21,6 +21,7 @@ class MeasuredPace final : public cluster::Pace {
              std::span<std::uint64_t> counts) override;
   [[nodiscard]] Duration allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t calibration(cluster::WorkerId worker) const override;
+  [[nodiscard]] std::uint64_t trial(cluster::WorkerId worker) const override;
   [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
                               cluster::WorkerId worker) override;
 
@@ -32,9 +33,10 @@ class MeasuredPace final : public cluster::Pace {
   void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
   /// A train pass, from its opening until every chunk is updated.
   void closed(Duration time);
-  /// Others have a share in the newest train pass than when told() was called.
-  [[nodiscard]] bool news() const noexcept { return sharing_ != told_; }
-  void told() { told_ = sharing_; }
+  /// Others have a share in the newest train pass than when told() was called, or what is known of their links has
+  /// settled since.
+  [[nodiscard]] bool news() const noexcept { return sharing_ != told_ || (passes_ >= kSettled && !told_settled_); }
+  void told();
   /// Steps of `total` samples by `members`, while `parked` wait; empty until all of them are measured. Names and advice
   /// are left empty; Outlook's order is that of members, then parked.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
@@ -49,8 +51,12 @@ class MeasuredPace final : public cluster::Pace {
     plan::TimeModel compute;
     double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
+    std::uint32_t exposures = 0;    // passes in it
+    double spread = 0;              // mean distance of a pass from its expected time, as a part of it
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
+    double trial_seconds = 0;  // of the newest calibration
+    std::uint64_t trial_samples = 0;
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
   };
   // Evaluation has no backward pass and no gradient on the wire, so it has models of its own.
@@ -65,16 +71,25 @@ class MeasuredPace final : public cluster::Pace {
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
+  [[nodiscard]] std::uint64_t grains(std::uint64_t samples) const noexcept;
   [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
 
   std::uint64_t grain_, batch_;
   std::vector<double> fixed_;
   Timeouts timeouts_;
   Kind train_, evaluate_;
+  /// Fills candidates_. A worker whose time varies is to be done a little earlier: the pass waits for the last one.
+  void gather(const Kind& kind, std::span<const cluster::WorkerId> workers);
+  [[nodiscard]] double expected_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers,
+                                        std::span<const std::uint64_t> counts) const;
+
+  static constexpr std::uint32_t kSettled = 8;  // passes
   std::vector<plan::Candidate> candidates_;
-  double slowest_ = 0;            // of the open train pass: seconds to the last byte of the last contribution
-  std::optional<double> update_;  // seconds from there until the pass is closed
+  double expected_ = 0;          // seconds of the open train pass; 0: unknown
+  std::optional<double> slack_;  // seconds a train pass takes beyond what is expected of its slowest worker
   std::vector<cluster::WorkerId> sharing_, told_;
+  std::uint32_t passes_ = 0;  // with the same workers
+  bool told_settled_ = false;
 };
 
 }  // namespace motley::engine
