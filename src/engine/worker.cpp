@@ -136,6 +136,7 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.weights = weights.weights(lease.version);
   chunks_sent.assign(order.weights.size(), false);
   chunks_missing = order.weights.size();
+  last_chunk.reset();
   wait_seconds = seconds(now - idle_since);
   output.start_task(std::move(order));
 }
@@ -263,28 +264,35 @@ void Worker::task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& 
   if (!lease) return;
   MOTLEY_ASSERT(chunk < w.chunks_sent.size() && !w.chunks_sent[chunk]);
   w.chunks_sent[chunk] = true;
-  --w.chunks_missing;
-  w.send_chunk(*lease, chunk, gradient);
+  if (--w.chunks_missing == 0) {
+    w.last_chunk.emplace(chunk, gradient);
+  } else {
+    w.send_chunk(*lease, chunk, gradient);
+  }
 }
 
 void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now) {
   Impl& w = *impl_;
+  std::optional<wire::Grant> contributed;
   if (const wire::Grant* lease = w.machine.wanted(number)) {
     const bool train = static_cast<PassKind>(lease->pass >> 56) == PassKind::train;
-    if (train && outcome.count > 0 && w.chunks_missing > 0) {
-      task_failed(number,
-                  {ErrorCode::internal,
-                   "the computation ended with " + std::to_string(w.chunks_missing) + " of " +
-                       std::to_string(w.chunks_sent.size()) + " chunks of its gradient missing",
-                   {}},
-                  now);
-      return;
-    }
+    if (train && outcome.count > 0) contributed = *lease;
+  }
+  if (contributed && w.chunks_missing > 0) {
+    task_failed(number,
+                {ErrorCode::internal,
+                 "the computation ended with " + std::to_string(w.chunks_missing) + " of " +
+                     std::to_string(w.chunks_sent.size()) + " chunks of its gradient missing",
+                 {}},
+                now);
+    return;
   }
   w.outcome = outcome;
   w.compute_seconds = compute_seconds;
   w.idle_since = now;
+  const auto last_chunk = std::exchange(w.last_chunk, std::nullopt);
   w.decide(event::TaskFinished{number, outcome.count}, now);
+  if (contributed && last_chunk) w.send_chunk(*contributed, last_chunk->first, last_chunk->second);
 }
 
 void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/worker.h"
@@ -56,6 +57,8 @@ struct Worker::Impl {
   // Of the running task.
   std::vector<bool> chunks_sent;
   std::size_t chunks_missing = 0;
+  // The last chunk closes the step, and Finish tells what the step took: it goes ahead.
+  std::optional<std::pair<ChunkId, SharedBytes>> last_chunk;
   double begun_weight = 0, begun_loss_sum = 0;
   Outcome outcome;
   double compute_seconds = 0, wait_seconds = 0;
