@@ -56,7 +56,7 @@ def alone(args, hosts, scratch):
     started = []
     for host in hosts:
         directory = scratch.fresh(f"alone-{host}")
-        command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1)
+        command = measure.train_command(args.motley, args.recipe, directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1, extra=args.data)
         started.append(measure.start(on(host, command), directory))
     # Slow hosts go on when fast ones are done: nothing else runs on their cores meanwhile.
     return [steady(measure.finish(each, TIMEOUT_S))[0] for each in started]
@@ -65,8 +65,8 @@ def alone(args, hosts, scratch):
 def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
-    command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1,
-                                    listen="0.0.0.0:7117", extra={"train.min_workers": str(len(hosts))})
+    command = measure.train_command(args.motley, args.recipe, directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1,
+                                    listen="0.0.0.0:7117", extra={"train.min_workers": str(len(hosts)), **args.data})
     command += ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
     head = measure.start(on(hosts[0], command), directory)
     joiners = []
@@ -80,7 +80,7 @@ def joint(args, hosts, scratch):
     parts = {}
     for step in steps:
         for part in step["workers"]:
-            mine = parts.setdefault(part["worker"], {"samples": 0, "compute_s": 0.0, "wait_s": 0.0})
+            mine = parts.setdefault(part["worker"], {"samples": 0, "compute_s": 0.0, "wait_s": 0.0, "finish_s": 0.0})
             for key in mine:
                 mine[key] += part[key] / len(steps)
     return speed, {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()}, [
@@ -148,7 +148,7 @@ def main():
         sys.exit(f"lab: expected a Python with torch at {args.python}, found none; try: make bench, or --no-ddp")
     if pathlib.Path("/run/lab.json").exists():
         sys.exit("lab: a lab is up already; try: tools/lab down")
-    args.images = measure.images(args.motley)
+    args.images, args.recipe, args.data = measure.images(args.motley), "fashion-cnn", {}
     summaries = [measure_mix(args, mix) for mix in args.mix or MIXES]
     machine = measure.machine()
     measure.say(f"\nfashion-cnn, global batch {args.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, hosts by their cores, on "

@@ -137,7 +137,7 @@ void WorkerNode::prepare(const wire::RunSpec&, const SharedBytes&) {
   prepared_ = true;
   process_.later(loading, [this] {
     const Data& data = world_.data;
-    worker_->prepared(computer_.model().layout(), data.train->fingerprint(), data.test ? data.test->fingerprint() : "",
+    worker_->prepared(computer_.model().layout(), data.train->fingerprint(), data.test ? data.test->fingerprint() : "", std::nullopt,
                       process_.now());
   });
 }

@@ -72,6 +72,7 @@ struct WorkerStep {  // one worker's part in a step
   std::string name;
   std::uint64_t samples = 0;
   double compute_seconds = 0, wait_seconds = 0;
+  double finish_seconds = 0;  // from the grant of its first lease to the last byte of its contribution
 };
 
 struct CommittedRange {

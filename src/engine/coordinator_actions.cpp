@@ -49,6 +49,7 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
     case ActionKind::taken:
       return send_control(sessions.at(action.session), wire::Taken{machine.pass()->id.pack(), action.lease});
     case ActionKind::measured:
+      workers[action.worker - 1].finish_seconds = seconds(action.elapsed);
       return pace.elapsed(machine.pass()->id.kind, action.worker, action.lease, action.range.count, action.elapsed);
     case ActionKind::abandon:
       return uploads.abandon(action.lease, machine.coverage());

@@ -1,6 +1,7 @@
 // From frames to events. What breaks the protocol closes the session; what is merely late is dropped and counted.
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -209,6 +210,10 @@ void Coordinator::Impl::on_ready(Session& session, const wire::Ready& ready) {
     return end_session(session, std::move(*bye), std::move(why));
   }
   name_worker(session);
+  if (ready.seconds_per_sample > 0 && std::isfinite(ready.seconds_per_sample) && ready.fixed_seconds >= 0 &&
+      std::isfinite(ready.fixed_seconds)) {
+    pace.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
+  }
   feed(cluster::WorkerReady{session.id, session.worker});
 }
 

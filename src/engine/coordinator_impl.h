@@ -34,6 +34,7 @@ struct Coordinator::Impl {
     std::string name;
     bool seen = false;                             // was a member before
     double compute_seconds = 0, wait_seconds = 0;  // of its last finished lease
+    double finish_seconds = 0;                     // of its first lease of the pass
   };
   struct Expectation {  // what a frame should have been
     std::string expected, found;

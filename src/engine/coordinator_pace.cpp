@@ -17,6 +17,7 @@ constexpr double kSlowestBelieved = 3;  // times the mean
 constexpr std::uint32_t kCalibrations = 4;
 constexpr std::uint64_t kFirstCalibration = 16;  // this part of the batch
 constexpr double kLongCalibration = 0.4;         // seconds
+constexpr double kStillTrue = 0.25;              // an earlier run's model that is further off is dropped
 constexpr double kTrial = 0.2;                   // seconds of a parked worker's
 constexpr double kLeastGain = 0.01;              // of a step, for which a worker is worth its energy
 constexpr double kSpreadToDeviation = 1.25;      // of a normal distribution
@@ -165,14 +166,16 @@ std::uint64_t MeasuredPace::calibration(cluster::WorkerId worker) const {
   const Known unknown;
   const Known& about = worker <= train_.known.size() ? train_.known[worker - 1] : unknown;
   const std::uint64_t first = grains(batch_ / kFirstCalibration);
+  const auto long_one = [&](double per_sample) {
+    return std::max(2 * first, grains(static_cast<std::uint64_t>(kLongCalibration / per_sample)));
+  };
   switch (about.calibrations) {
     case 0:
-    case 1:
       return first;
-    case 2: {
-      const double per_sample = about.trial_seconds / static_cast<double>(about.trial_samples);
-      return std::max(2 * first, grains(static_cast<std::uint64_t>(kLongCalibration / per_sample)));
-    }
+    case 1:
+      return about.known_before ? long_one(about.compute.affine()->per_sample) : first;
+    case 2:
+      return about.known_before ? 0 : long_one(about.trial_seconds / static_cast<double>(about.trial_samples));
     case 3:
       return grains(about.trial_samples / 4);
     default:
@@ -234,9 +237,23 @@ void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::Le
   pair_up(about);
 }
 
+void MeasuredPace::known_before(cluster::WorkerId worker, const plan::Affine& speed) {
+  Known& about = known(PassKind::train, worker);
+  if (about.compute.affine()) return;  // it was here before: what this run learned is newer
+  about.compute = plan::TimeModel(speed);
+  about.known_before = true;
+}
+
 void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds) {
   if (samples == 0) return;
   Known& about = known(PassKind::train, worker);
+  if (about.known_before && about.calibrations == 1) {
+    const double expected = about.compute.affine()->seconds(static_cast<double>(samples));
+    if (std::abs(seconds - expected) > kStillTrue * expected) {
+      about.compute = {};
+      about.known_before = false;
+    }
+  }
   if (about.calibrations++ > 0) about.compute.record(samples, seconds);
   about.trial_samples = samples;
   about.trial_seconds = std::max(1e-6, seconds);

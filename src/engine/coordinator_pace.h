@@ -29,6 +29,8 @@ class MeasuredPace final : public cluster::Pace {
   void elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time);
   /// What the worker's device was busy with it. Comes before or after elapsed().
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
+  /// What an earlier run learned of its device; a calibration checks it.
+  void known_before(cluster::WorkerId worker, const plan::Affine& speed);
   /// Computing beside the run, as a train pass without its gradient on the wire.
   void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
   /// A train pass, from its opening until every chunk is updated.
@@ -55,6 +57,7 @@ class MeasuredPace final : public cluster::Pace {
     double spread = 0;              // mean distance of a pass from its expected time, as a part of it
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
+    bool known_before = false;  // `compute` starts from an earlier run
     double trial_seconds = 0;  // of the newest calibration
     std::uint64_t trial_samples = 0;
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;

@@ -53,7 +53,8 @@ StepClosed Coordinator::Impl::describe_step() const {
       continue;
     }
     const Worker& from = workers[worker - 1];
-    step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds});
+    step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds,
+                            from.finish_seconds});
   }
   MOTLEY_ASSERT(covered == pass.range.count);
   step.gradients.reserve(server.layout().chunks().size());

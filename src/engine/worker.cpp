@@ -14,6 +14,9 @@ using cluster::WorkerAction;
 using cluster::WorkerReason;
 namespace event = cluster::worker_event;
 
+constexpr std::uint32_t kWarmUpTasks = 2;
+constexpr std::uint32_t kSpeedRecordsMin = 10;
+
 }  // namespace
 
 // --- from decisions to frames ---
@@ -40,7 +43,9 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       break;
     case WorkerAction::Kind::send_ready: {
       const auto entries = layout->entries();
-      send(wire::Ready{{entries.begin(), entries.end()}, train_fingerprint, test_fingerprint});
+      const plan::Affine known = known_speed.value_or(plan::Affine{});
+      send(wire::Ready{{entries.begin(), entries.end()}, train_fingerprint, test_fingerprint, known.fixed,
+                       known.per_sample});
       break;
     }
     case WorkerAction::Kind::send_synced:
@@ -232,13 +237,15 @@ void Worker::disconnected(const std::string& why, Time now) {
   impl_->decide(event::Disconnected{}, now);
 }
 
-void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, Time now) {
+void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint,
+                      std::optional<plan::Affine> speed, Time now) {
   Impl& w = *impl_;
   if (w.machine.state() != cluster::WorkerState::loading || w.layout) return;
   w.layout = layout;
   w.weights.reset(*w.layout);
   w.train_fingerprint = std::move(train_fingerprint);
   w.test_fingerprint = std::move(test_fingerprint);
+  w.known_speed = speed;
   w.decide(event::Prepared{}, now);
 }
 
@@ -287,6 +294,7 @@ void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double 
                 now);
     return;
   }
+  if (contributed && w.speed_records++ >= kWarmUpTasks) w.speed.record(outcome.count, compute_seconds);
   w.outcome = outcome;
   w.compute_seconds = compute_seconds;
   w.idle_since = now;
@@ -306,5 +314,9 @@ void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
 void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }
 
 cluster::WorkerState Worker::state() const { return impl_->machine.state(); }
+
+std::optional<plan::Affine> Worker::speed() const {
+  return impl_->speed_records < kSpeedRecordsMin ? std::nullopt : impl_->speed.affine();
+}
 
 }  // namespace motley::engine

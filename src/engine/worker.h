@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "motley/computation.h"
 #include "motley/layout.h"
 #include "motley/result.h"
+#include "plan/time_model.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
 
@@ -63,7 +65,9 @@ class Worker {
   void connected(Time now);  // a new authenticated channel, fence unknown yet
   void frame(const wire::Frame& frame, Time now);
   void disconnected(const std::string& why, Time now);
-  void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, Time now);
+  /// `speed`: of this device with this model, if an earlier run learned it.
+  void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint,
+                std::optional<plan::Affine> speed, Time now);
   void prepare_failed(const Error& error, Time now);
 
   // From the computation, in the order of Sink's contract. Results of an old task number are dropped.
@@ -77,6 +81,8 @@ class Worker {
   void leave(Time now);  // Ctrl-C: Yield, finish the lease, then disconnect(false)
 
   [[nodiscard]] cluster::WorkerState state() const;
+  /// Learned from the passes of this session; empty while they are few.
+  [[nodiscard]] std::optional<plan::Affine> speed() const;
 
  private:
   struct Impl;

@@ -52,6 +52,9 @@ struct Worker::Impl {
   WeightsAssembler weights;
   std::optional<Layout> layout;
   std::string train_fingerprint, test_fingerprint;
+  std::optional<plan::Affine> known_speed;  // of an earlier run
+  plan::TimeModel speed;
+  std::uint32_t speed_records = 0;
   std::optional<Error> why;  // of the disconnect under way
 
   // Of the running task.

@@ -48,6 +48,7 @@ class JsonObserver final : public Observer {
                          {"samples", part.samples},
                          {"compute_s", number(part.compute_s)},
                          {"wait_s", number(part.wait_s)},
+                         {"finish_s", number(part.finish_s)},
                          {"sent_bytes", part.sent_bytes},
                          {"received_bytes", part.received_bytes}});
     }

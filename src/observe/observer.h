@@ -32,6 +32,7 @@ struct WorkerPart {
   std::string worker;
   std::uint64_t samples = 0;
   double compute_s = 0, wait_s = 0;
+  double finish_s = 0;  // from its grant until its contribution had arrived
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // by the worker, on the wire, since the last step event
 };
 

@@ -100,7 +100,11 @@ void CoordinatorHost::write_checkpoint() {
 std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClosed& step) {
   std::vector<observe::WorkerPart> parts;
   for (const engine::WorkerStep& worker : step.workers) {
-    observe::WorkerPart part{worker.name, worker.samples, worker.compute_seconds, worker.wait_seconds, 0, 0};
+    observe::WorkerPart part{.worker = worker.name,
+                             .samples = worker.samples,
+                             .compute_s = worker.compute_seconds,
+                             .wait_s = worker.wait_seconds,
+                             .finish_s = worker.finish_seconds};
     for (auto& [id, session] : sessions_) {
       if (session.name != worker.name || session.local) continue;
       transport::Traffic total;

@@ -71,6 +71,7 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   const std::string machine = run.options.name.empty() ? transport::machine_name() : run.options.name;
   WorkerHostOptions options;
   options.hello = hello_for(device, machine, number);
+  options.speeds = speeds_file();
   options.prepare = [&run, device](const wire::RunSpec&, const SharedBytes&) {
     return prepare_worker(run.provider, run.inputs, device.name, run.options.threads);
   };

@@ -125,6 +125,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     std::size_t number = 0;
     for (std::size_t j = 0; j < i; ++j) number += (*devices)[j].name == device.name ? 1 : 0;
     worker.hello = hello_for(device, machine, number);
+    worker.speeds = speeds_file();
     worker.prepare = [&inputs, device](const wire::RunSpec& spec, const SharedBytes& file) {
       return inputs.prepare(spec, file, device.name);
     };

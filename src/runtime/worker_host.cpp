@@ -1,6 +1,7 @@
 #include "runtime/worker_host.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/assert.h"
 #include "runtime/auth.h"
@@ -252,6 +253,7 @@ void WorkerHost::finish(Status status) {
   if (stage_ == Stage::ended) return;
   drop_channel();
   stage_ = Stage::ended;
+  if (const std::optional<plan::Affine> speed = worker_->speed()) SpeedStore(options_.speeds).keep(speed_key_, *speed);
   if (events_.ended) events_.ended(std::move(status));
 }
 
@@ -275,15 +277,15 @@ void WorkerHost::send(wire::Frame frame, engine::Lane lane) {
 
 void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_file) {
   if (prepared_spec_ == spec) {
-    mailbox_->post([this] { worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, now()); });
+    mailbox_->post([this] { tell_prepared(); });
     return;
   }
   prepared_spec_.reset();
-  auto fingerprints = std::make_shared<std::pair<std::string, std::string>>();
+  auto fingerprints = std::make_shared<std::tuple<std::string, std::string, std::string>>();
   auto build = [this, spec, model_file, fingerprints]() -> Result<Prepared> {
     Result<PreparedWorker> worker = options_.prepare(spec, model_file);
     if (!worker) return worker.error();
-    *fingerprints = {worker->train_fingerprint, worker->test_fingerprint};
+    *fingerprints = {worker->train_fingerprint, worker->test_fingerprint, worker->speed_key};
     return std::move(worker->prepared);
   };
   compute_->prepare(std::move(build), [this, spec, fingerprints](Result<const Layout*> layout) {
@@ -294,10 +296,16 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
       }
       prepared_spec_ = spec;
       layout_ = **layout;
-      std::tie(train_fingerprint_, test_fingerprint_) = *fingerprints;
-      worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, now());
+      std::tie(train_fingerprint_, test_fingerprint_, speed_key_) = *fingerprints;
+      speed_key_.insert(0, options_.hello.name + ": ");
+      tell_prepared();
     });
   });
+}
+
+void WorkerHost::tell_prepared() {
+  const std::optional<plan::Affine> speed = SpeedStore(options_.speeds).find(speed_key_);
+  worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, speed, now());
 }
 
 void WorkerHost::start_task(engine::TaskOrder order) { compute_->start(std::move(order)); }

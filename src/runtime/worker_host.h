@@ -3,6 +3,7 @@
 // the coordinator — an in-process connection, or two TCP connections (control, data) that are made again when they
 // break.
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "engine/worker.h"
 #include "runtime/compute_thread.h"
 #include "runtime/mailbox.h"
+#include "runtime/speed_store.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 #include "transport/tcp/tcp.h"
@@ -22,12 +24,14 @@ namespace motley::runtime {
 struct PreparedWorker {
   Prepared prepared;
   std::string train_fingerprint, test_fingerprint;
+  std::string speed_key;  // of device, model and precision
 };
 
 struct WorkerHostOptions {
   wire::Hello hello;
   /// Runs on the compute thread; may take long (downloads, compilation).
   std::function<Result<PreparedWorker>(const wire::RunSpec&, const SharedBytes& model_file)> prepare;
+  std::filesystem::path speeds;  // see SpeedStore
 };
 
 /// What people who look at a joined worker see. Called on the worker's mailbox thread.
@@ -70,6 +74,7 @@ class WorkerHost final : engine::WorkerOutput {
   void finish(Status status);
   void on_tick();
   void say_once(const std::string& text);
+  void tell_prepared();
 
   void send(wire::Frame frame, engine::Lane lane) override;
   void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
@@ -96,7 +101,7 @@ class WorkerHost final : engine::WorkerOutput {
   bool leaving_ = false;
   std::string last_said_;
   std::optional<wire::RunSpec> prepared_spec_;
-  std::string train_fingerprint_, test_fingerprint_;
+  std::string train_fingerprint_, test_fingerprint_, speed_key_;
   Layout layout_;
   std::unique_ptr<ComputeThread> compute_;
 };

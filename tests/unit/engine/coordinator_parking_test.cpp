@@ -175,6 +175,27 @@ TEST_F(ParkingTest, AResultThatNobodyAskedForIsDropped) {
   expect_exact(40);
 }
 
+TEST_F(ParkingTest, WhatAnEarlierRunLearnedIsOnlyChecked) {
+  options.min_workers = 3;
+  hold_calibrations = true;
+  make();
+  const auto calibrations = [&](SessionId session, double seconds_per_sample) {
+    Peer& peer = open(session, "w" + std::to_string(session));
+    peer.seconds_per_sample = seconds_per_sample;
+    ready(peer, 0.01);
+    synced(peer);
+    std::size_t count = 0;
+    for (; !peer.calibrations.empty(); ++count) {
+      const wire::Grant trial = peer.calibrations[0];
+      peer.calibrations.clear();
+      finish(peer, trial);
+    }
+    return count;
+  };
+  EXPECT_EQ(calibrations(1, 0.011), 2u) << "one that warms up and one that agrees";
+  EXPECT_EQ(calibrations(2, 0.03), 4u) << "the device is slower than it was";
+}
+
 TEST_F(ParkingTest, FixedSharesNeedNoMeasuring) {
   options.shares = {1, 3};
   options.min_workers = 2;

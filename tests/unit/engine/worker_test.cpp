@@ -121,7 +121,7 @@ class WorkerTest : public testing::Test {
   void prepare() {
     worker.connected(now);
     control(wire::RunSpec{"[train]", "", 0}, 0);
-    worker.prepared(layout, "train", "test", now);
+    worker.prepared(layout, "train", "test", std::nullopt, now);
   }
   void join(std::uint64_t version) {
     prepare();

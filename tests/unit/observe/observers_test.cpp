@@ -47,7 +47,7 @@ StepDone a_step() {
   step.samples = 256;
   step.seconds = 0.5;
   step.samples_per_s = 512;
-  step.workers = {{"laptop/cpu", 256, 0.4, 0.1, 1000, 2000}};
+  step.workers = {{"laptop/cpu", 256, 0.4, 0.1, 0.6, 1000, 2000}};
   return step;
 }
 
@@ -61,7 +61,7 @@ TEST(JsonObserver, WritesOneObjectALine) {
       pipe.text(),
       "{\"event\":\"step\",\"step\":4,\"epoch\":0,\"loss\":0.1234567,\"samples\":256,\"seconds\":0.5,\"samples_per_s\":"
       "512.0,"
-      "\"learning_rate\":0.0,\"workers\":[{\"worker\":\"laptop/cpu\",\"samples\":256,\"compute_s\":0.4,\"wait_s\":0.1,"
+      "\"learning_rate\":0.0,\"workers\":[{\"worker\":\"laptop/cpu\",\"samples\":256,\"compute_s\":0.4,\"wait_s\":0.1,\"finish_s\":0.6,"
       "\"sent_bytes\":1000,\"received_bytes\":2000}]}\n"
       "{\"event\":\"checkpoint\",\"step\":5,\"path\":\"runs/a/checkpoints/step-000000005\"}\n");
 }
