@@ -71,6 +71,15 @@ class CoordinatorMachine {
     Time opened{};
   };
 
+  /// An evaluation by a parked worker, while the others train.
+  struct Aside {
+    SessionId session = 0;
+    WorkerId worker = 0;
+    LeaseId lease = 0;
+    std::uint64_t version = 0, epoch = 0;
+    Time deadline{};
+  };
+
   /// REQUIRES pace outlives this; train_samples, global_batch, grain and chunks > 0.
   CoordinatorMachine(const MachineConfig& config, Pace& pace);
 
@@ -81,6 +90,7 @@ class CoordinatorMachine {
 
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   [[nodiscard]] const std::optional<OpenPass>& pass() const noexcept { return pass_; }
+  [[nodiscard]] const std::optional<Aside>& aside() const noexcept { return aside_; }
   [[nodiscard]] const Coverage& coverage() const noexcept { return coverage_; }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
   [[nodiscard]] std::span<const Lease> leases() const noexcept { return leases_.all(); }
@@ -125,6 +135,12 @@ class CoordinatorMachine {
   void take_in_parked();
   [[nodiscard]] Pace::Verdict judge(const Member& member);
 
+  // Evaluation beside the training: coordinator_aside.cpp
+  void on(const EvaluatedAside&, Time now);
+  void evaluate_aside(Time now);
+  void watch_aside(Time now);
+  void drop_aside(bool failed);
+
   // Contributions: coordinator_leases.cpp
   void on(const LeaseBegun&, Time now);
   void on(const ChunkArrived&, Time now);
@@ -166,6 +182,7 @@ class CoordinatorMachine {
   LeaseTable leases_;
   Coverage coverage_;
   std::optional<OpenPass> pass_;
+  std::optional<Aside> aside_;
   std::vector<Avoid> avoid_;
   Actions* actions_ = nullptr;  // of the running decide()
   std::uint64_t version_ = 0;

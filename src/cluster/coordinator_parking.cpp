@@ -68,6 +68,7 @@ void CoordinatorMachine::on(const Calibrated& event, Time now) {
 
 void CoordinatorMachine::take_in(Member& member, Reason reason) {
   const bool parked = member.state == MemberState::parked;
+  if (aside_ && aside_->session == member.session) drop_aside(false);
   member.state = MemberState::member;
   member.streams = true;
   member.left_out = 0;

@@ -120,7 +120,7 @@ void CoordinatorMachine::on(const PassFinished&, Time now) {
   if (training()) {
     MOTLEY_ASSERT(applied_ == config_.chunks);
     ++version_;
-    evaluation_pending_ = evaluation_due();
+    evaluation_pending_ = evaluation_pending_ || evaluation_due();
   } else {
     evaluation_pending_ = false;
   }
@@ -128,6 +128,7 @@ void CoordinatorMachine::on(const PassFinished&, Time now) {
   applied_ = reduced_ = 0;
   pass_.reset();
   if (trained) park_idle(now);
+  if (trained && evaluation_pending_) evaluate_aside(now);
   // Somebody computed the same positions and found them finite: the first worker is to blame.
   const std::vector<Avoid> suspects = std::exchange(avoid_, {});
   for (const Avoid& suspect : suspects)

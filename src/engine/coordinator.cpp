@@ -75,9 +75,11 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
   }
   std::optional<Planned> planned = pace.forecast(global_batch, members, parked);
   if (!planned) return std::nullopt;
+  const std::optional<double> evaluation =
+      options.test_samples > 0 ? pace.evaluation_seconds(options.test_samples, members) : std::nullopt;
   members.insert(members.end(), parked.begin(), parked.end());
   for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = name_of(members[i]);
-  planned->advice = plan::advise(planned->step_seconds, planned->samples_per_second, planned->workers);
+  planned->advice = plan::advise(planned->step_seconds, planned->samples_per_second, planned->workers, evaluation);
   return planned;
 }
 

@@ -130,6 +130,8 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
     on_finish(session, *finish);
   } else if (const auto* failure = std::get_if<wire::Failed>(&message)) {
     const bool calibration = is_calibration(failure->pass);
+    if (machine.aside() && machine.aside()->session == session.id && machine.aside()->lease == failure->lease)
+      return feed(cluster::EvaluatedAside{session.id, failure->lease, false});
     if (!calibration && live_lease(session, failure->pass, failure->lease) == nullptr) return drop_frame();
     output.warning(session.name + " could not compute its share: " + failure->message);
     if (calibration) return feed(cluster::Calibrated{session.id, failure->lease, true});
@@ -167,6 +169,8 @@ void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) 
     pace.computed(cluster::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
                   finish.compute_seconds);
   }
+  if (machine.aside() && machine.aside()->session == session.id && machine.aside()->lease == finish.lease)
+    return evaluated_aside(finish);
   const cluster::Lease* lease = live_lease(session, finish.pass, finish.lease);
   if (lease == nullptr) return drop_frame();
   if (finish.count > lease->range.count) {

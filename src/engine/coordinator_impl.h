@@ -71,6 +71,7 @@ struct Coordinator::Impl {
   void send_pass(const cluster::Action& action);
   void send_grant(const cluster::Action& action);
   void send_calibration(const cluster::Action& action);
+  void send_evaluation_aside(const cluster::Action& action);
   void close_session(const cluster::Action& action);
   void report_closed(const Session& session, const cluster::Action& action, const std::string& reason);
   [[nodiscard]] wire::Bye bye_for(const cluster::Action& action, const std::string& reason) const;
@@ -83,6 +84,7 @@ struct Coordinator::Impl {
   void apply(ChunkId chunk);
   void close_step();
   void close_evaluation();
+  void evaluated_aside(const wire::Finish& finish);
   void diverged(const cluster::Action& action);
   [[nodiscard]] StepClosed describe_step() const;
   [[nodiscard]] std::string waiting_for() const;

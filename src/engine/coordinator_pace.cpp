@@ -141,6 +141,13 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   return planned;
 }
 
+std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
+                                                       std::span<const cluster::WorkerId> members) {
+  gather(evaluate_, members);
+  if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
+  return plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+}
+
 void MeasuredPace::closed(Duration time) {
   ++passes_;
   if (expected_ <= 0) return;

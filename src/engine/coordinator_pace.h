@@ -39,6 +39,9 @@ class MeasuredPace final : public cluster::Pace {
   /// settled since.
   [[nodiscard]] bool news() const noexcept { return sharing_ != told_ || (passes_ >= kSettled && !told_settled_); }
   void told();
+  /// Of an evaluation by `members`; empty until one was seen.
+  [[nodiscard]] std::optional<double> evaluation_seconds(std::uint64_t total,
+                                                         std::span<const cluster::WorkerId> members);
   /// Steps of `total` samples by `members`, while `parked` wait; empty until all of them are measured. Names and advice
   /// are left empty; Outlook's order is that of members, then parked.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,

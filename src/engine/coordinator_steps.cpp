@@ -1,6 +1,7 @@
 // Arithmetic of a pass: summing, updating, closing.
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/assert.h"
@@ -96,6 +97,22 @@ void Coordinator::Impl::close_evaluation() {
     if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{id, machine.version()});
   output.evaluated(result);
   feed(cluster::PassFinished{});
+}
+
+void Coordinator::Impl::evaluated_aside(const wire::Finish& finish) {
+  const cluster::CoordinatorMachine::Aside aside = *machine.aside();
+  // Where losses are not finite the version of the day will not be better, and says so in a pass of its own.
+  const bool whole = finish.count == options.test_samples && std::isfinite(finish.weight) && finish.weight >= 0 &&
+                     finish.correct <= static_cast<std::uint64_t>(finish.weight);
+  if (whole) {
+    output.evaluated({.version = aside.version,
+                      .epoch = aside.epoch,
+                      .samples = finish.count,
+                      .correct = finish.correct,
+                      .weight = finish.weight,
+                      .loss_sum = finish.loss_sum});
+  }
+  feed(cluster::EvaluatedAside{aside.session, aside.lease, whole});
 }
 
 void Coordinator::Impl::diverged(const cluster::Action& action) {
