@@ -33,7 +33,7 @@ class YieldRule {
  private:
   YieldOptions options_;
   std::optional<double> load_;
-  std::optional<Time> used_;  // last
+  std::optional<Time> loaded_;  // last
 };
 
 }  // namespace motley::runtime

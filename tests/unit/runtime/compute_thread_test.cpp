@@ -260,24 +260,24 @@ TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
   EXPECT_GE(bench.compute_seconds, 4 * seconds(work) * 0.999);
 }
 
-// At this share a rest lasts for hours: whatever does not cut it short does not end.
-constexpr Manners kHoursOfRest{.share = 1e-7};
+// At this share a rest lasts for minutes.
+constexpr Manners kMinutesOfRest{.share = 1e-5};
 
 TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
   const Script script = [](const Task& task, Weights&, Sink& sink, const Stop& stop) {
     return take_micro_batches(task, sink, stop);
   };
-  Bench early(script, false, kHoursOfRest);
+  Bench early(script, false, kMinutesOfRest);
   early.on_progress = [&] { early.thread->finish_early(1); };
   early.start();
   early.wait();
   EXPECT_EQ(early.outcome->count, 4U);
-  Bench trimmed(script, false, kHoursOfRest);
+  Bench trimmed(script, false, kMinutesOfRest);
   trimmed.on_progress = [&] { trimmed.thread->limit(1, 4); };
   trimmed.start();
   trimmed.wait();
   EXPECT_EQ(trimmed.outcome->count, 4U);
-  Bench destroyed(script, false, kHoursOfRest);
+  Bench destroyed(script, false, kMinutesOfRest);
   std::promise<void> resting;
   destroyed.on_progress = [&] { resting.set_value(); };
   destroyed.start();
@@ -288,7 +288,7 @@ TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
 TEST(ComputeThread, TheRestForTheLastMicroBatchComesAfterTheResult) {
   Bench bench(
       [](const Task& task, Weights&, Sink& sink, const Stop& stop) { return take_micro_batches(task, sink, stop); },
-      false, kHoursOfRest);
+      false, kMinutesOfRest);
   bench.start(0, 4);
   bench.wait();
   EXPECT_EQ(bench.outcome->count, 4U);
