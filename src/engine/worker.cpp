@@ -87,6 +87,9 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
     case WorkerAction::Kind::limit_task:
       output.limit_task(action.number, action.count);
       break;
+    case WorkerAction::Kind::finish_early:
+      output.finish_early(action.number);
+      break;
     case WorkerAction::Kind::step_done:
       output.step_done(action.version, action.count);
       break;
@@ -312,6 +315,7 @@ void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
 void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
 
 void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }
+void Worker::step_aside(Time now) { impl_->decide(event::LeaveAsked{.for_good = false}, now); }
 
 cluster::WorkerState Worker::state() const { return impl_->machine.state(); }
 

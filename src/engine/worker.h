@@ -49,6 +49,8 @@ class WorkerOutput {
   virtual void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) = 0;
   virtual void start_task(TaskOrder order) = 0;                            // only when no task runs
   virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;  // Stop::limit(); 0 abandons
+  /// The micro-batch in hand is the last. Where none was begun, the task ends with a count of 0.
+  virtual void finish_early(std::uint64_t number) = 0;
   virtual void admitted(std::uint64_t worker) = 0;
   virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
   /// The channel must be closed, if it is not. Exactly once for each connected() (and once for leave() without a
@@ -78,7 +80,9 @@ class Worker {
   void task_failed(std::uint64_t number, const Error& error, Time now);
 
   void tick(Time now);   // at least every 100 ms
-  void leave(Time now);  // Ctrl-C: Yield, finish the lease, then disconnect(false)
+  void leave(Time now);  // Ctrl-C: Yield, finish the micro-batch in hand, then disconnect(false)
+  /// The same, but ends with disconnect(true). REQUIRES a channel.
+  void step_aside(Time now);
 
   [[nodiscard]] cluster::WorkerState state() const;
   /// Learned from the passes of this session; empty while they are few.

@@ -1,6 +1,7 @@
 #pragma once
 // The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, runs the
-// computation and reports what it yields. Out of memory halves the micro-batch and runs the task again.
+// computation and reports what it yields. Out of memory halves the micro-batch and runs the task again. With a share of
+// the device's time it rests between micro-batches; the rest for the last one comes before the next task.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,11 +16,13 @@
 #include "engine/worker.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
+#include "runtime/duty_cycle.h"
+#include "runtime/manners.h"
 #include "runtime/model_provider.h"
 
 namespace motley::runtime {
 
-/// Called on the compute thread.
+/// Called on the compute thread. `compute_seconds` include the rest that belongs to the work.
 struct ComputeEvents {
   std::function<void(std::uint64_t task, std::uint64_t done)> progress;
   std::function<void(std::uint64_t task, std::uint64_t count, double weight, double loss_sum)> begin;
@@ -39,7 +42,7 @@ struct Prepared {
 
 class ComputeThread {
  public:
-  explicit ComputeThread(ComputeEvents events);
+  explicit ComputeThread(ComputeEvents events, Manners manners = {});
   ~ComputeThread();  // abandons a running task
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
@@ -49,6 +52,8 @@ class ComputeThread {
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
   void limit(std::uint64_t task, std::uint64_t count);
+  /// No further micro-batch; cuts a rest short.
+  void finish_early(std::uint64_t task);
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
 
  private:
@@ -56,8 +61,10 @@ class ComputeThread {
   class TaskStop;
   void loop();
   void run(const engine::TaskOrder& order);
+  void rest(const TaskSink& sink);
 
   ComputeEvents events_;
+  Manners manners_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::optional<engine::TaskOrder> next_;
@@ -65,8 +72,10 @@ class ComputeThread {
   bool stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};
   std::atomic<std::uint64_t> limit_{0};
+  std::atomic<bool> enough_{false};
   std::atomic<std::uint32_t> micro_batch_{0};
   Prepared prepared_;  // compute thread only
+  DutyCycle duty_;     // compute thread only
   BufferPool pool_;
   std::thread thread_;
 };

@@ -75,6 +75,7 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   options.prepare = [&run, device](const wire::RunSpec&, const SharedBytes&) {
     return prepare_worker(run.provider, run.inputs, device.name, run.options.threads);
   };
+  options.manners = run.options.manners;
   WorkerHostEvents events;
   events.note = [&host](const std::string& text) { host.observe([text](observe::Observer& o) { o.note(text); }); };
   auto worker = std::make_unique<WorkerHost>(std::move(options), std::move(events));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/assert.h"
 #include "runtime/auth.h"
@@ -58,7 +59,7 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.failed = [in_mailbox](std::uint64_t task, const Error& error) {
     in_mailbox([=](engine::Worker& w) { w.task_failed(task, error, now()); });
   };
-  compute_ = std::make_unique<ComputeThread>(std::move(compute));
+  compute_ = std::make_unique<ComputeThread>(std::move(compute), options_.manners);
 }
 
 WorkerHost::~WorkerHost() {
@@ -107,8 +108,28 @@ void WorkerHost::leave() {
   });
 }
 
+void WorkerHost::pause(std::string why) {
+  mailbox_->post([this, why = std::move(why)] {
+    if (std::exchange(paused_, true) || leaving_) return;
+    if (stage_ == Stage::joined) {
+      aside_ = why;
+      worker_->step_aside(now());
+    } else if (stage_ != Stage::ended) {
+      drop_channel();
+      stage_ = Stage::idle;
+    }
+  });
+}
+
+void WorkerHost::resume() {
+  mailbox_->post([this] {
+    paused_ = false;
+    redial_at_ = now();
+  });
+}
+
 void WorkerHost::dial() {
-  if (stage_ == Stage::ended) return;
+  if (stage_ == Stage::ended || paused_) return;
   stage_ = Stage::connecting;
   const std::uint64_t generation = ++generation_;
   std::vector<transport::Endpoint> endpoints;
@@ -129,7 +150,7 @@ void WorkerHost::redial(Duration after, const std::string& why) {
     finish({});
     return;
   }
-  say_once(why);
+  if (!paused_) say_once(why);
   stage_ = Stage::idle;
   redial_at_ = now() + after;
 }
@@ -259,7 +280,7 @@ void WorkerHost::finish(Status status) {
 
 void WorkerHost::on_tick() {
   if (stage_ == Stage::ended) return;
-  if (stage_ == Stage::idle && tcp_ != nullptr && now() >= redial_at_) dial();
+  if (stage_ == Stage::idle && tcp_ != nullptr && !paused_ && now() >= redial_at_) dial();
   if (stage_ == Stage::proving && now() > proof_deadline_) redial(kBackoffMax, "the coordinator did not answer");
   if (stage_ == Stage::joined) worker_->tick(now());
 }
@@ -310,10 +331,11 @@ void WorkerHost::tell_prepared() {
 
 void WorkerHost::start_task(engine::TaskOrder order) { compute_->start(std::move(order)); }
 void WorkerHost::limit_task(std::uint64_t number, std::uint64_t count) { compute_->limit(number, count); }
+void WorkerHost::finish_early(std::uint64_t number) { compute_->finish_early(number); }
 
 void WorkerHost::admitted(std::uint64_t /*worker*/) {
   last_said_.clear();
-  if (events_.link) events_.link(true, "joined");
+  if (events_.link) events_.link(LinkChange::joined, "joined");
 }
 
 void WorkerHost::step_done(std::uint64_t version, std::uint64_t samples_mine) {
@@ -322,7 +344,10 @@ void WorkerHost::step_done(std::uint64_t version, std::uint64_t samples_mine) {
 
 void WorkerHost::disconnect(bool reconnect, const Error& why) {
   if (reconnect && tcp_ != nullptr) {
-    if (events_.link) events_.link(false, why.message);
+    const std::string aside = std::exchange(aside_, {});
+    if (events_.link) {
+      events_.link(aside.empty() ? LinkChange::lost : LinkChange::left, aside.empty() ? why.message : aside);
+    }
     redial(kBackoffFirst, why.message);
   } else if (why.code == ErrorCode::interrupted) {
     finish({});

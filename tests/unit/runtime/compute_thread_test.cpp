@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <future>
 
 #include "data/order.h"
+#include "runtime/mailbox.h"
 
 namespace motley::runtime {
 namespace {
@@ -46,13 +48,18 @@ struct Bench {
   std::vector<std::pair<ChunkId, float>> chunks;
   std::optional<Outcome> outcome;
   std::optional<Error> error;
-  std::function<void()> on_begin = [] {};
-  std::promise<void> over;
+  double compute_seconds = 0;
+  std::function<void()> on_begin = [] {}, on_progress = [] {};
+  std::array<std::promise<void>, 2> over;  // of the first task and of the second
+  std::size_t ended = 0, waited = 0;
   std::unique_ptr<ComputeThread> thread;
 
-  explicit Bench(Script script, bool fixed_micro_batch = false) {
+  explicit Bench(Script script, bool fixed_micro_batch = false, Manners manners = {}) {
     ComputeEvents events;
-    events.progress = [this](std::uint64_t, std::uint64_t done) { progress.push_back(done); };
+    events.progress = [this](std::uint64_t, std::uint64_t done) {
+      progress.push_back(done);
+      on_progress();
+    };
     events.begin = [this](std::uint64_t, std::uint64_t count, double, double) {
       begun.push_back(count);
       on_begin();
@@ -60,15 +67,16 @@ struct Bench {
     events.chunk = [this](std::uint64_t, ChunkId chunk, const SharedBytes& gradient) {
       chunks.emplace_back(chunk, gradient.floats().front());
     };
-    events.finished = [this](std::uint64_t, Outcome result, double) {
+    events.finished = [this](std::uint64_t, Outcome result, double seconds) {
       outcome = result;
-      over.set_value();
+      compute_seconds = seconds;
+      over.at(ended++).set_value();
     };
     events.failed = [this](std::uint64_t, Error what) {
       error = std::move(what);
-      over.set_value();
+      over.at(ended++).set_value();
     };
-    thread = std::make_unique<ComputeThread>(std::move(events));
+    thread = std::make_unique<ComputeThread>(std::move(events), manners);
     std::promise<void> ready;
     thread->prepare(
         [&]() -> Result<Prepared> {
@@ -88,7 +96,7 @@ struct Bench {
     order.weights.resize(2);
     thread->start(std::move(order));
   }
-  void wait() { over.get_future().get(); }
+  void wait() { over.at(waited++).get_future().get(); }
 };
 
 void send(Sink& sink, ChunkId chunk, float value) {
@@ -188,6 +196,106 @@ TEST(ComputeThread, ALimitReachesTheTaskThatRuns) {
   bench.thread->limit(1, 9);  // a limit is never raised
   bench.wait();
   EXPECT_EQ(bench.outcome->count, 4U);
+}
+
+// Micro-batches of 4 samples without arithmetic, each of which takes a moment, as far as Stop lets it.
+Result<Outcome> take_micro_batches(const Task& task, Sink& sink, const Stop& stop) {
+  Outcome outcome;
+  for (std::uint64_t limit = 0; outcome.count < (limit = std::min(stop.limit(), task.indices.size()));) {
+    for (const Time end = now() + std::chrono::milliseconds(2); now() < end;) std::this_thread::yield();
+    outcome.count += 4;
+    sink.progress(outcome.count);
+  }
+  return outcome;
+}
+
+TEST(ComputeThread, FinishingEarlyEndsWithTheMicroBatchInHand) {
+  std::promise<void> running, asked;
+  Bench bench([&](const Task&, Weights&, Sink& sink, const Stop& stop) {
+    EXPECT_EQ(stop.limit(), 16U);
+    running.set_value();
+    asked.get_future().get();
+    sink.progress(4);
+    return Outcome{stop.limit(), 1, 1, 0};
+  });
+  bench.start();
+  running.get_future().get();
+  bench.thread->finish_early(2);  // another task
+  bench.thread->finish_early(1);
+  asked.set_value();
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 4U);
+}
+
+TEST(ComputeThread, FinishingEarlyGivesBackWhatWasNotBegun) {
+  std::promise<void> asked;
+  Bench bench([&](const Task&, Weights&, Sink&, const Stop& stop) {
+    asked.get_future().get();
+    return Outcome{stop.limit(), 0, 0, 0};
+  });
+  bench.start();
+  bench.thread->finish_early(1);
+  asked.set_value();
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 0U);
+}
+
+TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
+  Time work{};
+  Bench bench(
+      [&](const Task& task, Weights&, Sink& sink, const Stop& stop) {
+        for (std::uint64_t done = 0; done < stop.limit(); done += 4) {
+          const Time begun = now();
+          while (now() - begun < std::chrono::milliseconds(2)) std::this_thread::yield();
+          work += now() - begun;
+          sink.progress(done + 4);
+        }
+        return Outcome{task.indices.size(), 1, 1, 0};
+      },
+      false, {.share = 0.25});
+  const Time started = now();
+  bench.start();
+  bench.wait();
+  EXPECT_GE(now() - started, 3 * work) << "three rests between four micro-batches and the last of them";
+  EXPECT_GE(bench.compute_seconds, 4 * seconds(work) * 0.999);
+}
+
+// At this share a rest lasts for minutes.
+constexpr Manners kMinutesOfRest{.share = 1e-5};
+
+TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
+  const Script script = [](const Task& task, Weights&, Sink& sink, const Stop& stop) {
+    return take_micro_batches(task, sink, stop);
+  };
+  Bench early(script, false, kMinutesOfRest);
+  early.on_progress = [&] { early.thread->finish_early(1); };
+  early.start();
+  early.wait();
+  EXPECT_EQ(early.outcome->count, 4U);
+  Bench trimmed(script, false, kMinutesOfRest);
+  trimmed.on_progress = [&] { trimmed.thread->limit(1, 4); };
+  trimmed.start();
+  trimmed.wait();
+  EXPECT_EQ(trimmed.outcome->count, 4U);
+  Bench destroyed(script, false, kMinutesOfRest);
+  std::promise<void> resting;
+  destroyed.on_progress = [&] { resting.set_value(); };
+  destroyed.start();
+  resting.get_future().get();
+  destroyed.thread.reset();
+}
+
+TEST(ComputeThread, TheRestForTheLastMicroBatchComesAfterTheResult) {
+  Bench bench(
+      [](const Task& task, Weights&, Sink& sink, const Stop& stop) { return take_micro_batches(task, sink, stop); },
+      false, kMinutesOfRest);
+  bench.start(0, 4);
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 4U);
+  bench.start(0, 4);
+  bench.thread->finish_early(1);
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 0U) << "the next task was resting";
 }
 
 TEST(ComputeThread, DestroyingItAbandonsTheTask) {
