@@ -77,6 +77,7 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
   if (!planned) return std::nullopt;
   members.insert(members.end(), parked.begin(), parked.end());
   for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = name_of(members[i]);
+  planned->noise = noise_now();
   planned->advice = plan::advise(planned->step_seconds, planned->samples_per_second, planned->workers);
   return planned;
 }

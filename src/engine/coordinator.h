@@ -79,12 +79,20 @@ struct CommittedRange {
   std::string worker;
 };
 
+/// How much the gradients of samples differ, as far as the steps so far tell.
+struct Noise {
+  std::uint64_t records = 0;           // steps that had several contributions to compare
+  std::optional<double> scale;         // the noise scale, in samples
+  std::optional<double> useful_batch;  // the most progress a second with the workers that share the steps
+};
+
 struct StepClosed {
   std::uint64_t step = 0;  // the version the gradients were computed at
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;
-  double weight = 0, loss_sum = 0;     // loss = loss_sum / weight
-  double gradient_norm = 0;            // before clipping; 0 without clipping
+  double weight = 0, loss_sum = 0;  // loss = loss_sum / weight
+  double gradient_norm = 0;         // before clipping; 0 without clipping
+  Noise noise;
   Duration duration{};                 // from the opening of the pass
   std::vector<CommittedRange> ranges;  // in order of positions; they tile the pass exactly
   std::vector<WorkerStep> workers;
@@ -97,6 +105,7 @@ struct Planned {
   double step_seconds = 0, samples_per_second = 0;
   std::vector<plan::Outlook> workers;  // members and parked ones
   plan::Advice advice;
+  Noise noise;
 };
 
 struct Evaluated {

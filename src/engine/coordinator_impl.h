@@ -10,6 +10,7 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
+#include "engine/coordinator_noise.h"
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_uploads.h"
 #include "engine/coordinator_weights.h"
@@ -82,6 +83,7 @@ struct Coordinator::Impl {
   void apply(ChunkId chunk);
   void close_step();
   void close_evaluation();
+  [[nodiscard]] Noise noise_now() const;
   void diverged(const cluster::Action& action);
   [[nodiscard]] StepClosed describe_step() const;
   [[nodiscard]] std::string waiting_for() const;
@@ -104,6 +106,8 @@ struct Coordinator::Impl {
   bool failed = false;
   ChunkId last_reduced = 0;
   double gradient_norm = 0;
+  StepNorms norms;  // of the open step
+  plan::NoiseScale noise;
   std::uint64_t dropped = 0;  // frames of old sessions, passes and leases
 };
 

@@ -99,6 +99,20 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   return planned;
 }
 
+// With T = (B + lost) / sum(1 / c_i) as the finish time of all; the update at the end holds up everybody.
+std::optional<double> MeasuredPace::lost_samples() const {
+  if (sharing_.empty() || !update_) return std::nullopt;
+  double lost = 0;
+  for (const cluster::WorkerId worker : sharing_) {
+    if (worker > train_.known.size()) return std::nullopt;
+    const Known& about = train_.known[worker - 1];
+    const std::optional<plan::Affine> compute = about.compute.affine();
+    if (!compute) return std::nullopt;
+    lost += (compute->fixed + about.exposed.value_or(0) + *update_) / compute->per_sample;
+  }
+  return lost;
+}
+
 void MeasuredPace::closed(Duration time) {
   const double update = std::max(0.0, seconds(time) - slowest_);
   update_ = update_ ? *update_ + kNewestExposed * (update - *update_) : update;

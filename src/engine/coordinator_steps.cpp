@@ -14,7 +14,9 @@ void Coordinator::Impl::reduce(ChunkId chunk) {
   for (const auto& piece : coverage.pieces(chunk)) parts.push_back(uploads.floats(piece.lease, chunk));
   // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.
   const double weight = coverage.weight();
-  server.reduce(chunk, parts, weight > 0 ? weight : 1, coverage.positions());
+  const bool gradient = server.layout().chunks()[chunk].kind != ChunkKind::statistics;
+  const std::span<double> squares = gradient ? norms.of(coverage.pieces(chunk), coverage) : std::span<double>();
+  norms.add_mean(server.reduce(chunk, parts, weight > 0 ? weight : 1, coverage.positions(), squares));
   for (const auto& piece : coverage.pieces(chunk)) uploads.release(piece.lease, chunk);
   last_reduced = chunk;
   feed(cluster::ChunkReduced{chunk});
@@ -36,6 +38,7 @@ StepClosed Coordinator::Impl::describe_step() const {
                   .weight = coverage.weight(),
                   .loss_sum = coverage.loss_sum(),
                   .gradient_norm = gradient_norm,
+                  .noise = {},
                   .duration = now - pass.opened,
                   .ranges = {},
                   .workers = {},
@@ -63,7 +66,9 @@ StepClosed Coordinator::Impl::describe_step() const {
 }
 
 void Coordinator::Impl::close_step() {
-  const StepClosed step = describe_step();
+  StepClosed step = describe_step();
+  if (const auto estimate = norms.close(step.samples)) noise.record(*estimate);
+  step.noise = noise_now();
   const std::uint64_t pass = machine.pass()->id.pack();
   server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1 && next.version() == server.version());
@@ -77,6 +82,13 @@ void Coordinator::Impl::close_step() {
   pace.closed(step.duration);
   output.step_closed(step);
   feed(cluster::PassFinished{});
+}
+
+Noise Coordinator::Impl::noise_now() const {
+  Noise known{.records = noise.records(), .scale = noise.samples(), .useful_batch = {}};
+  const std::optional<double> lost = pace.lost_samples();
+  if (known.scale && lost) known.useful_batch = plan::useful_batch(*lost, *known.scale);
+  return known;
 }
 
 void Coordinator::Impl::close_evaluation() {

@@ -120,6 +120,12 @@ std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClo
   return parts;
 }
 
+namespace {
+observe::Noise event_of(const engine::Noise& noise) {
+  return {noise.records, noise.scale.value_or(0), noise.useful_batch.value_or(0)};
+}
+}  // namespace
+
 observe::PlanMade event_of(const engine::Planned& plan) {
   observe::PlanMade made;
   made.global_batch = plan.global_batch;
@@ -127,6 +133,7 @@ observe::PlanMade event_of(const engine::Planned& plan) {
   made.samples_per_s = plan.samples_per_second;
   made.recommendation = plan.advice.recommendation;
   made.limit = plan.advice.limit;
+  made.noise = event_of(plan.noise);
   for (const plan::Outlook& worker : plan.workers) {
     made.shares.push_back(
         {worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds, worker.exposed_seconds});
@@ -175,6 +182,7 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   done.seconds = elapsed;
   done.samples_per_s = elapsed > 0 ? static_cast<double>(step.samples) / elapsed : 0;
   done.learning_rate = learning_rate_;
+  done.noise = noise_ = event_of(step.noise);
   done.workers = parts_of(step);
   observer_.step(done);
   learning_rate_ = engine_.server().learning_rate(0);
@@ -239,6 +247,7 @@ void CoordinatorHost::report_done(const std::string& checkpoint) {
   done.accuracy = accuracy_;
   done.has_accuracy = evaluated_once_ && options_.has_accuracy;
   done.predicted_samples_per_s = predicted_samples_per_s_;
+  done.noise = noise_;
   done.checkpoint = checkpoint;
   observer_.done(done);
 }

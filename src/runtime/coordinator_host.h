@@ -121,6 +121,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0;
   double last_loss_ = 0, accuracy_ = 0, learning_rate_ = 0, predicted_samples_per_s_ = 0;
+  observe::Noise noise_;
   bool evaluated_once_ = false;
 };
 
