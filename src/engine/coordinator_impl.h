@@ -84,6 +84,7 @@ struct Coordinator::Impl {
   void close_step();
   void close_evaluation();
   [[nodiscard]] Noise noise_now() const;
+  [[nodiscard]] std::optional<BatchChange> next_batch(const StepClosed& step) const;
   void diverged(const cluster::Action& action);
   [[nodiscard]] StepClosed describe_step() const;
   [[nodiscard]] std::string waiting_for() const;
@@ -108,6 +109,7 @@ struct Coordinator::Impl {
   double gradient_norm = 0;
   StepNorms norms;  // of the open step
   plan::NoiseScale noise;
+  bool batch_news = false;    // it changed, and no plan was told since
   std::uint64_t dropped = 0;  // frames of old sessions, passes and leases
 };
 

@@ -67,6 +67,8 @@ class JsonObserver final : public Observer {
            {"samples_per_s", number(e.samples_per_s)},
            {"learning_rate", number(e.learning_rate)},
            {"noise_scale", known(e.noise.scale)},
+           {"global_batch", e.global_batch},
+           {"steps", e.steps},
            {"workers", std::move(workers)}});
   }
   void plan(const PlanMade& e) override {

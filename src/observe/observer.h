@@ -46,6 +46,7 @@ struct StepDone {
   std::uint64_t step = 0, epoch = 0, samples = 0;
   double loss = 0, seconds = 0, samples_per_s = 0, learning_rate = 0;
   Noise noise;
+  std::uint64_t global_batch = 0, steps = 0;  // now; steps: until the end of the run
   std::vector<WorkerPart> workers;
 };
 

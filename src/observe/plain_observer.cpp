@@ -55,6 +55,7 @@ class PlainObserver final : public Observer {
          e.recommendation);
   }
   void step(const StepDone& e) override {
+    if (e.steps > 0) steps_ = e.steps;
     const auto now = std::chrono::steady_clock::now();
     if (std::chrono::duration<double>(now - last_).count() < between_ && e.step + 1 != steps_) return;
     last_ = now;

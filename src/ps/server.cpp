@@ -127,6 +127,12 @@ void Server::finish_step() {
   impl_->open_step();
 }
 
+void Server::set_rate_changes(std::vector<RateChange> changes) {
+  MOTLEY_ASSERT(impl_->all(Phase::waiting));
+  impl_->rate_changes = std::move(changes);
+  impl_->open_step();
+}
+
 Status Server::redo(std::span<const SharedBytes> gradients) {
   MOTLEY_ASSERT(impl_->all(Phase::waiting));
   if (gradients.size() != impl_->chunks.size()) {

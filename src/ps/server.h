@@ -53,6 +53,8 @@ class Server {
   [[nodiscard]] SharedBytes gradient(ChunkId chunk) const;
   /// REQUIRES every chunk applied. version() rises by one.
   void finish_step();
+  /// All changes so far, in order of steps. REQUIRES no chunk of the open step reduced.
+  void set_rate_changes(std::vector<RateChange> changes);
   /// Repeats a step from its logged final gradients (by chunk). ErrorCode::input for wrong sizes.
   Status redo(std::span<const SharedBytes> gradients);
 

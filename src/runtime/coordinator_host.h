@@ -86,6 +86,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void drop_sessions_without_lane();
   void on_tick();
   void note_position(std::uint64_t step);
+  void note_batch(const engine::StepClosed& step);
   void write_checkpoint();
   std::vector<observe::WorkerPart> parts_of(const engine::StepClosed& step);
 
