@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How a run reacts while its machines change: two equal hosts of the lab (Linux, root), one of which is slowed down and let go again.
 
-How far the finish times within a step lie apart (the latest over the mean, less one): at rest, and in the steps after the second host was throttled to
-half. Then it is throttled twenty-fold, until it is left out, and let go, until it is back. Then the same with its link. Prints one JSON object on
-standard output, a table on standard error.
+How far the finish times within a step lie apart (the latest over the mean, less one): at rest, and in the steps after the second host
+was throttled to half. Then it is throttled twenty-fold, until it is left out, and let go, until it is back. Then its link is slowed
+down. Prints one JSON object on standard output, a table on standard error.
 
   bench/lab_reaction.py [--batch 1024] [--cores 0.7]
 """

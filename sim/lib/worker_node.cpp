@@ -157,8 +157,8 @@ void WorkerNode::prepare(const wire::RunSpec&, const SharedBytes&) {
   prepared_ = true;
   process_.later(loading, [this] {
     const Data& data = world_.data;
-    worker_->prepared(computer_.model().layout(), data.train->fingerprint(), data.test ? data.test->fingerprint() : "", std::nullopt,
-                      process_.now());
+    worker_->prepared(computer_.model().layout(), data.train->fingerprint(), data.test ? data.test->fingerprint() : "",
+                      std::nullopt, process_.now());
   });
 }
 

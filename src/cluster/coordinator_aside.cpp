@@ -7,15 +7,14 @@
 namespace motley::cluster {
 
 void CoordinatorMachine::evaluate_aside(Time now) {
-  if (aside_ || version_ >= config_.steps) return;  // the last evaluation is everybody's
+  if (aside_ || version_ >= steps()) return;  // the last evaluation is everybody's
   for (Member& member : members_.all()) {
     if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside) continue;
-    const std::uint64_t last_step = version_ - 1;
     aside_ = Aside{.session = member.session,
                    .worker = member.worker,
                    .lease = leases_.next_id(),
                    .version = version_,
-                   .epoch = last_step / steps_per_epoch(config_.train_samples, config_.global_batch),
+                   .epoch = batches_.range(version_ - 1).epoch,
                    .deadline = now + pace_.allowance(PassKind::evaluate, member.worker, config_.test_samples)};
     member.holds = version_;
     const Reason reason{.code = ReasonCode::aside, .worker = member.worker};

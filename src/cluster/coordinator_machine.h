@@ -25,10 +25,12 @@ namespace motley::cluster {
 struct MachineConfig {
   std::uint32_t incarnation = 1;
   std::uint64_t first_version = 0;
-  std::uint64_t steps = 0;  // the run ends at this version
+  std::uint64_t steps = 0;   // the run ends at this version
+  std::uint64_t epochs = 0;  // instead, where not 0: after so many
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;  // 0: no evaluation
   std::uint64_t global_batch = 0;
+  std::vector<BatchChange> batch_changes;  // that were made before
   std::uint64_t grain = 1;
   std::uint64_t evaluate_every = 0;  // 0: at the end of each epoch
   std::uint64_t min_workers = 1;
@@ -85,6 +87,8 @@ class CoordinatorMachine {
 
   /// Appends what is to be done. Time never goes back.
   void decide(const Event& event, Time now, Actions& actions);
+  /// Takes effect with the next step. REQUIRES close_step was asked for and not answered yet.
+  void change_batch(std::uint64_t batch, double rate);
   /// Any byte on any lane is life.
   void heard(SessionId session, Time now);
 
@@ -95,6 +99,11 @@ class CoordinatorMachine {
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
   [[nodiscard]] std::span<const Lease> leases() const noexcept { return leases_.all(); }
   [[nodiscard]] const Lease* lease(LeaseId id) const noexcept;
+  [[nodiscard]] const BatchPlan& batches() const noexcept { return batches_; }
+  /// The run ends at this version.
+  [[nodiscard]] std::uint64_t steps() const noexcept {
+    return config_.epochs > 0 ? batches_.first_step(config_.epochs) : config_.steps;
+  }
   [[nodiscard]] bool finished() const noexcept { return finished_; }
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
   /// Some chunks of the open step carry the next version already.
@@ -177,6 +186,7 @@ class CoordinatorMachine {
   Action& act(ActionKind kind, Reason reason = {});
 
   MachineConfig config_;
+  BatchPlan batches_;
   Pace& pace_;
   Membership members_;
   LeaseTable leases_;

@@ -21,7 +21,7 @@ void CoordinatorMachine::on(const Started&, Time) {
   MOTLEY_ASSERT(!started_);
   started_ = true;
   // A finished run that is resumed is evaluated once more, so that it ends as any other.
-  evaluation_pending_ = version_ >= config_.steps && config_.test_samples > 0;
+  evaluation_pending_ = version_ >= steps() && config_.test_samples > 0;
 }
 
 void CoordinatorMachine::on(const StopAsked&, Time) {

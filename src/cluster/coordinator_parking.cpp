@@ -41,7 +41,7 @@ Pace::Verdict CoordinatorMachine::judge(const Member& member) {
   for (const Member& other : members_.all())
     if (other.state == MemberState::member && other.session != member.session) split_workers_.push_back(other.worker);
   if (split_workers_.empty()) return {};
-  return pace_.judge(config_.global_batch, split_workers_, member.worker);
+  return pace_.judge(batches_.batch(version_), split_workers_, member.worker);
 }
 
 void CoordinatorMachine::calibrate(Member& member, std::uint64_t samples) {

@@ -87,8 +87,9 @@ struct ChunkApplied {
 };
 struct PassFinished {};
 
-using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
-                           LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed,
-                           EvaluatedAside, WorkerYields, SessionEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+using Event =
+    std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted, LeaseBegun,
+                 ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed, EvaluatedAside, WorkerYields,
+                 SessionEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::cluster

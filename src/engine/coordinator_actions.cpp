@@ -51,8 +51,7 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
     case ActionKind::evaluate_aside:
       return send_evaluation_aside(action);
     case ActionKind::cancel_aside:
-      return send_control(sessions.at(action.session),
-                          wire::Cancel{evaluation_pass(action.version), action.lease});
+      return send_control(sessions.at(action.session), wire::Cancel{evaluation_pass(action.version), action.lease});
     case ActionKind::cancel:
       return send_control(sessions.at(action.session), wire::Cancel{machine.pass()->id.pack(), action.lease});
     case ActionKind::taken:

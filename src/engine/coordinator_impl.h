@@ -10,6 +10,7 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
+#include "engine/coordinator_noise.h"
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_uploads.h"
 #include "engine/coordinator_weights.h"
@@ -85,6 +86,8 @@ struct Coordinator::Impl {
   void close_step();
   void close_evaluation();
   void evaluated_aside(const wire::Finish& finish);
+  [[nodiscard]] Noise noise_now() const;
+  [[nodiscard]] std::optional<BatchChange> next_batch(const StepClosed& step) const;
   void diverged(const cluster::Action& action);
   [[nodiscard]] StepClosed describe_step() const;
   [[nodiscard]] std::string waiting_for() const;
@@ -107,6 +110,9 @@ struct Coordinator::Impl {
   bool failed = false;
   ChunkId last_reduced = 0;
   double gradient_norm = 0;
+  StepNorms norms;  // of the open step
+  plan::NoiseScale noise;
+  bool batch_news = false;    // it changed, and no plan was told since
   std::uint64_t dropped = 0;  // frames of old sessions, passes and leases
 };
 

@@ -12,8 +12,8 @@ namespace {
 constexpr double kNewest = 0.2;
 constexpr double kSlowestBelieved = 3;  // times the mean
 // Calibrations: one that warms up (its time says nothing), one of the same size that tells how many samples make a long
-// one, the long one, and one of a quarter of it. Two sizes tell fixed costs from costs per sample, and long ones see what
-// a device can keep up: a processor with a quota, or one that turbos, is fast for some milliseconds.
+// one, the long one, and one of a quarter of it. Two sizes tell fixed costs from costs per sample, and long ones see
+// what a device can keep up: a processor with a quota, or one that turbos, is fast for some milliseconds.
 constexpr std::uint32_t kCalibrations = 4;
 constexpr std::uint64_t kFirstCalibration = 16;  // this part of the batch
 constexpr double kLongCalibration = 0.4;         // seconds
@@ -146,6 +146,20 @@ std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
   gather(evaluate_, members);
   if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
   return plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+}
+
+// With T = (B + lost) / sum(1 / c_i) as the finish time of all; the update at the end holds up everybody.
+std::optional<double> MeasuredPace::lost_samples() const {
+  if (sharing_.empty() || !slack_) return std::nullopt;
+  double lost = 0;
+  for (const cluster::WorkerId worker : sharing_) {
+    if (worker > train_.known.size()) return std::nullopt;
+    const Known& about = train_.known[worker - 1];
+    const std::optional<plan::Affine> compute = about.compute.affine();
+    if (!compute) return std::nullopt;
+    lost += (compute->fixed + about.exposed.value_or(0) + std::max(0.0, *slack_)) / compute->per_sample;
+  }
+  return lost;
 }
 
 void MeasuredPace::closed(Duration time) {

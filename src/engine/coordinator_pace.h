@@ -46,6 +46,9 @@ class MeasuredPace final : public cluster::Pace {
   /// are left empty; Outlook's order is that of members, then parked.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
                                                 std::span<const cluster::WorkerId> parked);
+  /// Samples a step could have held in the time that does not depend on its size; of the workers that have a share now.
+  /// Empty until all of them are measured.
+  [[nodiscard]] std::optional<double> lost_samples() const;
 
  private:
   struct Half {  // of a measurement, waiting for the other one
@@ -61,7 +64,7 @@ class MeasuredPace final : public cluster::Pace {
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
     bool known_before = false;  // `compute` starts from an earlier run
-    double trial_seconds = 0;  // of the newest calibration
+    double trial_seconds = 0;   // of the newest calibration
     std::uint64_t trial_samples = 0;
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
   };

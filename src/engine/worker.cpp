@@ -44,8 +44,8 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
     case WorkerAction::Kind::send_ready: {
       const auto entries = layout->entries();
       const plan::Affine known = known_speed.value_or(plan::Affine{});
-      send(wire::Ready{{entries.begin(), entries.end()}, train_fingerprint, test_fingerprint, known.fixed,
-                       known.per_sample});
+      send(wire::Ready{
+          {entries.begin(), entries.end()}, train_fingerprint, test_fingerprint, known.fixed, known.per_sample});
       break;
     }
     case WorkerAction::Kind::send_synced:

@@ -33,9 +33,9 @@ TEST(Advice, NamesTheLinkThatHoldsUpTheStep) {
 
 TEST(Advice, SaysWhatAnEvaluationBesideTheTrainingSaves) {
   const std::vector<Outlook> both{desktop(256), laptop(0)};
-  EXPECT_EQ(advise(0.256, 1000, both, 1.5).recommendation,
-            advise(0.256, 1000, both).recommendation +
-                "; it evaluates beside the training, which saves 1500 ms each time");
+  EXPECT_EQ(
+      advise(0.256, 1000, both, 1.5).recommendation,
+      advise(0.256, 1000, both).recommendation + "; it evaluates beside the training, which saves 1500 ms each time");
 }
 
 TEST(Advice, AloneThereIsNothingToChoose) {
