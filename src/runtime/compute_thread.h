@@ -1,6 +1,7 @@
 #pragma once
 // The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, runs the
-// computation and reports what it yields. Out of memory halves the micro-batch and runs the task again.
+// computation and reports what it yields. The micro-batch is the largest that fits the device's memory, up to what the
+// device is fast with. Out of memory halves it and runs the task again.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,6 +16,7 @@
 #include "engine/worker.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
+#include "plan/micro_batch.h"
 #include "runtime/model_provider.h"
 
 namespace motley::runtime {
@@ -34,7 +36,9 @@ struct Prepared {
   std::uint64_t train_samples = 0;
   std::uint64_t seed = 0;
   std::uint32_t micro_batch = 0;
-  bool fixed_micro_batch = false;  // layers act on groups of exactly this many samples
+  bool fixed_micro_batch = false;   // layers act on groups of exactly this many samples
+  bool fits_memory = false;         // smaller where the device's memory is short; else out of memory alone tells
+  std::uint64_t reserve_bytes = 0;  // of that memory, which others will want as the run goes on
 };
 
 class ComputeThread {
@@ -55,7 +59,10 @@ class ComputeThread {
   class TaskSink;
   class TaskStop;
   void loop();
+  Status find_micro_batch();
   void run(const engine::TaskOrder& order);
+  void learn(const engine::TaskOrder& order, const Outcome& outcome, Duration took);
+  bool take_less();
 
   ComputeEvents events_;
   std::mutex mutex_;
@@ -66,7 +73,10 @@ class ComputeThread {
   std::atomic<std::uint64_t> current_task_{0};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<std::uint32_t> micro_batch_{0};
-  Prepared prepared_;  // compute thread only
+  // Of the compute thread only.
+  Prepared prepared_;
+  std::optional<plan::MicroBatch> search_;  // where the micro-batch follows the memory
+  Time memory_asked_{};
   BufferPool pool_;
   std::thread thread_;
 };

@@ -72,10 +72,13 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   WorkerHostOptions options;
   options.hello = hello_for(device, machine, number);
   options.prepare = [&run, device](const wire::RunSpec&, const SharedBytes&) {
-    return prepare_worker(run.provider, run.inputs, device.name, run.options.threads);
+    return prepare_worker(run.provider, run.inputs, device.name, run.options.threads, kCopiesOfHead);
   };
   WorkerHostEvents events;
   events.note = [&host](const std::string& text) { host.observe([text](observe::Observer& o) { o.note(text); }); };
+  events.ended = [&host, name = options.hello.name](const Status& status) {
+    if (!status) host.local_failed(name, status.error());
+  };
   auto worker = std::make_unique<WorkerHost>(std::move(options), std::move(events));
   auto [mine, theirs] = transport::make_inproc_pair();
   host.add_local(hello_for(device, machine, number), std::move(theirs));

@@ -95,6 +95,7 @@ class WorkerHost final : engine::WorkerOutput {
   Duration backoff_{};
   bool leaving_ = false;
   std::string last_said_;
+  std::optional<Error> out_of_memory_;  // of the last task
   std::optional<wire::RunSpec> prepared_spec_;
   std::string train_fingerprint_, test_fingerprint_;
   Layout layout_;
