@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/assert.h"
+#include "base/spare_memory.h"
 #include "data/order.h"
 #include "runtime/mailbox.h"
 #include "runtime/thread_priority.h"
@@ -20,6 +23,39 @@ class TaskWeights final : public Weights {
  private:
   const std::vector<SharedBytes>& chunks_;
 };
+
+// What a first sample is computed with, before there are weights: its memory is that of any other.
+class ZeroWeights final : public Weights {
+ public:
+  explicit ZeroWeights(const Layout& layout) : layout_(layout) {
+    std::size_t longest = 0;
+    for (const Chunk& chunk : layout.chunks()) longest = std::max<std::size_t>(longest, chunk.elements);
+    zeros_.resize(longest);
+  }
+  std::span<const float> get(ChunkId chunk) override { return {zeros_.data(), layout_.chunks()[chunk].elements}; }
+
+ private:
+  const Layout& layout_;
+  std::vector<float> zeros_;
+};
+
+class NoSink final : public Sink {
+ public:
+  void progress(std::uint64_t) noexcept override {}
+  void begin(std::uint64_t, double, double) noexcept override {}
+  void ready(ChunkId, std::span<const float>) noexcept override {}
+};
+
+class NoStop final : public Stop {
+ public:
+  [[nodiscard]] std::uint64_t limit() const noexcept override { return std::numeric_limits<std::uint64_t>::max(); }
+};
+
+// How often to look whether others want the memory. It takes a fraction of a millisecond.
+constexpr Duration kMemoryEvery = std::chrono::seconds(1);
+constexpr Duration kWorthTiming = std::chrono::milliseconds(5);  // what is shorter measures the start
+
+std::uint64_t less(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a - b : 0; }
 
 }  // namespace
 
@@ -102,7 +138,10 @@ void ComputeThread::prepare(std::function<Result<Prepared>()> build, std::functi
         return;
       }
       prepared_ = std::move(*prepared);
-      micro_batch_ = prepared_.micro_batch;
+      if (Status fits = find_micro_batch(); !fits) {
+        done(fits.error());
+        return;
+      }
       done(&prepared_.computation->layout());
     };
   }
@@ -163,6 +202,64 @@ void ComputeThread::loop() {
   }
 }
 
+// One sample (or group of them), of which the result is dropped, tells whether there is room at all, and how much is
+// left for more of them.
+Status ComputeThread::find_micro_batch() {
+  micro_batch_ = prepared_.micro_batch;
+  search_.reset();
+  Computation& computation = *prepared_.computation;
+  const MemoryUse before = computation.memory(prepared_.reserve_bytes);
+  if (before.budget == 0) return {};
+  const std::uint64_t samples =
+      std::min<std::uint64_t>(prepared_.fixed_micro_batch ? prepared_.micro_batch : 1, prepared_.train_samples);
+  std::vector<std::uint64_t> indices(samples);
+  std::iota(indices.begin(), indices.end(), 0);
+  ZeroWeights weights(computation.layout());
+  NoSink sink;
+  const Task task{PassKind::calibrate, 0, indices, 0, static_cast<std::uint32_t>(samples), prepared_.seed};
+  const Result<Outcome> outcome = computation.run(task, weights, sink, NoStop());
+  const MemoryUse after = computation.memory(prepared_.reserve_bytes);
+  memory_asked_ = now();
+  const std::uint64_t budget = less(before.budget, prepared_.reserve_bytes);
+  const bool full = !outcome && outcome.error().code == ErrorCode::memory;
+  if (!outcome && !full) return outcome.error();
+  if (full || after.peak > budget) {
+    return Error{ErrorCode::memory,
+                 "the memory of " + computation.capabilities().device + " is too small for this model: expected " +
+                     mebibytes(after.peak + prepared_.reserve_bytes) + (full ? " and more" : "") + " to compute " +
+                     (samples == 1 ? "one sample" : "a group of " + std::to_string(samples) + " samples") + ", found " +
+                     mebibytes(before.budget),
+                 "use a smaller model, close other programs, or train on a machine with more memory"};
+  }
+  if (!prepared_.fits_memory || prepared_.fixed_micro_batch) return {};
+  search_.emplace(prepared_.micro_batch, before.used, budget);
+  search_->ran({static_cast<std::uint32_t>(samples), after.peak, after.budget, 0});
+  micro_batch_ = search_->size();
+  return {};
+}
+
+void ComputeThread::learn(const engine::TaskOrder& order, const Outcome& outcome, double took) {
+  if (!search_ || order.kind == PassKind::evaluate || outcome.count == 0) return;
+  if (!search_->growing() && now() - memory_asked_ < kMemoryEvery) return;
+  memory_asked_ = now();
+  const MemoryUse memory = prepared_.computation->memory(prepared_.reserve_bytes);
+  const auto samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(micro_batch_, outcome.count));
+  const double per_sample = took < seconds(kWorthTiming) ? 0 : took / static_cast<double>(outcome.count);
+  search_->ran({samples, memory.peak, memory.budget, per_sample});
+  micro_batch_ = search_->size();
+}
+
+bool ComputeThread::take_less() {
+  if (prepared_.fixed_micro_batch || micro_batch_ <= 1) return false;
+  if (search_) {
+    search_->out_of_memory();
+    micro_batch_ = search_->size();
+  } else {
+    micro_batch_ = micro_batch_ / 2;
+  }
+  return true;
+}
+
 void ComputeThread::run(const engine::TaskOrder& order) {
   MOTLEY_ASSERT(prepared_.computation != nullptr);
   std::vector<std::uint64_t> indices(order.count);
@@ -181,17 +278,17 @@ void ComputeThread::run(const engine::TaskOrder& order) {
     Result<Outcome> outcome = prepared_.computation->run(task, weights, sink, stop);
     if (outcome) {
       duty_.stop(now());
-      events_.finished(order.number, *outcome, duty_.take_charge());
-      return;
+      const double charge = duty_.take_charge();
+      events_.finished(order.number, *outcome, charge);
+      return learn(order, *outcome, charge);
     }
     sink.restart();
-    if (outcome.error().code != ErrorCode::memory || prepared_.fixed_micro_batch || micro_batch_ <= 1) {
+    if (outcome.error().code != ErrorCode::memory || !take_less()) {
       duty_.stop(now());
       duty_.take_charge();
       events_.failed(order.number, outcome.error());
       return;
     }
-    micro_batch_ = micro_batch_ / 2;
   }
 }
 

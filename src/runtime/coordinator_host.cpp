@@ -48,6 +48,10 @@ void CoordinatorHost::start() {
   });
 }
 
+void CoordinatorHost::local_failed(const std::string& name, const Error& error) {
+  mailbox_->post([this, name, error] { local_failures_.emplace(name, error); });
+}
+
 void CoordinatorHost::stop() {
   mailbox_->post([this] {
     stopping_ = true;
@@ -95,7 +99,20 @@ void CoordinatorHost::on_tick() {
   if (ended_) return;
   engine_.tick(now());
   drop_sessions_without_lane();
+  judge_local_failures();
+  if (ended_) return;
   observer_.waiting(engine_.waiting_for());
+}
+
+// Its session ends by what it said on its connection, and a little later.
+void CoordinatorHost::judge_local_failures() {
+  std::erase_if(local_failures_, [this](const auto& failure) {
+    const bool gone = std::none_of(sessions_.begin(), sessions_.end(), [&](const auto& session) {
+      return session.second.local && session.second.name == failure.first;
+    });
+    if (gone && sessions_.empty()) end(failure.second);
+    return gone;
+  });
 }
 
 void CoordinatorHost::write_checkpoint() {

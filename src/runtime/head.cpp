@@ -76,11 +76,14 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   options.hello = hello_for(device, machine, number);
   options.speeds = speeds_file();
   options.prepare = [&run, device](const wire::RunSpec&, const SharedBytes&) {
-    return prepare_worker(run.provider, run.inputs, device.name, run.options.threads);
+    return prepare_worker(run.provider, run.inputs, device.name, run.options.threads, kCopiesOfHead);
   };
   options.manners = run.options.manners;
   WorkerHostEvents events;
   events.note = [&host](const std::string& text) { host.observe([text](observe::Observer& o) { o.note(text); }); };
+  events.ended = [&host, name = options.hello.name](const Status& status) {
+    if (!status) host.local_failed(name, status.error());
+  };
   auto worker = std::make_unique<WorkerHost>(std::move(options), std::move(events));
   auto [mine, theirs] = transport::make_inproc_pair();
   host.add_local(hello_for(device, machine, number), std::move(theirs));

@@ -92,22 +92,30 @@ std::uint64_t grain_of(const RunConfig& config, bool acts_on_groups) {
 }
 
 Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
-                                      unsigned threads) {
+                                      unsigned threads, std::uint64_t copies) {
   const RunConfig& config = *inputs.config;
-  Result<InitialState> state = provider.initial_state(inputs);
-  if (!state) return state.error();
+  bool groups = false;
+  {
+    const Result<InitialState> state = provider.initial_state(inputs);
+    if (!state) return state.error();
+    groups = state->acts_on_groups;
+  }  // its copy of the weights goes before the computation makes its own
   Result<std::unique_ptr<Computation>> computation = provider.make(inputs, device, threads);
   if (!computation) return computation.error();
   PreparedWorker worker;
   worker.prepared.train_samples = inputs.train->size();
   worker.prepared.seed = config.seed;
-  worker.prepared.fixed_micro_batch = state->acts_on_groups;
+  worker.prepared.fixed_micro_batch = groups;
+  worker.prepared.fits_memory = !groups && config.micro_batch == 0;
   const auto preferred = static_cast<std::uint64_t>((*computation)->capabilities().micro_batch);
   worker.prepared.micro_batch =
-      static_cast<std::uint32_t>(state->acts_on_groups     ? grain_of(config, true)
+      static_cast<std::uint32_t>(groups                    ? grain_of(config, true)
                                  : config.micro_batch != 0 ? config.micro_batch
                                                            : std::max<std::uint64_t>(1, preferred));
   worker.speed_key = speed_key(inputs, **computation, worker.prepared.micro_batch);
+  if (device == "cpu") {
+    worker.prepared.reserve_bytes = copies * (*computation)->layout().flat_elements() * sizeof(float);
+  }
   worker.prepared.computation = std::move(*computation);
   worker.train_fingerprint = inputs.train->fingerprint();
   if (inputs.test != nullptr) worker.test_fingerprint = inputs.test->fingerprint();

@@ -26,7 +26,7 @@ class SharedInputs {
     if (!loaded_ || spec_ != spec) {
       if (Status status = load(spec, model_file); !status) return status.error();
     }
-    return prepare_worker(provider_, inputs_, device, options_.threads);
+    return prepare_worker(provider_, inputs_, device, options_.threads, kCopiesOfWorker);
   }
 
  private:

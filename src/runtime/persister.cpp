@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/spare_memory.h"
+
 namespace motley::runtime {
 namespace {
 
@@ -41,7 +43,9 @@ void Persister::step(store::LedgerStep record, std::vector<SharedBytes> gradient
   {
     const std::lock_guard lock(mutex_);
     const std::size_t bytes = bytes_of(gradients);
-    if (queued_gradient_bytes_ + bytes > kQueuedGradientBytesMax) gradients.clear();
+    const bool much = queued_gradient_bytes_ + bytes > kQueuedGradientBytesMax;
+    const bool short_of_memory = queued_gradient_bytes_ > 0 && !check_memory_for(bytes, "a gradient", "");
+    if (much || short_of_memory) gradients.clear();
     queued_gradient_bytes_ += gradients.empty() ? 0 : bytes;
     queue_.push_back({.record = std::move(record), .gradients = std::move(gradients)});
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/spare_memory.h"
 #include "engine/coordinator.h"
 #include "runtime/inputs.h"
 #include "runtime/run.h"
@@ -17,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kConfigBytesMax = 1U << 20;
+constexpr std::uint64_t kCopiesOfState = 3;  // weights and the two moments of Adam
+constexpr const char* kSmallerModel = "use a smaller model, or a machine with more memory as the head";
 
 std::uint64_t random_u64() {
   std::array<std::uint8_t, 8> bytes{};
@@ -87,6 +90,10 @@ Status Run::load() {
   Result<InitialState> state = provider.initial_state(inputs);
   if (!state) return state.error();
   initial = std::move(*state);
+  const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
+  if (Status room = check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel); !room) {
+    return room;
+  }
   steps_per_epoch = batches().first_step(1);
   steps = last_step();
   return {};

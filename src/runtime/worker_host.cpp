@@ -53,11 +53,17 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.chunk = [in_mailbox](std::uint64_t task, ChunkId chunk, const SharedBytes& gradient) {
     in_mailbox([=](engine::Worker& w) { w.task_chunk(task, chunk, gradient, now()); });
   };
-  compute.finished = [in_mailbox](std::uint64_t task, Outcome outcome, double compute_seconds) {
-    in_mailbox([=](engine::Worker& w) { w.task_finished(task, outcome, compute_seconds, now()); });
+  compute.finished = [this, in_mailbox](std::uint64_t task, Outcome outcome, double compute_seconds) {
+    in_mailbox([=, this](engine::Worker& w) {
+      out_of_memory_.reset();
+      w.task_finished(task, outcome, compute_seconds, now());
+    });
   };
-  compute.failed = [in_mailbox](std::uint64_t task, const Error& error) {
-    in_mailbox([=](engine::Worker& w) { w.task_failed(task, error, now()); });
+  compute.failed = [this, in_mailbox](std::uint64_t task, const Error& error) {
+    in_mailbox([=, this](engine::Worker& w) {
+      if (error.code == ErrorCode::memory) out_of_memory_ = error;
+      w.task_failed(task, error, now());
+    });
   };
   compute_ = std::make_unique<ComputeThread>(std::move(compute), options_.manners);
 }
@@ -352,7 +358,7 @@ void WorkerHost::disconnect(bool reconnect, const Error& why) {
   } else if (why.code == ErrorCode::interrupted) {
     finish({});
   } else {
-    finish(why);
+    finish(out_of_memory_.value_or(why));  // it was excluded for that
   }
 }
 

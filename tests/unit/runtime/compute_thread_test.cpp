@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <future>
+#include <utility>
 
 #include "data/order.h"
 #include "runtime/mailbox.h"
@@ -30,9 +30,11 @@ Layout two_chunks() {
 
 class Scripted final : public Computation {
  public:
-  explicit Scripted(Script script) : layout_(two_chunks()), script_(std::move(script)) {}
+  Scripted(Script script, std::function<MemoryUse()> memory)
+      : layout_(two_chunks()), script_(std::move(script)), memory_(std::move(memory)) {}
   const Layout& layout() const override { return layout_; }
   Capabilities capabilities() const override { return {"cpu", "script", 8}; }
+  MemoryUse memory(std::uint64_t) override { return memory_ ? memory_() : MemoryUse{}; }
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
     return script_(task, weights, sink, stop);
   }
@@ -40,6 +42,7 @@ class Scripted final : public Computation {
  private:
   Layout layout_;
   Script script_;
+  std::function<MemoryUse()> memory_;
 };
 
 // A compute thread around a script, and all that it reports. What the compute thread writes is read after wait().
@@ -47,14 +50,15 @@ struct Bench {
   std::vector<std::uint64_t> progress, begun;
   std::vector<std::pair<ChunkId, float>> chunks;
   std::optional<Outcome> outcome;
-  std::optional<Error> error;
+  std::optional<Error> error, refused;
   double compute_seconds = 0;
   std::function<void()> on_begin = [] {}, on_progress = [] {};
-  std::array<std::promise<void>, 2> over;  // of the first task and of the second
+  std::vector<std::promise<void>> over = std::vector<std::promise<void>>(32);  // of each task
   std::size_t ended = 0, waited = 0;
   std::unique_ptr<ComputeThread> thread;
 
-  explicit Bench(Script script, bool fixed_micro_batch = false, Manners manners = {}) {
+  explicit Bench(Script script, bool fixed_micro_batch = false, Manners manners = {},
+                 std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0) {
     ComputeEvents events;
     events.progress = [this](std::uint64_t, std::uint64_t done) {
       progress.push_back(done);
@@ -80,10 +84,17 @@ struct Bench {
     std::promise<void> ready;
     thread->prepare(
         [&]() -> Result<Prepared> {
-          return Prepared{std::make_unique<Scripted>(std::move(script)), 100, 5, 8, fixed_micro_batch};
+          const bool fits_memory = memory != nullptr;
+          return Prepared{std::make_unique<Scripted>(std::move(script), std::move(memory)),
+                          100,
+                          5,
+                          8,
+                          fixed_micro_batch,
+                          fits_memory,
+                          reserve_bytes};
         },
         [&](const Result<const Layout*>& layout) {
-          EXPECT_TRUE(layout);
+          if (!layout) refused = layout.error();
           ready.set_value();
         });
     ready.get_future().get();
@@ -97,6 +108,25 @@ struct Bench {
     thread->start(std::move(order));
   }
   void wait() { over.at(waited++).get_future().get(); }
+};
+
+// Weights take 100 bytes, a sample 10.
+struct Memory {
+  std::uint64_t budget;
+  std::uint32_t largest = 0;  // micro-batch since it was asked
+  std::vector<std::uint32_t> tried{};
+
+  Script script() {
+    return [this](const Task& task, Weights&, Sink&, const Stop&) -> Result<Outcome> {
+      largest = static_cast<std::uint32_t>(std::min<std::uint64_t>(task.micro_batch, task.indices.size()));
+      tried.push_back(largest);
+      if (100 + 10 * largest > budget) return Error{ErrorCode::memory, "out of memory", ""};
+      return Outcome{task.indices.size(), 1, 1, 0};
+    };
+  }
+  std::function<MemoryUse()> use() {
+    return [this] { return MemoryUse{100, 100 + 10 * std::exchange(largest, 0U), budget}; };
+  }
 };
 
 void send(Sink& sink, ChunkId chunk, float value) {
@@ -168,6 +198,51 @@ TEST(ComputeThread, GivesUpWhereTheMicroBatchCannotShrink) {
   fixed.wait();
   EXPECT_EQ(fixed.error->code, ErrorCode::memory);
   EXPECT_EQ(fixed.thread->micro_batch(), 8U);
+}
+
+TEST(ComputeThread, WithPlentyOfMemoryTheFirstLeaseHasTheDevicesMicroBatch) {
+  Memory memory{1000};
+  Bench bench(memory.script(), false, {}, memory.use());
+  bench.start();
+  bench.wait();
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 8}));
+}
+
+TEST(ComputeThread, WhereMemoryIsShortTheMicroBatchDoublesFromLeaseToLease) {
+  Memory memory{162};  // room for six samples
+  Bench bench(memory.script(), false, {}, memory.use());
+  for (int i = 0; i < 5; ++i) {
+    bench.start();
+    bench.wait();
+    ASSERT_TRUE(bench.outcome.has_value());
+  }
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 4, 4, 4, 4}));
+}
+
+TEST(ComputeThread, WhatOthersWillWantIsLeftToThem) {
+  Memory memory{162};
+  Bench bench(memory.script(), false, {}, memory.use(), 30);
+  for (int i = 0; i < 3; ++i) {
+    bench.start();
+    bench.wait();
+  }
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 2}));
+}
+
+TEST(ComputeThread, AModelThatDoesNotFitIsRefusedAtOnce) {
+  Memory tight{109};
+  Bench full(tight.script(), false, {}, tight.use());
+  ASSERT_TRUE(full.refused.has_value());
+  EXPECT_EQ(full.refused->code, ErrorCode::memory);
+  EXPECT_NE(full.refused->message.find("to compute one sample, found 1 MiB"), std::string::npos)
+      << full.refused->message;
+  Memory reserved{115};
+  Bench others(reserved.script(), false, {}, reserved.use(), 10);
+  EXPECT_TRUE(others.refused.has_value());
+  Memory grouped{150};
+  Bench group(grouped.script(), true, {}, grouped.use());
+  ASSERT_TRUE(group.refused.has_value());
+  EXPECT_NE(group.refused->message.find("a group of 8 samples"), std::string::npos) << group.refused->message;
 }
 
 TEST(ComputeThread, OtherErrorsAreNotTriedAgain) {

@@ -13,7 +13,9 @@ class SpeedStoreTest : public testing::Test {
   void SetUp() override { std::filesystem::remove_all(directory_); }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  std::filesystem::path directory_ = std::filesystem::path(testing::TempDir()) / "speed_store_test";
+  std::filesystem::path directory_ =
+      std::filesystem::path(testing::TempDir()) /
+      (std::string("speed_store_") + testing::UnitTest::GetInstance()->current_test_info()->name());
   std::filesystem::path file_ = directory_ / "cache" / "speeds.json";
 };
 
