@@ -57,10 +57,11 @@ void Coordinator::Impl::feed(const cluster::Event& event) {
     actions.clear();
     machine.decide(happened, now, actions);
     for (const cluster::Action& action : actions) perform(action);
-    if (!pace.news() && !batch_news) continue;
+    const bool other_batch = batch_news && machine.version() >= options.batch_changes.back().first_step;
+    if (!pace.news() && !other_batch) continue;
     if (const std::optional<Planned> planned = forecast(machine.batches().batch(machine.version()))) {
       pace.told();
-      batch_news = false;
+      batch_news = batch_news && !other_batch;
       output.planned(*planned);
     }
   }

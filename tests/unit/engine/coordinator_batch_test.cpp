@@ -19,16 +19,15 @@ class BatchTest : public CoordinatorTest {
     options.shares = {3, 1};
     options.adapt_batch = true;
   }
-  /// With an age on the wire for each contribution, so that larger batches pay.
-  void train() {
+  /// Each contribution is so long on the wire that larger batches pay.
+  void train(Duration wire, double seconds_per_sample) {
     make();
-    join(1);
-    join(2);
+    for (const SessionId session : {1, 2}) join(session, {}, false, seconds_per_sample);
     for (bool worked = true; worked;) {
       worked = false;
+      now += wire;
       for (auto& [session, peer] : peers) {
         if (peer.grants.empty() || output.closed.count(session) > 0) continue;
-        now += std::chrono::seconds(1000);
         work(peer);
         worked = true;
       }
@@ -37,7 +36,7 @@ class BatchTest : public CoordinatorTest {
 };
 
 TEST_F(BatchTest, GrowsAndUsesEverySampleOnce) {
-  train();
+  train(std::chrono::seconds(1000), 0.0625);
   EXPECT_EQ(output.times_finished, 1);
   std::map<std::uint64_t, std::uint64_t> samples;
   BatchPlan plan(500, 16);
@@ -67,14 +66,14 @@ TEST_F(BatchTest, GrowsAndUsesEverySampleOnce) {
 TEST_F(BatchTest, ARunOfSoManyStepsDoesSoMany) {
   options.steps = 70;
   options.epochs = 0;
-  train();
+  train(std::chrono::seconds(1000), 0.0625);
   EXPECT_EQ(output.steps.size(), 70U);
   EXPECT_GT(output.steps.back().global_batch, 16U);
 }
 
 TEST_F(BatchTest, StaysUnlessAsked) {
   options.adapt_batch = false;
-  train();
+  train(std::chrono::seconds(1000), 0.0625);
   EXPECT_EQ(output.steps.size(), 4 * 32U);
   for (const StepClosed& step : output.steps) EXPECT_FALSE(step.batch_change);
 }
