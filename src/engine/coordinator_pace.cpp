@@ -21,9 +21,12 @@ constexpr double kStillTrue = 0.25;              // an earlier run's model that 
 constexpr double kTrial = 0.2;                   // seconds of a parked worker's
 constexpr double kLeastGain = 0.01;              // of a step, for which a worker is worth its energy
 constexpr double kSpreadToDeviation = 1.25;      // of a normal distribution
-constexpr double kSpreadMax = 0.3;
+constexpr double kSpreadMax = 0.15;
 // A worker that was left out because of its link is tried again in the end.
-constexpr double kExposedWhileParked = 0.97;
+constexpr double kExposedWhileParked = 0.92;
+// The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
+// them. A hopeless link is hopeless by a quarter, too.
+constexpr std::uint32_t kExposuresBelieved = 4;
 constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
@@ -34,7 +37,9 @@ Duration duration(double seconds) {
 
 std::optional<plan::Affine> MeasuredPace::Known::time() const noexcept {
   std::optional<plan::Affine> time = compute.affine();
-  if (time) time->fixed += exposed.value_or(0);
+  if (time && exposed) {
+    time->fixed += *exposed * std::min(1.0, static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved);
+  }
   if (!time && whole_per_sample > 0) time = plan::Affine{0, whole_per_sample};
   return time;
 }
@@ -278,7 +283,9 @@ void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, d
   if (about.calibrations++ > 0) about.compute.record(samples, seconds);
   about.trial_samples = samples;
   about.trial_seconds = std::max(1e-6, seconds);
-  if (about.calibrations > kCalibrations && about.exposed) *about.exposed *= kExposedWhileParked;
+  if (about.calibrations <= kCalibrations || !about.exposed) return;
+  *about.exposed *= kExposedWhileParked;
+  about.exposures = 0;  // if it is taken in, its first pass says more than all before
 }
 
 void MeasuredPace::pair_up(Known& known) {

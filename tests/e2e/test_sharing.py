@@ -11,13 +11,14 @@ import pytest
 from program import settings
 
 LOCAL = ["--listen", "127.0.0.1:0"]
-DATA = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
+# Steps long enough that a second worker pays.
+DATA = settings(data_uri="synthetic:20000:784:10", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
 MANY = settings(train_steps=1000000)
 HOUR_S = 3600
 
 
 def head(motley, *words):
-    return motley.start("train", "softmax", *DATA, *words, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head",
+    return motley.start("train", "mlp", *DATA, *words, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head",
                         "--token-file", "token", *LOCAL)
 
 
@@ -35,17 +36,18 @@ def wait_without(train, worker):
 
 def test_half_of_the_time_is_half_the_samples(motley):
     """Two workers of one speed. Micro-batches are small, so that the one with half of the time also rests within a lease."""
-    train = motley.start("train", "softmax", *DATA, *MANY, *settings(train_min_workers=2, train_micro_batch=128), "--run", "run",
+    train = motley.start("train", "mlp", *DATA, *MANY, *settings(train_min_workers=2, train_micro_batch=128), "--run", "run",
                          "--device", "none", "--token-file", "token", *LOCAL)
     whole = motley.start("join", "--token-file", "token", "--name", "whole", "--threads", "1")
     half = motley.start("join", "--token-file", "token", "--name", "half", "--threads", "1", "--share", "0.5")
-    train.wait_step(300)
+    train.wait_step(120)
     train.interrupt()
     assert train.end() == 130, train.story()
-    steps = train.named("step")[100:300]
+    steps = train.named("step")[40:120]
     ratio = sum(samples_of(s, "whole/cpu") for s in steps) / max(1, sum(samples_of(s, "half/cpu") for s in steps))
     print(f"\n{ratio:.2f} : 1")
-    assert 1.4 <= ratio <= 3.0, ratio
+    # Two to one, and more where both share a core: the other one is faster while this one rests.
+    assert 1.4 <= ratio <= 5, ratio
     motley.audit("run")
     for joiner in (whole, half):
         joiner.interrupt()
@@ -76,7 +78,7 @@ def test_joined_workers_compute_nicely(motley, words, added):
     joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--threads", "1", *words)
     wait_share(train, "guest/cpu")
     before = [threads_of(program.pid) for program in (joiner, train)]
-    train.wait_step(train.named("step")[-1]["step"] + 300)
+    train.wait_step(train.named("step")[-1]["step"] + 30)
     own = os.getpriority(os.PRIO_PROCESS, 0)
     assert niceness(joiner.pid, before[0]) == (max(own, added), own)
     assert niceness(train.pid, before[1]) == (own, own)
