@@ -1,7 +1,6 @@
 // From frames to events. What breaks the protocol closes the session; what is merely late is dropped and counted.
 
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -15,6 +14,9 @@ namespace {
 
 // Nothing heard for so long: the channel of a worker that comes back under the same name is taken for dead.
 constexpr int kMissedHeartbeats = 2;
+// Seconds that a device may take for a sample, or for starting a pass; what claims to be outside is measured.
+constexpr double kSpeedMin = 1e-9;
+constexpr double kSpeedMax = 1e4;
 
 std::string bytes_text(std::uint64_t first, std::uint64_t count) {
   return "bytes " + std::to_string(first) + " + " + std::to_string(count);
@@ -214,8 +216,8 @@ void Coordinator::Impl::on_ready(Session& session, const wire::Ready& ready) {
     return end_session(session, std::move(*bye), std::move(why));
   }
   name_worker(session);
-  if (ready.seconds_per_sample > 0 && std::isfinite(ready.seconds_per_sample) && ready.fixed_seconds >= 0 &&
-      std::isfinite(ready.fixed_seconds)) {
+  if (ready.seconds_per_sample >= kSpeedMin && ready.seconds_per_sample <= kSpeedMax && ready.fixed_seconds >= 0 &&
+      ready.fixed_seconds <= kSpeedMax) {
     pace.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
   }
   feed(cluster::WorkerReady{session.id, session.worker});

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <limits>
+
 #include "coordinator_fixture.h"
 
 namespace motley::engine {
@@ -176,13 +179,13 @@ TEST_F(ParkingTest, AResultThatNobodyAskedForIsDropped) {
 }
 
 TEST_F(ParkingTest, WhatAnEarlierRunLearnedIsOnlyChecked) {
-  options.min_workers = 3;
+  options.min_workers = 9;
   hold_calibrations = true;
   make();
-  const auto calibrations = [&](SessionId session, double seconds_per_sample) {
+  const auto calibrations = [&](SessionId session, double seconds_per_sample, double known = 0.01) {
     Peer& peer = open(session, "w" + std::to_string(session));
     peer.seconds_per_sample = seconds_per_sample;
-    ready(peer, 0.01);
+    ready(peer, known);
     synced(peer);
     std::size_t count = 0;
     for (; !peer.calibrations.empty(); ++count) {
@@ -194,6 +197,9 @@ TEST_F(ParkingTest, WhatAnEarlierRunLearnedIsOnlyChecked) {
   };
   EXPECT_EQ(calibrations(1, 0.011), 2u) << "one that warms up and one that agrees";
   EXPECT_EQ(calibrations(2, 0.03), 4u) << "the device is slower than it was";
+  SessionId session = 3;
+  for (const double absurd : {-1.0, 1e-300, 1e300, std::numeric_limits<double>::infinity(), std::nan("")})
+    EXPECT_EQ(calibrations(session++, 0.01, absurd), 4u) << absurd;
 }
 
 TEST_F(ParkingTest, FixedSharesNeedNoMeasuring) {
