@@ -53,8 +53,8 @@ class MicroBatch {
 
  private:
   struct Speed {
-    std::uint32_t samples;
-    double seconds_per_sample;  // the least
+    std::uint32_t samples = 0;
+    double seconds_per_sample = 0;  // the least
     int slow = 0;               // runs in a row that were clearly slower than those of a smaller size
   };
 
