@@ -55,7 +55,7 @@ class MicroBatch {
   struct Speed {
     std::uint32_t samples = 0;
     double seconds_per_sample = 0;  // the least
-    int slow = 0;               // runs in a row that were clearly slower than those of a smaller size
+    int slow = 0;                   // runs in a row that were clearly slower than those of a smaller size
   };
 
   enum class Verdict : std::uint8_t { good, doubtful, worse };
