@@ -2,7 +2,7 @@
 """How a run reacts while its machines change: two equal hosts of the lab (Linux, root), one of which is slowed down and let go again.
 
 How far the finish times within a step lie apart (the latest over the mean, less one): at rest, and in the steps after the second host
-was throttled to half. Then it is throttled twenty-fold, until it is left out, and let go, until it is back. Then its link is slowed
+was throttled to half. Then it is throttled 21-fold, until it is left out, and let go, until it is back. Then its link is slowed
 down. Prints one JSON object on standard output, a table on standard error.
 
   bench/lab_reaction.py [--batch 1024] [--cores 0.7]
@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
@@ -23,6 +24,8 @@ HOSTS = ("one", "two")
 SETTLE_STEPS = 25
 WATCHED_STEPS = 25
 PATIENCE_S = 90
+LEAST_CORES = 0.1
+OTHER_PROGRAMS = 2
 
 
 def arguments():
@@ -108,9 +111,13 @@ def main():
             rest = run.spreads(WATCHED_STEPS)
             lab.lab("cpu", "two", str(args.cores / 2))
             half = run.spreads(WATCHED_STEPS)
-            lab.lab("cpu", "two", str(args.cores / 20))
+            # A kernel takes no quota below a tenth of a core here: other programs take most of that one.
+            lab.lab("cpu", "two", str(LEAST_CORES))
+            others = [subprocess.Popen(lab.on("two", ["sh", "-c", "while :; do :; done"])) for _ in range(OTHER_PROGRAMS)]
             result = {"spread_at_rest": round(measure.median(rest), 4), "spread_after_half": [round(each, 4) for each in half],
-                      "steps_until_10_percent_after_half": settled_after(half, 0.1), "throttled_20x": run.until("excluded")}
+                      "steps_until_10_percent_after_half": settled_after(half, 0.1), "throttled_21x": run.until("excluded")}
+            for other in others:
+                other.kill()
             lab.lab("cpu", "two", full)
             result["restored"] = run.until("readmitted")
             run.spreads(SETTLE_STEPS)
