@@ -37,7 +37,7 @@ class Weights {
   virtual std::span<const float> get(ChunkId chunk) = 0;
 };
 
-/// How far the task may go. Asked between micro-batches; the answer may be higher or lower than the last time.
+/// How far the task may go: the answers may be higher or lower than the last time. Asked on the thread of run().
 class Stop {
  public:
   virtual ~Stop() = default;
@@ -45,7 +45,9 @@ class Stop {
   /// abandons the task.
   [[nodiscard]] virtual std::uint64_t limit() const noexcept = 0;
   /// Called before the micro-batch that ends at `count` samples: from here on the limit stays at `count` or above,
-  /// unless the task is abandoned. False: it is lower by now, ask again. Who never lowers it can leave this as it is.
+  /// unless the task is abandoned. False: it is lower by now, ask again. Called when the device is done with what comes
+  /// before and its progress was reported; may take its time to answer, for the device to rest. Who never lowers the
+  /// limit can leave this as it is.
   [[nodiscard]] virtual bool claim(std::uint64_t /*count*/) const noexcept { return true; }
 };
 
@@ -77,11 +79,24 @@ struct Capabilities {
   std::uint32_t micro_batch = 256;  // a good default for this device
 };
 
+/// Bytes of the memory of the device that computes.
+struct MemoryUse {
+  std::uint64_t used = 0;    // now
+  std::uint64_t peak = 0;    // the most since the last time it was asked
+  std::uint64_t budget = 0;  // what may be used in all; 0: unknown
+};
+
 class Computation {
  public:
   virtual ~Computation() = default;
   [[nodiscard]] virtual const Layout& layout() const = 0;
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
+  /// Between runs, by the thread that calls run(). From then on, of the budget, `for_others` bytes are used only while
+  /// they must be, and not kept for reuse.
+  virtual MemoryUse memory(std::uint64_t for_others) {
+    static_cast<void>(for_others);
+    return {};
+  }
   /// Blocking; called by one thread. Errors: memory (the caller halves the micro-batch and retries), internal.
   virtual Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) = 0;
 };

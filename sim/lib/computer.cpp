@@ -79,7 +79,7 @@ void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
   worker_ = &worker;
   limit_ = order.limit;
   claimed_ = done_ = 0;
-  frozen_ = false;
+  frozen_ = enough_ = false;
   started_ = process_.now();
   order_ = std::move(order);
   next_micro_batch();
@@ -87,8 +87,18 @@ void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
 
 std::uint64_t Computer::limit(std::uint64_t number, std::uint64_t count) {
   if (!order_ || order_->number != number || limit_ == 0) return 0;
-  if (count == 0 || !frozen_) limit_ = count == 0 ? 0 : std::max(count, claimed_);
+  if (count == 0) {
+    limit_ = 0;
+  } else if (!frozen_) {
+    limit_ = std::max(enough_ ? std::min(count, limit_) : count, claimed_);
+  }
   return limit_;
+}
+
+void Computer::finish_early(std::uint64_t number) {
+  if (!order_ || order_->number != number) return;
+  enough_ = true;
+  if (!frozen_) limit_ = std::min(limit_, claimed_);
 }
 
 void Computer::next_micro_batch() {

@@ -34,6 +34,7 @@ class Computer {
   void start(engine::TaskOrder order, engine::Worker& worker);
   /// Returns the limit that holds; 0: no such task runs, or it is abandoned.
   std::uint64_t limit(std::uint64_t number, std::uint64_t count);
+  void finish_early(std::uint64_t number);
   void set_speed(double factor) { speed_factor_ = factor; }
   void poison_next() { poison_ = true; }
   /// To see that the checks notice: the next gradient comes out multiplied, the next task takes longer.
@@ -63,6 +64,7 @@ class Computer {
   std::uint64_t limit_ = 0, claimed_ = 0, done_ = 0;
   bool frozen_ = false;
   double speed_factor_ = 1;
+  bool enough_ = false;  // the limit can no longer rise
   bool poison_ = false;
   float scale_ = 1;
   Duration delay_{};

@@ -1,6 +1,8 @@
 #pragma once
 // The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, runs the
-// computation and reports what it yields. Out of memory halves the micro-batch and runs the task again.
+// computation and reports what it yields. The micro-batch is the largest that fits the device's memory, up to what the
+// device is fast with. Out of memory halves it and runs the task again. With a share of the device's time it rests
+// between micro-batches; the rest for the last one comes before the next task.
 
 #include <atomic>
 #include <condition_variable>
@@ -15,12 +17,15 @@
 #include "engine/worker.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
+#include "plan/micro_batch.h"
+#include "runtime/duty_cycle.h"
+#include "runtime/manners.h"
 #include "runtime/model_provider.h"
 #include "runtime/task_range.h"
 
 namespace motley::runtime {
 
-/// Called on the compute thread.
+/// Called on the compute thread. `compute_seconds` include the rest that belongs to the work.
 struct ComputeEvents {
   std::function<void(std::uint64_t task, std::uint64_t done)> progress;
   std::function<void(std::uint64_t task, std::uint64_t count, double weight, double loss_sum)> begin;
@@ -35,12 +40,14 @@ struct Prepared {
   std::uint64_t train_samples = 0;
   std::uint64_t seed = 0;
   std::uint32_t micro_batch = 0;
-  bool fixed_micro_batch = false;  // layers act on groups of exactly this many samples
+  bool fixed_micro_batch = false;   // layers act on groups of exactly this many samples
+  bool fits_memory = false;         // smaller where the device's memory is short; else out of memory alone tells
+  std::uint64_t reserve_bytes = 0;  // of that memory, which others will want as the run goes on
 };
 
 class ComputeThread {
  public:
-  explicit ComputeThread(ComputeEvents events);
+  explicit ComputeThread(ComputeEvents events, Manners manners = {});
   ~ComputeThread();  // abandons a running task
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
@@ -51,14 +58,22 @@ class ComputeThread {
   void start(engine::TaskOrder order);
   /// Moves the limit of a task that runs; returns the one that holds, see TaskRange. 0: it does not run.
   std::uint64_t limit(std::uint64_t task, std::uint64_t count);
+  /// No further micro-batch; cuts a rest short.
+  void finish_early(std::uint64_t task);
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
 
  private:
   class TaskSink;
+  class TaskStop;
   void loop();
+  Status find_micro_batch();
   void run(const engine::TaskOrder& order);
+  void rest(const TaskSink& sink);
+  void learn(const engine::TaskOrder& order, const Outcome& outcome, double took);
+  bool take_less();
 
   ComputeEvents events_;
+  Manners manners_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::optional<engine::TaskOrder> next_;
@@ -67,7 +82,11 @@ class ComputeThread {
   std::atomic<std::uint64_t> current_task_{0};
   TaskRange range_;  // of the current task
   std::atomic<std::uint32_t> micro_batch_{0};
-  Prepared prepared_;  // compute thread only
+  // Of the compute thread only.
+  Prepared prepared_;
+  DutyCycle duty_;
+  std::optional<plan::MicroBatch> search_;  // where the micro-batch follows the memory
+  Time memory_asked_{};
   BufferPool pool_;
   std::thread thread_;
 };

@@ -8,7 +8,7 @@ void TaskRange::reset(std::uint64_t limit) {
   const std::lock_guard lock(mutex_);
   limit_ = limit;
   claimed_ = 0;
-  frozen_ = false;
+  frozen_ = enough_ = false;
 }
 
 std::uint64_t TaskRange::limit() const noexcept {
@@ -19,8 +19,14 @@ std::uint64_t TaskRange::limit() const noexcept {
 std::uint64_t TaskRange::set_limit(std::uint64_t limit) noexcept {
   const std::lock_guard lock(mutex_);
   if (limit == 0) return limit_ = 0;
-  if (limit_ > 0 && !frozen_) limit_ = std::max(limit, claimed_);
+  if (limit_ > 0 && !frozen_) limit_ = std::max(enough_ ? std::min(limit, limit_) : limit, claimed_);
   return limit_;
+}
+
+void TaskRange::finish_early() noexcept {
+  const std::lock_guard lock(mutex_);
+  enough_ = true;
+  if (!frozen_) limit_ = claimed_;
 }
 
 bool TaskRange::claim(std::uint64_t count) const noexcept {

@@ -13,9 +13,12 @@ class TaskRange final : public Stop {
  public:
   /// For the next task.
   void reset(std::uint64_t limit);
-  /// As near to `limit` as still possible: not below what is claimed, as it is once frozen, 0 once abandoned. Returns
+  /// As near to `limit` as still possible: not below what is claimed, as it is once frozen or
+  /// finished early, 0 once abandoned. Returns
   /// the limit that holds now.
   std::uint64_t set_limit(std::uint64_t limit) noexcept;
+  /// The micro-batch that is claimed is the last; none is: abandoned.
+  void finish_early() noexcept;
   /// The range is `count` samples for good; from now on it can only be abandoned, since a task that is run again for
   /// lack of memory must send the same samples.
   void freeze(std::uint64_t count) noexcept;
@@ -29,6 +32,7 @@ class TaskRange final : public Stop {
   std::uint64_t limit_ = 0;
   mutable std::uint64_t claimed_ = 0;
   bool frozen_ = false;
+  bool enough_ = false;  // the limit can no longer rise
 };
 
 }  // namespace motley::runtime

@@ -42,6 +42,7 @@ struct OddPace : Pace {
     const std::uint64_t most = late.limit - std::min(late.limit, late.samples + grain);
     return moves && calls++ % 2 == 0 ? most / 2 / grain * grain : 0;
   }
+  std::uint64_t trial(WorkerId) const override { return 1; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
 };
 

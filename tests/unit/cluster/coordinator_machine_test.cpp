@@ -25,6 +25,7 @@ struct EqualPace : Pace {
   std::uint64_t unit(WorkerId) const override { return 0; }
   std::uint64_t shift(const Part&, const Part&) const override { return 0; }
   std::uint64_t relief(const Part&, WorkerId, Duration) const override { return 0; }
+  std::uint64_t trial(WorkerId) const override { return 1; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
 };
 
