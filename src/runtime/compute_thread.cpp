@@ -199,17 +199,18 @@ Status ComputeThread::find_micro_batch() {
                  "use a smaller model, close other programs, or train on a machine with more memory"};
   }
   if (!prepared_.fits_memory || prepared_.fixed_micro_batch) return {};
-  search_.emplace(prepared_.micro_batch, before.used, budget);
+  search_.emplace(prepared_.micro_batch, before.used, less(budget, after.scratch));
   search_->ran({static_cast<std::uint32_t>(samples), after.peak, after.budget, 0});
   micro_batch_ = search_->size();
   return {};
 }
 
 void ComputeThread::learn(const engine::TaskOrder& order, const Outcome& outcome, Duration took) {
-  if (!search_ || order.kind == PassKind::evaluate || outcome.count == 0) return;
-  if (!search_->growing() && now() - memory_asked_ < kMemoryEvery) return;
+  const bool growing = search_ && search_->growing();
+  if (!growing && now() - memory_asked_ < kMemoryEvery) return;
   memory_asked_ = now();
   const MemoryUse memory = prepared_.computation->memory(prepared_.reserve_bytes);
+  if (!search_ || order.kind == PassKind::evaluate || outcome.count == 0) return;
   const auto samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(micro_batch_, outcome.count));
   const double per_sample = took < kWorthTiming ? 0 : seconds(took) / static_cast<double>(outcome.count);
   search_->ran({samples, memory.peak, memory.budget, per_sample});

@@ -109,6 +109,7 @@ struct Bench {
 // Weights take 100 bytes, a sample 10.
 struct Memory {
   std::uint64_t budget;
+  std::uint64_t scratch = 0;
   std::uint32_t largest = 0;  // micro-batch since it was asked
   std::vector<std::uint32_t> tried{};
 
@@ -121,7 +122,7 @@ struct Memory {
     };
   }
   std::function<MemoryUse()> use() {
-    return [this] { return MemoryUse{100, 100 + 10 * std::exchange(largest, 0U), budget}; };
+    return [this] { return MemoryUse{100, 100 + 10 * std::exchange(largest, 0U), budget, scratch}; };
   }
 };
 
@@ -223,6 +224,15 @@ TEST(ComputeThread, WhatOthersWillWantIsLeftToThem) {
     bench.wait();
   }
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 2}));
+}
+
+TEST(ComputeThread, ScratchSpaceCountsForMoreSamplesAndNotForOne) {
+  Memory memory{162, 60};
+  Bench bench(memory.script(), false, memory.use());
+  EXPECT_FALSE(bench.refused.has_value());
+  bench.start();
+  bench.wait();
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 1}));
 }
 
 TEST(ComputeThread, AModelThatDoesNotFitIsRefusedAtOnce) {
