@@ -31,7 +31,8 @@ class Weights {
   virtual std::span<const float> get(ChunkId chunk) = 0;
 };
 
-/// How far the task may go. Asked between micro-batches.
+/// How far the task may go. Asked on the thread of run() between micro-batches, when the device is done with them and
+/// their progress was reported; may take its time to answer, for the device to rest.
 class Stop {
  public:
   virtual ~Stop() = default;

@@ -79,6 +79,7 @@ void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
   worker_ = &worker;
   limit_ = order.count;
   done_ = 0;
+  enough_ = false;
   started_ = process_.now();
   order_ = std::move(order);
   next_micro_batch();
@@ -86,6 +87,10 @@ void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
 
 void Computer::limit(std::uint64_t number, std::uint64_t count) {
   if (order_ && order_->number == number) limit_ = std::min(limit_, count);
+}
+
+void Computer::finish_early(std::uint64_t number) {
+  if (order_ && order_->number == number) enough_ = true;
 }
 
 void Computer::next_micro_batch() {
@@ -102,7 +107,7 @@ void Computer::next_micro_batch() {
                    }
                    done_ += count;
                    worker_->task_progress(order_->number, done_, process_.now());
-                   if (done_ >= limit_ && limit_ > 0) {
+                   if ((enough_ || done_ >= limit_) && limit_ > 0) {
                      complete();
                    } else {
                      next_micro_batch();

@@ -33,6 +33,7 @@ class Computer {
   /// Reports to `worker`, which must live as long as the process does.
   void start(engine::TaskOrder order, engine::Worker& worker);
   void limit(std::uint64_t number, std::uint64_t count);
+  void finish_early(std::uint64_t number);
   void set_speed(double factor) { speed_factor_ = factor; }
   void poison_next() { poison_ = true; }
   /// To see that the checks notice: the next gradient comes out multiplied, the next task takes longer.
@@ -61,6 +62,7 @@ class Computer {
   Time started_{};
   std::uint64_t limit_ = 0, done_ = 0;
   double speed_factor_ = 1;
+  bool enough_ = false;  // the micro-batch in hand is the last
   bool poison_ = false;
   float scale_ = 1;
   Duration delay_{};

@@ -63,6 +63,12 @@ struct LeaseFailed {
   SessionId session = 0;
   LeaseId lease = 0;
 };
+/// Of a worker that evaluates beside the training. `whole`: the result is there; else it was given up.
+struct EvaluatedAside {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  bool whole = false;
+};
 struct WorkerYields {
   SessionId session = 0;
 };
@@ -81,8 +87,9 @@ struct ChunkApplied {
 };
 struct PassFinished {};
 
-using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
-                           LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed,
-                           WorkerYields, SessionEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+using Event =
+    std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted, LeaseBegun,
+                 ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed, EvaluatedAside, WorkerYields,
+                 SessionEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::cluster

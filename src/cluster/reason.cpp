@@ -33,6 +33,8 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
              " ms without";
     case ReasonCode::pays:
       return who + " makes the steps shorter";
+    case ReasonCode::aside:
+      return who + " evaluates while the others train";
     case ReasonCode::nobody_else:
       return "nobody else is left";
     default:

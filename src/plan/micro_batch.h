@@ -57,9 +57,9 @@ class MicroBatch {
 
  private:
   struct Speed {
-    std::uint32_t samples;
-    double seconds_per_sample;  // the least
-    int slow = 0;               // runs in a row that were clearly slower than those of a smaller size
+    std::uint32_t samples = 0;
+    double seconds_per_sample = 0;  // the least
+    int slow = 0;                   // runs in a row that were clearly slower than those of a smaller size
   };
 
   enum class Verdict : std::uint8_t { good, doubtful, worse };

@@ -10,6 +10,7 @@
 #include "base/spare_memory.h"
 #include "data/order.h"
 #include "runtime/mailbox.h"
+#include "runtime/thread_priority.h"
 
 namespace motley::runtime {
 namespace {
@@ -63,7 +64,10 @@ class ComputeThread::TaskSink final : public Sink {
  public:
   TaskSink(const ComputeEvents& events, std::uint64_t task, std::size_t chunks, BufferPool& pool)
       : events_(events), task_(task), sent_(chunks), pool_(pool) {}
-  void progress(std::uint64_t done) noexcept override { events_.progress(task_, done); }
+  void progress(std::uint64_t done) noexcept override {
+    done_ = done;
+    events_.progress(task_, done);
+  }
   void begin(std::uint64_t count, double weight, double loss_sum) noexcept override {
     if (begun()) return;
     MOTLEY_ASSERT(count > 0);
@@ -78,6 +82,9 @@ class ComputeThread::TaskSink final : public Sink {
     events_.chunk(task_, chunk, std::move(copy).seal());
   }
   [[nodiscard]] bool begun() const noexcept { return frozen_ > 0; }
+  /// The computation starts from its first sample again.
+  void restart() noexcept { done_ = 0; }
+  [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
   /// The samples in the range; REQUIRES begun().
   [[nodiscard]] std::uint64_t frozen() const noexcept { return frozen_; }
 
@@ -86,24 +93,30 @@ class ComputeThread::TaskSink final : public Sink {
   std::uint64_t task_;
   std::vector<std::atomic<bool>> sent_;
   BufferPool& pool_;
-  std::atomic<std::uint64_t> frozen_{0};
+  std::atomic<std::uint64_t> frozen_{0}, done_{0};
 };
 
 // Once the range is frozen it can only be abandoned: what a retry sends must be of the same samples.
 class ComputeThread::TaskStop final : public Stop {
  public:
-  TaskStop(const std::atomic<std::uint64_t>& limit, const TaskSink& sink) : limit_(limit), sink_(sink) {}
+  TaskStop(ComputeThread& thread, const TaskSink& sink) : thread_(thread), sink_(sink) {}
+  // Asked between micro-batches, after what is done was reported: the place to rest, and to heed what came meanwhile.
   [[nodiscard]] std::uint64_t limit() const noexcept override {
-    const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
-    return limit > 0 && sink_.begun() ? sink_.frozen() : limit;
+    if (thread_.manners_.share < 1) thread_.rest(sink_);
+    const std::uint64_t limit = thread_.limit_.load(std::memory_order_relaxed);
+    if (limit > 0 && sink_.begun()) return sink_.frozen();
+    return thread_.enough_ ? std::min(limit, sink_.done()) : limit;
   }
 
  private:
-  const std::atomic<std::uint64_t>& limit_;
+  ComputeThread& thread_;
   const TaskSink& sink_;
 };
 
-ComputeThread::ComputeThread(ComputeEvents events) : events_(std::move(events)), thread_([this] { loop(); }) {}
+ComputeThread::ComputeThread(ComputeEvents events, Manners manners)
+    : events_(std::move(events)), manners_(manners), duty_(manners.share), thread_([this] { loop(); }) {
+  MOTLEY_ASSERT(manners.share > 0 && manners.share <= 1);
+}
 
 ComputeThread::~ComputeThread() {
   {
@@ -141,6 +154,7 @@ void ComputeThread::start(engine::TaskOrder order) {
     MOTLEY_ASSERT(!next_.has_value());
     current_task_ = order.number;
     limit_ = order.count;
+    enough_ = false;
     next_ = std::move(order);
   }
   arrived_.notify_one();
@@ -148,10 +162,29 @@ void ComputeThread::start(engine::TaskOrder order) {
 
 void ComputeThread::limit(std::uint64_t task, std::uint64_t count) {
   const std::lock_guard lock(mutex_);
-  if (current_task_ == task) limit_ = std::min(limit_.load(), count);
+  if (current_task_ != task) return;
+  limit_ = std::min(limit_.load(), count);
+  arrived_.notify_one();
+}
+
+void ComputeThread::finish_early(std::uint64_t task) {
+  const std::lock_guard lock(mutex_);
+  if (current_task_ != task) return;
+  enough_ = true;
+  arrived_.notify_one();
+}
+
+// Until the device has rested for what it did, or the task is to end with what is done.
+void ComputeThread::rest(const TaskSink& sink) {
+  duty_.stop(now());
+  std::unique_lock lock(mutex_);
+  if (!sink.begun())
+    arrived_.wait_for(lock, duty_.owed(), [&] { return stopping_ || enough_ || limit_ <= sink.done(); });
+  duty_.start(now());
 }
 
 void ComputeThread::loop() {
+  if (manners_.nice > 0) be_nice(manners_.nice);
   for (;;) {
     std::optional<engine::TaskOrder> order;
     std::function<void()> preparation;
@@ -220,14 +253,14 @@ Status ComputeThread::find_micro_batch() {
   return {};
 }
 
-void ComputeThread::learn(const engine::TaskOrder& order, const Outcome& outcome, Duration took) {
+void ComputeThread::learn(const engine::TaskOrder& order, const Outcome& outcome, double took) {
   const bool growing = search_ && search_->growing();
   if (!growing && now() - memory_asked_ < kMemoryEvery) return;
   memory_asked_ = now();
   const MemoryUse memory = prepared_.computation->memory(prepared_.reserve_bytes);
   if (!search_ || order.kind == PassKind::evaluate || outcome.count == 0) return;
   const auto samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(micro_batch_, outcome.count));
-  const double per_sample = took < kWorthTiming ? 0 : seconds(took) / static_cast<double>(outcome.count);
+  const double per_sample = took < seconds(kWorthTiming) ? 0 : took / static_cast<double>(outcome.count);
   search_->ran({samples, memory.peak, memory.budget, per_sample});
   micro_batch_ = search_->size();
 }
@@ -253,18 +286,22 @@ void ComputeThread::run(const engine::TaskOrder& order) {
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = order.first + i;
   }
   TaskSink sink(events_, order.number, order.weights.size(), pool_);
-  const TaskStop stop(limit_, sink);
+  const TaskStop stop(*this, sink);
   TaskWeights weights(order.weights);
-  const Time started = now();
+  duty_.start(now());
   for (;;) {
     const Task task{order.kind, order.version, indices, order.first, micro_batch_, prepared_.seed};
     Result<Outcome> outcome = prepared_.computation->run(task, weights, sink, stop);
     if (outcome) {
-      const Duration took = now() - started;
-      events_.finished(order.number, *outcome, seconds(took));
-      return learn(order, *outcome, took);
+      duty_.stop(now());
+      const double charge = duty_.take_charge();
+      events_.finished(order.number, *outcome, charge);
+      return learn(order, *outcome, charge);
     }
+    sink.restart();
     if (outcome.error().code != ErrorCode::memory || !take_less()) {
+      duty_.stop(now());
+      duty_.take_charge();
       events_.failed(order.number, outcome.error());
       return;
     }

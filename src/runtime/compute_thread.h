@@ -1,7 +1,8 @@
 #pragma once
 // The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, runs the
 // computation and reports what it yields. The micro-batch is the largest that fits the device's memory, up to what the
-// device is fast with. Out of memory halves it and runs the task again.
+// device is fast with. Out of memory halves it and runs the task again. With a share of the device's time it rests
+// between micro-batches; the rest for the last one comes before the next task.
 
 #include <atomic>
 #include <condition_variable>
@@ -17,11 +18,13 @@
 #include "motley/bytes.h"
 #include "motley/computation.h"
 #include "plan/micro_batch.h"
+#include "runtime/duty_cycle.h"
+#include "runtime/manners.h"
 #include "runtime/model_provider.h"
 
 namespace motley::runtime {
 
-/// Called on the compute thread.
+/// Called on the compute thread. `compute_seconds` include the rest that belongs to the work.
 struct ComputeEvents {
   std::function<void(std::uint64_t task, std::uint64_t done)> progress;
   std::function<void(std::uint64_t task, std::uint64_t count, double weight, double loss_sum)> begin;
@@ -43,7 +46,7 @@ struct Prepared {
 
 class ComputeThread {
  public:
-  explicit ComputeThread(ComputeEvents events);
+  explicit ComputeThread(ComputeEvents events, Manners manners = {});
   ~ComputeThread();  // abandons a running task
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
@@ -53,6 +56,8 @@ class ComputeThread {
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
   void limit(std::uint64_t task, std::uint64_t count);
+  /// No further micro-batch; cuts a rest short.
+  void finish_early(std::uint64_t task);
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
 
  private:
@@ -62,10 +67,12 @@ class ComputeThread {
   Status find_micro_batch();
   Result<MemoryUse> try_samples(std::uint64_t count);
   void run(const engine::TaskOrder& order);
-  void learn(const engine::TaskOrder& order, const Outcome& outcome, Duration took);
+  void rest(const TaskSink& sink);
+  void learn(const engine::TaskOrder& order, const Outcome& outcome, double took);
   bool take_less();
 
   ComputeEvents events_;
+  Manners manners_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::optional<engine::TaskOrder> next_;
@@ -73,9 +80,11 @@ class ComputeThread {
   bool stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};
   std::atomic<std::uint64_t> limit_{0};
+  std::atomic<bool> enough_{false};
   std::atomic<std::uint32_t> micro_batch_{0};
   // Of the compute thread only.
   Prepared prepared_;
+  DutyCycle duty_;
   std::optional<plan::MicroBatch> search_;  // where the micro-batch follows the memory
   Time memory_asked_{};
   BufferPool pool_;

@@ -89,6 +89,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void on_tick();
   void judge_local_failures();
   void note_position(std::uint64_t step);
+  void note_batch(const engine::StepClosed& step);
   void write_checkpoint();
   std::vector<observe::WorkerPart> parts_of(const engine::StepClosed& step);
 
@@ -125,6 +126,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0;
   double last_loss_ = 0, accuracy_ = 0, learning_rate_ = 0, predicted_samples_per_s_ = 0;
+  observe::Noise noise_;
   bool evaluated_once_ = false;
 };
 

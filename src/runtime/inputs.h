@@ -31,6 +31,9 @@ constexpr std::uint64_t kCopiesOfWorker = 4;
 Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
                                       unsigned threads, std::uint64_t copies);
 
+/// Where this user's machine keeps how fast its devices are; empty for a user without a home.
+std::filesystem::path speeds_file();
+
 /// The devices to use: as asked for, else accelerators, else the CPU. Empty for "none". Errors name what there is.
 Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted);
 wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number);

@@ -1,137 +1,9 @@
 #include "runtime/compute_thread.h"
 
-#include <gtest/gtest.h>
-
-#include <future>
-#include <utility>
-
-#include "data/order.h"
+#include "compute_bench.h"
 
 namespace motley::runtime {
 namespace {
-
-using Script = std::function<Result<Outcome>(const Task&, Weights&, Sink&, const Stop&)>;
-
-LayoutEntry entry(const char* name, std::vector<std::int64_t> shape) {
-  LayoutEntry made;
-  made.name = name;
-  made.shape = std::move(shape);
-  return made;
-}
-
-Layout two_chunks() {
-  // One tensor above the limit of the small ones, one below: they lie in chunks of their own.
-  Result<Layout> layout = Layout::make({entry("weight", {4096}), entry("bias", {4})});
-  EXPECT_TRUE(layout);
-  EXPECT_EQ(layout->chunks().size(), 2U);
-  return *layout;
-}
-
-class Scripted final : public Computation {
- public:
-  Scripted(Script script, std::function<MemoryUse()> memory)
-      : layout_(two_chunks()), script_(std::move(script)), memory_(std::move(memory)) {}
-  const Layout& layout() const override { return layout_; }
-  Capabilities capabilities() const override { return {"cpu", "script", 8}; }
-  MemoryUse memory(std::uint64_t) override { return memory_ ? memory_() : MemoryUse{}; }
-  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
-    return script_(task, weights, sink, stop);
-  }
-
- private:
-  Layout layout_;
-  Script script_;
-  std::function<MemoryUse()> memory_;
-};
-
-// A compute thread around a script, and all that it reports. What the compute thread writes is read after wait().
-struct Bench {
-  std::vector<std::uint64_t> progress, begun;
-  std::vector<std::pair<ChunkId, float>> chunks;
-  std::optional<Outcome> outcome;
-  std::optional<Error> error, refused;
-  std::function<void()> on_begin = [] {};
-  std::promise<void> over;
-  std::unique_ptr<ComputeThread> thread;
-
-  explicit Bench(Script script, bool fixed_micro_batch = false, std::function<MemoryUse()> memory = {},
-                 std::uint64_t reserve_bytes = 0, bool chosen = false) {
-    ComputeEvents events;
-    events.progress = [this](std::uint64_t, std::uint64_t done) { progress.push_back(done); };
-    events.begin = [this](std::uint64_t, std::uint64_t count, double, double) {
-      begun.push_back(count);
-      on_begin();
-    };
-    events.chunk = [this](std::uint64_t, ChunkId chunk, const SharedBytes& gradient) {
-      chunks.emplace_back(chunk, gradient.floats().front());
-    };
-    events.finished = [this](std::uint64_t, Outcome result, double) {
-      outcome = result;
-      over.set_value();
-    };
-    events.failed = [this](std::uint64_t, Error what) {
-      error = std::move(what);
-      over.set_value();
-    };
-    thread = std::make_unique<ComputeThread>(std::move(events));
-    std::promise<void> ready;
-    thread->prepare(
-        [&]() -> Result<Prepared> {
-          return Prepared{std::make_unique<Scripted>(std::move(script), std::move(memory)),
-                          100,
-                          5,
-                          8,
-                          fixed_micro_batch,
-                          chosen,
-                          reserve_bytes};
-        },
-        [&](const Result<const Layout*>& layout) {
-          if (!layout) refused = layout.error();
-          ready.set_value();
-        });
-    ready.get_future().get();
-  }
-  void start(std::uint64_t first = 0, std::uint64_t count = 16) {
-    engine::TaskOrder order;
-    order.number = 1;
-    order.first = first;
-    order.count = count;
-    order.weights.resize(2);
-    thread->start(std::move(order));
-  }
-  void wait() {
-    over.get_future().get();
-    over = {};
-  }
-};
-
-// Weights take 100 bytes, a sample 10, and however many they are `once`.
-struct Memory {
-  std::uint64_t budget;
-  std::uint64_t scratch = 0, once = 0;
-  std::uint32_t largest = 0;  // micro-batch since it was asked
-  std::vector<std::uint32_t> tried{};
-
-  Script script() {
-    return [this](const Task& task, Weights&, Sink&, const Stop&) -> Result<Outcome> {
-      largest = static_cast<std::uint32_t>(std::min<std::uint64_t>(task.micro_batch, task.indices.size()));
-      tried.push_back(largest);
-      if (100 + once + 10 * largest > budget) return Error{ErrorCode::memory, "out of memory", ""};
-      return Outcome{task.indices.size(), 1, 1, 0};
-    };
-  }
-  std::function<MemoryUse()> use() {
-    return [this] {
-      const std::uint64_t samples = std::exchange(largest, 0U);
-      return MemoryUse{100, samples > 0 ? 100 + once + 10 * samples : 100, budget, scratch};
-    };
-  }
-};
-
-void send(Sink& sink, ChunkId chunk, float value) {
-  const std::vector<float> gradient(chunk == 0 ? 4096 : 64, value);
-  sink.ready(chunk, gradient);
-}
 
 TEST(ComputeThread, TurnsPositionsIntoSamplesOfTheEpoch) {
   std::vector<std::uint64_t> seen;
@@ -199,80 +71,6 @@ TEST(ComputeThread, GivesUpWhereTheMicroBatchCannotShrink) {
   EXPECT_EQ(fixed.thread->micro_batch(), 8U);
 }
 
-TEST(ComputeThread, WithPlentyOfMemoryTheFirstLeaseHasTheDevicesMicroBatch) {
-  Memory memory{1000};
-  Bench bench(memory.script(), false, memory.use());
-  bench.start();
-  bench.wait();
-  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 8}));
-}
-
-TEST(ComputeThread, WhereMemoryIsShortTheMicroBatchDoublesFromLeaseToLease) {
-  Memory memory{162};  // room for six samples
-  Bench bench(memory.script(), false, memory.use());
-  for (int i = 0; i < 5; ++i) {
-    bench.start();
-    bench.wait();
-    ASSERT_TRUE(bench.outcome.has_value());
-  }
-  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 4, 4, 4, 4}));
-}
-
-TEST(ComputeThread, WhatOthersWillWantIsLeftToThem) {
-  Memory memory{162};
-  Bench bench(memory.script(), false, memory.use(), 30);
-  for (int i = 0; i < 3; ++i) {
-    bench.start();
-    bench.wait();
-  }
-  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 2, 2}));
-}
-
-TEST(ComputeThread, ScratchSpaceCountsForMoreSamplesAndNotForOne) {
-  Memory memory{162, 60};
-  Bench bench(memory.script(), false, memory.use());
-  EXPECT_FALSE(bench.refused.has_value());
-  bench.start();
-  bench.wait();
-  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 1}));
-}
-
-TEST(ComputeThread, AChosenMicroBatchStaysWhereItFits) {
-  // One sample alone looks as if each took what they take together; two sizes do not.
-  Memory memory{300};
-  memory.once = 100;
-  Bench bench(memory.script(), false, memory.use(), 0, true);
-  bench.start();
-  bench.wait();
-  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 8}));
-}
-
-TEST(ComputeThread, AChosenMicroBatchThatDoesNotFitIsNotTried) {
-  Memory memory{162};
-  Bench bench(memory.script(), false, memory.use(), 0, true);
-  for (int i = 0; i < 2; ++i) {
-    bench.start();
-    bench.wait();
-  }
-  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 4}));
-}
-
-TEST(ComputeThread, AModelThatDoesNotFitIsRefusedAtOnce) {
-  Memory tight{109};
-  Bench full(tight.script(), false, tight.use());
-  ASSERT_TRUE(full.refused.has_value());
-  EXPECT_EQ(full.refused->code, ErrorCode::memory);
-  EXPECT_NE(full.refused->message.find("to compute one sample, found 0.0 MiB"), std::string::npos)
-      << full.refused->message;
-  Memory reserved{115};
-  Bench others(reserved.script(), false, reserved.use(), 10);
-  EXPECT_TRUE(others.refused.has_value());
-  Memory grouped{150};
-  Bench group(grouped.script(), true, grouped.use());
-  ASSERT_TRUE(group.refused.has_value());
-  EXPECT_NE(group.refused->message.find("to compute 8 samples at once"), std::string::npos) << group.refused->message;
-}
-
 TEST(ComputeThread, OtherErrorsAreNotTriedAgain) {
   int runs = 0;
   Bench bench([&](const Task&, Weights&, Sink&, const Stop&) -> Result<Outcome> {
@@ -299,6 +97,106 @@ TEST(ComputeThread, ALimitReachesTheTaskThatRuns) {
   bench.thread->limit(1, 9);  // a limit is never raised
   bench.wait();
   EXPECT_EQ(bench.outcome->count, 4U);
+}
+
+// Micro-batches of 4 samples without arithmetic, each of which takes a moment, as far as Stop lets it.
+Result<Outcome> take_micro_batches(const Task& task, Sink& sink, const Stop& stop) {
+  Outcome outcome;
+  for (std::uint64_t limit = 0; outcome.count < (limit = std::min(stop.limit(), task.indices.size()));) {
+    for (const Time end = now() + std::chrono::milliseconds(2); now() < end;) std::this_thread::yield();
+    outcome.count += 4;
+    sink.progress(outcome.count);
+  }
+  return outcome;
+}
+
+TEST(ComputeThread, FinishingEarlyEndsWithTheMicroBatchInHand) {
+  std::promise<void> running, asked;
+  Bench bench([&](const Task&, Weights&, Sink& sink, const Stop& stop) {
+    EXPECT_EQ(stop.limit(), 16U);
+    running.set_value();
+    asked.get_future().get();
+    sink.progress(4);
+    return Outcome{stop.limit(), 1, 1, 0};
+  });
+  bench.start();
+  running.get_future().get();
+  bench.thread->finish_early(2);  // another task
+  bench.thread->finish_early(1);
+  asked.set_value();
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 4U);
+}
+
+TEST(ComputeThread, FinishingEarlyGivesBackWhatWasNotBegun) {
+  std::promise<void> asked;
+  Bench bench([&](const Task&, Weights&, Sink&, const Stop& stop) {
+    asked.get_future().get();
+    return Outcome{stop.limit(), 0, 0, 0};
+  });
+  bench.start();
+  bench.thread->finish_early(1);
+  asked.set_value();
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 0U);
+}
+
+TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
+  Time work{};
+  Bench bench(
+      [&](const Task& task, Weights&, Sink& sink, const Stop& stop) {
+        for (std::uint64_t done = 0; done < stop.limit(); done += 4) {
+          const Time begun = now();
+          while (now() - begun < std::chrono::milliseconds(2)) std::this_thread::yield();
+          work += now() - begun;
+          sink.progress(done + 4);
+        }
+        return Outcome{task.indices.size(), 1, 1, 0};
+      },
+      false, {.share = 0.25});
+  const Time started = now();
+  bench.start();
+  bench.wait();
+  EXPECT_GE(now() - started, 3 * work) << "three rests between four micro-batches and the last of them";
+  EXPECT_GE(bench.compute_seconds, 4 * seconds(work) * 0.999);
+}
+
+// At this share a rest lasts for minutes.
+constexpr Manners kMinutesOfRest{.share = 1e-5};
+
+TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
+  const Script script = [](const Task& task, Weights&, Sink& sink, const Stop& stop) {
+    return take_micro_batches(task, sink, stop);
+  };
+  Bench early(script, false, kMinutesOfRest);
+  early.on_progress = [&] { early.thread->finish_early(1); };
+  early.start();
+  early.wait();
+  EXPECT_EQ(early.outcome->count, 4U);
+  Bench trimmed(script, false, kMinutesOfRest);
+  trimmed.on_progress = [&] { trimmed.thread->limit(1, 4); };
+  trimmed.start();
+  trimmed.wait();
+  EXPECT_EQ(trimmed.outcome->count, 4U);
+  Bench destroyed(script, false, kMinutesOfRest);
+  std::promise<void> resting;
+  destroyed.on_progress = [&] { resting.set_value(); };
+  destroyed.start();
+  resting.get_future().get();
+  destroyed.thread.reset();
+}
+
+TEST(ComputeThread, TheRestForTheLastMicroBatchComesAfterTheResult) {
+  Bench bench(
+      [](const Task& task, Weights&, Sink& sink, const Stop& stop) { return take_micro_batches(task, sink, stop); },
+      false, kMinutesOfRest);
+  bench.start(0, 4);
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 4U);
+  bench.start(0, 4);
+  bench.thread->finish_early(1);
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 0U) << "the next task was resting";
 }
 
 TEST(ComputeThread, DestroyingItAbandonsTheTask) {
