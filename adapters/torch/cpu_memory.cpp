@@ -170,8 +170,9 @@ class ReusingAllocator final : public c10::Allocator {
     return static_cast<std::size_t>(std::max<std::int64_t>(0, small_.load(std::memory_order_relaxed)));
   }
   [[noreturn]] void full(std::size_t bytes) const {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "expected room for ", bytes >> 10U, " KiB more, found tensors of ",
-                     live_.load() >> 20U, " MiB where the machine can spare ", limit_.load() >> 20U, " MiB");
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "expected room for ", mebibytes(bytes), " more, found tensors of ",
+                     mebibytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, live_.load()))),
+                     " where the machine can spare ", mebibytes(limit_.load()));
   }
   static void give_back(void* block);
 

@@ -84,6 +84,8 @@ struct MemoryUse {
   std::uint64_t used = 0;    // now
   std::uint64_t peak = 0;    // the most since the last time it was asked
   std::uint64_t budget = 0;  // what may be used in all; 0: unknown
+  /// Of the budget, what libraries will take that nobody counts, once more than a few samples go at once.
+  std::uint64_t scratch = 0;
 };
 
 class Computation {

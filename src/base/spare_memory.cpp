@@ -1,6 +1,8 @@
 #include "base/spare_memory.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <sstream>
@@ -162,7 +164,11 @@ std::optional<std::uint64_t> spare_memory_bytes([[maybe_unused]] const fs::path&
 #endif
 }
 
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1U << 20) - 1) >> 20) + " MiB"; }
+std::string mebibytes(std::uint64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text.data();
+}
 
 Status check_memory_for(std::uint64_t bytes, const std::string& what_for, const std::string& hint) {
   const std::optional<std::uint64_t> spare = spare_memory_bytes();

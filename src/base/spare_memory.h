@@ -23,7 +23,7 @@ constexpr std::uint64_t memory_margin_bytes(std::uint64_t spare) noexcept {
   return part < kLeast ? kLeast : part > kMost ? kMost : part;
 }
 
-/// "12 MiB", rounded up.
+/// "12.5 MiB"
 std::string mebibytes(std::uint64_t bytes);
 
 /// ErrorCode::memory where the machine cannot spare `bytes` and a margin; `what_for` begins the message.

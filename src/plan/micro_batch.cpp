@@ -63,6 +63,8 @@ bool MicroBatch::fits(double samples, double caution, std::uint64_t budget) cons
   return model_.bytes(samples) + (caution - 1) * model_.growth(samples) <= static_cast<double>(budget);
 }
 
+bool MicroBatch::fits(std::uint32_t samples) const noexcept { return fits(samples, kCautionDoubling, budget_); }
+
 void MicroBatch::ran(const Run& run) {
   if (run.samples == 0) return;
   model_.record(run.samples, run.peak);

@@ -47,6 +47,10 @@ class MicroBatch {
   /// The search goes on: the next run tells more.
   [[nodiscard]] bool growing() const noexcept { return growing_; }
 
+  /// The peak of a run from which nothing else follows.
+  void saw(std::uint32_t samples, std::uint64_t peak) { model_.record(samples, peak); }
+  /// Whether so many at once fit the budget by what was seen. REQUIRES a peak.
+  [[nodiscard]] bool fits(std::uint32_t samples) const noexcept;
   void ran(const Run& run);
   /// The size did not fit; half of it is next. False: it was 1.
   bool out_of_memory() noexcept;

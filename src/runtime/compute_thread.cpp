@@ -198,47 +198,63 @@ void ComputeThread::loop() {
   }
 }
 
-// One sample (or group of them), of which the result is dropped, tells whether there is room at all, and how much is
-// left for more of them.
-Status ComputeThread::find_micro_batch() {
-  micro_batch_ = prepared_.micro_batch;
-  search_.reset();
+// Computes some samples and drops the result. The memory it took.
+Result<MemoryUse> ComputeThread::try_samples(std::uint64_t count) {
   Computation& computation = *prepared_.computation;
-  const MemoryUse before = computation.memory(prepared_.reserve_bytes);
-  if (before.budget == 0) return {};
-  const std::uint64_t samples =
-      std::min<std::uint64_t>(prepared_.fixed_micro_batch ? prepared_.micro_batch : 1, prepared_.train_samples);
-  std::vector<std::uint64_t> indices(samples);
+  std::vector<std::uint64_t> indices(std::min(count, prepared_.train_samples));
   std::iota(indices.begin(), indices.end(), 0);
   ZeroWeights weights(computation.layout());
   NoSink sink;
-  const Task task{PassKind::calibrate, 0, indices, 0, static_cast<std::uint32_t>(samples), prepared_.seed};
+  const Task task{PassKind::calibrate, 0, indices, 0, static_cast<std::uint32_t>(count), prepared_.seed};
   const Result<Outcome> outcome = computation.run(task, weights, sink, NoStop());
-  const MemoryUse after = computation.memory(prepared_.reserve_bytes);
+  const MemoryUse use = computation.memory(prepared_.reserve_bytes);
   memory_asked_ = now();
-  const std::uint64_t budget = less(before.budget, prepared_.reserve_bytes);
-  const bool full = !outcome && outcome.error().code == ErrorCode::memory;
-  if (!outcome && !full) return outcome.error();
-  if (full || after.peak > budget) {
-    return Error{ErrorCode::memory,
-                 "the memory of " + computation.capabilities().device + " is too small for this model: expected " +
-                     mebibytes(after.peak + prepared_.reserve_bytes) + (full ? " and more" : "") + " to compute " +
-                     (samples == 1 ? "one sample" : "a group of " + std::to_string(samples) + " samples") + ", found " +
-                     mebibytes(before.budget),
-                 "use a smaller model, close other programs, or train on a machine with more memory"};
+  if (!outcome && outcome.error().code != ErrorCode::memory) return outcome.error();
+  const std::uint64_t budget = less(use.budget, prepared_.reserve_bytes);
+  if (outcome && use.peak <= budget) return use;
+  return Error{ErrorCode::memory,
+               "the memory of " + computation.capabilities().device + " is too small for this model: expected " +
+                   mebibytes(use.peak + prepared_.reserve_bytes) + (outcome ? "" : " and more") + " to compute " +
+                   (count == 1 ? "one sample" : std::to_string(count) + " samples at once") + ", found " +
+                   mebibytes(use.budget),
+               "use a smaller model, close other programs, or train on a machine with more memory"};
+}
+
+// One sample (or group of them) tells whether there is room at all, and how much is left for more.
+Status ComputeThread::find_micro_batch() {
+  const std::uint32_t most = prepared_.micro_batch;
+  micro_batch_ = most;
+  search_.reset();
+  const MemoryUse before = prepared_.computation->memory(prepared_.reserve_bytes);
+  if (before.budget == 0) return {};
+  const std::uint32_t least = prepared_.fixed_micro_batch ? most : 1;
+  const Result<MemoryUse> one = try_samples(least);
+  if (!one) return one.error();
+  if (prepared_.fixed_micro_batch) return {};
+  search_.emplace(most, before.used, less(one->budget, prepared_.reserve_bytes + one->scratch));
+  search_->saw(least, one->peak);
+  if (!search_->fits(most)) {
+    // What comes once is told from what comes with each sample by a second size.
+    const std::uint32_t two = std::min(most, 2U);
+    const Result<MemoryUse> use = try_samples(two);
+    if (!use && use.error().code != ErrorCode::memory) return use.error();
+    if (use) search_->saw(two, use->peak);
   }
-  if (!prepared_.fits_memory || prepared_.fixed_micro_batch) return {};
-  search_.emplace(prepared_.micro_batch, before.used, budget);
-  search_->ran({static_cast<std::uint32_t>(samples), after.peak, after.budget, 0});
+  if (prepared_.chosen_micro_batch && search_->fits(most)) {
+    search_.reset();
+    return {};
+  }
+  search_->ran({least, one->peak, one->budget, 0});
   micro_batch_ = search_->size();
   return {};
 }
 
 void ComputeThread::learn(const engine::TaskOrder& order, const Outcome& outcome, double took) {
-  if (!search_ || order.kind == PassKind::evaluate || outcome.count == 0) return;
-  if (!search_->growing() && now() - memory_asked_ < kMemoryEvery) return;
+  const bool growing = search_ && search_->growing();
+  if (!growing && now() - memory_asked_ < kMemoryEvery) return;
   memory_asked_ = now();
   const MemoryUse memory = prepared_.computation->memory(prepared_.reserve_bytes);
+  if (!search_ || order.kind == PassKind::evaluate || outcome.count == 0) return;
   const auto samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(micro_batch_, outcome.count));
   const double per_sample = took < seconds(kWorthTiming) ? 0 : took / static_cast<double>(outcome.count);
   search_->ran({samples, memory.peak, memory.budget, per_sample});

@@ -41,7 +41,7 @@ struct Prepared {
   std::uint64_t seed = 0;
   std::uint32_t micro_batch = 0;
   bool fixed_micro_batch = false;   // layers act on groups of exactly this many samples
-  bool fits_memory = false;         // smaller where the device's memory is short; else out of memory alone tells
+  bool chosen_micro_batch = false;  // by the user: it stays wherever it fits
   std::uint64_t reserve_bytes = 0;  // of that memory, which others will want as the run goes on
 };
 
@@ -67,6 +67,7 @@ class ComputeThread {
   class TaskStop;
   void loop();
   Status find_micro_batch();
+  Result<MemoryUse> try_samples(std::uint64_t count);
   void run(const engine::TaskOrder& order);
   void rest(const TaskSink& sink);
   void learn(const engine::TaskOrder& order, const Outcome& outcome, double took);

@@ -106,7 +106,7 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   worker.prepared.train_samples = inputs.train->size();
   worker.prepared.seed = config.seed;
   worker.prepared.fixed_micro_batch = groups;
-  worker.prepared.fits_memory = !groups && config.micro_batch == 0;
+  worker.prepared.chosen_micro_batch = config.micro_batch != 0;
   const auto preferred = static_cast<std::uint64_t>((*computation)->capabilities().micro_batch);
   worker.prepared.micro_batch =
       static_cast<std::uint32_t>(groups                    ? grain_of(config, true)

@@ -97,7 +97,7 @@ TEST(CheckMemoryFor, SaysWhatWasExpectedAndFound) {
   if (!spare_memory_bytes()) GTEST_SKIP() << "this system does not tell";
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::memory);
-  EXPECT_NE(status.error().message.find("the data: expected 1099511627776 MiB of free memory, found "),
+  EXPECT_NE(status.error().message.find("the data: expected 1099511627776.0 MiB of free memory, found "),
             std::string::npos);
   EXPECT_EQ(status.error().hint, "use less");
 }

@@ -63,7 +63,7 @@ struct Bench {
   std::unique_ptr<ComputeThread> thread;
 
   explicit Bench(Script script, bool fixed_micro_batch = false, Manners manners = {},
-                 std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0) {
+                 std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0, bool chosen = false) {
     ComputeEvents events;
     events.progress = [this](std::uint64_t, std::uint64_t done) {
       progress.push_back(done);
@@ -89,13 +89,12 @@ struct Bench {
     std::promise<void> ready;
     thread->prepare(
         [&]() -> Result<Prepared> {
-          const bool fits_memory = memory != nullptr;
           return Prepared{std::make_unique<Scripted>(std::move(script), std::move(memory)),
                           100,
                           5,
                           8,
                           fixed_micro_batch,
-                          fits_memory,
+                          chosen,
                           reserve_bytes};
         },
         [&](const Result<const Layout*>& layout) {

@@ -5,9 +5,10 @@
 namespace motley::runtime {
 namespace {
 
-// Weights take 100 bytes, a sample 10.
+// Weights take 100 bytes, a sample 10, and however many they are `once`.
 struct Memory {
   std::uint64_t budget;
+  std::uint64_t scratch = 0, once = 0;
   std::uint32_t largest = 0;  // micro-batch since it was asked
   std::vector<std::uint32_t> tried{};
 
@@ -15,12 +16,15 @@ struct Memory {
     return [this](const Task& task, Weights&, Sink&, const Stop&) -> Result<Outcome> {
       largest = static_cast<std::uint32_t>(std::min<std::uint64_t>(task.micro_batch, task.indices.size()));
       tried.push_back(largest);
-      if (100 + 10 * largest > budget) return Error{ErrorCode::memory, "out of memory", ""};
+      if (100 + once + 10 * largest > budget) return Error{ErrorCode::memory, "out of memory", ""};
       return Outcome{task.indices.size(), 1, 1, 0};
     };
   }
   std::function<MemoryUse()> use() {
-    return [this] { return MemoryUse{100, 100 + 10 * std::exchange(largest, 0U), budget}; };
+    return [this] {
+      const std::uint64_t samples = std::exchange(largest, 0U);
+      return MemoryUse{100, samples > 0 ? 100 + once + 10 * samples : 100, budget, scratch};
+    };
   }
 };
 
@@ -40,7 +44,7 @@ TEST(ComputeMemory, WhereMemoryIsShortTheMicroBatchDoublesFromLeaseToLease) {
     bench.wait();
     ASSERT_TRUE(bench.outcome.has_value());
   }
-  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 4, 4, 4, 4}));
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 4, 4, 4, 4}));
 }
 
 TEST(ComputeMemory, WhatOthersWillWantIsLeftToThem) {
@@ -50,7 +54,36 @@ TEST(ComputeMemory, WhatOthersWillWantIsLeftToThem) {
     bench.start();
     bench.wait();
   }
-  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 2}));
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 2, 2}));
+}
+
+TEST(ComputeMemory, ScratchSpaceCountsForMoreSamplesAndNotForOne) {
+  Memory memory{162, 60};
+  Bench bench(memory.script(), false, {}, memory.use());
+  EXPECT_FALSE(bench.refused.has_value());
+  bench.start();
+  bench.wait();
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 1}));
+}
+
+TEST(ComputeMemory, AChosenMicroBatchStaysWhereItFits) {
+  // One sample alone looks as if each took what they take together; two sizes do not.
+  Memory memory{300};
+  memory.once = 100;
+  Bench bench(memory.script(), false, {}, memory.use(), 0, true);
+  bench.start();
+  bench.wait();
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 8}));
+}
+
+TEST(ComputeMemory, AChosenMicroBatchThatDoesNotFitIsNotTried) {
+  Memory memory{162};
+  Bench bench(memory.script(), false, {}, memory.use(), 0, true);
+  for (int i = 0; i < 2; ++i) {
+    bench.start();
+    bench.wait();
+  }
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 4}));
 }
 
 TEST(ComputeMemory, AModelThatDoesNotFitIsRefusedAtOnce) {
@@ -58,7 +91,7 @@ TEST(ComputeMemory, AModelThatDoesNotFitIsRefusedAtOnce) {
   Bench full(tight.script(), false, {}, tight.use());
   ASSERT_TRUE(full.refused.has_value());
   EXPECT_EQ(full.refused->code, ErrorCode::memory);
-  EXPECT_NE(full.refused->message.find("to compute one sample, found 1 MiB"), std::string::npos)
+  EXPECT_NE(full.refused->message.find("to compute one sample, found 0.0 MiB"), std::string::npos)
       << full.refused->message;
   Memory reserved{115};
   Bench others(reserved.script(), false, {}, reserved.use(), 10);
@@ -66,7 +99,7 @@ TEST(ComputeMemory, AModelThatDoesNotFitIsRefusedAtOnce) {
   Memory grouped{150};
   Bench group(grouped.script(), true, {}, grouped.use());
   ASSERT_TRUE(group.refused.has_value());
-  EXPECT_NE(group.refused->message.find("a group of 8 samples"), std::string::npos) << group.refused->message;
+  EXPECT_NE(group.refused->message.find("to compute 8 samples at once"), std::string::npos) << group.refused->message;
 }
 
 }  // namespace
