@@ -64,6 +64,7 @@ bench-plan: bench-build ## predicted against reached speed over mixes, links and
 
 bench-reaction: bench-build ## how soon shares follow a machine or a link that slows down (Linux, root)
 	$(PYTHON) bench/lab_reaction.py
+	$(PYTHON) bench/lab_throttle.py
 
 bench-memory: bench-build ## random models and batches under a memory limit: nobody dies (Linux, root)
 	$(PYTHON) bench/memory.py

@@ -13,7 +13,6 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import time
 
@@ -113,10 +112,11 @@ def main():
             half = run.spreads(WATCHED_STEPS)
             # A kernel takes no quota below a tenth of a core here: other programs take most of that one.
             lab.lab("cpu", "two", str(LEAST_CORES))
-            others = [subprocess.Popen(lab.on("two", ["sh", "-c", "while :; do :; done"])) for _ in range(OTHER_PROGRAMS)]
+            busy = lab.on("two", ["sh", "-c", "while :; do :; done"])
+            others = [measure.start(busy, scratch.fresh("other")) for _ in range(OTHER_PROGRAMS)]
             result = {"spread_at_rest": round(measure.median(rest), 4), "spread_after_half": [round(each, 4) for each in half],
                       "steps_until_10_percent_after_half": settled_after(half, 0.1), "throttled_21x": run.until("excluded")}
-            for other in others:
+            for other, *_ in others:
                 other.kill()
             lab.lab("cpu", "two", full)
             result["restored"] = run.until("readmitted")

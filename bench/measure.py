@@ -92,7 +92,7 @@ def images(binary):
 
 
 class Scratch:
-    """A directory for the runs of a benchmark, gone at its end: nothing is written into the tree."""
+    """A directory for the runs of a benchmark, gone at its end: nothing is written into the tree. So is what was started and still runs."""
 
     def __enter__(self):
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="motley-bench-"))
@@ -100,6 +100,11 @@ class Scratch:
         return self
 
     def __exit__(self, *_):
+        for process in _started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        _started.clear()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def fresh(self, name):
@@ -123,11 +128,15 @@ class Failed(Exception):
     pass
 
 
+_started = []
+
+
 def start(command, directory):
     """Starts a program whose output is kept in files: no pipe that fills up, no thread that wakes beside the measured one."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     out, err = open(f"{directory}.out", "w+"), open(f"{directory}.err", "w+")
     process = subprocess.Popen(command, stdout=out, stderr=err, cwd=directory.parent)
+    _started.append(process)
     return process, out, err, command
 
 

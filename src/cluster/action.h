@@ -12,27 +12,28 @@
 namespace motley::cluster {
 
 enum class ActionKind : std::uint8_t {
-  admit,             // session, worker, fence: send Admitted
-  send_weights,      // session: send every chunk at the current version; `urgent`: ahead of other background traffic
-  send_next,         // session: send the chunks of the next version that are made already
-  close_session,     // session, worker: send Bye and forget it; the reason says why
-  open_pass,         // session: send PassOpened of the open pass
-  grant,             // session, lease, range, ceiling: of which the range is the start, or the end
-  trim,              // session, lease, range: what is wanted of it now; number
-  calibrate,         // session, lease, range, version: the result is dropped, the time counts; answer Calibrated
-  park,              // session, worker: tell the user
-  take_in,           // session, worker: a parked one takes part again; tell the user
-  evaluate_aside,    // session, lease, range, version: beside the training; answer EvaluatedAside
-  cancel_aside,      // session, lease, version
-  cancel,            // session, lease
-  taken,             // session, lease: nothing more is needed of it
-  measured,          // worker, lease, range, elapsed: a lease from grant to its last byte
-  abandon,           // lease: free its payloads that were not accepted
-  release,           // lease, chunk: free this payload, it is not needed
-  reduce,            // chunk: sum its pieces; answer ChunkReduced
-  clip,              // answer Clipped
-  apply,             // chunk: update and send to everybody who streams; answer ChunkApplied
-  close_step,        // every chunk is applied; answer PassFinished
+  admit,           // session, worker, fence: send Admitted
+  send_weights,    // session: send every chunk at the current version; `urgent`: ahead of other background traffic
+  send_next,       // session: send the chunks of the next version that are made already
+  close_session,   // session, worker: send Bye and forget it; the reason says why
+  open_pass,       // session: send PassOpened of the open pass
+  grant,           // session, lease, range, ceiling: of which the range is the start, or the end
+  trim,            // session, lease, range: what is wanted of it now; number
+  calibrate,       // session, lease, range, version: the result is dropped, the time counts; answer Calibrated
+  park,            // session, worker: tell the user
+  take_in,         // session, worker: a parked one takes part again; tell the user
+  evaluate_aside,  // session, lease, range, version: beside the training; answer EvaluatedAside
+  cancel_aside,    // session, lease, version
+  cancel,          // session, lease
+  taken,           // session, lease: nothing more is needed of it
+  measured,        // worker, lease, range, elapsed: a lease from grant to its last byte
+  late,            // session, worker, lease, range, elapsed: ends unfinished, overdue; number: samples known to be done
+  abandon,         // lease: free its payloads that were not accepted
+  release,         // lease, chunk: free this payload, it is not needed
+  reduce,          // chunk: sum its pieces; answer ChunkReduced
+  clip,            // answer Clipped
+  apply,           // chunk: update and send to everybody who streams; answer ChunkApplied
+  close_step,      // every chunk is applied; answer PassFinished
   close_evaluation,  // every position is counted; answer PassFinished
   heartbeat,         // session
   warn,              // tell the user the reason

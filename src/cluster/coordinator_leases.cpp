@@ -97,7 +97,7 @@ void CoordinatorMachine::settle(Lease& lease, Time now) {
   }
   const SessionId session = lease.session;
   balance_wanted_ = true;  // it may have time to help others
-  cancel_covered();
+  cancel_covered(now);
   dismiss_if_idle(session);
 }
 
@@ -175,12 +175,13 @@ void CoordinatorMachine::end_lease(Lease& lease) {
   act(ActionKind::abandon, {.code = ReasonCode::lost_lease, .worker = lease.worker}).lease = lease.id;
 }
 
-void CoordinatorMachine::cancel_covered() {
+void CoordinatorMachine::cancel_covered(Time now) {
   for (Lease& lease : leases_.all()) {
     if (lease.state != LeaseState::granted || !coverage_.covered(lease.range)) continue;
     Action& cancel = act(ActionKind::cancel, {.code = ReasonCode::covered_elsewhere, .worker = lease.worker});
     cancel.session = lease.session;
     cancel.lease = lease.id;
+    report_late(lease, now);
     end_lease(lease);
   }
 }

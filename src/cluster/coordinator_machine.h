@@ -175,7 +175,7 @@ class CoordinatorMachine {
   void refuse(Lease& lease, Reason reason);
   void end_lease(Lease& lease);
   void watch_leases(Time now);
-  void cancel_covered();
+  void cancel_covered(Time now);
   void reissue(Time now);
   void grant_parts(std::span<const Interval> parts, std::span<const Member* const> to, Reason reason, Time now);
   LeaseId grant(const Member& to, Interval range, Interval ceiling, bool first_of_pass, Reason reason, Time now);
@@ -205,6 +205,7 @@ class CoordinatorMachine {
   void open_next(Time now);
   void open(PassId id, PassRange range, Time now);
   void reduce_if_ready(ChunkId chunk);
+  void report_late(const Lease& lease, Time now);
   void end_open_leases();
   void finish(Reason reason);
   void stop_if_idle();

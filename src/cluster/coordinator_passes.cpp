@@ -84,13 +84,27 @@ void CoordinatorMachine::on(const Clipped&, Time) {
     act(ActionKind::apply, {.code = ReasonCode::all_covered}).chunk = chunk;
 }
 
-void CoordinatorMachine::on(const ChunkApplied&, Time) {
+void CoordinatorMachine::on(const ChunkApplied&, Time now) {
   if (finished_) return;
   MOTLEY_ASSERT(training() && applied_ < config_.chunks);
   ++applied_;
   if (applied_ < config_.chunks) return;
+  for (const Lease& lease : leases_.all())
+    if (lease.live()) report_late(lease, now);
   end_open_leases();
   act(ActionKind::close_step, {.code = ReasonCode::all_covered});
+}
+
+// Others computed its positions too; without this its worker would never be measured, and get as many again.
+void CoordinatorMachine::report_late(const Lease& lease, Time now) {
+  if (!training() || !lease.overdue || !lease.first_of_pass) return;
+  Action& late = act(ActionKind::late);
+  late.session = lease.session;
+  late.worker = lease.worker;
+  late.lease = lease.id;
+  late.range = lease.range;
+  late.number = lease.state == LeaseState::begun ? lease.range.count : lease.last.samples;
+  late.elapsed = now - lease.granted;
 }
 
 void CoordinatorMachine::end_open_leases() {

@@ -108,11 +108,11 @@ struct WorkerAction {
     send_ready,
     send_synced,  // version
     send_refresh,
-    send_heartbeat,
-    send_progress,  // lease, count; limit and trim in answers to a Trim
-    send_begin,     // lease, count
-    send_finish,    // lease, count; 0: nothing was done
-    send_failed,    // lease
+    send_heartbeat,  // number: the lease that is computed, or 0
+    send_progress,   // lease, count; limit and trim in answers to a Trim
+    send_begin,      // lease, count
+    send_finish,     // lease, count; 0: nothing was done
+    send_failed,     // lease
     send_yield,
     send_bye,        // leave, or prepare failed, by reason
     adopt,           // version: what tasks compute with from now on

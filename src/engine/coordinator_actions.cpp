@@ -62,6 +62,8 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
     case ActionKind::measured:
       workers[action.worker - 1].finish_seconds = seconds(action.elapsed);
       return pace.elapsed(machine.pass()->id.kind, action.worker, action.lease, action.range.count, action.elapsed);
+    case ActionKind::late:
+      return measure_late(action);
     case ActionKind::abandon:
       return uploads.abandon(action.lease, machine.coverage());
     case ActionKind::release:
@@ -79,7 +81,7 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
       return close_evaluation();
     case ActionKind::heartbeat: {
       const Session& to = sessions.at(action.session);
-      return send_control(to, wire::Heartbeat{static_cast<std::uint64_t>(now.count()), to.heartbeat_heard_ns});
+      return send_control(to, wire::Heartbeat{static_cast<std::uint64_t>(now.count()), to.heartbeat_heard_ns, 0});
     }
     case ActionKind::warn:
       return output.warning(sentence(action.reason));
@@ -258,6 +260,24 @@ void Coordinator::Impl::send_grant(const cluster::Action& action) {
                                                         .count = action.ceiling.count,
                                                         .limit = meets ? action.range.count : 0,
                                                         .from_end = action.ceiling.first < action.range.first});
+}
+
+bool Coordinator::Impl::lives(const cluster::Member& member) const {
+  return now - member.heard < kMissedHeartbeats * options.timeouts.heartbeat;
+}
+
+void Coordinator::Impl::measure_late(const cluster::Action& action) {
+  const cluster::Member* member = machine.members().find(action.session);
+  if (member == nullptr || !lives(*member)) return;
+  const Session& session = sessions.at(action.session);
+  const bool computed = action.number == action.range.count;
+  const bool computes = !computed && (action.number > 0 || session.computes);
+  const Time granted = now - action.elapsed;
+  if (action.number == 0 && session.heartbeat_at <= granted) return;  // it did not say what it does
+  const std::uint64_t unit = pace.unit(action.worker);
+  const std::uint64_t samples =
+      computes && unit > 0 ? std::min(action.range.count, action.number + unit) : action.range.count;
+  pace.late(action.worker, action.lease, samples, action.elapsed, computes);
 }
 
 }  // namespace motley::engine

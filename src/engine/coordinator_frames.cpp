@@ -13,7 +13,6 @@ namespace motley::engine {
 namespace {
 
 // Nothing heard for so long: the channel of a worker that comes back under the same name is taken for dead.
-constexpr int kMissedHeartbeats = 2;
 // Seconds that a device may take for a sample, or for starting a pass; what claims to be outside is measured.
 constexpr double kSpeedMin = 1e-9;
 constexpr double kSpeedMax = 1e4;
@@ -117,6 +116,8 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
   const bool admitted = session.fence != 0;
   if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
     session.heartbeat_heard_ns = heartbeat->sent_ns;
+    session.heartbeat_at = now;
+    session.computes = heartbeat->lease != 0;
   } else if (const auto* ready = std::get_if<wire::Ready>(&message)) {
     if (!admitted) on_ready(session, *ready);
   } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
@@ -233,7 +234,7 @@ void Coordinator::Impl::name_worker(Session& session) {
     });
     if (holder == sessions.end()) break;
     const cluster::Member* member = machine.members().find(holder->first);
-    if (member == nullptr || now - member->heard >= kMissedHeartbeats * options.timeouts.heartbeat) {
+    if (member == nullptr || !lives(*member)) {
       const std::string why = "it came back on a new connection";
       end_session(holder->second, wire::Bye{"lost", {}, why, {}}, why);
       break;

@@ -17,6 +17,8 @@
 
 namespace motley::engine {
 
+inline constexpr int kMissedHeartbeats = 2;
+
 struct Coordinator::Impl {
   struct Session {
     SessionId id = 0;
@@ -30,6 +32,8 @@ struct Coordinator::Impl {
     bool gone = false;             // the channel is closed, nothing can be sent
     bool said_bye = false;
     std::uint64_t heartbeat_heard_ns = 0;
+    Time heartbeat_at{};
+    bool computes = false;  // by its newest heartbeat
   };
   struct Worker {  // by number - 1
     std::string name;
@@ -84,6 +88,9 @@ struct Coordinator::Impl {
   void reduce(ChunkId chunk);
   void apply(ChunkId chunk);
   void close_step();
+  void measure_late(const cluster::Action& action);
+  /// Something was heard of it lately.
+  [[nodiscard]] bool lives(const cluster::Member& member) const;
   void close_evaluation();
   void evaluated_aside(const wire::Finish& finish);
   [[nodiscard]] Noise noise_now() const;

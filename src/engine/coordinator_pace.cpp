@@ -263,6 +263,20 @@ void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::Le
   pair_up(about);
 }
 
+void MeasuredPace::late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time,
+                        bool computes) {
+  Known& about = known(PassKind::train, worker);
+  const std::optional<plan::Affine> expected = about.compute.affine();
+  if (!expected || samples == 0) return;
+  const double predicted = expected->seconds(static_cast<double>(samples));
+  if (computes) {
+    if (seconds(time) > predicted) about.compute.record(samples, seconds(time));
+    return;
+  }
+  about.computed = {lease, predicted};
+  elapsed(PassKind::train, worker, lease, samples, time);
+}
+
 void MeasuredPace::known_before(cluster::WorkerId worker, const plan::Affine& speed) {
   Known& about = known(PassKind::train, worker);
   if (about.compute.affine()) return;  // it was here before: what this run learned is newer

@@ -35,6 +35,9 @@ class MeasuredPace final : public cluster::Pace {
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
   /// Samples of a forward pass on its device.
   void uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples);
+  /// After so long a lease of a train pass is still not done. `computes`: of that time its device had at most these
+  /// samples; else it had computed them, or waited for weights.
+  void late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time, bool computes);
   /// What an earlier run learned of its device; a calibration checks it.
   void known_before(cluster::WorkerId worker, const plan::Affine& speed);
   /// Computing beside the run, as a train pass without its gradient on the wire.
@@ -70,8 +73,8 @@ class MeasuredPace final : public cluster::Pace {
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
     std::uint64_t micro_batch = 0;  // 0: unknown
-    bool known_before = false;  // `compute` starts from an earlier run
-    double trial_seconds = 0;   // of the newest calibration
+    bool known_before = false;      // `compute` starts from an earlier run
+    double trial_seconds = 0;       // of the newest calibration
     std::uint64_t trial_samples = 0;
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
   };

@@ -60,7 +60,7 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       send(wire::Refresh{});
       break;
     case WorkerAction::Kind::send_heartbeat:
-      send(wire::Heartbeat{static_cast<std::uint64_t>(now.count()), heartbeat_heard_ns});
+      send(wire::Heartbeat{static_cast<std::uint64_t>(now.count()), heartbeat_heard_ns, action.number});
       break;
     case WorkerAction::Kind::send_progress:
       send(wire::Progress{lease.pass, lease.lease, action.count, action.limit, action.trim});

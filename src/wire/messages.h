@@ -116,8 +116,9 @@ struct Failed {
   std::string message;
   bool operator==(const Failed&) const = default;
 };  // worker could not compute it
+/// `lease`: what the worker computes now; 0: nothing, or weights are awaited.
 struct Heartbeat {
-  std::uint64_t sent_ns = 0, echo_ns = 0;
+  std::uint64_t sent_ns = 0, echo_ns = 0, lease = 0;
   bool operator==(const Heartbeat&) const = default;
 };
 struct Bye {         // either side, before it closes

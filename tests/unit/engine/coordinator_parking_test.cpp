@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "coordinator_fixture.h"
@@ -131,6 +132,68 @@ TEST_F(ParkingTest, AMemberThatBecameSlowIsParked) {
   for (int i = 0; i < 8; ++i) both();
   EXPECT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
   EXPECT_TRUE(other.grants.empty());
+}
+
+class LateTest : public ParkingTest {
+ protected:
+  LateTest() { options.steps = 200; }
+
+  void start() {
+    make();
+    fast = &join(1, "fast", false, 0.001);
+    other = &join(2, "other", false, 0.001);
+    work(*fast);
+    for (int i = 0; i < 4; ++i) {
+      now += ms(16);
+      work(*fast);
+      work(*other);
+    }
+  }
+
+  /// A pass to which `other` contributes nothing. It says so, unless it is mute, in `heartbeat`.
+  void pass_without_other(const std::function<wire::Heartbeat(const wire::Grant&)>& heartbeat) {
+    const std::uint64_t version = coordinator->server().version();
+    for (int waited = 0; waited < 100 && coordinator->server().version() == version; ++waited) {
+      while (!fast->grants.empty() && coordinator->server().version() == version) work(*fast);
+      if (coordinator->server().version() != version) return;
+      if (heartbeat && !other->grants.empty()) say(*other, heartbeat(other->grants.back()));
+      pass_time(ms(100), {fast});
+    }
+    ASSERT_GT(coordinator->server().version(), version) << "others compute it when it is overdue";
+  }
+
+  Peer* fast = nullptr;
+  Peer* other = nullptr;
+};
+
+TEST_F(LateTest, WhoIsNeverDoneIsParked) {
+  start();
+  ASSERT_EQ(other->grants.size(), 1u);
+  for (int i = 0; i < 8; ++i) pass_without_other([](const wire::Grant& on) { return wire::Heartbeat{1, 0, on.lease}; });
+  EXPECT_EQ(other->grants.size(), 2u) << "the first might be a hiccup";
+  EXPECT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+}
+
+TEST_F(LateTest, WhoWaitsForWeightsIsLeftOutForItsLinkAndNotForItsSpeed) {
+  start();
+  const int most = 12;
+  for (int i = 0; i < most && events_of("other").size() == 1; ++i)
+    pass_without_other([](const wire::Grant&) { return wire::Heartbeat{1, 0, 0}; });
+  ASSERT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+  // Beside the run it is as fast as ever, which does not bring it back at once.
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(fast->grants.size(), 1u);
+    pass_time(ms(32), {fast, other});
+    step_of(*fast);
+  }
+  EXPECT_EQ(events_of("other").size(), 2u);
+}
+
+TEST_F(LateTest, WhoIsNotHeardOfSaysNothingAboutItsSpeed) {
+  options.timeouts.silence = std::chrono::hours(1);
+  start();
+  for (int i = 0; i < 4; ++i) pass_without_other({});
+  EXPECT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined));
 }
 
 TEST_F(ParkingTest, AParkedWorkerTakesOverWhenNobodyElseIsLeft) {

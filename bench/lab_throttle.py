@@ -6,7 +6,7 @@ micro-batches that leave room to move work between the two while they compute, o
 One JSON object a line on standard output, a table on standard error: seconds of a steady step before, of the longest step after, and of a
 steady step at the end.
 
-  bench/throttle.py [--cpu 0.8] [--to 0.1] [--batch 4096] [--micro-batch 64] [--repetitions 3]
+  bench/lab_throttle.py [--cpu 0.8] [--to 0.1] [--batch 4096] [--micro-batch 64] [--repetitions 3]
 """
 
 import argparse
@@ -71,10 +71,10 @@ def main():
     args = arguments()
     args.motley = measure.motley(args.motley)
     if sys.platform != "linux" or os.geteuid() != 0:
-        measure.emit(bench="throttle", skipped="needs Linux, root and tools/lab")
-        return measure.say("throttle: left out: it needs Linux and root (network namespaces)")
+        measure.emit(bench="lab_throttle", skipped="needs Linux, root and tools/lab")
+        return measure.say("lab_throttle: left out: it needs Linux and root (network namespaces)")
     if pathlib.Path("/run/lab.json").exists():
-        sys.exit("throttle: a lab is up already; try: tools/lab down")
+        sys.exit("lab_throttle: a lab is up already; try: tools/lab down")
     rows = []
     for micro_batch in (args.micro_batch, args.batch):
         results = []
@@ -85,9 +85,9 @@ def main():
                     results.append(throttled_run(args, micro_batch, scratch))
             finally:
                 lab("down")
-            measure.emit(bench="throttle", **results[-1])
+            measure.emit(bench="lab_throttle", **results[-1])
         summary = {key: measure.median([result[key] for result in results]) for key in ("micro_batch", "before_s", "longest_s", "after_s")}
-        measure.emit(bench="throttle", result=summary, cpu=args.cpu, to=args.to, global_batch=args.batch, machine=measure.machine())
+        measure.emit(bench="lab_throttle", result=summary, cpu=args.cpu, to=args.to, global_batch=args.batch, machine=measure.machine())
         rows.append(list(summary.values()))
     measure.table(["micro-batch", "before s", "longest s", "after s"], rows)
 
