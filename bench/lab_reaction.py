@@ -85,7 +85,8 @@ class Run:
         self.joiner[0].terminate()
         self.joiner[0].wait(PATIENCE_S)
         audit = measure.start([self.args.motley, "audit", str(self.directory), "--json"], self.directory.with_suffix(".audit"))
-        return {key: measure.event(measure.finish(audit, PATIENCE_S), "audit")[key] for key in ("missing", "duplicate")}
+        verdict = measure.event(measure.finish(audit, PATIENCE_S), "audit")
+        return {key: verdict[key] for key in ("missing", "duplicate")}
 
 
 def settled_after(spreads, bound):
