@@ -1,9 +1,10 @@
 // The fashion-cnn as a plain libtorch training loop, and the same work through the adapter's Computation: what one
 // local worker is measured against. Prints one JSON object a mode; the modes take turns, so that a busy machine slows
-// both. In one process the plain loop runs with the memory the adapter has set up; run the modes one by one to see the
-// whole difference.
-//   cnn_loop [--mode plain|adapter|both] [--device cpu|cuda:0|mps] [--batch N] [--micro N] [--threads N] [--steps N]
-//            [--rounds N]
+// both.
+//   cnn_loop --data URI [--mode plain|adapter|both] [--memory kept|usual] [--device cpu|cuda:0|mps] [--batch N]
+//            [--micro N] [--threads N] [--steps N] [--rounds N]
+// --memory kept: freed memory of large tensors is used again, as the adapter always has it; usual: torch's own way,
+// which gives it back to the system. A process can have one only, so `usual` is for --mode plain.
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -13,67 +14,53 @@
 #include <cstring>
 #include <ctime>
 #include <map>
+#include <memory>
+#include <numeric>
 #include <string>
+#include <vector>
 
-#include "base/philox.h"
+#include "data/dataset.h"
+#include "torch/cpu_memory.h"
 #include "torch/torch_adapter.h"
 
 namespace {
 
 using namespace motley;
 using Clock = std::chrono::steady_clock;
-constexpr std::uint64_t kSamples = 8192;
 constexpr std::size_t kPixels = 28 * 28;
+constexpr std::size_t kIdleBytesMax = std::size_t{4} << 30;
 
-class Images : public data::Dataset {
- public:
-  Images() : pixels_(kSamples * kPixels), labels_(kSamples) {
-    Philox random(1);
-    for (std::uint8_t& pixel : pixels_) pixel = static_cast<std::uint8_t>(random.next_u32());
-    for (std::int64_t& label : labels_) label = static_cast<std::int64_t>(random.below(10));
-  }
-  std::uint64_t size() const override { return kSamples; }
-  const std::vector<std::int64_t>& sample_shape() const override { return shape_; }
-  data::TargetKind target_kind() const override { return data::TargetKind::classes; }
-  std::uint64_t target_elements() const override { return 1; }
-  std::uint64_t classes() const override { return 10; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  void gather(std::span<const std::uint64_t> indices, std::span<float> x) const override {
-    float* out = x.data();
-    for (const std::uint64_t index : indices) {
-      const std::uint8_t* in = pixels_.data() + index * kPixels;
-      for (std::size_t i = 0; i < kPixels; ++i) out[i] = (static_cast<float>(in[i]) / 255.0F - 0.286F) / 0.353F;
-      out += kPixels;
-    }
-  }
-  void gather_classes(std::span<const std::uint64_t> indices, std::span<std::int64_t> y) const override {
-    std::transform(indices.begin(), indices.end(), y.begin(), [&](std::uint64_t index) { return labels_[index]; });
-  }
-  void gather_values(std::span<const std::uint64_t>, std::span<float>) const override {}
-
- private:
-  std::vector<std::uint8_t> pixels_;
-  std::vector<std::int64_t> labels_;
-  std::vector<std::int64_t> shape_ = {1, 28, 28};
-  std::string fingerprint_ = "random images";
-};
+using Images = std::shared_ptr<const data::Dataset>;
 
 struct Settings {
-  std::string mode = "both", device = "cpu";
+  std::string mode = "both", device = "cpu", data, memory = "kept";
   std::int64_t batch = 256, micro = 0, threads = 1, steps = 20, rounds = 5;
 };
 
-std::vector<std::uint64_t> indices_of(std::int64_t step, std::int64_t batch) {
+Images open_images(const std::string& uri) {
+  data::OpenOptions options;
+  options.normalisation = {0.2860F, 0.3530F};  // of the recipe fashion-cnn
+  Result<Images> images = data::open_dataset(uri, "train", options);
+  if (!images) {
+    std::fprintf(stderr, "%s; try: %s\n", images.error().message.c_str(), images.error().hint.c_str());
+    std::exit(1);
+  }
+  return *images;
+}
+
+/// Scattered over the data set, as a shuffled epoch's are.
+std::vector<std::uint64_t> indices_of(std::int64_t step, std::int64_t batch, std::uint64_t samples) {
+  constexpr std::uint64_t kStride = 7919;
   std::vector<std::uint64_t> indices;
   for (std::int64_t i = 0; i < batch; ++i)
-    indices.push_back(static_cast<std::uint64_t>(step * batch + i) * 97 % kSamples);
+    indices.push_back(static_cast<std::uint64_t>(step * batch + i) * kStride % samples);
   return indices;
 }
 
 /// What anybody would write: modules, a tensor with all images, SGD with momentum.
 class PlainLoop {
  public:
-  PlainLoop(const Settings& settings, const Images& images) : settings_(settings), device_(settings.device) {
+  PlainLoop(const Settings& settings, const data::Dataset& images) : settings_(settings), device_(settings.device) {
     model_->push_back(torch::nn::Conv2d(1, 32, 3));
     model_->push_back(torch::nn::ReLU());
     model_->push_back(torch::nn::MaxPool2d(2));
@@ -87,15 +74,17 @@ class PlainLoop {
     model_->to(device_);
     optimizer_ =
         std::make_unique<torch::optim::SGD>(model_->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-    std::vector<std::uint64_t> all(kSamples);
-    for (std::uint64_t i = 0; i < kSamples; ++i) all[i] = i;
-    x_ = at::empty({static_cast<std::int64_t>(kSamples), 1, 28, 28});
-    y_ = at::empty({static_cast<std::int64_t>(kSamples)}, at::kLong);
-    images.gather(all, {x_.data_ptr<float>(), kSamples * kPixels});
-    images.gather_classes(all, {y_.data_ptr<std::int64_t>(), kSamples});
+    std::vector<std::uint64_t> all(images.size());
+    std::iota(all.begin(), all.end(), std::uint64_t{0});
+    const auto samples = static_cast<std::int64_t>(all.size());
+    x_ = at::empty({samples, 1, 28, 28});
+    y_ = at::empty({samples}, at::kLong);
+    images.gather(all, {x_.data_ptr<float>(), all.size() * kPixels});
+    images.gather_classes(all, {y_.data_ptr<std::int64_t>(), all.size()});
   }
   void step(std::int64_t number) {
-    const std::vector<std::uint64_t> indices = indices_of(number, settings_.batch);
+    const auto samples = static_cast<std::uint64_t>(x_.size(0));
+    const std::vector<std::uint64_t> indices = indices_of(number, settings_.batch, samples);
     at::Tensor index = at::empty({settings_.batch}, at::kLong);
     std::memcpy(index.data_ptr(), indices.data(), indices.size() * sizeof(std::uint64_t));
     const at::Tensor x = x_.index_select(0, index).to(device_), y = y_.index_select(0, index).to(device_);
@@ -118,7 +107,7 @@ class PlainLoop {
 /// The adapter, with an update as the parameter server makes it in place of the optimizer.
 class AdapterLoop : private Weights, private Sink, private Stop {
  public:
-  AdapterLoop(const Settings& settings, const std::shared_ptr<const Images>& images) : settings_(settings) {
+  AdapterLoop(const Settings& settings, const Images& images) : settings_(settings), samples_(images->size()) {
     torch_adapter::ModelSpec spec;
     spec.kind = "fashion-cnn";
     spec.sample_shape = {1, 28, 28};
@@ -141,7 +130,7 @@ class AdapterLoop : private Weights, private Sink, private Stop {
     micro_ = settings.micro > 0 ? static_cast<std::uint32_t>(settings.micro) : computation_->capabilities().micro_batch;
   }
   void step(std::int64_t number) {
-    const std::vector<std::uint64_t> indices = indices_of(number, settings_.batch);
+    const std::vector<std::uint64_t> indices = indices_of(number, settings_.batch, samples_);
     Task task;
     task.version = version_;
     task.indices = indices;
@@ -172,6 +161,7 @@ class AdapterLoop : private Weights, private Sink, private Stop {
   std::uint64_t limit() const noexcept override { return static_cast<std::uint64_t>(settings_.batch); }
 
   Settings settings_;
+  std::uint64_t samples_;
   std::unique_ptr<Computation> computation_;
   std::vector<std::vector<float>> weights_, momentum_, gradients_;
   std::uint64_t version_ = 0;
@@ -206,10 +196,11 @@ void print(const char* mode, const Settings& settings, std::int64_t micro, const
     processor.push_back(rate.processor);
   }
   std::printf(
-      "{\"bench\":\"cnn_loop\",\"mode\":\"%s\",\"device\":\"%s\",\"batch\":%lld,\"micro_batch\":%lld,\"threads\":%lld,"
+      "{\"bench\":\"cnn_loop\",\"mode\":\"%s\",\"memory\":\"%s\",\"device\":\"%s\",\"batch\":%lld,\"micro_batch\":%lld,"
+      "\"threads\":%lld,"
       "\"samples_per_s\":%.1f,\"samples_per_processor_s\":%.1f,\"rounds\":%lld}\n",
-      mode, settings.device.c_str(), static_cast<long long>(settings.batch), static_cast<long long>(micro),
-      static_cast<long long>(settings.threads), median(wall), median(processor),
+      mode, settings.memory.c_str(), settings.device.c_str(), static_cast<long long>(settings.batch),
+      static_cast<long long>(micro), static_cast<long long>(settings.threads), median(wall), median(processor),
       static_cast<long long>(settings.rounds));
 }
 
@@ -220,20 +211,26 @@ Settings parse(int argc, char** argv) {
                                                         {"--threads", &settings.threads},
                                                         {"--steps", &settings.steps},
                                                         {"--rounds", &settings.rounds}};
+  const std::map<std::string, std::string*> words = {{"--mode", &settings.mode},
+                                                     {"--device", &settings.device},
+                                                     {"--data", &settings.data},
+                                                     {"--memory", &settings.memory}};
   for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string name = argv[i];
-    const auto number = numbers.find(name);
+    const auto number = numbers.find(argv[i]);
+    const auto word = words.find(argv[i]);
     if (number != numbers.end()) {
       *number->second = std::max(1L, std::atol(argv[i + 1]));
-    } else if (name == "--mode") {
-      settings.mode = argv[i + 1];
-    } else if (name == "--device") {
-      settings.device = argv[i + 1];
+    } else if (word != words.end()) {
+      *word->second = argv[i + 1];
     } else {
-      std::fprintf(stderr, "unknown option %s; there are --mode --device --batch --micro --threads --steps --rounds\n",
-                   argv[i]);
+      std::fprintf(stderr, "unknown option %s; they are at the top of bench/cnn_loop.cpp\n", argv[i]);
       std::exit(2);
     }
+  }
+  const bool usual = settings.memory == "usual" && settings.mode == "plain";
+  if (settings.data.empty() || (settings.memory != "kept" && !usual)) {
+    std::fprintf(stderr, "expected --data, and --memory kept (or usual, with --mode plain)\n");
+    std::exit(2);
   }
   return settings;
 }
@@ -242,7 +239,8 @@ Settings parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Settings settings = parse(argc, argv);
-  const auto images = std::make_shared<const Images>();
+  const Images images = open_images(settings.data);
+  if (settings.memory == "kept") torch_adapter::reuse_cpu_memory(kIdleBytesMax);
   at::set_num_threads(static_cast<int>(settings.threads));
   // The adapter computes in full fp32, so the plain loop must too: on CUDA convolutions would use TF32 otherwise.
   at::globalContext().setAllowTF32CuDNN(false);

@@ -3,18 +3,19 @@
 
 One process a host; prints one JSON object. With --world 1 the model is not wrapped: the host's own speed.
 
-  GLOO_SOCKET_IFNAME=eth0 ddp_gloo.py --rank 0 --world 2 --address 10.77.0.10 --batch 256 --steps 100
+  GLOO_SOCKET_IFNAME=eth0 ddp_gloo.py --data /usr/share/datasets/fashion-mnist --rank 0 --world 2 --address 10.77.0.10 --batch 256 --steps 100
 """
 
 import argparse
+import gzip
 import json
+import pathlib
 import time
 
 import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-SAMPLES = 8192
 
 
 class Cnn(nn.Module):
@@ -28,8 +29,16 @@ class Cnn(nn.Module):
         return self.layers(x)
 
 
+def idx(directory, kind):
+    """The bytes of the elements in an IDX file: four bytes of type and rank, four for each extent, the elements."""
+    file = next(directory.glob(f"train-{kind}*"))
+    raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    return torch.frombuffer(bytearray(raw), dtype=torch.uint8, offset=4 + 4 * raw[3])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="directory with Fashion-MNIST as IDX files")
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--world", type=int, default=1)
     parser.add_argument("--address", default="127.0.0.1", help="of rank 0")
@@ -42,7 +51,7 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.rank)
-    x, y = torch.randn(SAMPLES, 1, 28, 28), torch.randint(10, (SAMPLES,))
+    x, y = (idx(args.data, "images").view(-1, 1, 28, 28) / 255 - 0.2860) / 0.3530, idx(args.data, "labels").long()
     model = Cnn()
     if args.world > 1:
         distributed.init_process_group("gloo", init_method=f"tcp://{args.address}:{args.port}", rank=args.rank, world_size=args.world)
@@ -54,7 +63,7 @@ def main():
     for step in range(args.warm_up + args.steps):
         if step == args.warm_up:
             started = time.perf_counter()
-        index = torch.randint(SAMPLES, (args.batch,))
+        index = torch.randint(len(y), (args.batch,))
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(x[index]), y[index]) * args.weight
         loss.backward()

@@ -90,7 +90,7 @@ def joint(args, hosts, scratch):
 def ddp(args, hosts, batches, scratch):
     started = []
     for rank, host in enumerate(hosts):
-        command = ["env", "GLOO_SOCKET_IFNAME=eth0", args.python, measure.ROOT / "bench/ddp_gloo.py", "--batch", batches[rank], "--weight",
+        command = ["env", "GLOO_SOCKET_IFNAME=eth0", args.python, measure.ROOT / "bench/ddp_gloo.py", "--data", args.images, "--batch", batches[rank], "--weight",
                    batches[rank] * len(hosts) / sum(batches), "--steps", args.steps, "--warm-up", WARM_UP, "--world", len(hosts), "--rank", rank,
                    "--address", lab("ip", hosts[0])]
         started.append(measure.start(on(host, command), scratch.fresh(f"ddp-{host}")))
@@ -148,6 +148,7 @@ def main():
         sys.exit(f"lab: expected a Python with torch at {args.python}, found none; try: make bench, or --no-ddp")
     if pathlib.Path("/run/lab.json").exists():
         sys.exit("lab: a lab is up already; try: tools/lab down")
+    args.images = measure.images(args.motley)
     summaries = [measure_mix(args, mix) for mix in args.mix or MIXES]
     machine = measure.machine()
     measure.say(f"\nfashion-cnn, global batch {args.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, hosts by their cores, on "
