@@ -3,7 +3,7 @@
 
 One process a host; prints one JSON object. With --world 1 the model is not wrapped: the host's own speed.
 
-  GLOO_SOCKET_IFNAME=eth0 ddp_gloo.py --data /usr/share/datasets/fashion-mnist --rank 0 --world 2 --address 10.77.0.10 --batch 256 --steps 100
+  GLOO_SOCKET_IFNAME=eth0 ddp_gloo.py --data fashion-mnist --rank 0 --world 2 --address 10.77.0.10 --batch 256 --steps 100
 """
 
 import argparse

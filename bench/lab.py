@@ -90,9 +90,9 @@ def joint(args, hosts, scratch):
 def ddp(args, hosts, batches, scratch):
     started = []
     for rank, host in enumerate(hosts):
-        command = ["env", "GLOO_SOCKET_IFNAME=eth0", args.python, measure.ROOT / "bench/ddp_gloo.py", "--data", args.images, "--batch", batches[rank], "--weight",
-                   batches[rank] * len(hosts) / sum(batches), "--steps", args.steps, "--warm-up", WARM_UP, "--world", len(hosts), "--rank", rank,
-                   "--address", lab("ip", hosts[0])]
+        command = ["env", "GLOO_SOCKET_IFNAME=eth0", args.python, measure.ROOT / "bench/ddp_gloo.py", "--data", args.images,
+                   "--batch", batches[rank], "--weight", batches[rank] * len(hosts) / sum(batches), "--steps", args.steps,
+                   "--warm-up", WARM_UP, "--world", len(hosts), "--rank", rank, "--address", lab("ip", hosts[0])]
         started.append(measure.start(on(host, command), scratch.fresh(f"ddp-{host}")))
     return sum(measure.event(measure.finish(each, TIMEOUT_S), "done")["samples_per_s"] for each in started)
 

@@ -102,6 +102,7 @@ void CoordinatorMachine::on(const WorkerYields& event, Time) {
 void CoordinatorMachine::dismiss_if_idle(SessionId session) {
   const Member* member = members_.find(session);
   if (member == nullptr || member->state != MemberState::yielding || leases_.has_live(session)) return;
+  if (stretch_ && stretch_->session == session) return;
   close_session(session, {.code = ReasonCode::yielded, .worker = member->worker});
 }
 
@@ -122,10 +123,13 @@ void CoordinatorMachine::close_session(SessionId session, Reason reason) {
     reissue_wanted_ = true;
     reissue_reason_ = {.code = ReasonCode::lost_lease, .worker = worker};
   }
+  const bool solo = stretch_ && stretch_->session == session;
+  if (solo) cut(reason);
   Action& close = act(ActionKind::close_session, reason);
   close.session = session;
   close.worker = worker;
   members_.close(session);
+  if (solo) end_stretch();
   // Without it the others may be worth their while.
   for (Member& other : members_.all()) other.trial_due = {};
 }
@@ -146,6 +150,7 @@ void CoordinatorMachine::on(const Ticked&, Time now) {
   notice_gap(now);
   watch_sessions(now);
   watch_leases(now);
+  watch_stretch(now);
 }
 
 void CoordinatorMachine::notice_gap(Time now) {
@@ -158,6 +163,7 @@ void CoordinatorMachine::notice_gap(Time now) {
     lease.deadline += gap;
   }
   if (pass_) pass_->opened = std::min(pass_->opened + gap, now);
+  if (stretch_) stretch_->since += gap, stretch_->deadline += gap;
   act(ActionKind::warn, {.code = ReasonCode::woke, .a = milliseconds(gap)});
 }
 

@@ -67,9 +67,13 @@ void CoordinatorMachine::on(const Calibrated& event, Time now) {
 void CoordinatorMachine::take_in(Member& member, Reason reason) {
   const bool parked = member.state == MemberState::parked;
   member.state = MemberState::member;
-  member.streams = true;
   member.left_out = 0;
   member.trial = 0;
+  if (stretch_) {  // the version moves on before it can take part: its weights come when the stretch has ended
+    if (parked) act(ActionKind::take_in, reason).session = member.session;
+    return;
+  }
+  member.streams = true;
   if (member.holds < version_) {
     // Steps went by meanwhile. A whole version costs what every member gets in every step, so it goes at once.
     Action& send = act(ActionKind::send_weights, {ReasonCode::behind, member.worker, member.holds, version_});

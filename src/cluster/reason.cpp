@@ -35,6 +35,8 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
       return who + " makes the steps shorter";
     case ReasonCode::nobody_else:
       return "nobody else is left";
+    case ReasonCode::alone:
+      return who + " works alone, so it makes " + number(reason.a) + " steps without asking";
     default:
       return "no reason given";
   }

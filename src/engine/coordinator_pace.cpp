@@ -15,7 +15,8 @@ constexpr std::array<std::uint64_t, 3> kCalibrations{16, 16, 4};  // parts of th
 constexpr double kLeastGain = 0.01;                               // of a step, for which a worker is worth its energy
 // A worker that was left out because of its link is tried again in the end.
 constexpr double kExposedWhileParked = 0.97;
-constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
+constexpr std::uint32_t kStepsAloneTold = 10;  // of a worker by itself, before its speed is told
+constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
@@ -91,10 +92,12 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   const plan::Plan plan = plan::make_plan({.total = total, .grain = grain_}, candidates_);
   Planned planned;
   planned.global_batch = total;
-  planned.step_seconds = plan.seconds + *update_;
+  const std::optional<double> alone = step_alone(members, total);
+  planned.step_seconds = alone.value_or(plan.seconds + *update_);
   planned.samples_per_second = static_cast<double>(total) / planned.step_seconds;
   for (std::size_t i = 0; i < members.size(); ++i)
     planned.workers.push_back(outlook(members[i], total, plan.counts[i]));
+  if (alone) planned.workers[0].exposed_seconds = 0;  // nothing goes by wire
   for (const cluster::WorkerId worker : parked) planned.workers.push_back(outlook(worker, total, 0));
   return planned;
 }
@@ -130,12 +133,31 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
   }
   const std::optional<plan::Affine> mine = time(train_, worker);
   if (!mine) return {};  // what its link costs is not in it before its first pass
-  const double without = plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+  double without = plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+  if (const std::optional<double> alone = step_alone(members, total))
+    without = std::min(without, *alone - update_.value_or(0));  // plans are without the update
   candidates_.push_back({.time = mine});
   const plan::Plan with = plan::make_plan({.total = total, .grain = grain_}, candidates_);
   if (with.counts.back() > 0 && with.seconds <= (1 - kLeastGain) * without) return {};
   const double least = std::max(with.seconds, mine->seconds(static_cast<double>(grain_)));
   return {.pays = false, .with = duration(least), .without = duration(without)};
+}
+
+std::optional<double> MeasuredPace::step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const {
+  if (members.size() != 1 || members[0] > train_.known.size()) return std::nullopt;
+  const Known& only = train_.known[members[0] - 1];
+  const std::optional<plan::Affine> compute = only.compute.affine();
+  if (!only.alone || !compute) return std::nullopt;
+  return compute->seconds(static_cast<double>(total)) + *only.alone;
+}
+
+void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
+  Known& about = known(PassKind::train, worker);
+  about.compute.record(samples, compute_seconds);
+  if (++about.steps_alone == kStepsAloneTold) told_.clear();
+  if (about.steps_alone == 1) return;  // it makes its own copies of everything
+  const double beyond = std::max(0.0, step_seconds - compute_seconds);
+  about.alone = about.alone ? *about.alone + kNewestExposed * (beyond - *about.alone) : beyond;
 }
 
 MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {

@@ -30,6 +30,8 @@ class MeasuredPace final : public cluster::Pace {
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
   /// Computing beside the run, as a train pass without its gradient on the wire.
   void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
+  /// A step that `worker` made by itself.
+  void alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
   /// A train pass, from its opening until every chunk is updated.
   void closed(Duration time);
   /// Others have a share in the newest train pass than when told() was called.
@@ -49,6 +51,8 @@ class MeasuredPace final : public cluster::Pace {
     plan::TimeModel compute;
     double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
+    std::optional<double> alone;    // seconds of a step by itself beyond computing: the update
+    std::uint32_t steps_alone = 0;
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
@@ -65,6 +69,8 @@ class MeasuredPace final : public cluster::Pace {
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
+  /// A step of `total` samples by this one worker; empty unless it made some.
+  [[nodiscard]] std::optional<double> step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const;
   [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
 
   std::uint64_t grain_, batch_;

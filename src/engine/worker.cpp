@@ -293,6 +293,8 @@ void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
   impl_->decide(event::TaskFailed{number}, now);
 }
 
+void Worker::rested(Time now) { impl_->idle_since = now; }
+
 void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
 
 void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }

@@ -73,6 +73,9 @@ class Worker {
   void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now);
   void task_failed(std::uint64_t number, const Error& error, Time now);
 
+  /// The computation was busy with something else until now.
+  void rested(Time now);
+
   void tick(Time now);   // at least every 100 ms
   void leave(Time now);  // Ctrl-C: Yield, finish the lease, then disconnect(false)
 

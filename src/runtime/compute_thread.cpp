@@ -69,7 +69,10 @@ class ComputeThread::TaskStop final : public Stop {
 
 ComputeThread::ComputeThread(ComputeEvents events) : events_(std::move(events)), thread_([this] { loop(); }) {}
 
-ComputeThread::~ComputeThread() {
+ComputeThread::~ComputeThread() { stop(); }
+
+void ComputeThread::stop() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -116,17 +119,21 @@ void ComputeThread::loop() {
   for (;;) {
     std::optional<engine::TaskOrder> order;
     std::function<void()> preparation;
+    std::optional<Stretch> stretch;
     {
       std::unique_lock lock(mutex_);
-      arrived_.wait(lock, [this] { return stopping_ || next_.has_value() || preparation_; });
+      arrived_.wait(lock, [this] { return stopping_ || next_ || stretch_ || preparation_; });
       if (stopping_) return;
       preparation = std::move(preparation_);
       preparation_ = nullptr;
       order = std::move(next_);
       next_.reset();
+      stretch = std::move(stretch_);
+      stretch_.reset();
     }
     if (preparation) preparation();
     if (order) run(*order);
+    if (stretch) run_stretch(std::move(*stretch));
   }
 }
 
@@ -143,18 +150,22 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   const TaskStop stop(limit_, sink);
   TaskWeights weights(order.weights);
   const Time started = now();
-  for (;;) {
-    const Task task{order.kind, order.version, indices, order.first, micro_batch_, prepared_.seed};
-    Result<Outcome> outcome = prepared_.computation->run(task, weights, sink, stop);
-    if (outcome) {
-      events_.finished(order.number, *outcome, seconds(now() - started));
-      return;
-    }
-    if (outcome.error().code != ErrorCode::memory || prepared_.fixed_micro_batch || micro_batch_ <= 1) {
-      events_.failed(order.number, outcome.error());
-      return;
-    }
+  const Task task{order.kind, order.version, indices, order.first, micro_batch_, prepared_.seed};
+  const Result<Outcome> outcome = compute(task, weights, sink, stop);
+  if (outcome) {
+    events_.finished(order.number, *outcome, seconds(now() - started));
+  } else {
+    events_.failed(order.number, outcome.error());
+  }
+}
+
+Result<Outcome> ComputeThread::compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop) {
+  for (Task smaller = task;;) {
+    Result<Outcome> outcome = prepared_.computation->run(smaller, weights, sink, stop);
+    if (outcome) return outcome;
+    if (outcome.error().code != ErrorCode::memory || prepared_.fixed_micro_batch || micro_batch_ <= 1) return outcome;
     micro_batch_ = micro_batch_ / 2;
+    smaller.micro_batch = micro_batch_;
   }
 }
 

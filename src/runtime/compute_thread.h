@@ -11,7 +11,9 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "engine/stretch.h"
 #include "engine/worker.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
@@ -26,6 +28,13 @@ struct ComputeEvents {
   std::function<void(std::uint64_t task, ChunkId chunk, SharedBytes gradient)> chunk;
   std::function<void(std::uint64_t task, Outcome outcome, double compute_seconds)> finished;
   std::function<void(std::uint64_t task, Error error)> failed;
+  std::function<void()> rested;  // steps made without asking are over
+};
+
+/// Called on the compute thread.
+struct StretchEvents {
+  std::function<void(engine::StretchStep step)> step;
+  std::function<void(std::uint64_t number, std::optional<Error> failure)> ended;
 };
 
 /// Everything prepare() needs to build a computation; runs on the compute thread.
@@ -40,7 +49,9 @@ struct Prepared {
 class ComputeThread {
  public:
   explicit ComputeThread(ComputeEvents events);
-  ~ComputeThread();  // abandons a running task
+  ~ComputeThread();
+  /// Abandons a running task and ends the thread; nothing is called after that. Not from the thread itself.
+  void stop();
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
 
@@ -49,6 +60,11 @@ class ComputeThread {
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
   void limit(std::uint64_t task, std::uint64_t count);
+  /// Makes steps one after the other, once a task that runs has ended; waits when kStepsUntakenMax of them were not
+  /// taken().
+  void lend(engine::StretchOrder order, StretchEvents events);
+  void cut(std::uint64_t stretch);
+  void taken();
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
 
  private:
@@ -56,13 +72,24 @@ class ComputeThread {
   class TaskStop;
   void loop();
   void run(const engine::TaskOrder& order);
+  Result<Outcome> compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop);
+  struct Stretch {
+    engine::StretchOrder order;
+    StretchEvents events;
+  };
+  void run_stretch(Stretch stretch);
+  Result<engine::StretchStep> make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices);
+  bool may_go_on(std::uint64_t stretch);
 
   ComputeEvents events_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::optional<engine::TaskOrder> next_;
   std::function<void()> preparation_;
-  bool stopping_ = false;
+  std::optional<Stretch> stretch_;
+  std::uint64_t cut_ = 0;      // the newest stretch that is to end
+  std::uint32_t untaken_ = 0;  // steps handed out and not taken
+  std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};
   std::atomic<std::uint64_t> limit_{0};
   std::atomic<std::uint32_t> micro_batch_{0};

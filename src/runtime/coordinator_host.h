@@ -14,6 +14,7 @@
 #include "cluster/token.h"
 #include "engine/coordinator.h"
 #include "observe/observer.h"
+#include "runtime/compute_thread.h"
 #include "runtime/mailbox.h"
 #include "runtime/persister.h"
 #include "transport/connection.h"
@@ -47,8 +48,9 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void start();
   /// A connection from outside; it has to prove itself first.
   void accept(std::shared_ptr<transport::Connection> connection);
-  /// A worker of this process.
-  void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection);
+  /// A worker of this process, and the thread on which it computes.
+  void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
+                 std::weak_ptr<ComputeThread> compute);
   /// Finish the open step, then end.
   void stop();
   /// Steps of so many samples by the workers that are here; empty until all of them are measured.
@@ -73,6 +75,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     std::vector<std::pair<wire::Frame, engine::Lane>> waiting;  // for the data lane
     Time opened{};
     transport::Traffic reported;
+    std::weak_ptr<ComputeThread> compute;  // of a local worker
   };
 
   void add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection);
@@ -91,6 +94,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
+  bool lend(engine::SessionId session, engine::StretchOrder order) override;
+  void cut(engine::SessionId session, std::uint64_t number) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
   void planned(const engine::Planned& plan) override;

@@ -57,7 +57,8 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.failed = [in_mailbox](std::uint64_t task, const Error& error) {
     in_mailbox([=](engine::Worker& w) { w.task_failed(task, error, now()); });
   };
-  compute_ = std::make_unique<ComputeThread>(std::move(compute));
+  compute.rested = [in_mailbox] { in_mailbox([=](engine::Worker& w) { w.rested(now()); }); };
+  compute_ = std::make_shared<ComputeThread>(std::move(compute));
 }
 
 WorkerHost::~WorkerHost() {
@@ -66,6 +67,7 @@ WorkerHost::~WorkerHost() {
     stage_ = Stage::ended;
   });
   mailbox_->stop();
+  compute_->stop();  // others may hold it for a moment longer
 }
 
 void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {

@@ -26,6 +26,16 @@ Layout two_chunks() {
   return *layout;
 }
 
+ps::Server zero_server() {
+  const Layout layout = two_chunks();
+  ps::Snapshot start;
+  for (const Chunk& chunk : layout.chunks()) {
+    const std::vector<float> zeros(chunk.elements);
+    start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
+  }
+  return *ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, 0, start);
+}
+
 class Scripted final : public Computation {
  public:
   explicit Scripted(Script script) : layout_(two_chunks()), script_(std::move(script)) {}
@@ -68,6 +78,7 @@ struct Bench {
       error = std::move(what);
       over.set_value();
     };
+    events.rested = [] {};
     thread = std::make_unique<ComputeThread>(std::move(events));
     std::promise<void> ready;
     thread->prepare(
@@ -206,6 +217,41 @@ TEST(ComputeThread, DestroyingItAbandonsTheTask) {
     bench.thread.reset();
   }
   EXPECT_TRUE(abandoned);
+}
+
+TEST(ComputeThread, StepsWaitToBeTakenAndEndWhereTheyAreCut) {
+  Bench bench([](const Task& task, Weights&, Sink& sink, const Stop&) {
+    sink.begin(task.indices.size(), 1, 1);
+    for (const ChunkId chunk : {1U, 0U}) send(sink, chunk, 1);
+    return Outcome{task.indices.size(), 1, 1, 0};
+  });
+  engine::StretchOrder order;
+  order.number = 7;
+  order.steps = 1000;
+  order.train_samples = 100;
+  order.global_batch = 16;
+  order.server = std::make_shared<ps::Server>(zero_server());
+  std::vector<std::uint64_t> steps;
+  std::promise<void> fourth, sixth, over;
+  StretchEvents events;
+  events.step = [&](const engine::StretchStep& step) {
+    steps.push_back(step.step);
+    if (steps.size() == 4) fourth.set_value();
+    if (steps.size() == 6) sixth.set_value();
+  };
+  events.ended = [&](std::uint64_t number, const std::optional<Error>& failure) {
+    EXPECT_EQ(number, 7U);
+    EXPECT_FALSE(failure.has_value());
+    over.set_value();
+  };
+  bench.thread->lend(order, events);
+  fourth.get_future().get();
+  bench.thread->taken();
+  bench.thread->taken();
+  sixth.get_future().get();  // and no seventh: nothing was taken since
+  bench.thread->cut(7);
+  over.get_future().get();
+  EXPECT_EQ(steps, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(ComputeThread, AFailedPreparationIsReported) {
