@@ -141,7 +141,7 @@ void HeadNode::close(engine::SessionId session, const wire::Bye& bye) {
   world_.network.close(session, Side::head);
 }
 
-bool HeadNode::lend(engine::SessionId session, engine::StretchOrder order) {
+bool HeadNode::lend(engine::SessionId session, const engine::StretchOrder& order) {
   const auto local = locals_.find(session);
   if (local == locals_.end()) return false;
   note("lends steps", order.steps, session);
@@ -157,7 +157,7 @@ bool HeadNode::lend(engine::SessionId session, engine::StretchOrder order) {
     process_.run(
         [this, session, number, failure] { coordinator_->stretch_ended(session, number, failure, process_.now()); });
   };
-  local->second->lend(std::move(order), std::move(events));
+  local->second->lend(order, std::move(events));
   return true;
 }
 

@@ -113,7 +113,7 @@ class CoordinatorOutput {
   virtual void close(SessionId session, const wire::Bye& bye) = 0;  // Bye was sent; close when it is out
   /// The worker of this session is to make these steps by itself; answer with stretch_step() and stretch_ended(). False
   /// if it cannot, and is not to be asked again.
-  virtual bool lend(SessionId, StretchOrder) { return false; }
+  virtual bool lend(SessionId, const StretchOrder&) { return false; }
   /// It is to end after the step it is at.
   virtual void cut(SessionId, std::uint64_t /*number*/) {}
   virtual void worker_changed(const WorkerChange& change) = 0;

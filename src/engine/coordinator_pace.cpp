@@ -15,7 +15,7 @@ constexpr std::array<std::uint64_t, 3> kCalibrations{16, 16, 4};  // parts of th
 constexpr double kLeastGain = 0.01;                               // of a step, for which a worker is worth its energy
 // A worker that was left out because of its link is tried again in the end.
 constexpr double kExposedWhileParked = 0.97;
-constexpr std::uint32_t kStepsAloneTold = 10;  // of a worker by itself, before its speed is told
+constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
 constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {

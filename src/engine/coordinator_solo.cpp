@@ -10,13 +10,13 @@ namespace motley::engine {
 
 void Coordinator::Impl::lend(const cluster::Action& action) {
   MOTLEY_ASSERT(action.range.first == server.version());
-  StretchOrder order{.number = action.lease,
-                     .steps = action.range.count,
-                     .train_samples = options.train_samples,
-                     .global_batch = options.global_batch,
-                     .opened = now,
-                     .server = std::make_shared<ps::Server>(server.fork())};
-  if (output.lend(action.session, std::move(order))) return;
+  const StretchOrder order{.number = action.lease,
+                           .steps = action.range.count,
+                           .train_samples = options.train_samples,
+                           .global_batch = options.global_batch,
+                           .opened = now,
+                           .server = std::make_shared<ps::Server>(server.fork())};
+  if (output.lend(action.session, order)) return;
   feed(cluster::StretchEnded{action.session, action.lease, true});
 }
 

@@ -200,7 +200,7 @@ void CoordinatorHost::drop_sessions_without_lane() {
   for (const engine::SessionId id : late) end_session(id, "its data connection never came", true);
 }
 
-bool CoordinatorHost::lend(engine::SessionId session, engine::StretchOrder order) {
+bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {
   const std::weak_ptr<ComputeThread> weak = sessions_.at(session).compute;
   const std::shared_ptr<ComputeThread> compute = weak.lock();
   if (compute == nullptr) return false;
@@ -216,7 +216,7 @@ bool CoordinatorHost::lend(engine::SessionId session, engine::StretchOrder order
       if (!ended_) engine_.stretch_ended(session, number, failure, now());
     });
   };
-  compute->lend(std::move(order), std::move(events));
+  compute->lend(order, std::move(events));
   return true;
 }
 

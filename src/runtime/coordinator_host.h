@@ -94,7 +94,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
-  bool lend(engine::SessionId session, engine::StretchOrder order) override;
+  bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
   void cut(engine::SessionId session, std::uint64_t number) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
