@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test unit bench bench-build bench-one bench-transport bench-lab bench-accelerator fmt fmt-check clean
+.PHONY: help setup build demo test unit bench bench-build bench-one bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ unit: ## the C++ tests alone
 	@$(NINJA)
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
 
-bench: bench-one bench-transport bench-lab bench-accelerator ## all benchmarks
+bench: bench-one bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
 
 bench-build:
 	@tools/bootstrap bench
@@ -58,6 +58,15 @@ bench-accelerator: bench-build ## demo, parity and throughput on a card; says so
 
 bench-lab: bench-build ## unequal hosts of the emulated LAN beside PyTorch DDP (Linux, root)
 	$(PYTHON) bench/lab.py
+
+bench-plan: bench-build ## predicted against reached speed over mixes, links and models (Linux, root)
+	$(PYTHON) bench/lab_plan.py
+
+bench-reaction: bench-build ## how soon shares follow a machine or a link that slows down (Linux, root)
+	$(PYTHON) bench/lab_reaction.py
+
+bench-memory: bench-build ## random models and batches under a memory limit: nobody dies (Linux, root)
+	$(PYTHON) bench/memory.py
 
 fmt: ## format all C++ files
 	@$(SOURCES) | xargs $(CLANG_FORMAT) -i

@@ -87,8 +87,8 @@ def parity(args, scratch):
 
 
 def plain_turn(args, scratch):
-    command = [args.loop, "--mode", "plain", "--data", measure.images(args.motley), "--device", args.device, "--batch", args.batch,
-               "--threads", measure.cores(), "--steps", args.steps, "--rounds", 1]
+    command = [args.loop, "--mode", "plain", "--data", measure.images(args.motley), "--device", args.device,
+               "--batch", args.batch, "--threads", measure.cores(), "--steps", args.steps, "--rounds", 1]
     return run(command, scratch.fresh("plain"))[0]["samples_per_s"]
 
 

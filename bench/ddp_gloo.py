@@ -3,7 +3,7 @@
 
 One process a host; prints one JSON object. With --world 1 the model is not wrapped: the host's own speed.
 
-  GLOO_SOCKET_IFNAME=eth0 ddp_gloo.py --data fashion-mnist --rank 0 --world 2 --address 10.77.0.10 --batch 256 --steps 100
+  GLOO_SOCKET_IFNAME=eth0 ddp_gloo.py --data ~/.cache/motley/fashion-mnist --rank 0 --world 2 --address 10.77.0.10 --batch 256
 """
 
 import argparse
@@ -44,7 +44,7 @@ def main():
     parser.add_argument("--address", default="127.0.0.1", help="of rank 0")
     parser.add_argument("--port", type=int, default=29500)
     parser.add_argument("--batch", type=int, default=256, help="samples of this host a step")
-    parser.add_argument("--weight", type=float, default=1, help="of this host's mean gradient: batch * world / global batch where batches differ")
+    parser.add_argument("--weight", type=float, default=1, help="of this host's mean gradient: batch * world / global batch")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--warm-up", type=int, default=10)
     parser.add_argument("--steps", type=int, default=100)

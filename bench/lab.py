@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Unequal hosts of the lab together: eta = joint samples/s / sum of what each does alone, and the same work with PyTorch DDP over Gloo.
 
-Each host is a network namespace with a CPU quota and a shaped link (tools/lab; needs root). In every repetition, in this order: all hosts train
-alone, at the same time; all train together; DDP with equal batches; DDP with batches in proportion to what each host did alone, the gradients
-weighted. The global batch is the same everywhere. Steady speed: without the first 20 steps. One JSON object a line on standard output, a table
-on standard error.
+Each host is a network namespace with a CPU quota and a shaped link (tools/lab; needs root). In every repetition, in this order: all hosts
+train alone, at the same time; all train together; DDP with equal batches; DDP with batches in proportion to what each host did alone, the
+gradients weighted. The global batch is the same everywhere. Steady speed: without the first 20 steps. One JSON object a line on standard
+output, a table on standard error.
 
   bench/lab.py [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--batch 256] [--steps 150] [--repetitions 3] [--plaintext]
 """
@@ -28,7 +28,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motley", help="the program (default: the release build)")
     parser.add_argument("--python", default=str(measure.ROOT / "build/venv/bin/python"), help="a Python with torch, for DDP")
-    parser.add_argument("--mix", action="append", help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
+    parser.add_argument("--mix", action="append",
+                        help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
     parser.add_argument("--batch", type=int, default=256, help="global batch")
     parser.add_argument("--steps", type=int, default=150)
@@ -56,7 +57,8 @@ def alone(args, hosts, scratch):
     started = []
     for host in hosts:
         directory = scratch.fresh(f"alone-{host}")
-        command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1)
+        command = measure.train_command(args.motley, args.recipe, directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1,
+                                        extra=args.data)
         started.append(measure.start(on(host, command), directory))
     # Slow hosts go on when fast ones are done: nothing else runs on their cores meanwhile.
     return [steady(measure.finish(each, TIMEOUT_S))[0] for each in started]
@@ -65,8 +67,8 @@ def alone(args, hosts, scratch):
 def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
-    command = measure.train_command(args.motley, "fashion-cnn", directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1,
-                                    listen="0.0.0.0:7117", extra={"train.min_workers": str(len(hosts))})
+    command = measure.train_command(args.motley, args.recipe, directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1,
+                                    listen="0.0.0.0:7117", extra={"train.min_workers": str(len(hosts)), **args.data})
     command += ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
     head = measure.start(on(hosts[0], command), directory)
     joiners = []
@@ -80,7 +82,7 @@ def joint(args, hosts, scratch):
     parts = {}
     for step in steps:
         for part in step["workers"]:
-            mine = parts.setdefault(part["worker"], {"samples": 0, "compute_s": 0.0, "wait_s": 0.0})
+            mine = parts.setdefault(part["worker"], {"samples": 0, "compute_s": 0.0, "wait_s": 0.0, "finish_s": 0.0})
             for key in mine:
                 mine[key] += part[key] / len(steps)
     return speed, {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()}, [
@@ -107,14 +109,14 @@ def repetition(args, mix, hosts, scratch, number):
     each = alone(args, hosts, scratch)
     together, parts, changes, predicted = joint(args, hosts, scratch)
     result = {"mix": mix, "repetition": number, "alone": [round(speed, 1) for speed in each], "joint": round(together, 1),
-              "eta": round(together / sum(each), 4), "over_fastest": round(together / max(each), 4), "predicted": predicted, "workers": parts,
-              "changes": changes}
+              "eta": round(together / sum(each), 4), "over_fastest": round(together / max(each), 4), "predicted": predicted,
+              "workers": parts, "changes": changes}
     if not args.no_ddp:
         equal = [args.batch // len(hosts)] * len(hosts)
         by_hand = in_proportion(args.batch, each)
         result |= {"ddp_equal": round(ddp(args, hosts, equal, scratch), 1), "ddp_by_hand": round(ddp(args, hosts, by_hand, scratch), 1),
                    "ddp_batches": by_hand}
-        result |= {"ddp_equal_eta": round(result["ddp_equal"] / sum(each), 4), "ddp_by_hand_eta": round(result["ddp_by_hand"] / sum(each), 4)}
+        result |= {f"{way}_eta": round(result[way] / sum(each), 4) for way in ("ddp_equal", "ddp_by_hand")}
     measure.emit(bench="lab", **result)
     return result
 
@@ -148,11 +150,11 @@ def main():
         sys.exit(f"lab: expected a Python with torch at {args.python}, found none; try: make bench, or --no-ddp")
     if pathlib.Path("/run/lab.json").exists():
         sys.exit("lab: a lab is up already; try: tools/lab down")
-    args.images = measure.images(args.motley)
+    args.images, args.recipe, args.data = measure.images(args.motley), "fashion-cnn", {}
     summaries = [measure_mix(args, mix) for mix in args.mix or MIXES]
     machine = measure.machine()
-    measure.say(f"\nfashion-cnn, global batch {args.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, hosts by their cores, on "
-                f"{machine['processor']}, {machine['cores']} cores")
+    measure.say(f"\nfashion-cnn, global batch {args.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, hosts by their "
+                f"cores, on {machine['processor']}, {machine['cores']} cores")
     columns = {"hosts": "mix", "alone, sum": "alone_sum", "together": "joint", "eta": "eta", "over fastest": "over_fastest"}
     if not args.no_ddp:
         columns |= {"DDP equal: eta": "ddp_equal_eta", "DDP by hand: eta": "ddp_by_hand_eta", "ours over it": "joint_over_ddp"}

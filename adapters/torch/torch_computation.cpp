@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/philox.h"
 #include "torch/cpu_memory.h"
+#include "torch/device_memory.h"
 #include "torch/devices.h"
 #include "torch/flat_model.h"
 #include "torch/generators.h"
@@ -21,7 +22,6 @@ constexpr std::uint32_t kMicroBatchAccelerator = 2048;
 // Of samples with many targets fewer go at once: activations grow with the targets.
 constexpr std::uint64_t kTargetsCpu = 4096;
 constexpr std::uint64_t kTargetsAccelerator = 16384;
-constexpr std::uint64_t kIdleCpuBytesMax = std::uint64_t{4} << 30;
 
 /// Makes an accelerator the current one: pinned memory belongs to the current card's context, which costs memory there.
 c10::OptionalDeviceGuard guard_of(const at::Device& device) {
@@ -95,6 +95,12 @@ class TorchComputation final : public Computation {
 
   const Layout& layout() const override { return model_.layout(); }
   Capabilities capabilities() const override { return capabilities_; }
+  MemoryUse memory(std::uint64_t for_others) override {
+    const Result<MemoryUse> use =
+        guarded("looking at the memory of " + capabilities_.device,
+                [&]() -> Result<MemoryUse> { return memory_of(model_.device(), for_others); });
+    return use ? *use : MemoryUse{};  // a device that does not tell is taken as it is
+  }
 
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
     return guarded("computing " + std::to_string(task.indices.size()) + " samples on " + capabilities_.device,
@@ -263,7 +269,7 @@ Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, co
     }
     const c10::OptionalDeviceGuard here = guard_of(*device);
     make_deterministic();
-    if (device->is_cpu()) reuse_cpu_memory(std::min(devices().back().memory_bytes / 4, kIdleCpuBytesMax));
+    fit_cpu_memory();  // the model is built there, whatever the device
     Result<InspectedModel> inspected = inspect(model);
     if (!inspected) return inspected.error();
     const bool cpu = device->is_cpu();

@@ -3,11 +3,15 @@
 #include <system_error>
 
 #include "base/assert.h"
+#include "base/spare_memory.h"
+#include "torch/cpu_memory.h"
 #include "torch/guard.h"
 #include "torch/inspect.h"
 
 namespace motley::torch_adapter {
 namespace {
+
+constexpr const char* kSmallerModel = "use a smaller model, or a machine with more memory";
 
 SharedBytes bytes_of(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous();
@@ -86,9 +90,14 @@ Result<InitialState> initial_state(const ModelSpec& model) {
     // On one thread: the helpers of a team of this thread's would stay, and OpenMP would then take the machine for
     // overloaded and put the computing thread's team to sleep at every barrier.
     at::set_num_threads(1);
+    fit_cpu_memory();
     const Result<InspectedModel> inspected = inspect(model);
     if (!inspected) return inspected.error();
     const Layout& layout = inspected->layout;
+    const std::uint64_t copies = 2 * layout.flat_elements() * sizeof(float);
+    if (Status room = check_memory_for(copies, "copying the model's weights", kSmallerModel); !room) {
+      return room.error();
+    }
     const std::vector<NamedTensor>& tensors = inspected->model->tensors();
     InitialState state{layout, {}, {}, inspected->acts_on_groups};
     std::vector<std::vector<float>> chunks;
@@ -100,8 +109,9 @@ Result<InitialState> initial_state(const ModelSpec& model) {
         std::copy_n(values + from, count, chunks[chunk].begin() + static_cast<std::ptrdiff_t>(to));
       });
     }
-    for (const std::vector<float>& chunk : chunks) {
+    for (std::vector<float>& chunk : chunks) {
       state.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(chunk))));
+      std::vector<float>().swap(chunk);
     }
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const LayoutEntry& entry = layout.entries()[i];

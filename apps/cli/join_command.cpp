@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.h"
+#include "manners_options.h"
 #include "runtime/join.h"
 
 namespace motley::cli {
@@ -44,10 +45,13 @@ Status run_join(JoinArguments& arguments, Context& context) {
     observer.note(text);
   };
   std::map<std::string, bool> before;
-  events.link = [&](const std::string& worker, const std::string& device, bool connected, const std::string& why) {
+  events.link = [&](const std::string& worker, const std::string& device, runtime::LinkChange link,
+                    const std::string& why) {
     const std::lock_guard lock(mutex);
-    const std::string change = connected ? (before[worker] ? "readmitted" : "joined") : "lost";
-    before[worker] = before[worker] || connected;
+    const bool joined = link == runtime::LinkChange::joined;
+    const std::string lost = link == runtime::LinkChange::left ? "left" : "lost";
+    const std::string change = joined ? (before[worker] ? "readmitted" : "joined") : lost;
+    before[worker] = before[worker] || joined;
     observer.worker({worker, worker.substr(0, worker.rfind('/')), device, "", change, why});
   };
   std::uint64_t samples_in_all = 0;
@@ -83,6 +87,8 @@ void add_join(CLI::App& app, Command& chosen) {
   command->add_option("--threads", arguments->options.threads, "CPU threads of a CPU worker")
       ->check(CLI::Range(1U, 4096U));
   command->add_option("--name", arguments->options.name, "name of this machine");
+  add_manners(*command, arguments->options.manners);
+  add_yielding(*command, arguments->options.yield);
   command
       ->add_option("--set", arguments->options.overrides, "data.KEY=VALUE where the data are elsewhere on this machine")
       ->expected(1)

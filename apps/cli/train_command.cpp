@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "manners_options.h"
 #include "runtime/train.h"
 
 namespace motley::cli {
@@ -25,6 +26,7 @@ void add_train(CLI::App& app, Command& chosen) {
       ->take_all();
   command->add_option("--threads", options->threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
   command->add_option("--name", options->name, "name of this machine");
+  add_manners(*command, options->manners);
   command->callback([&chosen, options, keys] {
     chosen = [options, keys](Context& context) -> Status {
       if (*keys) {

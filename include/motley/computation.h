@@ -31,7 +31,8 @@ class Weights {
   virtual std::span<const float> get(ChunkId chunk) = 0;
 };
 
-/// How far the task may go. Asked between micro-batches.
+/// How far the task may go. Asked on the thread of run() between micro-batches, when the device is done with them and
+/// their progress was reported; may take its time to answer, for the device to rest.
 class Stop {
  public:
   virtual ~Stop() = default;
@@ -66,11 +67,24 @@ struct Capabilities {
   std::uint32_t micro_batch = 256;  // a good default for this device
 };
 
+/// Bytes of the memory of the device that computes.
+struct MemoryUse {
+  std::uint64_t used = 0;    // now
+  std::uint64_t peak = 0;    // the most since the last time it was asked
+  std::uint64_t budget = 0;  // what may be used in all; 0: unknown
+};
+
 class Computation {
  public:
   virtual ~Computation() = default;
   [[nodiscard]] virtual const Layout& layout() const = 0;
   [[nodiscard]] virtual Capabilities capabilities() const = 0;
+  /// Between runs, by the thread that calls run(). From then on, of the budget, `for_others` bytes are used only while
+  /// they must be, and not kept for reuse.
+  virtual MemoryUse memory(std::uint64_t for_others) {
+    static_cast<void>(for_others);
+    return {};
+  }
   /// Blocking; called by one thread. Errors: memory (the caller halves the micro-batch and retries), internal.
   virtual Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) = 0;
 };

@@ -30,7 +30,8 @@ class Checks {
   static constexpr double kLossMin = 1e-3;  // below it a difference counts as of this
   static constexpr Duration kStepMax = std::chrono::seconds(7);
 
-  Checks(const Scenario& scenario, const Reference& reference) : scenario_(scenario), reference_(reference) {}
+  Checks(const Scenario& scenario, const Reference& reference)
+      : scenario_(scenario), reference_(reference), batches_(scenario.run.train_samples, scenario.run.global_batch) {}
 
   void fail(std::string what);
   [[nodiscard]] const std::vector<std::string>& failures() const noexcept { return failures_; }
@@ -60,6 +61,7 @@ class Checks {
 
   const Scenario& scenario_;
   const Reference& reference_;
+  BatchPlan batches_;
   std::vector<std::string> failures_;
   Measured measured_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<SharedBytes>> weights_;  // (incarnation, version)

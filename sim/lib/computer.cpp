@@ -81,6 +81,7 @@ void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
   worker_ = &worker;
   limit_ = order.count;
   done_ = 0;
+  enough_ = false;
   started_ = process_.now();
   order_ = std::move(order);
   next_micro_batch();
@@ -96,6 +97,10 @@ Duration Computer::time_for(std::uint64_t samples) {
   return Duration(static_cast<std::int64_t>(time * 1e9) + 1) + std::exchange(delay_, Duration{});
 }
 
+void Computer::finish_early(std::uint64_t number) {
+  if (order_ && order_->number == number) enough_ = true;
+}
+
 void Computer::next_micro_batch() {
   const std::uint64_t count = std::min<std::uint64_t>(setup_.micro_batch, limit_ > done_ ? limit_ - done_ : 1);
   process_.later(time_for(count), [this, count] {
@@ -108,7 +113,7 @@ void Computer::next_micro_batch() {
     }
     done_ += count;
     worker_->task_progress(order_->number, done_, process_.now());
-    if (done_ >= limit_ && limit_ > 0) {
+    if ((enough_ || done_ >= limit_) && limit_ > 0) {
       complete();
     } else {
       next_micro_batch();
@@ -197,7 +202,7 @@ void Computer::next_lent_step() {
 }
 
 void Computer::make_lent_step(double seconds) {
-  const cluster::PassRange pass = soloist_->pass();
+  const StepRange pass = soloist_->pass();
   engine::TaskOrder order;
   order.version = soloist_->version();
   order.epoch = pass.epoch;

@@ -33,6 +33,7 @@ class Computer {
   /// Reports to `worker`, which must live as long as the process does.
   void start(engine::TaskOrder order, engine::Worker& worker);
   void limit(std::uint64_t number, std::uint64_t count);
+  void finish_early(std::uint64_t number);
   /// Steps one after the other, once a task that runs has ended.
   struct StretchEvents {
     std::function<void(const engine::StretchStep&)> step;
@@ -72,6 +73,7 @@ class Computer {
   Time started_{};
   std::uint64_t limit_ = 0, done_ = 0;
   double speed_factor_ = 1;
+  bool enough_ = false;  // the micro-batch in hand is the last
   bool poison_ = false;
   float scale_ = 1;
   Duration delay_{};

@@ -59,7 +59,7 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
   reference.weights.push_back(weights_of(server));
   const auto chunks = static_cast<ChunkId>(server.layout().chunks().size());
   for (std::uint64_t step = 0; step < run.steps; ++step) {
-    const cluster::PassRange pass = cluster::train_range(step, run.train_samples, run.global_batch);
+    const StepRange pass = BatchPlan(run.train_samples, run.global_batch).range(step);
     std::vector<std::uint64_t> indices(pass.count);
     data::SampleOrder(run.seed, pass.epoch, run.train_samples).fill(pass.order_first, indices);
     Task task;

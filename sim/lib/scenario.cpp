@@ -99,7 +99,7 @@ Disturbance make_disturbance(Dice& dice, std::size_t workers, Duration horizon) 
     std::uint64_t below;
     Trouble trouble;
   };
-  constexpr std::array<Chance, 13> kChances{{{12, Trouble::kill},
+  constexpr std::array<Chance, 14> kChances{{{12, Trouble::kill},
                                              {19, Trouble::power},
                                              {33, Trouble::freeze},
                                              {42, Trouble::partition},
@@ -109,7 +109,8 @@ Disturbance make_disturbance(Dice& dice, std::size_t workers, Duration horizon) 
                                              {68, Trouble::reset},
                                              {78, Trouble::slow},
                                              {81, Trouble::poison},
-                                             {86, Trouble::leave},
+                                             {83, Trouble::leave},
+                                             {86, Trouble::step_aside},
                                              {94, Trouble::head_kill},
                                              {100, Trouble::head_freeze}}};
   d.trouble = std::find_if(kChances.begin(), kChances.end(), [&](const Chance& c) { return roll < c.below; })->trouble;
@@ -140,9 +141,9 @@ void add_disturbances(Dice& dice, Scenario& scenario, Duration horizon) {
 }  // namespace
 
 std::string_view to_word(Trouble trouble) noexcept {
-  constexpr std::array<std::string_view, 13> kWords{
+  constexpr std::array<std::string_view, 14> kWords{
       "kill",  "power loss", "freeze", "partition", "partition up", "partition down", "data stall",
-      "reset", "speed",      "poison", "leave",     "head kill",    "head freeze"};
+      "reset", "speed",      "poison", "leave",     "step aside",   "head kill",      "head freeze"};
   return kWords[static_cast<std::size_t>(trouble)];
 }
 

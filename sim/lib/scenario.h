@@ -44,6 +44,7 @@ enum class Trouble : std::uint8_t {
   slow,        // computes `factor` times as fast from now on
   poison,      // one contribution with a NaN
   leave,       // Ctrl-C
+  step_aside,  // somebody uses the machine for `lasts`: hands over what is done and comes back
   head_kill,   // the coordinator dies and comes back from its disk after `lasts`
   head_freeze,
 };

@@ -135,6 +135,11 @@ class Simulation {
       case Trouble::leave:
         if (node.running()) node.leave();
         break;
+      case Trouble::step_aside:
+        if (!node.running()) return;
+        node.step_aside();
+        until(d, [&node] { node.come_back(); });
+        break;
       case Trouble::head_kill:
         kill_head(d);
         break;

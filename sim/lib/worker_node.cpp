@@ -38,6 +38,7 @@ void WorkerNode::start() {
   process_.start();
   prepared_ = false;
   session_ = 0;
+  aside_ = false;
   engine::WorkerOptions options;
   options.hello.protocol = wire::kProtocolVersion;
   options.hello.software = "motley sim";
@@ -79,26 +80,45 @@ void WorkerNode::leave() {
   process_.run([this] { worker_->leave(process_.now()); });
 }
 
+void WorkerNode::step_aside() {
+  note("steps aside");
+  process_.run([this] {
+    aside_ = true;
+    if (session_ != 0) worker_->step_aside(process_.now());
+  });
+}
+
+void WorkerNode::come_back() {
+  process_.run([this] {
+    if (!std::exchange(aside_, false)) return;  // started anew meanwhile
+    note("may go on");
+    if (session_ == 0) dial_later();
+  });
+}
+
 void WorkerNode::tick() {
   worker_->tick(process_.now());
   process_.later(kTick, [this] { tick(); });
 }
 
 void WorkerNode::dial_later() {
-  if (ended_) return;
-  process_.later(milliseconds(100 + random_.below(400)), [this] { dial(); });
+  if (ended_ || aside_) return;
+  process_.later(milliseconds(100 + random_.below(400)), [this, number = ++dial_number_] {
+    if (number == dial_number_) dial();
+  });
 }
 
 void WorkerNode::dial() {
-  if (ended_) return;
+  if (ended_ || aside_) return;
+  const std::uint64_t number = ++dial_number_;
   if (!world_.network.reachable(index_)) {
     dial_later();
     return;
   }
   // TCP and TLS take two round trips, after which both ends know.
   const Duration handshake = world_.network.round_trip(index_) + world_.network.round_trip(index_);
-  process_.later(handshake, [this] {
-    if (ended_) return;
+  process_.later(handshake, [this, number] {
+    if (ended_ || aside_ || number != dial_number_) return;
     // What the network delivers to this process: dropped when it dies, kept while it is frozen.
     Network::End end;
     end.frame = [this](wire::Frame frame, engine::Lane) {
@@ -138,7 +158,7 @@ void WorkerNode::prepare(const wire::RunSpec&, const SharedBytes&) {
   process_.later(loading, [this] {
     const Data& data = world_.data;
     worker_->prepared(computer_.model().layout(), data.train->fingerprint(), data.test ? data.test->fingerprint() : "",
-                      process_.now());
+                      std::nullopt, process_.now());
   });
 }
 
@@ -173,6 +193,11 @@ void WorkerNode::start_task(engine::TaskOrder order) {
 void WorkerNode::limit_task(std::uint64_t number, std::uint64_t count) {
   note("task is limited to", count);
   computer_.limit(number, count);
+}
+
+void WorkerNode::finish_early(std::uint64_t number) {
+  note("task ends early", number);
+  computer_.finish_early(number);
 }
 
 void WorkerNode::admitted(std::uint64_t worker) { note("is admitted as", worker); }

@@ -29,6 +29,8 @@ class WorkerNode final : public engine::WorkerOutput {
   void freeze();
   void thaw();
   void leave();
+  void step_aside();
+  void come_back();
   Computer& computer() { return computer_; }
 
   [[nodiscard]] bool running() const noexcept { return process_.alive() && !ended_; }
@@ -41,6 +43,7 @@ class WorkerNode final : public engine::WorkerOutput {
   void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
   void start_task(engine::TaskOrder order) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;
+  void finish_early(std::uint64_t number) override;
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
   void disconnect(bool reconnect, const Error& why) override;
@@ -62,7 +65,8 @@ class WorkerNode final : public engine::WorkerOutput {
   std::unique_ptr<engine::Worker> worker_;
   Network::SessionId session_ = 0;
   std::uint32_t incarnation_ = 0;
-  bool ended_ = false, ended_well_ = false, prepared_ = false;
+  std::uint64_t dial_number_ = 0;  // of the attempt that counts
+  bool ended_ = false, ended_well_ = false, prepared_ = false, aside_ = false;
 };
 
 }  // namespace motley::sim

@@ -21,6 +21,8 @@ enum class ActionKind : std::uint8_t {
   calibrate,         // session, lease, range, version: the result is dropped, the time counts; answer Calibrated
   park,              // session, worker: tell the user
   take_in,           // session, worker: a parked one takes part again; tell the user
+  evaluate_aside,    // session, lease, range, version: beside the training; answer EvaluatedAside
+  cancel_aside,      // session, lease, version
   cancel,            // session, lease
   taken,             // session, lease: nothing more is needed of it
   measured,          // worker, lease, range, elapsed: a lease from grant to its last byte
@@ -66,6 +68,9 @@ enum class ReasonCode : std::uint8_t {
   pays,          // worker
   nobody_else,   // worker
   alone,         // worker; a: steps
+  other_batch,
+  evaluation,
+  aside,  // worker
   all_covered,
   covered_elsewhere,
   woke,  // a: milliseconds

@@ -8,9 +8,12 @@
 namespace motley::cluster {
 
 CoordinatorMachine::CoordinatorMachine(const MachineConfig& config, Pace& pace)
-    : config_(config), pace_(pace), version_(config.first_version) {
-  MOTLEY_ASSERT(config.train_samples > 0 && config.global_batch > 0 && config.grain > 0 && config.chunks > 0);
-  MOTLEY_ASSERT(config.steps <= PassId::kNumberMax);
+    : config_(config),
+      batches_(config.train_samples, config.global_batch, config.batch_changes),
+      pace_(pace),
+      version_(config.first_version) {
+  MOTLEY_ASSERT(config.grain > 0 && config.chunks > 0);
+  MOTLEY_ASSERT(steps() <= PassId::kNumberMax);
 }
 
 void CoordinatorMachine::decide(const Event& event, Time now, Actions& actions) {
@@ -23,6 +26,11 @@ void CoordinatorMachine::decide(const Event& event, Time now, Actions& actions) 
     if (reissue_wanted_ && pass_) reissue(now);
   }
   actions_ = nullptr;
+}
+
+void CoordinatorMachine::change_batch(std::uint64_t batch, double rate) {
+  MOTLEY_ASSERT(training() && applied_ == config_.chunks);
+  batches_.change({version_ + 1, batch, rate});
 }
 
 void CoordinatorMachine::heard(SessionId session, Time now) {

@@ -27,10 +27,12 @@ namespace motley::cluster {
 struct MachineConfig {
   std::uint32_t incarnation = 1;
   std::uint64_t first_version = 0;
-  std::uint64_t steps = 0;  // the run ends at this version
+  std::uint64_t steps = 0;   // the run ends at this version
+  std::uint64_t epochs = 0;  // instead, where not 0: after so many
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;  // 0: no evaluation
   std::uint64_t global_batch = 0;
+  std::vector<BatchChange> batch_changes;  // that were made before
   std::uint64_t grain = 1;
   std::uint64_t evaluate_every = 0;  // 0: at the end of each epoch
   std::uint64_t min_workers = 1;
@@ -56,6 +58,8 @@ class Pace {
   [[nodiscard]] virtual Duration allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
   /// Samples of the next calibration of `worker`; 0: enough is known of its speed.
   [[nodiscard]] virtual std::uint64_t calibration(WorkerId worker) const = 0;
+  /// Samples by which a parked `worker` is measured again.
+  [[nodiscard]] virtual std::uint64_t trial(WorkerId worker) const = 0;
   struct Verdict {
     bool pays = true;
     Duration with{}, without{};  // of a train pass of `total` samples, where it does not
@@ -82,21 +86,38 @@ class CoordinatorMachine {
     bool cut = false;
   };
 
+  /// An evaluation by a parked worker, while the others train.
+  struct Aside {
+    SessionId session = 0;
+    WorkerId worker = 0;
+    LeaseId lease = 0;
+    std::uint64_t version = 0, epoch = 0;
+    Time deadline{};
+  };
+
   /// REQUIRES pace outlives this; train_samples, global_batch, grain and chunks > 0.
   CoordinatorMachine(const MachineConfig& config, Pace& pace);
 
   /// Appends what is to be done. Time never goes back.
   void decide(const Event& event, Time now, Actions& actions);
+  /// Takes effect with the next step. REQUIRES close_step was asked for and not answered yet.
+  void change_batch(std::uint64_t batch, double rate);
   /// Any byte on any lane is life.
   void heard(SessionId session, Time now);
 
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   [[nodiscard]] const std::optional<OpenPass>& pass() const noexcept { return pass_; }
   [[nodiscard]] const std::optional<OpenStretch>& stretch() const noexcept { return stretch_; }
+  [[nodiscard]] const std::optional<Aside>& aside() const noexcept { return aside_; }
   [[nodiscard]] const Coverage& coverage() const noexcept { return coverage_; }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
   [[nodiscard]] std::span<const Lease> leases() const noexcept { return leases_.all(); }
   [[nodiscard]] const Lease* lease(LeaseId id) const noexcept;
+  [[nodiscard]] const BatchPlan& batches() const noexcept { return batches_; }
+  /// The run ends at this version.
+  [[nodiscard]] std::uint64_t steps() const noexcept {
+    return config_.epochs > 0 ? batches_.first_step(config_.epochs) : config_.steps;
+  }
   [[nodiscard]] bool finished() const noexcept { return finished_; }
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
   /// Some chunks of the open step carry the next version already.
@@ -136,6 +157,12 @@ class CoordinatorMachine {
   void park_idle(Time now);
   void take_in_parked();
   [[nodiscard]] Pace::Verdict judge(const Member& member);
+
+  // Evaluation beside the training: coordinator_aside.cpp
+  void on(const EvaluatedAside&, Time now);
+  void evaluate_aside(Time now);
+  void watch_aside(Time now);
+  void drop_aside(bool failed);
 
   // One worker alone: coordinator_solo.cpp
   void on(const StretchStep&, Time now);
@@ -185,16 +212,18 @@ class CoordinatorMachine {
   Action& act(ActionKind kind, Reason reason = {});
 
   MachineConfig config_;
+  BatchPlan batches_;
   Pace& pace_;
   Membership members_;
   LeaseTable leases_;
   Coverage coverage_;
   std::optional<OpenPass> pass_;
   std::optional<OpenStretch> stretch_;  // REQUIRES no pass
+  std::optional<Aside> aside_;
   std::vector<Avoid> avoid_;
   Actions* actions_ = nullptr;  // of the running decide()
   std::uint64_t version_ = 0;
-  std::uint64_t train_passes_ = 0;  // closed here
+  std::uint64_t train_passes_ = 0;  // closed here, as far as a stretch waits for them
   std::uint32_t reduced_ = 0, applied_ = 0;
   bool opened_any_ = false;
   bool evaluation_pending_ = false;

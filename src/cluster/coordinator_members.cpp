@@ -21,7 +21,7 @@ void CoordinatorMachine::on(const Started&, Time) {
   MOTLEY_ASSERT(!started_);
   started_ = true;
   // A finished run that is resumed is evaluated once more, so that it ends as any other.
-  evaluation_pending_ = version_ >= config_.steps && config_.test_samples > 0;
+  evaluation_pending_ = version_ >= steps() && config_.test_samples > 0;
 }
 
 void CoordinatorMachine::on(const StopAsked&, Time) {
@@ -84,6 +84,7 @@ void CoordinatorMachine::on(const RefreshWanted& event, Time) {
     dismiss_if_idle(event.session);
     return;
   }
+  if (aside_ && aside_->session == event.session) drop_aside(false);
   member->state = MemberState::syncing;
   member->streams = false;
   member->trial = 0;
@@ -125,6 +126,7 @@ void CoordinatorMachine::close_session(SessionId session, Reason reason) {
   }
   const bool solo = stretch_ && stretch_->session == session;
   if (solo) cut(reason);
+  if (aside_ && aside_->session == session) drop_aside(false);
   Action& close = act(ActionKind::close_session, reason);
   close.session = session;
   close.worker = worker;
@@ -151,6 +153,7 @@ void CoordinatorMachine::on(const Ticked&, Time now) {
   watch_sessions(now);
   watch_leases(now);
   watch_stretch(now);
+  watch_aside(now);
 }
 
 void CoordinatorMachine::notice_gap(Time now) {
@@ -179,8 +182,9 @@ void CoordinatorMachine::watch_sessions(Time now) {
       close_session(member.session, {.code = ReasonCode::slow_to_load, .a = milliseconds(config_.loading) / 1000});
       continue;
     }
-    if (member.state == MemberState::parked && member.trial == 0 && now >= member.trial_due)
-      calibrate(member, config_.grain);
+    const bool busy = member.trial != 0 || (aside_ && aside_->session == member.session);
+    if (member.state == MemberState::parked && !busy && now >= member.trial_due)
+      calibrate(member, pace_.trial(member.worker));
     if (now - member.heartbeat_sent >= config_.heartbeat) {
       member.heartbeat_sent = now;
       act(ActionKind::heartbeat).session = member.session;

@@ -22,7 +22,9 @@ Reason does_not_pay(WorkerId worker, const Pace::Verdict& verdict) {
 }  // namespace
 
 void CoordinatorMachine::consider(Member& member, Time now) {
-  if (const std::uint64_t samples = pace_.calibration(member.worker); samples > 0) {
+  // Who is alone has nobody to share with: its steps are the measurement.
+  const bool alone = members_.all().size() == 1 && config_.min_workers <= 1;
+  if (const std::uint64_t samples = pace_.calibration(member.worker); samples > 0 && !alone) {
     if (member.state == MemberState::syncing) member.state = MemberState::calibrating;
     return calibrate(member, samples);
   }
@@ -39,7 +41,7 @@ Pace::Verdict CoordinatorMachine::judge(const Member& member) {
   for (const Member& other : members_.all())
     if (other.state == MemberState::member && other.session != member.session) split_workers_.push_back(other.worker);
   if (split_workers_.empty()) return {};
-  return pace_.judge(config_.global_batch, split_workers_, member.worker);
+  return pace_.judge(batches_.batch(version_), split_workers_, member.worker);
 }
 
 void CoordinatorMachine::calibrate(Member& member, std::uint64_t samples) {
@@ -66,6 +68,7 @@ void CoordinatorMachine::on(const Calibrated& event, Time now) {
 
 void CoordinatorMachine::take_in(Member& member, Reason reason) {
   const bool parked = member.state == MemberState::parked;
+  if (aside_ && aside_->session == member.session) drop_aside(false);
   member.state = MemberState::member;
   member.left_out = 0;
   member.trial = 0;

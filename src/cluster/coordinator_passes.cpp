@@ -9,25 +9,23 @@ namespace motley::cluster {
 
 bool CoordinatorMachine::evaluation_due() const noexcept {
   if (config_.test_samples == 0) return false;
-  if (version_ >= config_.steps) return true;
-  const std::uint64_t every = config_.evaluate_every > 0 ? config_.evaluate_every
-                                                         : steps_per_epoch(config_.train_samples, config_.global_batch);
-  return version_ % every == 0;
+  if (version_ >= steps()) return true;
+  if (config_.evaluate_every > 0) return version_ % config_.evaluate_every == 0;
+  return batches_.range(version_).order_first == 0;  // an epoch begins
 }
 
 void CoordinatorMachine::open_next(Time now) {
   MOTLEY_ASSERT(!pass_ && !stretch_ && started_ && !finished_);
   if (stopping_) return finish({.code = ReasonCode::stopped});
-  if (version_ >= config_.steps && !evaluation_pending_) return finish({.code = ReasonCode::run_over});
+  if (version_ >= steps() && !evaluation_pending_) return finish({.code = ReasonCode::run_over});
   if (members_.count(MemberState::member) == 0) take_in_parked();
   if (members_wanted() > 0) return;
   if (evaluation_pending_) {
     const std::uint64_t last_step = version_ == 0 ? 0 : version_ - 1;
-    const std::uint64_t epoch = last_step / steps_per_epoch(config_.train_samples, config_.global_batch);
+    const std::uint64_t epoch = batches_.range(last_step).epoch;
     open({.kind = PassKind::evaluate, .number = version_}, {.epoch = epoch, .count = config_.test_samples}, now);
   } else if (!lend(now)) {
-    open({.kind = PassKind::train, .number = version_},
-         train_range(version_, config_.train_samples, config_.global_batch), now);
+    open({.kind = PassKind::train, .number = version_}, batches_.range(version_), now);
   }
 }
 
@@ -121,7 +119,7 @@ void CoordinatorMachine::on(const PassFinished&, Time now) {
     MOTLEY_ASSERT(applied_ == config_.chunks);
     ++version_;
     ++train_passes_;
-    evaluation_pending_ = evaluation_due();
+    evaluation_pending_ = evaluation_pending_ || evaluation_due();
   } else {
     evaluation_pending_ = false;
   }
@@ -129,6 +127,7 @@ void CoordinatorMachine::on(const PassFinished&, Time now) {
   applied_ = reduced_ = 0;
   pass_.reset();
   if (trained) park_idle(now);
+  if (trained && evaluation_pending_) evaluate_aside(now);
   // Somebody computed the same positions and found them finite: the first worker is to blame.
   const std::vector<Avoid> suspects = std::exchange(avoid_, {});
   for (const Avoid& suspect : suspects)
@@ -155,7 +154,7 @@ void CoordinatorMachine::finish(Reason reason) {
 
 // A run that was stopped before its end can be resumed, so its workers are to come back.
 ReasonCode CoordinatorMachine::end_reason() const noexcept {
-  return stopping_ && version_ < config_.steps && config_.resumable ? ReasonCode::stopped : ReasonCode::run_over;
+  return stopping_ && version_ < steps() && config_.resumable ? ReasonCode::stopped : ReasonCode::run_over;
 }
 
 }  // namespace motley::cluster

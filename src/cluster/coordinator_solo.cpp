@@ -20,11 +20,12 @@ Member* CoordinatorMachine::soloist() noexcept {
 
 // Steps until an evaluation is due or the run is over.
 std::uint64_t CoordinatorMachine::steps_to_boundary() const noexcept {
-  const std::uint64_t left = config_.steps - version_;
+  const std::uint64_t left = steps() - version_;
   if (config_.test_samples == 0) return left;
-  const std::uint64_t every = config_.evaluate_every > 0 ? config_.evaluate_every
-                                                         : steps_per_epoch(config_.train_samples, config_.global_batch);
-  return std::min(left, every - version_ % every);
+  const std::uint64_t next = config_.evaluate_every > 0
+                                 ? version_ - version_ % config_.evaluate_every + config_.evaluate_every
+                                 : batches_.first_step(batches_.range(version_).epoch + 1);
+  return std::min(left, next - version_);
 }
 
 bool CoordinatorMachine::lend(Time now) {
@@ -50,20 +51,25 @@ void CoordinatorMachine::on(const StretchStep& event, Time now) {
   if (!stretch_ || stretch_->session != event.session || stretch_->lease != event.lease) return;
   MOTLEY_ASSERT(version_ < stretch_->steps.end());
   ++version_;
-  evaluation_pending_ = evaluation_due();
+  evaluation_pending_ = evaluation_pending_ || evaluation_due();
   begin_lent_step(now);
+  if (event.other_batch) {
+    train_passes_ = config_.solo_after - 1;
+    cut({.code = ReasonCode::other_batch});
+  }
 }
 
 void CoordinatorMachine::begin_lent_step(Time now) {
   stretch_->since = now;
-  stretch_->deadline = now + pace_.allowance(PassKind::train, stretch_->worker, config_.global_batch);
+  stretch_->deadline = now + pace_.allowance(PassKind::train, stretch_->worker, batches_.batch(version_));
 }
 
-void CoordinatorMachine::on(const StretchEnded& event, Time) {
+void CoordinatorMachine::on(const StretchEnded& event, Time now) {
   if (!stretch_ || stretch_->session != event.session || stretch_->lease != event.lease) return;
   MOTLEY_ASSERT(event.failed || stretch_->cut || version_ == stretch_->steps.end());
   members_.find(event.session)->failed_alone = event.failed;
   end_stretch();
+  if (evaluation_pending_) evaluate_aside(now);
 }
 
 void CoordinatorMachine::cut_if_due() {
@@ -74,6 +80,8 @@ void CoordinatorMachine::cut_if_due() {
     if (!lone && member.state == MemberState::member) return cut({.code = ReasonCode::pays, .worker = member.worker});
     if (lone && member.state != MemberState::member) return cut({.code = ReasonCode::yielded, .worker = member.worker});
   }
+  // Nobody makes up for what was not evaluated aside.
+  if (evaluation_pending_ && version_ < stretch_->steps.end()) cut({.code = ReasonCode::evaluation});
 }
 
 void CoordinatorMachine::cut(Reason reason) {

@@ -63,6 +63,12 @@ struct LeaseFailed {
   SessionId session = 0;
   LeaseId lease = 0;
 };
+/// Of a worker that evaluates beside the training. `whole`: the result is there; else it was given up.
+struct EvaluatedAside {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  bool whole = false;
+};
 struct WorkerYields {
   SessionId session = 0;
 };
@@ -75,6 +81,7 @@ struct SessionEnded {  // the channel is gone, or the worker said Bye
 struct StretchStep {
   SessionId session = 0;
   LeaseId lease = 0;
+  bool other_batch = false;  // it wants to change the batch, which it does at the end of a pass
 };
 /// `failed`: before it was at its end, and not because it was cut.
 struct StretchEnded {
@@ -95,7 +102,7 @@ struct PassFinished {};
 
 using Event =
     std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted, LeaseBegun,
-                 ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed, WorkerYields, SessionEnded,
-                 StretchStep, StretchEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+                 ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed, EvaluatedAside, WorkerYields,
+                 SessionEnded, StretchStep, StretchEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::cluster

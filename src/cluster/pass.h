@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/assert.h"
+#include "base/batch_plan.h"
 #include "motley/computation.h"
 
 namespace motley::cluster {
@@ -30,24 +31,6 @@ struct PassId {
 };
 
 /// Which positions a pass covers. For train passes position p is `order_first + p` of the epoch's sample order.
-struct PassRange {
-  std::uint64_t epoch = 0;
-  std::uint64_t order_first = 0;
-  std::uint64_t count = 0;
-  bool operator==(const PassRange&) const = default;
-};
-
-/// An epoch has ceil(samples / batch) steps; the last one may be short. REQUIRES samples > 0, batch > 0.
-[[nodiscard]] constexpr std::uint64_t steps_per_epoch(std::uint64_t samples, std::uint64_t batch) noexcept {
-  return samples / batch + (samples % batch != 0 ? 1 : 0);
-}
-
-[[nodiscard]] constexpr PassRange train_range(std::uint64_t step, std::uint64_t samples, std::uint64_t batch) noexcept {
-  MOTLEY_ASSERT(samples > 0 && batch > 0);
-  const std::uint64_t steps = steps_per_epoch(samples, batch);
-  const std::uint64_t first = step % steps * batch;
-  const std::uint64_t left = samples - first;
-  return {.epoch = step / steps, .order_first = first, .count = left < batch ? left : batch};
-}
+using PassRange = StepRange;
 
 }  // namespace motley::cluster

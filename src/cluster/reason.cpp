@@ -33,6 +33,8 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
              " ms without";
     case ReasonCode::pays:
       return who + " makes the steps shorter";
+    case ReasonCode::aside:
+      return who + " evaluates while the others train";
     case ReasonCode::nobody_else:
       return "nobody else is left";
     case ReasonCode::alone:
@@ -72,6 +74,10 @@ std::string sentence(const Reason& reason, const NameOf& name) {
       return "the run is over";
     case ReasonCode::stopped:
       return "the run was asked to stop";
+    case ReasonCode::other_batch:
+      return "the batch is to change";
+    case ReasonCode::evaluation:
+      return "an evaluation is due";
     case ReasonCode::all_covered:
       return "all positions are covered";
     case ReasonCode::covered_elsewhere:

@@ -38,7 +38,7 @@ void WorkerMachine::on(const worker_event::Disconnected&) {
 
 void WorkerMachine::end_session(bool reconnect, WorkerReason reason) {
   MOTLEY_ASSERT(open_);
-  open_ = admitted_ = confirmed_ = prepare_pending_ = false;
+  open_ = admitted_ = confirmed_ = prepare_pending_ = stepping_aside_ = false;
   state_ = WorkerState::connecting;
   version_.reset();
   whole_.reset();
@@ -89,27 +89,33 @@ void WorkerMachine::on(const worker_event::Admitted&) {
 }
 
 void WorkerMachine::on(const wire::Bye& bye) {
-  if (open_) end_session(bye_means_again(bye.code), WorkerReason::said_bye);
+  const bool again = bye_means_again(bye.code) || (stepping_aside_ && bye.code == "leave");
+  if (open_) end_session(again, WorkerReason::said_bye);
 }
 
 void WorkerMachine::on(const worker_event::Malformed&) {
   if (open_) end_session(true, WorkerReason::malformed);
 }
 
-void WorkerMachine::on(const worker_event::LeaveAsked&) {
-  if (leaving_) return;
-  leaving_ = true;
+void WorkerMachine::on(const worker_event::LeaveAsked& leave) {
+  if (leaving_ || (!open_ && !leave.for_good)) return;
+  leaving_ = leave.for_good;
   if (!open_) {
     act(Kind::disconnect, WorkerReason::leave_asked).reconnect = false;
     return;
   }
   if (!admitted_) {
     act(Kind::send_bye, WorkerReason::leave_asked);
-    end_session(false, WorkerReason::leave_asked);
+    end_session(!leave.for_good, WorkerReason::leave_asked);
     return;
   }
+  if (state_ == WorkerState::leaving) return;  // was stepping aside
+  stepping_aside_ = !leave.for_good;
   state_ = WorkerState::leaving;
   act(Kind::send_yield, WorkerReason::leave_asked);
+  if (running_ && !running_->begun && !running_->mute) {
+    act(Kind::finish_early, WorkerReason::leave_asked).number = running_->number;
+  }
   for (const wire::Grant& lease : queue_) finish_empty(lease, WorkerReason::leave_asked);
   queue_.clear();
 }

@@ -60,7 +60,9 @@ struct TaskFinished {
 struct TaskFailed {
   std::uint64_t number = 0;
 };
-struct LeaveAsked {};
+struct LeaveAsked {
+  bool for_good = true;  // else the session alone ends
+};
 struct Malformed {};  // bytes that make no sense
 struct Tick {};
 }  // namespace worker_event
@@ -114,6 +116,7 @@ struct WorkerAction {
     forget_weights,  // all of them, whole or not
     start_task,      // lease, number
     limit_task,      // number, count
+    finish_early,    // number: no further micro-batch; nothing done yet: gives the lease back
     step_done,       // version, count: samples of ours in it
     disconnect,      // reconnect
   };
@@ -215,6 +218,7 @@ class WorkerMachine {
   WorkerState state_ = WorkerState::connecting;
   bool open_ = false;
   bool leaving_ = false;          // asked by the user; outlives sessions
+  bool stepping_aside_ = false;   // asked by the user, of this session
   bool prepare_pending_ = false;  // waits for the running task to end
   bool admitted_ = false;
   bool confirmed_ = false;  // the coordinator treats us as a member: it sent us a pass or a lease

@@ -7,13 +7,24 @@ namespace motley::cluster {
 namespace {
 
 std::string_view what(WorkerAction::Kind kind) noexcept {
-  constexpr std::array<std::string_view, 17> kWords{
-      "load model and data",  "report ready",          "report the version held",
-      "ask for all weights",  "send a heartbeat",      "report progress",
-      "freeze the range",     "report the lease done", "report the lease failed",
-      "ask for no more work", "say good-bye",          "move to a version",
-      "forget the weights",   "start computing",       "limit the computation",
-      "count the step",       "close the channel"};
+  constexpr std::array<std::string_view, 18> kWords{"load model and data",
+                                                    "report ready",
+                                                    "report the version held",
+                                                    "ask for all weights",
+                                                    "send a heartbeat",
+                                                    "report progress",
+                                                    "freeze the range",
+                                                    "report the lease done",
+                                                    "report the lease failed",
+                                                    "ask for no more work",
+                                                    "say good-bye",
+                                                    "move to a version",
+                                                    "forget the weights",
+                                                    "start computing",
+                                                    "limit the computation",
+                                                    "end with the micro-batch in hand",
+                                                    "count the step",
+                                                    "close the channel"};
   return kWords[static_cast<std::size_t>(kind)];
 }
 
@@ -59,6 +70,9 @@ std::string to_sentence(const WorkerAction& action) {
       break;
     case Kind::step_done:
       text += " (version " + std::to_string(action.version) + ", " + std::to_string(action.count) + " samples)";
+      break;
+    case Kind::finish_early:
+      text += " (task " + std::to_string(action.number) + ")";
       break;
     case Kind::limit_task:
       text += " (task " + std::to_string(action.number) + " to " + std::to_string(action.count) + " samples)";

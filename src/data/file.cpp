@@ -11,9 +11,12 @@
 #include <new>
 #include <system_error>
 
+#include "base/spare_memory.h"
+
 namespace motley::data {
 namespace {
 
+constexpr std::uint64_t kWorthAsking = std::uint64_t{8} << 20;
 constexpr std::size_t kReadBytesMax = std::size_t{1} << 30;  // macOS refuses reads of 2 GiB and more
 
 class Descriptor {
@@ -59,6 +62,10 @@ Result<OpenFile> open_regular(const std::string& path) {
 
 Result<MutableBytes> allocate(std::uint64_t size, const std::string& what_for) {
   constexpr std::align_val_t kAlignment{64};
+  if (size >= kWorthAsking) {
+    Status room = check_memory_for(size, what_for, "use a smaller data set, or a machine with more memory");
+    if (!room) return room.error();
+  }
   void* data = nullptr;
   if (size <= std::numeric_limits<std::size_t>::max() / 2) {
     data = ::operator new(static_cast<std::size_t>(size), kAlignment, std::nothrow);

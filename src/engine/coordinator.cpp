@@ -17,9 +17,11 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
   return {.incarnation = options.incarnation,
           .first_version = server.version(),
           .steps = options.steps,
+          .epochs = options.epochs,
           .train_samples = options.train_samples,
           .test_samples = options.test_samples,
           .global_batch = options.global_batch,
+          .batch_changes = options.batch_changes,
           .grain = options.grain,
           .evaluate_every = options.evaluate_every,
           .min_workers = options.min_workers,
@@ -59,9 +61,11 @@ void Coordinator::Impl::feed(const cluster::Event& event) {
     actions.clear();
     machine.decide(happened, now, actions);
     for (const cluster::Action& action : actions) perform(action);
-    if (!pace.news()) continue;
-    if (const std::optional<Planned> planned = forecast(options.global_batch)) {
+    const bool other_batch = batch_news && machine.version() >= options.batch_changes.back().first_step;
+    if (!pace.news() && !other_batch) continue;
+    if (const std::optional<Planned> planned = forecast(machine.batches().batch(machine.version()))) {
       pace.told();
+      batch_news = batch_news && !other_batch;
       output.planned(*planned);
     }
   }
@@ -73,15 +77,19 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
   std::vector<cluster::WorkerId> members;
   std::vector<cluster::WorkerId> parked;
   for (const cluster::Member& member : machine.members().all()) {
-    const bool waits = member.state == cluster::MemberState::parked && global_batch == options.global_batch;
+    const bool waits =
+        member.state == cluster::MemberState::parked && global_batch == machine.batches().batch(machine.version());
     if (member.state == cluster::MemberState::member || member.state == cluster::MemberState::parked)
       (waits ? parked : members).push_back(member.worker);
   }
   std::optional<Planned> planned = pace.forecast(global_batch, members, parked);
   if (!planned) return std::nullopt;
+  const std::optional<double> evaluation =
+      options.test_samples > 0 ? pace.evaluation_seconds(options.test_samples, members) : std::nullopt;
   members.insert(members.end(), parked.begin(), parked.end());
   for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = name_of(members[i]);
-  planned->advice = plan::advise(planned->step_seconds, planned->samples_per_second, planned->workers);
+  planned->noise = noise_now();
+  planned->advice = plan::advise(planned->step_seconds, planned->samples_per_second, planned->workers, evaluation);
   return planned;
 }
 
@@ -189,11 +197,13 @@ void Coordinator::stop(Time now) {
 const ps::Server& Coordinator::server() const { return impl_->server; }
 
 std::uint64_t Coordinator::epoch() const {
-  const CoordinatorOptions& options = impl_->options;
   const std::uint64_t version = impl_->server.version();
-  const std::uint64_t step = version >= options.steps && version > 0 ? version - 1 : version;
-  return step / cluster::steps_per_epoch(options.train_samples, options.global_batch);
+  return range(version >= steps() && version > 0 ? version - 1 : version).epoch;
 }
+
+std::uint64_t Coordinator::steps() const { return impl_->machine.steps(); }
+
+StepRange Coordinator::range(std::uint64_t step) const { return impl_->machine.batches().range(step); }
 
 std::optional<Planned> Coordinator::forecast(std::uint64_t global_batch) { return impl_->forecast(global_batch); }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/batch_plan.h"
 #include "base/time.h"
 #include "engine/stretch.h"
 #include "motley/bytes.h"
@@ -43,12 +44,16 @@ struct CoordinatorOptions {
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;  // 0: no evaluation
   std::uint64_t global_batch = 0;
-  std::uint64_t steps = 0;           // stop at this version
-  std::uint64_t grain = 1;           // ranges start at multiples of this
-  std::uint64_t evaluate_every = 0;  // steps; 0: at the end of each epoch. Always at the end of the run
-  std::uint64_t min_workers = 1;     // wait for so many before the first step of this process
-  std::vector<double> shares;        // fixed shares in order of admission; empty: by measured speed
-  std::string config;                // RunSpec
+  bool adapt_batch = false;                // let global_batch follow the gradient noise
+  bool adaptive_optimizer = false;         // then: the rule for its learning rate
+  std::vector<BatchChange> batch_changes;  // made before this process
+  std::uint64_t steps = 0;                 // stop at this version
+  std::uint64_t epochs = 0;                // instead, where not 0: after so many, and the schedule goes by samples
+  std::uint64_t grain = 1;                 // ranges start at multiples of this
+  std::uint64_t evaluate_every = 0;        // steps; 0: at the end of each epoch. Always at the end of the run
+  std::uint64_t min_workers = 1;           // wait for so many before the first step of this process
+  std::vector<double> shares;              // fixed shares in order of admission; empty: by measured speed
+  std::string config;                      // RunSpec
   std::string model_sha256;
   SharedBytes model_file;
   std::string train_fingerprint;
@@ -73,6 +78,7 @@ struct WorkerStep {  // one worker's part in a step
   std::string name;
   std::uint64_t samples = 0;
   double compute_seconds = 0, wait_seconds = 0;
+  double finish_seconds = 0;  // from the grant of its first lease to the last byte of its contribution
 };
 
 struct CommittedRange {
@@ -80,14 +86,24 @@ struct CommittedRange {
   std::string worker;
 };
 
+/// How much the gradients of samples differ, as far as the steps so far tell.
+struct Noise {
+  std::uint64_t records = 0;           // steps that had several contributions to compare
+  std::optional<double> scale;         // the noise scale, in samples
+  std::optional<double> useful_batch;  // the most progress a second with the workers that share the steps
+};
+
 struct StepClosed {
   std::uint64_t step = 0;  // the version the gradients were computed at
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;
-  double weight = 0, loss_sum = 0;     // loss = loss_sum / weight
-  double gradient_norm = 0;            // before clipping; 0 without clipping
-  Duration duration{};                 // from the opening of the pass
-  std::vector<CommittedRange> ranges;  // in order of positions; they tile the pass exactly
+  double weight = 0, loss_sum = 0;  // loss = loss_sum / weight
+  double gradient_norm = 0;         // before clipping; 0 without clipping
+  Noise noise;
+  std::uint64_t global_batch = 0;
+  std::optional<BatchChange> batch_change;  // from the next step on
+  Duration duration{};                      // from the opening of the pass
+  std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log
 };
@@ -98,6 +114,7 @@ struct Planned {
   double step_seconds = 0, samples_per_second = 0;
   std::vector<plan::Outlook> workers;  // members and parked ones
   plan::Advice advice;
+  Noise noise;
 };
 
 struct Evaluated {
@@ -126,6 +143,11 @@ class CoordinatorOutput {
   virtual void failed(Error error) = 0;  // the run cannot go on (diverged, …)
 };
 
+/// What changes of the batch mean to the learning rate. `by_samples`: the schedule goes on with the samples used, not
+/// with the steps.
+std::vector<ps::RateChange> rate_changes(std::uint64_t first_batch, bool by_samples,
+                                         std::span<const BatchChange> changes);
+
 class Coordinator {
  public:
   /// `server` holds the weights to start from; its version is the first step. REQUIRES output outlives this.
@@ -148,6 +170,9 @@ class Coordinator {
 
   [[nodiscard]] const ps::Server& server() const;
   [[nodiscard]] std::uint64_t epoch() const;
+  [[nodiscard]] std::uint64_t steps() const;  // the run stops at this version, unless the batch changes again
+  /// The positions of a step, likewise.
+  [[nodiscard]] StepRange range(std::uint64_t step) const;
   [[nodiscard]] std::string waiting_for() const;
   /// For the workers that are here; empty until all of them are measured.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch);

@@ -22,6 +22,10 @@ std::uint64_t hash_prefix(const std::string& hex) {
   return prefix;
 }
 
+std::uint64_t evaluation_pass(std::uint64_t version) {
+  return cluster::PassId{.kind = PassKind::evaluate, .number = version}.pack();
+}
+
 }  // namespace
 
 void Coordinator::Impl::perform(const cluster::Action& action) {
@@ -44,11 +48,16 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
       return tell(sessions.at(action.session), WorkerEvent::excluded, sentence(action.reason));
     case ActionKind::take_in:
       return tell(sessions.at(action.session), WorkerEvent::readmitted, sentence(action.reason));
+    case ActionKind::evaluate_aside:
+      return send_evaluation_aside(action);
+    case ActionKind::cancel_aside:
+      return send_control(sessions.at(action.session), wire::Cancel{evaluation_pass(action.version), action.lease});
     case ActionKind::cancel:
       return send_control(sessions.at(action.session), wire::Cancel{machine.pass()->id.pack(), action.lease});
     case ActionKind::taken:
       return send_control(sessions.at(action.session), wire::Taken{machine.pass()->id.pack(), action.lease});
     case ActionKind::measured:
+      workers[action.worker - 1].finish_seconds = seconds(action.elapsed);
       return pace.elapsed(machine.pass()->id.kind, action.worker, action.lease, action.range.count, action.elapsed);
     case ActionKind::abandon:
       return uploads.abandon(action.lease, machine.coverage());
@@ -225,6 +234,17 @@ void Coordinator::Impl::send_calibration(const cluster::Action& action) {
                                                         .version = action.version,
                                                         .first = action.range.first,
                                                         .count = action.range.count});
+}
+
+void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
+  const Session& session = sessions.at(action.session);
+  const std::uint64_t pass = evaluation_pass(action.version);
+  send_control(session, wire::PassOpened{pass, action.version, machine.aside()->epoch, 0, action.range.count});
+  send_control(session, wire::Grant{.pass = pass,
+                                    .lease = action.lease,
+                                    .version = action.version,
+                                    .epoch = machine.aside()->epoch,
+                                    .count = action.range.count});
 }
 
 void Coordinator::Impl::send_grant(const cluster::Action& action) {

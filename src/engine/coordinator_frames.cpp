@@ -14,6 +14,9 @@ namespace {
 
 // Nothing heard for so long: the channel of a worker that comes back under the same name is taken for dead.
 constexpr int kMissedHeartbeats = 2;
+// Seconds that a device may take for a sample, or for starting a pass; what claims to be outside is measured.
+constexpr double kSpeedMin = 1e-9;
+constexpr double kSpeedMax = 1e4;
 
 std::string bytes_text(std::uint64_t first, std::uint64_t count) {
   return "bytes " + std::to_string(first) + " + " + std::to_string(count);
@@ -129,6 +132,8 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
     on_finish(session, *finish);
   } else if (const auto* failure = std::get_if<wire::Failed>(&message)) {
     const bool calibration = is_calibration(failure->pass);
+    if (machine.aside() && machine.aside()->session == session.id && machine.aside()->lease == failure->lease)
+      return feed(cluster::EvaluatedAside{session.id, failure->lease, false});
     if (!calibration && live_lease(session, failure->pass, failure->lease) == nullptr) return drop_frame();
     output.warning(session.name + " could not compute its share: " + failure->message);
     if (calibration) return feed(cluster::Calibrated{session.id, failure->lease, true});
@@ -166,6 +171,8 @@ void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) 
     pace.computed(cluster::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
                   finish.compute_seconds);
   }
+  if (machine.aside() && machine.aside()->session == session.id && machine.aside()->lease == finish.lease)
+    return evaluated_aside(finish);
   const cluster::Lease* lease = live_lease(session, finish.pass, finish.lease);
   if (lease == nullptr) return drop_frame();
   if (finish.count > lease->range.count) {
@@ -209,6 +216,10 @@ void Coordinator::Impl::on_ready(Session& session, const wire::Ready& ready) {
     return end_session(session, std::move(*bye), std::move(why));
   }
   name_worker(session);
+  if (ready.seconds_per_sample >= kSpeedMin && ready.seconds_per_sample <= kSpeedMax && ready.fixed_seconds >= 0 &&
+      ready.fixed_seconds <= kSpeedMax) {
+    pace.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
+  }
   feed(cluster::WorkerReady{session.id, session.worker});
 }
 

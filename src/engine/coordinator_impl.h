@@ -10,6 +10,7 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
+#include "engine/coordinator_noise.h"
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_uploads.h"
 #include "engine/coordinator_weights.h"
@@ -34,6 +35,7 @@ struct Coordinator::Impl {
     std::string name;
     bool seen = false;                             // was a member before
     double compute_seconds = 0, wait_seconds = 0;  // of its last finished lease
+    double finish_seconds = 0;                     // of its first lease of the pass
   };
   struct Expectation {  // what a frame should have been
     std::string expected, found;
@@ -70,6 +72,7 @@ struct Coordinator::Impl {
   void send_pass(const cluster::Action& action);
   void send_grant(const cluster::Action& action);
   void send_calibration(const cluster::Action& action);
+  void send_evaluation_aside(const cluster::Action& action);
   void close_session(const cluster::Action& action);
   void report_closed(const Session& session, const cluster::Action& action, const std::string& reason);
   [[nodiscard]] wire::Bye bye_for(const cluster::Action& action, const std::string& reason) const;
@@ -87,6 +90,9 @@ struct Coordinator::Impl {
   void apply(ChunkId chunk);
   void close_step();
   void close_evaluation();
+  void evaluated_aside(const wire::Finish& finish);
+  [[nodiscard]] Noise noise_now() const;
+  [[nodiscard]] std::optional<BatchChange> next_batch(const StepClosed& step) const;
   void diverged(const cluster::Action& action);
   [[nodiscard]] StepClosed describe_step() const;
   [[nodiscard]] std::string waiting_for() const;
@@ -109,6 +115,9 @@ struct Coordinator::Impl {
   bool failed = false;
   ChunkId last_reduced = 0;
   double gradient_norm = 0;
+  StepNorms norms;  // of the open step
+  plan::NoiseScale noise;
+  bool batch_news = false;    // it changed, and no plan was told since
   std::uint64_t dropped = 0;  // frames of old sessions, passes and leases
 };
 

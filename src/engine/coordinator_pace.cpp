@@ -1,20 +1,32 @@
 #include "engine/coordinator_pace.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <utility>
 
 #include "base/assert.h"
 
 namespace motley::engine {
 namespace {
 
-constexpr double kNewestExposed = 0.2;
+constexpr double kNewest = 0.2;
 constexpr double kSlowestBelieved = 3;  // times the mean
-// Two sizes tell fixed costs from costs per sample. The first calibration warms up: its time says nothing.
-constexpr std::array<std::uint64_t, 3> kCalibrations{16, 16, 4};  // parts of the batch
-constexpr double kLeastGain = 0.01;                               // of a step, for which a worker is worth its energy
+// Calibrations: one that warms up (its time says nothing), one of the same size that tells how many samples make a long
+// one, the long one, and one of a quarter of it. Two sizes tell fixed costs from costs per sample, and long ones see
+// what a device can keep up: a processor with a quota, or one that turbos, is fast for some milliseconds.
+constexpr std::uint32_t kCalibrations = 4;
+constexpr std::uint64_t kFirstCalibration = 16;  // this part of the batch
+constexpr double kLongCalibration = 0.4;         // seconds
+constexpr double kStillTrue = 0.25;              // an earlier run's model that is further off is dropped
+constexpr double kTrial = 0.2;                   // seconds of a parked worker's
+constexpr double kLeastGain = 0.01;              // of a step, for which a worker is worth its energy
+constexpr double kSpreadToDeviation = 1.25;      // of a normal distribution
+constexpr double kSpreadMax = 0.15;
 // A worker that was left out because of its link is tried again in the end.
-constexpr double kExposedWhileParked = 0.97;
+constexpr double kExposedWhileParked = 0.92;
+// The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
+// them. A hopeless link is hopeless by a quarter, too.
+constexpr std::uint32_t kExposuresBelieved = 4;
 constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
 constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
 
@@ -26,7 +38,9 @@ Duration duration(double seconds) {
 
 std::optional<plan::Affine> MeasuredPace::Known::time() const noexcept {
   std::optional<plan::Affine> time = compute.affine();
-  if (time) time->fixed += exposed.value_or(0);
+  if (time && exposed) {
+    time->fixed += *exposed * std::min(1.0, static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved);
+  }
   if (!time && whole_per_sample > 0) time = plan::Affine{0, whole_per_sample};
   return time;
 }
@@ -41,12 +55,45 @@ std::optional<plan::Affine> MeasuredPace::time(const Kind& kind, cluster::Worker
   return worker <= kind.known.size() ? kind.known[worker - 1].time() : std::nullopt;
 }
 
+void MeasuredPace::gather(const Kind& kind, std::span<const cluster::WorkerId> workers) {
+  candidates_.clear();
+  double speed = 0;
+  for (const cluster::WorkerId worker : workers) {
+    candidates_.push_back({.time = time(kind, worker)});
+    if (candidates_.back().time) speed += 1 / candidates_.back().time->per_sample;
+  }
+  if (!fixed_.empty()) return;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    std::optional<plan::Affine>& time = candidates_[i].time;
+    if (!time || workers[i] > kind.known.size()) continue;
+    // The expected end of the pass is least where each worker is the last one as often as its part of the work
+    // (the derivative of E[max] by a shift of samples); the quantile of a normal distribution, as a straight line.
+    const double part = 1 / time->per_sample / speed;
+    const double deviations = 3 * (0.5 - part);
+    if (deviations <= 0) continue;
+    const double spread = kSpreadToDeviation * kind.known[workers[i] - 1].spread;
+    time->fixed *= 1 + deviations * spread;
+    time->per_sample *= 1 + deviations * spread;
+  }
+}
+
+double MeasuredPace::expected_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers,
+                                      std::span<const std::uint64_t> counts) const {
+  double slowest = 0;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    if (counts[i] == 0) continue;
+    const std::optional<plan::Affine> about = time(kind, workers[i]);
+    if (!about) return 0;
+    slowest = std::max(slowest, about->seconds(static_cast<double>(counts[i])));
+  }
+  return slowest;
+}
+
 void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const cluster::WorkerId> workers, bool reissue,
                          std::span<std::uint64_t> counts) {
   MOTLEY_ASSERT(!workers.empty() && workers.size() == counts.size());
   Kind& passes = of(kind);
-  candidates_.clear();
-  for (const cluster::WorkerId worker : workers) candidates_.push_back({.time = time(passes, worker)});
+  gather(passes, workers);
   const bool comparable =
       !reissue && fixed_.empty() && total == passes.total && std::ranges::equal(workers, passes.workers);
   const plan::Plan plan =
@@ -56,10 +103,11 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
   std::ranges::copy(plan.counts, counts.begin());
   if (reissue) return;
   if (kind == PassKind::train) {
-    slowest_ = 0;
-    sharing_.clear();
+    expected_ = expected_seconds(passes, workers, counts);
+    const std::vector<cluster::WorkerId> before = std::exchange(sharing_, {});
     for (std::size_t i = 0; i < workers.size(); ++i)
       if (counts[i] > 0) sharing_.push_back(workers[i]);
+    if (sharing_ != before) passes_ = 0;
   }
   passes.total = total;
   passes.workers.assign(workers.begin(), workers.end());
@@ -75,7 +123,7 @@ plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t tota
           .alone_samples_per_second = static_cast<double>(total) / compute.seconds(static_cast<double>(total)),
           .compute_seconds = samples == 0 ? 0 : compute.seconds(static_cast<double>(samples)),
           .exposed_seconds = exposed,
-          .least_step_seconds = exposed + compute.seconds(static_cast<double>(grain_)) + update_.value_or(0)};
+          .least_step_seconds = exposed + compute.seconds(static_cast<double>(grain_)) + slack_.value_or(0)};
 }
 
 std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
@@ -83,17 +131,16 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   const auto measured = [&](cluster::WorkerId worker) {
     return worker <= train_.known.size() && train_.known[worker - 1].compute.affine();
   };
-  if (members.empty() || !update_ || !fixed_.empty() || !std::ranges::all_of(members, measured) ||
+  if (members.empty() || !slack_ || !fixed_.empty() || !std::ranges::all_of(members, measured) ||
       !std::ranges::all_of(parked, measured)) {
     return std::nullopt;
   }
-  candidates_.clear();
-  for (const cluster::WorkerId worker : members) candidates_.push_back({.time = time(train_, worker)});
+  gather(train_, members);
   const plan::Plan plan = plan::make_plan({.total = total, .grain = grain_}, candidates_);
   Planned planned;
   planned.global_batch = total;
   const std::optional<double> alone = step_alone(members, total);
-  planned.step_seconds = alone.value_or(plan.seconds + *update_);
+  planned.step_seconds = std::max(1e-9, alone.value_or(expected_seconds(train_, members, plan.counts) + *slack_));
   planned.samples_per_second = static_cast<double>(total) / planned.step_seconds;
   for (std::size_t i = 0; i < members.size(); ++i)
     planned.workers.push_back(outlook(members[i], total, plan.counts[i]));
@@ -102,9 +149,37 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   return planned;
 }
 
+std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
+                                                       std::span<const cluster::WorkerId> members) {
+  gather(evaluate_, members);
+  if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
+  return plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+}
+
+// With T = (B + lost) / sum(1 / c_i) as the finish time of all; the update at the end holds up everybody.
+std::optional<double> MeasuredPace::lost_samples() const {
+  if (sharing_.empty() || !slack_) return std::nullopt;
+  double lost = 0;
+  for (const cluster::WorkerId worker : sharing_) {
+    if (worker > train_.known.size()) return std::nullopt;
+    const Known& about = train_.known[worker - 1];
+    const std::optional<plan::Affine> compute = about.compute.affine();
+    if (!compute) return std::nullopt;
+    lost += (compute->fixed + about.exposed.value_or(0) + std::max(0.0, *slack_)) / compute->per_sample;
+  }
+  return lost;
+}
+
 void MeasuredPace::closed(Duration time) {
-  const double update = std::max(0.0, seconds(time) - slowest_);
-  update_ = update_ ? *update_ + kNewestExposed * (update - *update_) : update;
+  ++passes_;
+  if (expected_ <= 0) return;
+  const double slack = std::clamp(seconds(time) - expected_, -expected_, expected_);  // a loss is no measurement
+  slack_ = slack_ && passes_ > 2 ? *slack_ + kNewest * (slack - *slack_) : slack;
+}
+
+void MeasuredPace::told() {
+  told_ = sharing_;
+  told_settled_ = passes_ >= kSettled;
 }
 
 Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const {
@@ -117,25 +192,48 @@ Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::u
 
 std::uint64_t MeasuredPace::calibration(cluster::WorkerId worker) const {
   if (!fixed_.empty()) return 0;
-  const std::uint32_t done = worker <= train_.known.size() ? train_.known[worker - 1].calibrations : 0;
-  if (done >= kCalibrations.size()) return 0;
-  const std::uint64_t grains = batch_ / kCalibrations[done] / grain_;
-  return std::min(std::max<std::uint64_t>(1, grains) * grain_, batch_);
+  const Known unknown;
+  const Known& about = worker <= train_.known.size() ? train_.known[worker - 1] : unknown;
+  const std::uint64_t first = grains(batch_ / kFirstCalibration);
+  const auto long_one = [&](double per_sample) {
+    return std::max(2 * first, grains(static_cast<std::uint64_t>(kLongCalibration / per_sample)));
+  };
+  switch (about.calibrations) {
+    case 0:
+      return first;
+    case 1:
+      return about.known_before ? long_one(about.compute.affine()->per_sample) : first;
+    case 2:
+      return about.known_before ? 0 : long_one(about.trial_seconds / static_cast<double>(about.trial_samples));
+    case 3:
+      return grains(about.trial_samples / 4);
+    default:
+      return 0;
+  }
+}
+
+std::uint64_t MeasuredPace::trial(cluster::WorkerId worker) const {
+  const std::optional<plan::Affine> compute =
+      worker <= train_.known.size() ? train_.known[worker - 1].compute.affine() : std::nullopt;
+  if (!compute) return grain_;
+  const double samples = std::max(0.0, kTrial - compute->fixed) / compute->per_sample;
+  return grains(static_cast<std::uint64_t>(std::min(samples, static_cast<double>(batch_))));
+}
+
+std::uint64_t MeasuredPace::grains(std::uint64_t samples) const noexcept {
+  return std::max<std::uint64_t>(1, samples / grain_) * grain_;
 }
 
 cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
                                            cluster::WorkerId worker) {
   if (!fixed_.empty()) return {};
-  candidates_.clear();
-  for (const cluster::WorkerId member : members) {
-    candidates_.push_back({.time = time(train_, member)});
-    if (!candidates_.back().time) return {};
-  }
+  gather(train_, members);
+  if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
   const std::optional<plan::Affine> mine = time(train_, worker);
   if (!mine) return {};  // what its link costs is not in it before its first pass
   double without = plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
   if (const std::optional<double> alone = step_alone(members, total))
-    without = std::min(without, *alone - update_.value_or(0));  // plans are without the update
+    without = std::min(without, *alone - slack_.value_or(0));  // plans are without what holds up everybody
   candidates_.push_back({.time = mine});
   const plan::Plan with = plan::make_plan({.total = total, .grain = grain_}, candidates_);
   if (with.counts.back() > 0 && with.seconds <= (1 - kLeastGain) * without) return {};
@@ -157,7 +255,7 @@ void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double
   if (++about.steps_alone == kStepsAloneTold) told_.clear();
   if (about.steps_alone == 1) return;  // it makes its own copies of everything
   const double beyond = std::max(0.0, step_seconds - compute_seconds);
-  about.alone = about.alone ? *about.alone + kNewestExposed * (beyond - *about.alone) : beyond;
+  about.alone = about.alone ? *about.alone + kNewest * (beyond - *about.alone) : beyond;
 }
 
 MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {
@@ -170,7 +268,11 @@ void MeasuredPace::elapsed(PassKind kind, cluster::WorkerId worker, cluster::Lea
                            Duration time) {
   Known& about = known(kind, worker);
   about.elapsed = {lease, seconds(time)};
-  if (kind == PassKind::train) slowest_ = std::max(slowest_, seconds(time));
+  if (const std::optional<plan::Affine> expected = about.exposed ? about.time() : std::nullopt) {
+    const double predicted = expected->seconds(static_cast<double>(samples));
+    const double off = std::min(kSpreadMax, std::abs(seconds(time) - predicted) / predicted);
+    about.spread += kNewest * (off - about.spread);
+  }
   about.whole_per_sample = seconds(time) / static_cast<double>(samples);
   pair_up(about);
 }
@@ -183,19 +285,39 @@ void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::Le
   pair_up(about);
 }
 
+void MeasuredPace::known_before(cluster::WorkerId worker, const plan::Affine& speed) {
+  Known& about = known(PassKind::train, worker);
+  if (about.compute.affine()) return;  // it was here before: what this run learned is newer
+  about.compute = plan::TimeModel(speed);
+  about.known_before = true;
+}
+
 void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds) {
   if (samples == 0) return;
   Known& about = known(PassKind::train, worker);
+  if (about.known_before && about.calibrations == 1) {
+    const double expected = about.compute.affine()->seconds(static_cast<double>(samples));
+    if (std::abs(seconds - expected) > kStillTrue * expected) {
+      about.compute = {};
+      about.known_before = false;
+    }
+  }
   if (about.calibrations++ > 0) about.compute.record(samples, seconds);
-  if (about.calibrations > kCalibrations.size() && about.exposed) *about.exposed *= kExposedWhileParked;
+  about.trial_samples = samples;
+  about.trial_seconds = std::max(1e-6, seconds);
+  if (about.calibrations <= kCalibrations || !about.exposed) return;
+  *about.exposed *= kExposedWhileParked;
+  about.exposures = 0;  // if it is taken in, its first pass says more than all before
 }
 
 void MeasuredPace::pair_up(Known& known) {
   if (known.elapsed.lease == 0 || known.elapsed.lease != known.computed.lease) return;
   double exposed = std::max(0.0, known.elapsed.seconds - known.computed.seconds);
-  if (known.exposed) {
+  // The first pass pays for first touch; until some are known each counts the same.
+  if (++known.exposures > 2) {
+    const double newest = std::max(kNewest, 1.0 / (known.exposures - 1));
     exposed = std::min(exposed, kSlowestBelieved * (*known.exposed + known.computed.seconds));
-    exposed = *known.exposed + kNewestExposed * (exposed - *known.exposed);
+    exposed = *known.exposed + newest * (exposed - *known.exposed);
   }
   known.exposed = exposed;
 }

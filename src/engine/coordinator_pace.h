@@ -21,6 +21,7 @@ class MeasuredPace final : public cluster::Pace {
              std::span<std::uint64_t> counts) override;
   [[nodiscard]] Duration allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t calibration(cluster::WorkerId worker) const override;
+  [[nodiscard]] std::uint64_t trial(cluster::WorkerId worker) const override;
   [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
                               cluster::WorkerId worker) override;
 
@@ -28,19 +29,28 @@ class MeasuredPace final : public cluster::Pace {
   void elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time);
   /// What the worker's device was busy with it. Comes before or after elapsed().
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
+  /// What an earlier run learned of its device; a calibration checks it.
+  void known_before(cluster::WorkerId worker, const plan::Affine& speed);
   /// Computing beside the run, as a train pass without its gradient on the wire.
   void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
   /// A step that `worker` made by itself.
   void alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
   /// A train pass, from its opening until every chunk is updated.
   void closed(Duration time);
-  /// Others have a share in the newest train pass than when told() was called.
-  [[nodiscard]] bool news() const noexcept { return sharing_ != told_; }
-  void told() { told_ = sharing_; }
+  /// Others have a share in the newest train pass than when told() was called, or what is known of their links has
+  /// settled since.
+  [[nodiscard]] bool news() const noexcept { return sharing_ != told_ || (passes_ >= kSettled && !told_settled_); }
+  void told();
+  /// Of an evaluation by `members`; empty until one was seen.
+  [[nodiscard]] std::optional<double> evaluation_seconds(std::uint64_t total,
+                                                         std::span<const cluster::WorkerId> members);
   /// Steps of `total` samples by `members`, while `parked` wait; empty until all of them are measured. Names and advice
   /// are left empty; Outlook's order is that of members, then parked.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
                                                 std::span<const cluster::WorkerId> parked);
+  /// Samples a step could have held in the time that does not depend on its size; of the workers that have a share now.
+  /// Empty until all of them are measured.
+  [[nodiscard]] std::optional<double> lost_samples() const;
 
  private:
   struct Half {  // of a measurement, waiting for the other one
@@ -51,10 +61,15 @@ class MeasuredPace final : public cluster::Pace {
     plan::TimeModel compute;
     double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
+    std::uint32_t exposures = 0;    // passes in it
+    double spread = 0;              // mean distance of a pass from its expected time, as a part of it
     std::optional<double> alone;    // seconds of a step by itself beyond computing: the update
     std::uint32_t steps_alone = 0;
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
+    bool known_before = false;  // `compute` starts from an earlier run
+    double trial_seconds = 0;   // of the newest calibration
+    std::uint64_t trial_samples = 0;
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
   };
   // Evaluation has no backward pass and no gradient on the wire, so it has models of its own.
@@ -69,6 +84,7 @@ class MeasuredPace final : public cluster::Pace {
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
+  [[nodiscard]] std::uint64_t grains(std::uint64_t samples) const noexcept;
   /// A step of `total` samples by this one worker; empty unless it made some.
   [[nodiscard]] std::optional<double> step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const;
   [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
@@ -77,10 +93,18 @@ class MeasuredPace final : public cluster::Pace {
   std::vector<double> fixed_;
   Timeouts timeouts_;
   Kind train_, evaluate_;
+  /// Fills candidates_. A worker whose time varies is to be done a little earlier: the pass waits for the last one.
+  void gather(const Kind& kind, std::span<const cluster::WorkerId> workers);
+  [[nodiscard]] double expected_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers,
+                                        std::span<const std::uint64_t> counts) const;
+
+  static constexpr std::uint32_t kSettled = 8;  // passes
   std::vector<plan::Candidate> candidates_;
-  double slowest_ = 0;            // of the open train pass: seconds to the last byte of the last contribution
-  std::optional<double> update_;  // seconds from there until the pass is closed
+  double expected_ = 0;          // seconds of the open train pass; 0: unknown
+  std::optional<double> slack_;  // seconds a train pass takes beyond what is expected of its slowest worker
   std::vector<cluster::WorkerId> sharing_, told_;
+  std::uint32_t passes_ = 0;  // with the same workers
+  bool told_settled_ = false;
 };
 
 }  // namespace motley::engine

@@ -12,8 +12,7 @@ void Coordinator::Impl::lend(const cluster::Action& action) {
   MOTLEY_ASSERT(action.range.first == server.version());
   const StretchOrder order{.number = action.lease,
                            .steps = action.range.count,
-                           .train_samples = options.train_samples,
-                           .global_batch = options.global_batch,
+                           .batches = machine.batches(),
                            .opened = now,
                            .server = std::make_shared<ps::Server>(server.fork())};
   if (output.lend(action.session, order)) return;
@@ -21,7 +20,7 @@ void Coordinator::Impl::lend(const cluster::Action& action) {
 }
 
 StepClosed Coordinator::Impl::describe_step(const Session& session, const StretchStep& step) const {
-  const cluster::PassRange pass = cluster::train_range(step.step, options.train_samples, options.global_batch);
+  const StepRange pass = machine.batches().range(step.step);
   const double waited = std::max(0.0, seconds(step.duration) - step.compute_seconds);
   return {.step = step.step,
           .epoch = pass.epoch,
@@ -29,9 +28,12 @@ StepClosed Coordinator::Impl::describe_step(const Session& session, const Stretc
           .weight = step.weight,
           .loss_sum = step.loss_sum,
           .gradient_norm = step.gradient_norm,
+          .noise = noise_now(),
+          .global_batch = machine.batches().batch(step.step),
+          .batch_change = {},
           .duration = step.duration,
           .ranges = {{0, pass.count, session.name}},
-          .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited}},
+          .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}},
           .gradients = step.gradients};
 }
 
@@ -44,7 +46,7 @@ void Coordinator::Impl::take_step(const Session& session, const StretchStep& ste
   for (ChunkId chunk = 0; chunk < step.after.weights.size(); ++chunk) current.set(chunk, step.after.weights[chunk]);
   pace.alone(session.worker, closed.samples, step.compute_seconds, seconds(step.duration));
   output.step_closed(closed);
-  feed(cluster::StretchStep{session.id, step.number});
+  feed(cluster::StretchStep{session.id, step.number, next_batch(closed).has_value()});
 }
 
 void Coordinator::stretch_step(SessionId session, const StretchStep& step, Time now) {

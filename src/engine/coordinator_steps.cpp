@@ -1,12 +1,30 @@
 // Arithmetic of a pass: summing, updating, closing.
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/assert.h"
 #include "engine/coordinator_impl.h"
+#include "plan/batch_size.h"
 
 namespace motley::engine {
+namespace {
+
+constexpr std::uint64_t kBatchMax = std::uint64_t{1} << 24;
+
+}  // namespace
+
+// A run whose length is a number of epochs has a schedule that ends with them, however many steps they take.
+std::vector<ps::RateChange> rate_changes(std::uint64_t first_batch, bool by_samples,
+                                         std::span<const BatchChange> changes) {
+  std::vector<ps::RateChange> result;
+  for (const BatchChange& change : changes) {
+    const double steps = static_cast<double>(change.batch) / static_cast<double>(first_batch);
+    result.push_back({change.first_step, by_samples ? steps : 1, change.rate});
+  }
+  return result;
+}
 
 void Coordinator::Impl::reduce(ChunkId chunk) {
   const cluster::Coverage& coverage = machine.coverage();
@@ -14,7 +32,9 @@ void Coordinator::Impl::reduce(ChunkId chunk) {
   for (const auto& piece : coverage.pieces(chunk)) parts.push_back(uploads.floats(piece.lease, chunk));
   // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.
   const double weight = coverage.weight();
-  server.reduce(chunk, parts, weight > 0 ? weight : 1, coverage.positions());
+  const bool gradient = server.layout().chunks()[chunk].kind != ChunkKind::statistics;
+  const std::span<double> squares = gradient ? norms.of(coverage.pieces(chunk), coverage) : std::span<double>();
+  norms.add_mean(server.reduce(chunk, parts, weight > 0 ? weight : 1, coverage.positions(), squares));
   for (const auto& piece : coverage.pieces(chunk)) uploads.release(piece.lease, chunk);
   last_reduced = chunk;
   feed(cluster::ChunkReduced{chunk});
@@ -36,6 +56,9 @@ StepClosed Coordinator::Impl::describe_step() const {
                   .weight = coverage.weight(),
                   .loss_sum = coverage.loss_sum(),
                   .gradient_norm = gradient_norm,
+                  .noise = {},
+                  .global_batch = machine.batches().batch(machine.version()),
+                  .batch_change = {},
                   .duration = now - pass.opened,
                   .ranges = {},
                   .workers = {},
@@ -53,7 +76,8 @@ StepClosed Coordinator::Impl::describe_step() const {
       continue;
     }
     const Worker& from = workers[worker - 1];
-    step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds});
+    step.workers.push_back(
+        {worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds, from.finish_seconds});
   }
   MOTLEY_ASSERT(covered == pass.range.count);
   step.gradients.reserve(server.layout().chunks().size());
@@ -63,7 +87,10 @@ StepClosed Coordinator::Impl::describe_step() const {
 }
 
 void Coordinator::Impl::close_step() {
-  const StepClosed step = describe_step();
+  StepClosed step = describe_step();
+  if (const auto estimate = norms.close(step.samples)) noise.record(*estimate);
+  step.noise = noise_now();
+  step.batch_change = next_batch(step);
   const std::uint64_t pass = machine.pass()->id.pack();
   server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1 && next.version() == server.version());
@@ -72,11 +99,38 @@ void Coordinator::Impl::close_step() {
   next.set_version(server.version() + 1);
   uploads.clear();
   gradient_norm = 0;
+  if (step.batch_change) {
+    batch_news = true;
+    machine.change_batch(step.batch_change->batch, step.batch_change->rate);
+    options.batch_changes.push_back(*step.batch_change);
+    server.set_rate_changes(rate_changes(options.global_batch, options.epochs > 0, options.batch_changes));
+  }
   for (const cluster::Member& member : machine.members().all())
     if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{pass, server.version()});
   pace.closed(step.duration);
   output.step_closed(step);
   feed(cluster::PassFinished{});
+}
+
+Noise Coordinator::Impl::noise_now() const {
+  Noise known{.records = noise.records(), .scale = noise.samples(), .useful_batch = {}};
+  const std::optional<double> lost = pace.lost_samples();
+  if (known.scale && lost) known.useful_batch = plan::useful_batch(*lost, *known.scale);
+  return known;
+}
+
+std::optional<BatchChange> Coordinator::Impl::next_batch(const StepClosed& step) const {
+  if (!options.adapt_batch || !step.noise.useful_batch || step.step + 1 >= machine.steps()) return std::nullopt;
+  const plan::BatchRule rule{.first = std::min(options.global_batch, options.train_samples),
+                             .most = std::min(kBatchMax, options.train_samples),
+                             .grain = options.grain,
+                             .adaptive = options.adaptive_optimizer};
+  const std::uint64_t since =
+      step.step + 1 - (options.batch_changes.empty() ? 0 : options.batch_changes.back().first_step);
+  const std::optional<plan::BatchSize> size =
+      plan::next_batch(rule, step.global_batch, since, *step.noise.scale, *step.noise.useful_batch);
+  if (!size) return std::nullopt;
+  return BatchChange{step.step + 1, size->batch, size->rate};
 }
 
 void Coordinator::Impl::close_evaluation() {
@@ -95,6 +149,22 @@ void Coordinator::Impl::close_evaluation() {
     if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{id, machine.version()});
   output.evaluated(result);
   feed(cluster::PassFinished{});
+}
+
+void Coordinator::Impl::evaluated_aside(const wire::Finish& finish) {
+  const cluster::CoordinatorMachine::Aside aside = *machine.aside();
+  // Where losses are not finite the version of the day will not be better, and says so in a pass of its own.
+  const bool whole = finish.count == options.test_samples && std::isfinite(finish.weight) && finish.weight >= 0 &&
+                     finish.correct <= static_cast<std::uint64_t>(finish.weight);
+  if (whole) {
+    output.evaluated({.version = aside.version,
+                      .epoch = aside.epoch,
+                      .samples = finish.count,
+                      .correct = finish.correct,
+                      .weight = finish.weight,
+                      .loss_sum = finish.loss_sum});
+  }
+  feed(cluster::EvaluatedAside{aside.session, aside.lease, whole});
 }
 
 void Coordinator::Impl::diverged(const cluster::Action& action) {

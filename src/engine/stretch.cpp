@@ -14,10 +14,6 @@ Soloist::Soloist(StretchOrder order) : order_(std::move(order)), since_(order_.o
   held_.resize(chunks);
 }
 
-cluster::PassRange Soloist::pass() const {
-  return cluster::train_range(version(), order_.train_samples, order_.global_batch);
-}
-
 std::span<const float> Soloist::get(ChunkId chunk) {
   held_.at(chunk) = order_.server->weights(chunk);
   return held_[chunk].floats();

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/batch_plan.h"
 #include "base/time.h"
-#include "cluster/pass.h"
 #include "motley/computation.h"
 #include "ps/server.h"
 
@@ -18,7 +18,7 @@ namespace motley::engine {
 struct StretchOrder {
   std::uint64_t number = 0;
   std::uint64_t steps = 0;
-  std::uint64_t train_samples = 0, global_batch = 0;
+  BatchPlan batches;                   // which holds for all of them
   Time opened{};                       // the first step counts from here
   std::shared_ptr<ps::Server> server;  // a fork, at the version of the first step
 };
@@ -42,7 +42,7 @@ class Soloist final : public Weights, public Sink {
   [[nodiscard]] std::uint64_t version() const noexcept { return order_.server->version(); }
   [[nodiscard]] std::uint64_t number() const noexcept { return order_.number; }
   /// Positions of the next step.
-  [[nodiscard]] cluster::PassRange pass() const;
+  [[nodiscard]] StepRange pass() const { return order_.batches.range(version()); }
   /// The step whose gradient is here. Errors: diverged (not finite; nothing was updated), internal (not the whole
   /// gradient). After an error it is not to be used again.
   Result<StretchStep> finish(const Outcome& outcome, double compute_seconds, Time now);
@@ -51,7 +51,6 @@ class Soloist final : public Weights, public Sink {
   void progress(std::uint64_t) noexcept override {}
   void begin(std::uint64_t count, double weight, double loss_sum) noexcept override;
   void ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept override;
-  [[nodiscard]] bool begun() const noexcept { return begun_; }
 
  private:
   StretchOrder order_;

@@ -14,6 +14,9 @@ using cluster::WorkerAction;
 using cluster::WorkerReason;
 namespace event = cluster::worker_event;
 
+constexpr std::uint32_t kWarmUpTasks = 2;
+constexpr std::uint32_t kSpeedRecordsMin = 10;
+
 }  // namespace
 
 // --- from decisions to frames ---
@@ -40,7 +43,9 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       break;
     case WorkerAction::Kind::send_ready: {
       const auto entries = layout->entries();
-      send(wire::Ready{{entries.begin(), entries.end()}, train_fingerprint, test_fingerprint});
+      const plan::Affine known = known_speed.value_or(plan::Affine{});
+      send(wire::Ready{
+          {entries.begin(), entries.end()}, train_fingerprint, test_fingerprint, known.fixed, known.per_sample});
       break;
     }
     case WorkerAction::Kind::send_synced:
@@ -81,6 +86,9 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       break;
     case WorkerAction::Kind::limit_task:
       output.limit_task(action.number, action.count);
+      break;
+    case WorkerAction::Kind::finish_early:
+      output.finish_early(action.number);
       break;
     case WorkerAction::Kind::step_done:
       output.step_done(action.version, action.count);
@@ -136,6 +144,7 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.weights = weights.weights(lease.version);
   chunks_sent.assign(order.weights.size(), false);
   chunks_missing = order.weights.size();
+  last_chunk.reset();
   wait_seconds = seconds(now - idle_since);
   output.start_task(std::move(order));
 }
@@ -231,13 +240,15 @@ void Worker::disconnected(const std::string& why, Time now) {
   impl_->decide(event::Disconnected{}, now);
 }
 
-void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, Time now) {
+void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint,
+                      std::optional<plan::Affine> speed, Time now) {
   Impl& w = *impl_;
   if (w.machine.state() != cluster::WorkerState::loading || w.layout) return;
   w.layout = layout;
   w.weights.reset(*w.layout);
   w.train_fingerprint = std::move(train_fingerprint);
   w.test_fingerprint = std::move(test_fingerprint);
+  w.known_speed = speed;
   w.decide(event::Prepared{}, now);
 }
 
@@ -263,28 +274,36 @@ void Worker::task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& 
   if (!lease) return;
   MOTLEY_ASSERT(chunk < w.chunks_sent.size() && !w.chunks_sent[chunk]);
   w.chunks_sent[chunk] = true;
-  --w.chunks_missing;
-  w.send_chunk(*lease, chunk, gradient);
+  if (--w.chunks_missing == 0) {
+    w.last_chunk.emplace(chunk, gradient);
+  } else {
+    w.send_chunk(*lease, chunk, gradient);
+  }
 }
 
 void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now) {
   Impl& w = *impl_;
+  std::optional<wire::Grant> contributed;
   if (const wire::Grant* lease = w.machine.wanted(number)) {
     const bool train = static_cast<PassKind>(lease->pass >> 56) == PassKind::train;
-    if (train && outcome.count > 0 && w.chunks_missing > 0) {
-      task_failed(number,
-                  {ErrorCode::internal,
-                   "the computation ended with " + std::to_string(w.chunks_missing) + " of " +
-                       std::to_string(w.chunks_sent.size()) + " chunks of its gradient missing",
-                   {}},
-                  now);
-      return;
-    }
+    if (train && outcome.count > 0) contributed = *lease;
   }
+  if (contributed && w.chunks_missing > 0) {
+    task_failed(number,
+                {ErrorCode::internal,
+                 "the computation ended with " + std::to_string(w.chunks_missing) + " of " +
+                     std::to_string(w.chunks_sent.size()) + " chunks of its gradient missing",
+                 {}},
+                now);
+    return;
+  }
+  if (contributed && w.speed_records++ >= kWarmUpTasks) w.speed.record(outcome.count, compute_seconds);
   w.outcome = outcome;
   w.compute_seconds = compute_seconds;
   w.idle_since = now;
+  const auto last_chunk = std::exchange(w.last_chunk, std::nullopt);
   w.decide(event::TaskFinished{number, outcome.count}, now);
+  if (contributed && last_chunk) w.send_chunk(*contributed, last_chunk->first, last_chunk->second);
 }
 
 void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
@@ -293,12 +312,21 @@ void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
   impl_->decide(event::TaskFailed{number}, now);
 }
 
-void Worker::rested(Time now) { impl_->idle_since = now; }
+void Worker::made_step(std::uint64_t samples, double compute_seconds, Time now) {
+  Impl& w = *impl_;
+  if (w.speed_records++ >= kWarmUpTasks) w.speed.record(samples, compute_seconds);
+  w.idle_since = now;
+}
 
 void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
 
 void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }
+void Worker::step_aside(Time now) { impl_->decide(event::LeaveAsked{.for_good = false}, now); }
 
 cluster::WorkerState Worker::state() const { return impl_->machine.state(); }
+
+std::optional<plan::Affine> Worker::speed() const {
+  return impl_->speed_records < kSpeedRecordsMin ? std::nullopt : impl_->speed.affine();
+}
 
 }  // namespace motley::engine

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "motley/computation.h"
 #include "motley/layout.h"
 #include "motley/result.h"
+#include "plan/time_model.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
 
@@ -47,6 +49,8 @@ class WorkerOutput {
   virtual void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) = 0;
   virtual void start_task(TaskOrder order) = 0;                            // only when no task runs
   virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;  // Stop::limit(); 0 abandons
+  /// The micro-batch in hand is the last. Where none was begun, the task ends with a count of 0.
+  virtual void finish_early(std::uint64_t number) = 0;
   virtual void admitted(std::uint64_t worker) = 0;
   virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
   /// The channel must be closed, if it is not. Exactly once for each connected() (and once for leave() without a
@@ -63,7 +67,9 @@ class Worker {
   void connected(Time now);  // a new authenticated channel, fence unknown yet
   void frame(const wire::Frame& frame, Time now);
   void disconnected(const std::string& why, Time now);
-  void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, Time now);
+  /// `speed`: of this device with this model, if an earlier run learned it.
+  void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint,
+                std::optional<plan::Affine> speed, Time now);
   void prepare_failed(const Error& error, Time now);
 
   // From the computation, in the order of Sink's contract. Results of an old task number are dropped.
@@ -73,13 +79,17 @@ class Worker {
   void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now);
   void task_failed(std::uint64_t number, const Error& error, Time now);
 
-  /// The computation was busy with something else until now.
-  void rested(Time now);
+  /// The computation was busy until now with a step of its own.
+  void made_step(std::uint64_t samples, double compute_seconds, Time now);
 
   void tick(Time now);   // at least every 100 ms
-  void leave(Time now);  // Ctrl-C: Yield, finish the lease, then disconnect(false)
+  void leave(Time now);  // Ctrl-C: Yield, finish the micro-batch in hand, then disconnect(false)
+  /// The same, but ends with disconnect(true). REQUIRES a channel.
+  void step_aside(Time now);
 
   [[nodiscard]] cluster::WorkerState state() const;
+  /// Learned from the passes of this session; empty while they are few.
+  [[nodiscard]] std::optional<plan::Affine> speed() const;
 
  private:
   struct Impl;

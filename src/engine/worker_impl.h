@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cluster/worker.h"
@@ -51,11 +52,16 @@ struct Worker::Impl {
   WeightsAssembler weights;
   std::optional<Layout> layout;
   std::string train_fingerprint, test_fingerprint;
+  std::optional<plan::Affine> known_speed;  // of an earlier run
+  plan::TimeModel speed;
+  std::uint32_t speed_records = 0;
   std::optional<Error> why;  // of the disconnect under way
 
   // Of the running task.
   std::vector<bool> chunks_sent;
   std::size_t chunks_missing = 0;
+  // The last chunk closes the step, and Finish tells what the step took: it goes ahead.
+  std::optional<std::pair<ChunkId, SharedBytes>> last_chunk;
   double begun_weight = 0, begun_loss_sum = 0;
   Outcome outcome;
   double compute_seconds = 0, wait_seconds = 0;

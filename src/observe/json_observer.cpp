@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,12 @@ using Json = nlohmann::ordered_json;
 
 // JSON has no NaN and no infinity.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json known(double value) { return value > 0 ? number(value) : Json(nullptr); }
+Json whole(double value) {
+  return value > 0 && std::isfinite(value) ? Json(static_cast<std::uint64_t>(std::llround(std::max(1.0, value))))
+                                           : Json(nullptr);
+}
 
 class JsonObserver final : public Observer {
  public:
@@ -48,6 +55,7 @@ class JsonObserver final : public Observer {
                          {"samples", part.samples},
                          {"compute_s", number(part.compute_s)},
                          {"wait_s", number(part.wait_s)},
+                         {"finish_s", number(part.finish_s)},
                          {"sent_bytes", part.sent_bytes},
                          {"received_bytes", part.received_bytes}});
     }
@@ -59,6 +67,9 @@ class JsonObserver final : public Observer {
            {"seconds", number(e.seconds)},
            {"samples_per_s", number(e.samples_per_s)},
            {"learning_rate", number(e.learning_rate)},
+           {"noise_scale", known(e.noise.scale)},
+           {"global_batch", e.global_batch},
+           {"steps", e.steps},
            {"workers", std::move(workers)}});
   }
   void plan(const PlanMade& e) override {
@@ -79,7 +90,9 @@ class JsonObserver final : public Observer {
            {"shares", std::move(shares)},
            {"outlook", std::move(outlook)},
            {"recommendation", e.recommendation},
-           {"limit", e.limit}});
+           {"limit", e.limit},
+           {"noise_scale", known(e.noise.scale)},
+           {"useful_global_batch", whole(e.noise.useful_batch)}});
   }
   void eval(const EvalDone& e) override {
     write({{"event", "eval"},
@@ -93,16 +106,17 @@ class JsonObserver final : public Observer {
     write({{"event", "checkpoint"}, {"step", step}, {"path", path}});
   }
   void done(const Done& e) override {
-    write(
-        {{"event", "done"},
-         {"steps", e.steps},
-         {"samples", e.samples},
-         {"seconds", number(e.seconds)},
-         {"samples_per_s", number(e.samples_per_s)},
-         {"loss", number(e.loss)},
-         {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
-         {"predicted_samples_per_s", e.predicted_samples_per_s > 0 ? number(e.predicted_samples_per_s) : Json(nullptr)},
-         {"checkpoint", e.checkpoint}});
+    write({{"event", "done"},
+           {"steps", e.steps},
+           {"samples", e.samples},
+           {"seconds", number(e.seconds)},
+           {"samples_per_s", number(e.samples_per_s)},
+           {"loss", number(e.loss)},
+           {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
+           {"predicted_samples_per_s", known(e.predicted_samples_per_s)},
+           {"noise_scale", known(e.noise.scale)},
+           {"useful_global_batch", whole(e.noise.useful_batch)},
+           {"checkpoint", e.checkpoint}});
   }
   void error(const Error& e) override {
     write({{"event", "error"}, {"code", to_word(e.code)}, {"message", e.message}, {"try", e.hint}});

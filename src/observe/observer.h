@@ -32,12 +32,22 @@ struct WorkerPart {
   std::string worker;
   std::uint64_t samples = 0;
   double compute_s = 0, wait_s = 0;
+  double finish_s = 0;                               // from its grant until its contribution had arrived
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // by the worker, on the wire, since the last step event
+};
+
+/// How much the gradients of samples differ, in samples; zero: not known.
+struct Noise {
+  std::uint64_t records = 0;  // steps that said something
+  double scale = 0;
+  double useful_batch = 0;  // the global batch that makes the most progress a second
 };
 
 struct StepDone {
   std::uint64_t step = 0, epoch = 0, samples = 0;
   double loss = 0, seconds = 0, samples_per_s = 0, learning_rate = 0;
+  Noise noise;
+  std::uint64_t global_batch = 0, steps = 0;  // now; steps: until the end of the run
   std::vector<WorkerPart> workers;
 };
 
@@ -53,6 +63,7 @@ struct PlanMade {
   double fastest_alone_samples_per_s = 0;
   std::vector<Share> shares;
   std::string recommendation, limit;
+  Noise noise;
 };
 
 struct EvalDone {
@@ -66,6 +77,7 @@ struct Done {
   double seconds = 0, samples_per_s = 0, loss = 0, accuracy = 0;
   bool has_accuracy = false;
   double predicted_samples_per_s = 0;  // 0: nothing was predicted
+  Noise noise;
   std::string checkpoint;
 };
 

@@ -19,6 +19,18 @@ std::string format(const char* pattern, ...) {
   return {buffer, static_cast<std::size_t>(std::max(0, std::min<int>(length, sizeof buffer - 1)))};
 }
 
+std::string noise_text(const Noise& noise) {
+  if (noise.records == 0) {
+    return "gradient noise: unknown, because no step had two contributions to compare; it needs a second worker";
+  }
+  if (!(noise.scale > 0))
+    return "gradient noise: not known yet; the steps so far are too few or too noisy to tell it from the signal";
+  return format("gradient noise scale: %.0f samples", noise.scale) +
+         (noise.useful_batch > 0 ? format("; a global batch of about %.0f makes the most progress a second here",
+                                          std::max(1.0, noise.useful_batch))
+                                 : std::string());
+}
+
 class PlainObserver final : public Observer {
  public:
   PlainObserver(int descriptor, double seconds_between) : descriptor_(descriptor), between_(seconds_between) {}
@@ -43,6 +55,7 @@ class PlainObserver final : public Observer {
          e.recommendation);
   }
   void step(const StepDone& e) override {
+    if (e.steps > 0) steps_ = e.steps;
     const auto now = std::chrono::steady_clock::now();
     if (std::chrono::duration<double>(now - last_).count() < between_ && e.step + 1 != steps_) return;
     last_ = now;
@@ -68,6 +81,7 @@ class PlainObserver final : public Observer {
          (e.predicted_samples_per_s > 0 ? format(", predicted %.0f", e.predicted_samples_per_s) : std::string()) +
          format("), loss %.6f", e.loss) +
          (e.has_accuracy ? format(", test accuracy %.4f", e.accuracy) : std::string()));
+    line(noise_text(e.noise));
     line("checkpoint: " + e.checkpoint);
   }
   void error(const Error& e) override {

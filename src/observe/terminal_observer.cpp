@@ -50,6 +50,8 @@ class TerminalObserver final : public Observer {
   }
   void step(const StepDone& e) override {
     step_ = e;
+    if (e.steps > 0) started_.steps = e.steps;
+    if (e.global_batch > 0) started_.global_batch = e.global_batch;
     rate_ = rate_ <= 0 ? e.samples_per_s : rate_ + kSmoothing * (e.samples_per_s - rate_);
     if (losses_.size() == kHistoryMax) losses_.erase(losses_.begin(), losses_.begin() + kHistoryMax / 2);
     losses_.push_back(e.loss);

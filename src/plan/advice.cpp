@@ -31,7 +31,8 @@ std::string list(const std::vector<const Outlook*>& workers) {
 
 }  // namespace
 
-Advice advise(double step_seconds, double samples_per_second, std::span<const Outlook> workers) {
+Advice advise(double step_seconds, double samples_per_second, std::span<const Outlook> workers,
+              std::optional<double> evaluation_seconds) {
   MOTLEY_ASSERT(!workers.empty() && step_seconds > 0);
   std::vector<const Outlook*> sharing;
   std::vector<const Outlook*> left_out;
@@ -56,6 +57,11 @@ Advice advise(double step_seconds, double samples_per_second, std::span<const Ou
     advice.recommendation += "; leave " + worker->name + " out: a step would take " +
                              milliseconds(worker->least_step_seconds) + " with it instead of " +
                              milliseconds(step_seconds);
+  }
+  if (!left_out.empty() && evaluation_seconds) {
+    advice.recommendation += (left_out.size() == 1 ? "; it evaluates" : "; one of them evaluates") +
+                             std::string(" beside the training, which saves ") + milliseconds(*evaluation_seconds) +
+                             " each time";
   }
   if (waits != nullptr && waits->exposed_seconds > kExposedMatters * step_seconds) {
     advice.limit = "the link of " + waits->name + ": " + milliseconds(waits->exposed_seconds) + " of a step of " +

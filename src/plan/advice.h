@@ -2,6 +2,7 @@
 // What a plan means for the person who owns the machines. Pure.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -22,7 +23,9 @@ struct Advice {
   std::string limit;           // what a step waits for
 };
 
+/// `evaluation_seconds`: of an evaluation by those who share, if one of the others does it beside the training.
 /// REQUIRES workers not empty, step_seconds > 0.
-Advice advise(double step_seconds, double samples_per_second, std::span<const Outlook> workers);
+Advice advise(double step_seconds, double samples_per_second, std::span<const Outlook> workers,
+              std::optional<double> evaluation_seconds = {});
 
 }  // namespace motley::plan

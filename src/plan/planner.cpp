@@ -51,10 +51,11 @@ class Allocation {
         static_cast<std::size_t>(std::ranges::count_if(workers_, [](const Worker& worker) { return worker.remote; }));
     Shares found = with_remote(remote_all);
     // More remote workers end the computing sooner and keep the link busy longer: the best is where the two meet.
-    for (std::size_t remote = remote_all; found.link_bound && remote-- > 0 && room(remote);) {
-      Shares fewer = with_remote(remote);
+    bool bound = found.link_bound;
+    for (std::size_t remote = remote_all; bound && remote > 0 && room(remote - 1); --remote) {
+      Shares fewer = with_remote(remote - 1);
+      bound = fewer.link_bound;
       if (fewer.seconds <= found.seconds) found = std::move(fewer);
-      if (!fewer.link_bound) break;
     }
     return found;
   }

@@ -30,6 +30,21 @@ double sum_of_squares(const float* values, std::size_t count) noexcept {
   return sum;
 }
 
+/// Of a block, which is short enough for fp32: every lane adds few numbers.
+double block_squares(const float* values, std::size_t count) noexcept {
+  constexpr std::size_t kShortLanes = 64;
+  std::array<float, kShortLanes> lanes{};
+  for (std::size_t first = 0; first < count; first += kShortLanes) {
+    const std::size_t width = std::min(kShortLanes, count - first);
+    for (std::size_t lane = 0; lane < width; ++lane) lanes[lane] += values[first + lane] * values[first + lane];
+  }
+  for (std::size_t half = kShortLanes / 2; half >= 8; half /= 2)
+    for (std::size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[half + lane];
+  double sum = 0;
+  for (std::size_t lane = 0; lane < 8; ++lane) sum += static_cast<double>(lanes[lane]);
+  return sum;
+}
+
 /// a * b + c rounded once, as torch's kernels do with FMA instructions. The product of two floats is exact in double,
 /// so this differs from a true FMA only where the double sum falls on a tie, and needs no instruction that some
 /// processors lack.
@@ -141,9 +156,9 @@ void move_statistics(const StatisticsArrays& a, float momentum) noexcept {
   }
 }
 
-double sum_parts(std::span<float> out, std::span<const std::span<const float>> parts, float divisor,
-                 bool with_squares) {
-  MOTLEY_ASSERT(!parts.empty());
+double sum_parts(std::span<float> out, std::span<const std::span<const float>> parts, float divisor, bool with_squares,
+                 std::span<double> part_squares) {
+  MOTLEY_ASSERT(!parts.empty() && (part_squares.empty() || part_squares.size() == parts.size()));
   double squares = 0;
   for (std::size_t first = 0; first < out.size(); first += kBlock) {
     const std::size_t count = std::min(kBlock, out.size() - first);
@@ -152,6 +167,10 @@ double sum_parts(std::span<float> out, std::span<const std::span<const float>> p
     for (const auto& part : parts.subspan(1)) add(block, part.data() + first, count);
     for (std::size_t i = 0; i < count; ++i) block[i] /= divisor;
     if (with_squares) squares += sum_of_squares(block, count);
+    if (part_squares.empty()) continue;
+    // The parts are in the cache still.
+    for (std::size_t i = 0; i < parts.size(); ++i) part_squares[i] += block_squares(parts[i].data() + first, count);
+    if (!with_squares) squares += block_squares(block, count);
   }
   return squares;
 }

@@ -67,6 +67,18 @@ double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step) {
   return 1;
 }
 
+SchedulePoint schedule_point(std::span<const RateChange> changes, std::uint64_t step) noexcept {
+  double passed = 0;
+  RateChange now;
+  for (const RateChange& change : changes) {
+    if (change.first_step > step) break;
+    passed += static_cast<double>(change.first_step - now.first_step) * now.schedule_steps;
+    now = change;
+  }
+  passed += static_cast<double>(step - now.first_step) * now.schedule_steps;
+  return {static_cast<std::uint64_t>(passed), now.rate};
+}
+
 Status check(const OptimizerSpec& optimizer) {
   if (optimizer.groups.empty()) {
     return Error{ErrorCode::input, "the optimizer has no parameter group, expected at least one", "add a group"};

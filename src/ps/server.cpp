@@ -51,7 +51,8 @@ double Server::learning_rate(std::size_t group) const {
   return impl_->learning_rate(group);
 }
 
-void Server::reduce(ChunkId id, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples) {
+double Server::reduce(ChunkId id, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples,
+                      std::span<double> part_squares) {
   MOTLEY_ASSERT(id < impl_->chunks.size());
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::waiting);
@@ -65,7 +66,7 @@ void Server::reduce(ChunkId id, std::span<const std::span<const float>> parts, d
   // Divided, not multiplied by the reciprocal, which would add a bias of its own to every element. torch's mean losses
   // start backward from the rounded 1 / count instead, yet measured against them both ways are equally close.
   MutableBytes out = impl_->pool.take(elements * sizeof(float));
-  chunk.squares = sum_parts(out.floats(), parts, static_cast<float>(divisor), clips() && !statistics);
+  chunk.squares = sum_parts(out.floats(), parts, static_cast<float>(divisor), clips() && !statistics, part_squares);
   clear_padding(out.floats(), chunk.segments);
   if (clips() && !statistics) {
     chunk.gradient = {};
@@ -74,6 +75,7 @@ void Server::reduce(ChunkId id, std::span<const std::span<const float>> parts, d
     chunk.gradient = std::move(out).seal();
   }
   chunk.phase = Phase::reduced;
+  return part_squares.empty() ? 0 : chunk.squares;
 }
 
 double Server::clip() {
@@ -122,6 +124,12 @@ void Server::finish_step() {
     chunk.phase = Phase::waiting;
   }
   ++impl_->version;
+  impl_->open_step();
+}
+
+void Server::set_rate_changes(std::vector<RateChange> changes) {
+  MOTLEY_ASSERT(impl_->all(Phase::waiting));
+  impl_->rate_changes = std::move(changes);
   impl_->open_step();
 }
 

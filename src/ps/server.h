@@ -40,8 +40,10 @@ class Server {
   [[nodiscard]] double learning_rate(std::size_t group) const;  // of the open step
 
   /// Sums `parts` (each the chunk's elements, in order of positions) and divides by `weight`; statistics chunks are
-  /// divided by `samples` instead. REQUIRES one call per chunk and step.
-  void reduce(ChunkId chunk, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples);
+  /// divided by `samples` instead. `part_squares`, where not empty, gets the squared norm of each part added, and that
+  /// of the divided sum is returned; else 0. REQUIRES one call per chunk and step.
+  double reduce(ChunkId chunk, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples,
+                std::span<double> part_squares = {});
   /// Global norm over all trained elements, summed in chunk order; scales the gradient as torch's clip_grad_norm_ does.
   /// Returns the norm before clipping. REQUIRES every chunk reduced.
   double clip();
@@ -51,6 +53,8 @@ class Server {
   [[nodiscard]] SharedBytes gradient(ChunkId chunk) const;
   /// REQUIRES every chunk applied. version() rises by one.
   void finish_step();
+  /// All changes so far, in order of steps. REQUIRES no chunk of the open step reduced.
+  void set_rate_changes(std::vector<RateChange> changes);
   /// Repeats a step from its logged final gradients (by chunk). ErrorCode::input for wrong sizes.
   Status redo(std::span<const SharedBytes> gradients);
 

@@ -50,6 +50,7 @@ struct Server::Impl {
   Layout layout;
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
+  std::vector<RateChange> rate_changes;
   double clip_norm = 0;
   std::uint64_t version = 0;
   std::vector<std::string> states;
@@ -61,7 +62,8 @@ struct Server::Impl {
   [[nodiscard]] std::size_t bytes_of(ChunkId chunk) const { return layout.chunks()[chunk].elements * sizeof(float); }
   [[nodiscard]] bool statistics(ChunkId chunk) const { return layout.chunks()[chunk].kind == ChunkKind::statistics; }
   [[nodiscard]] double learning_rate(std::size_t group) const {
-    return optimizer.groups[group].lr * learning_rate_factor(schedule, version);
+    const SchedulePoint at = schedule_point(rate_changes, version);
+    return optimizer.groups[group].lr * learning_rate_factor(schedule, at.step) * at.rate;
   }
   [[nodiscard]] bool all(Phase phase) const {
     return std::all_of(chunks.begin(), chunks.end(), [phase](const auto& chunk) { return chunk.phase == phase; });

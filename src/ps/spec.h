@@ -28,6 +28,14 @@ struct OptimizerSpec {
   std::vector<GroupSpec> groups;  // indexed by LayoutEntry::group; at least one
 };
 
+/// From `first_step` on the batch is another: a step takes the schedule on by `schedule_steps`, and base rates count
+/// `rate` times.
+struct RateChange {
+  std::uint64_t first_step = 0;
+  double schedule_steps = 1;
+  double rate = 1;
+};
+
 enum class ScheduleKind : std::uint8_t { constant, step, cosine };
 
 /// Learning-rate factor as a function of the step. With warm-up (linear from 1/warmup_steps to 1 over the first

@@ -11,7 +11,7 @@ namespace motley::runtime {
 namespace {
 
 // Each holds weights, optimizer state and gradient of its own.
-constexpr std::uint32_t kStepsUntakenMax = 4;
+constexpr std::uint32_t kStepsUntakenMax = 2;
 
 class WholeBatch final : public Stop {
  public:
@@ -25,13 +25,15 @@ class WholeBatch final : public Stop {
 
 }  // namespace
 
-void ComputeThread::lend(engine::StretchOrder order, StretchEvents events) {
+bool ComputeThread::lend(engine::StretchOrder order, StretchEvents events) {
+  if (manners_.share < 1) return false;
   {
     const std::lock_guard lock(mutex_);
     stretch_ = Stretch{std::move(order), std::move(events)};  // one that still waits here was given up
     untaken_ = 0;
   }
   arrived_.notify_one();
+  return true;
 }
 
 void ComputeThread::cut(std::uint64_t stretch) {
@@ -75,19 +77,21 @@ void ComputeThread::run_stretch(Stretch stretch) {
     stretch.events.step(std::move(*step));
   }
   stretch.events.ended(soloist.number(), std::move(failure));
-  events_.rested();
 }
 
 Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices) {
-  const cluster::PassRange pass = soloist.pass();
-  const Time started = now();
+  const StepRange pass = soloist.pass();
   indices.resize(pass.count);
   data::SampleOrder(prepared_.seed, pass.epoch, prepared_.train_samples).fill(pass.order_first, indices);
   const Task task{PassKind::train, soloist.version(), indices, 0, micro_batch_, prepared_.seed};
-  const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, pass.count));
+  const Time started = now();
+  const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, pass.count), [] {});
   if (!outcome) return outcome.error();
-  const Time computed = now();
-  return soloist.finish(*outcome, seconds(computed - started), now());
+  const double took = seconds(now() - started);
+  Result<engine::StretchStep> step = soloist.finish(*outcome, took, now());
+  if (step) events_.made_step(pass.count, took);
+  learn(*outcome, took);
+  return step;
 }
 
 }  // namespace motley::runtime

@@ -1,6 +1,8 @@
 #pragma once
 // The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, runs the
-// computation and reports what it yields. Out of memory halves the micro-batch and runs the task again.
+// computation and reports what it yields. The micro-batch is the largest that fits the device's memory, up to what the
+// device is fast with. Out of memory halves it and runs the task again. With a share of the device's time it rests
+// between micro-batches; the rest for the last one comes before the next task.
 
 #include <atomic>
 #include <condition_variable>
@@ -17,18 +19,21 @@
 #include "engine/worker.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
+#include "plan/micro_batch.h"
+#include "runtime/duty_cycle.h"
+#include "runtime/manners.h"
 #include "runtime/model_provider.h"
 
 namespace motley::runtime {
 
-/// Called on the compute thread.
+/// Called on the compute thread. `compute_seconds` include the rest that belongs to the work.
 struct ComputeEvents {
   std::function<void(std::uint64_t task, std::uint64_t done)> progress;
   std::function<void(std::uint64_t task, std::uint64_t count, double weight, double loss_sum)> begin;
   std::function<void(std::uint64_t task, ChunkId chunk, SharedBytes gradient)> chunk;
   std::function<void(std::uint64_t task, Outcome outcome, double compute_seconds)> finished;
   std::function<void(std::uint64_t task, Error error)> failed;
-  std::function<void()> rested;  // steps made without asking are over
+  std::function<void(std::uint64_t samples, double compute_seconds)> made_step;  // without asking
 };
 
 /// Called on the compute thread.
@@ -43,12 +48,14 @@ struct Prepared {
   std::uint64_t train_samples = 0;
   std::uint64_t seed = 0;
   std::uint32_t micro_batch = 0;
-  bool fixed_micro_batch = false;  // layers act on groups of exactly this many samples
+  bool fixed_micro_batch = false;   // layers act on groups of exactly this many samples
+  bool fits_memory = false;         // smaller where the device's memory is short; else out of memory alone tells
+  std::uint64_t reserve_bytes = 0;  // of that memory, which others will want as the run goes on
 };
 
 class ComputeThread {
  public:
-  explicit ComputeThread(ComputeEvents events);
+  explicit ComputeThread(ComputeEvents events, Manners manners = {});
   ~ComputeThread();
   /// Abandons a running task and ends the thread; nothing is called after that. Not from the thread itself.
   void stop();
@@ -60,9 +67,11 @@ class ComputeThread {
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
   void limit(std::uint64_t task, std::uint64_t count);
+  /// No further micro-batch; cuts a rest short.
+  void finish_early(std::uint64_t task);
   /// Makes steps one after the other, once a task that runs has ended; waits when kStepsUntakenMax of them were not
-  /// taken().
-  void lend(engine::StretchOrder order, StretchEvents events);
+  /// taken(). False with a share of the device's time: rests are for tasks.
+  bool lend(engine::StretchOrder order, StretchEvents events);
   void cut(std::uint64_t stretch);
   void taken();
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
@@ -71,8 +80,14 @@ class ComputeThread {
   class TaskSink;
   class TaskStop;
   void loop();
+  Status find_micro_batch();
   void run(const engine::TaskOrder& order);
-  Result<Outcome> compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop);
+  void rest(const TaskSink& sink);
+  void learn(const Outcome& outcome, double took);
+  bool take_less();
+  /// In smaller micro-batches where the memory does not suffice; `restart` is called when it did not go to its end.
+  Result<Outcome> compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop,
+                          const std::function<void()>& restart);
   struct Stretch {
     engine::StretchOrder order;
     StretchEvents events;
@@ -82,6 +97,7 @@ class ComputeThread {
   bool may_go_on(std::uint64_t stretch);
 
   ComputeEvents events_;
+  Manners manners_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::optional<engine::TaskOrder> next_;
@@ -92,8 +108,13 @@ class ComputeThread {
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};
   std::atomic<std::uint64_t> limit_{0};
+  std::atomic<bool> enough_{false};
   std::atomic<std::uint32_t> micro_batch_{0};
-  Prepared prepared_;  // compute thread only
+  // Of the compute thread only.
+  Prepared prepared_;
+  DutyCycle duty_;
+  std::optional<plan::MicroBatch> search_;  // where the micro-batch follows the memory
+  Time memory_asked_{};
   BufferPool pool_;
   std::thread thread_;
 };

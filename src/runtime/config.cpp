@@ -51,6 +51,26 @@ bool assign(const toml::node& node, std::uint64_t& out) {
   out = static_cast<std::uint64_t>(*value);
   return true;
 }
+bool assign(const toml::node& node, GlobalBatch& out) {
+  constexpr std::string_view kAuto = "auto";
+  std::uint64_t samples = out.samples;
+  const auto text = node.value_exact<std::string>();
+  if (text) {
+    std::string_view rest = *text;
+    if (!rest.starts_with(kAuto)) return false;
+    rest.remove_prefix(kAuto.size());
+    if (!rest.empty()) {
+      const char* end = rest.data() + rest.size();
+      if (rest[0] != ':' || rest.size() == 1) return false;
+      const auto parsed = std::from_chars(rest.data() + 1, end, samples);
+      if (parsed.ec != std::errc() || parsed.ptr != end || samples > kCountMax) return false;
+    }
+  } else if (!assign(node, samples)) {
+    return false;
+  }
+  out = {samples, text.has_value()};
+  return true;
+}
 bool assign(const toml::node& node, double& out) {
   if (const auto whole = node.value_exact<std::int64_t>()) {
     out = static_cast<double>(*whole);
@@ -219,7 +239,7 @@ Status check(const RunConfig& c) {
       in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
       in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),
       in_range("model.width", static_cast<double>(c.model_width), 1, 65536),
-      in_range("train.global_batch", static_cast<double>(c.global_batch), 1, 1 << 24),
+      in_range("train.global_batch", static_cast<double>(c.global_batch.samples), 1, 1 << 24),
       in_range("train.micro_batch", static_cast<double>(c.micro_batch), 0, 1 << 20),
       in_range("train.grain", static_cast<double>(c.grain), 0, 1 << 20),
       in_range("train.min_workers", static_cast<double>(c.min_workers), 1, 256),

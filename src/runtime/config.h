@@ -20,6 +20,12 @@ struct GroupConfig {
   bool operator==(const GroupConfig&) const = default;
 };
 
+/// "auto" starts at the recipe's batch, "auto:64" at that.
+struct GlobalBatch {
+  std::uint64_t samples = 256;  // of the first step
+  bool automatic = false;       // later steps follow the gradient noise
+};
+
 struct RunConfig {
   // model
   std::string model_kind;  // "fashion-cnn", "mnist-cnn", "mlp", "softmax", "gpt-mini", "torchscript"
@@ -34,7 +40,7 @@ struct RunConfig {
   // train
   std::uint64_t steps = 0;  // 0: from epochs
   std::uint64_t epochs = 1;
-  std::uint64_t global_batch = 256;
+  GlobalBatch global_batch;
   std::uint64_t seed = 1;
   double clip_norm = 0;
   std::uint64_t micro_batch = 0;  // 0: the device's default

@@ -17,6 +17,8 @@ constexpr const char* type_name() {
     return "a string";
   else if constexpr (std::is_same_v<T, std::uint64_t>)
     return "a whole number that is not negative";
+  else if constexpr (std::is_same_v<T, GlobalBatch>)
+    return "a whole number, \"auto\" or \"auto:SAMPLES\"";
   else if constexpr (std::is_same_v<T, double>)
     return "a number";
   else
@@ -40,7 +42,8 @@ void visit_fields(Config& c, F&& f) {
   f("data.std", c.data_std, "see data.mean");
   f("train.steps", c.steps, "optimizer updates; 0: as many as train.epochs asks for");
   f("train.epochs", c.epochs, "passes over the training set");
-  f("train.global_batch", c.global_batch, "samples of one update, over all workers");
+  f("train.global_batch", c.global_batch,
+    "samples of one update, over all workers; auto: follows the gradient noise, and the learning rate with it");
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
   f("train.clip_norm", c.clip_norm, "largest global gradient norm; 0: no clipping");
   f("train.micro_batch", c.micro_batch, "samples a device takes at once; 0: the device's default");

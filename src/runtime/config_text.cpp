@@ -36,6 +36,9 @@ std::string literal(const std::string& value) { return quoted(value); }
 std::string literal(std::uint64_t value) { return number(value); }
 std::string literal(std::int64_t value) { return number(value); }
 std::string literal(double value) { return number(value); }
+std::string literal(const GlobalBatch& value) {
+  return value.automatic ? "\"auto:" + number(value.samples) + "\"" : number(value.samples);
+}
 template <class T>
 std::string literal(const std::vector<T>& values) {
   std::string out = "[";

@@ -216,8 +216,7 @@ bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder
       if (!ended_) engine_.stretch_ended(session, number, failure, now());
     });
   };
-  compute->lend(order, std::move(events));
-  return true;
+  return compute->lend(order, std::move(events));
 }
 
 void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {

@@ -1,6 +1,8 @@
 #include "runtime/coordinator_host.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "base/assert.h"
 #include "wire/limits.h"
@@ -46,6 +48,10 @@ void CoordinatorHost::start() {
   });
 }
 
+void CoordinatorHost::local_failed(const std::string& name, const Error& error) {
+  mailbox_->post([this, name, error] { local_failures_.emplace(name, error); });
+}
+
 void CoordinatorHost::stop() {
   mailbox_->post([this] {
     stopping_ = true;
@@ -70,19 +76,43 @@ std::future<std::vector<std::optional<engine::Planned>>> CoordinatorHost::foreca
   return future;
 }
 
-// Step t starts at position k*B of its epoch, k = t mod steps per epoch.
 void CoordinatorHost::note_position(std::uint64_t step) {
-  const engine::CoordinatorOptions& o = options_.engine;
-  const std::uint64_t per_epoch = (o.train_samples + o.global_batch - 1) / o.global_batch;
-  epoch_ = step / per_epoch;
-  position_ = step % per_epoch * o.global_batch;
+  const StepRange range = engine_.range(step);
+  epoch_ = range.epoch;
+  position_ = range.order_first;
+}
+
+void CoordinatorHost::note_batch(const engine::StepClosed& step) {
+  const BatchChange& change = *step.batch_change;
+  persister_->batch(change);
+  std::array<char, 256> text{};
+  std::snprintf(
+      text.data(), text.size(),
+      "from step %llu on a step has %llu samples instead of %llu: the noise scale is %.0f samples; the learning "
+      "rate counts %.3g times",
+      static_cast<unsigned long long>(change.first_step) + 1, static_cast<unsigned long long>(change.batch),
+      static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate);
+  observer_.note(text.data());
 }
 
 void CoordinatorHost::on_tick() {
   if (ended_) return;
   engine_.tick(now());
   drop_sessions_without_lane();
+  judge_local_failures();
+  if (ended_) return;
   observer_.waiting(engine_.waiting_for());
+}
+
+// Its session ends by what it said on its connection, and a little later.
+void CoordinatorHost::judge_local_failures() {
+  std::erase_if(local_failures_, [this](const auto& failure) {
+    const bool gone = std::none_of(sessions_.begin(), sessions_.end(), [&](const auto& session) {
+      return session.second.local && session.second.name == failure.first;
+    });
+    if (gone && sessions_.empty()) end(failure.second);
+    return gone;
+  });
 }
 
 void CoordinatorHost::write_checkpoint() {
@@ -100,7 +130,11 @@ void CoordinatorHost::write_checkpoint() {
 std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClosed& step) {
   std::vector<observe::WorkerPart> parts;
   for (const engine::WorkerStep& worker : step.workers) {
-    observe::WorkerPart part{worker.name, worker.samples, worker.compute_seconds, worker.wait_seconds, 0, 0};
+    observe::WorkerPart part{.worker = worker.name,
+                             .samples = worker.samples,
+                             .compute_s = worker.compute_seconds,
+                             .wait_s = worker.wait_seconds,
+                             .finish_s = worker.finish_seconds};
     for (auto& [id, session] : sessions_) {
       if (session.name != worker.name || session.local) continue;
       transport::Traffic total;
@@ -120,6 +154,12 @@ std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClo
   return parts;
 }
 
+namespace {
+observe::Noise event_of(const engine::Noise& noise) {
+  return {noise.records, noise.scale.value_or(0), noise.useful_batch.value_or(0)};
+}
+}  // namespace
+
 observe::PlanMade event_of(const engine::Planned& plan) {
   observe::PlanMade made;
   made.global_batch = plan.global_batch;
@@ -127,6 +167,7 @@ observe::PlanMade event_of(const engine::Planned& plan) {
   made.samples_per_s = plan.samples_per_second;
   made.recommendation = plan.advice.recommendation;
   made.limit = plan.advice.limit;
+  made.noise = event_of(plan.noise);
   for (const plan::Outlook& worker : plan.workers) {
     made.shares.push_back(
         {worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds, worker.exposed_seconds});
@@ -155,6 +196,7 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   for (const engine::CommittedRange& range : step.ranges)
     record.ranges.push_back({range.first, range.count, range.worker});
   persister_->step(std::move(record), step.gradients);
+  if (step.batch_change) note_batch(step);
 
   const double elapsed = seconds(step.duration);
   // The first steps of a process pay for first touch and compilation; they are not the steady part.
@@ -175,11 +217,14 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   done.seconds = elapsed;
   done.samples_per_s = elapsed > 0 ? static_cast<double>(step.samples) / elapsed : 0;
   done.learning_rate = learning_rate_;
+  done.noise = noise_ = event_of(step.noise);
+  done.global_batch = step.global_batch;
+  done.steps = engine_.steps();
   done.workers = parts_of(step);
   observer_.step(done);
   learning_rate_ = engine_.server().learning_rate(0);
 
-  if (seconds(now() - last_checkpoint_) >= options_.checkpoint_seconds && step.step + 1 < options_.engine.steps) {
+  if (seconds(now() - last_checkpoint_) >= options_.checkpoint_seconds && step.step + 1 < engine_.steps()) {
     write_checkpoint();
   }
 }
@@ -198,7 +243,7 @@ void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
 }
 
 void CoordinatorHost::finished() {
-  if (stopping_ && engine_.server().version() < options_.engine.steps) {
+  if (stopping_ && engine_.server().version() < engine_.steps()) {
     end(Error{ErrorCode::interrupted, "interrupted after step " + std::to_string(engine_.server().version()),
               "motley train --resume --run " + options_.run_dir});
   } else {
@@ -239,6 +284,7 @@ void CoordinatorHost::report_done(const std::string& checkpoint) {
   done.accuracy = accuracy_;
   done.has_accuracy = evaluated_once_ && options_.has_accuracy;
   done.predicted_samples_per_s = predicted_samples_per_s_;
+  done.noise = noise_;
   done.checkpoint = checkpoint;
   observer_.done(done);
 }

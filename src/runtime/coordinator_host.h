@@ -51,6 +51,10 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   /// A worker of this process, and the thread on which it computes.
   void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
                  std::weak_ptr<ComputeThread> compute);
+  /// A worker of this process.
+  void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection);
+  /// A worker of this process ended with an error. Where it was the only one, so does the run.
+  void local_failed(const std::string& name, const Error& error);
   /// Finish the open step, then end.
   void stop();
   /// Steps of so many samples by the workers that are here; empty until all of them are measured.
@@ -88,7 +92,9 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void end_session(engine::SessionId session, const std::string& why, bool tell_engine);
   void drop_sessions_without_lane();
   void on_tick();
+  void judge_local_failures();
   void note_position(std::uint64_t step);
+  void note_batch(const engine::StepClosed& step);
   void write_checkpoint();
   std::vector<observe::WorkerPart> parts_of(const engine::StepClosed& step);
 
@@ -117,6 +123,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   std::map<LinkId, Link> links_;
   std::map<engine::SessionId, Session> sessions_;
   engine::SessionId next_session_ = 1;
+  std::map<std::string, Error> local_failures_;  // by name, while their sessions are not over
   bool ended_ = false;
   bool stopping_ = false;
   Time last_checkpoint_{}, last_refusal_said_{};
@@ -126,6 +133,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0;
   double last_loss_ = 0, accuracy_ = 0, learning_rate_ = 0, predicted_samples_per_s_ = 0;
+  observe::Noise noise_;
   bool evaluated_once_ = false;
 };
 

@@ -24,8 +24,11 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.seed = run.config.seed;
   e.train_samples = run.inputs.train->size();
   e.test_samples = run.inputs.test != nullptr ? run.inputs.test->size() : 0;
-  e.global_batch = run.config.global_batch;
-  e.steps = run.steps;
+  e.global_batch = run.config.global_batch.samples;
+  e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
+  e.batch_changes = run.batch_changes;
+  e.steps = run.config.steps;
+  e.epochs = run.config.steps > 0 ? 0 : run.config.epochs;
   e.grain = grain_of(run.config, run.initial.acts_on_groups);
   e.evaluate_every = run.config.evaluate_every;
   e.min_workers = run.config.min_workers;
@@ -55,9 +58,9 @@ observe::RunStarted started_event(const Run& run) {
   event.name = run.name;
   event.directory = run.dir->path().string();
   event.parameters = run.initial.layout.parameters();
-  event.global_batch = run.config.global_batch;
+  event.global_batch = run.batches().batch(run.server->version());
   event.seed = run.config.seed;
-  event.steps = run.steps;
+  event.steps = run.last_step();
   event.steps_per_epoch = run.steps_per_epoch;
   event.samples = run.inputs.train->size();
   event.first_step = run.server->version();
@@ -71,11 +74,16 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   const std::string machine = run.options.name.empty() ? transport::machine_name() : run.options.name;
   WorkerHostOptions options;
   options.hello = hello_for(device, machine, number);
+  options.speeds = speeds_file();
   options.prepare = [&run, device](const wire::RunSpec&, const SharedBytes&) {
-    return prepare_worker(run.provider, run.inputs, device.name, run.options.threads);
+    return prepare_worker(run.provider, run.inputs, device.name, run.options.threads, kCopiesOfHead);
   };
+  options.manners = run.options.manners;
   WorkerHostEvents events;
   events.note = [&host](const std::string& text) { host.observe([text](observe::Observer& o) { o.note(text); }); };
+  events.ended = [&host, name = options.hello.name](const Status& status) {
+    if (!status) host.local_failed(name, status.error());
+  };
   auto worker = std::make_unique<WorkerHost>(std::move(options), std::move(events));
   auto [mine, theirs] = transport::make_inproc_pair();
   host.add_local(hello_for(device, machine, number), std::move(theirs), worker->compute());
@@ -107,6 +115,8 @@ void Head::start(bool resumable, std::function<void()> on_end) {
   run_.observer.run(started_event(run_));
   CoordinatorHostOptions options = host_options(run_);
   options.engine.resumable = resumable;
+  // What is measured for a plan is one batch.
+  options.engine.adapt_batch = resumable && run_.config.global_batch.automatic;
   host_ = std::make_unique<CoordinatorHost>(std::move(options), std::move(*run_.server), std::move(*run_.ledger),
                                             run_.observer, [this, on_end = std::move(on_end)](Status status) {
                                               ended_.set_value(std::move(status));

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <span>
 
 #include "data/text.h"
+#include "transport/crypto.h"
 #include "wire/frame.h"
 #include "wire/limits.h"
 
@@ -19,7 +21,26 @@ std::string cache_dir() {
   return home == nullptr || *home == '\0' ? std::string() : std::string(home) + "/.cache/motley";
 }
 
+// Of everything but the samples that rules how long a pass takes.
+std::string speed_key(const ModelInputs& inputs, const Computation& computation, std::uint32_t micro_batch) {
+  std::string model = inputs.config->model_kind + inputs.config->model_loss;
+  for (const LayoutEntry& entry : computation.layout().entries()) {
+    model += entry.name;
+    for (const std::int64_t size : entry.shape) model += "," + std::to_string(size);
+  }
+  for (const std::int64_t size : inputs.train->sample_shape()) model += "x" + std::to_string(size);
+  if (!inputs.file.empty()) model += transport::sha256_hex(inputs.file.bytes());
+  const Capabilities about = computation.capabilities();
+  return about.description + ", " + about.device + ", micro-batch " + std::to_string(micro_batch) + ", fp32, model " +
+         transport::sha256_hex(std::as_bytes(std::span(model))).substr(0, 16);
+}
+
 }  // namespace
+
+std::filesystem::path speeds_file() {
+  const std::string directory = cache_dir();
+  return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "speeds.json";
+}
 
 Result<ModelInputs> load_data(const RunConfig& config, const DownloadReport& report) {
   data::OpenOptions options;
@@ -71,21 +92,30 @@ std::uint64_t grain_of(const RunConfig& config, bool acts_on_groups) {
 }
 
 Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
-                                      unsigned threads) {
+                                      unsigned threads, std::uint64_t copies) {
   const RunConfig& config = *inputs.config;
-  Result<InitialState> state = provider.initial_state(inputs);
-  if (!state) return state.error();
+  bool groups = false;
+  {
+    const Result<InitialState> state = provider.initial_state(inputs);
+    if (!state) return state.error();
+    groups = state->acts_on_groups;
+  }  // its copy of the weights goes before the computation makes its own
   Result<std::unique_ptr<Computation>> computation = provider.make(inputs, device, threads);
   if (!computation) return computation.error();
   PreparedWorker worker;
   worker.prepared.train_samples = inputs.train->size();
   worker.prepared.seed = config.seed;
-  worker.prepared.fixed_micro_batch = state->acts_on_groups;
+  worker.prepared.fixed_micro_batch = groups;
+  worker.prepared.fits_memory = !groups && config.micro_batch == 0;
   const auto preferred = static_cast<std::uint64_t>((*computation)->capabilities().micro_batch);
   worker.prepared.micro_batch =
-      static_cast<std::uint32_t>(state->acts_on_groups     ? grain_of(config, true)
+      static_cast<std::uint32_t>(groups                    ? grain_of(config, true)
                                  : config.micro_batch != 0 ? config.micro_batch
                                                            : std::max<std::uint64_t>(1, preferred));
+  worker.speed_key = speed_key(inputs, **computation, worker.prepared.micro_batch);
+  if (device == "cpu") {
+    worker.prepared.reserve_bytes = copies * (*computation)->layout().flat_elements() * sizeof(float);
+  }
   worker.prepared.computation = std::move(*computation);
   worker.train_fingerprint = inputs.train->fingerprint();
   if (inputs.test != nullptr) worker.test_fingerprint = inputs.test->fingerprint();

@@ -22,9 +22,17 @@ inline constexpr const char* kModelFile = "model.pt";
 /// Reads the TorchScript file at `path` into `inputs`; nothing to do for built-in models.
 Status load_model_file(const RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs);
 
-/// The computation of one worker on `device`, over data that are loaded already.
+/// Vectors of the model's size that a process takes after its workers are prepared.
+constexpr std::uint64_t kCopiesOfHead = 11;  // of which five are steps on their way from a worker that is alone
+constexpr std::uint64_t kCopiesOfWorker = 4;
+
+/// The computation of one worker on `device`, over data that are loaded already. On the CPU it leaves room for `copies`
+/// of the model's weights.
 Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
-                                      unsigned threads);
+                                      unsigned threads, std::uint64_t copies);
+
+/// Where this user's machine keeps how fast its devices are; empty for a user without a home.
+std::filesystem::path speeds_file();
 
 /// The devices to use: as asked for, else accelerators, else the CPU. Empty for "none". Errors name what there is.
 Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "runtime/inputs.h"
+#include "runtime/use_watch.h"
 #include "runtime/worker_host.h"
 #include "transport/addresses.h"
 
@@ -25,7 +26,7 @@ class SharedInputs {
     if (!loaded_ || spec_ != spec) {
       if (Status status = load(spec, model_file); !status) return status.error();
     }
-    return prepare_worker(provider_, inputs_, device, options_.threads);
+    return prepare_worker(provider_, inputs_, device, options_.threads, kCopiesOfWorker);
   }
 
  private:
@@ -91,6 +92,10 @@ class Countdown {
   Status first_;
 };
 
+std::string to_words(PauseReason reason) {
+  return reason == PauseReason::on_battery ? "paused: on battery" : "paused: somebody is using this machine";
+}
+
 }  // namespace
 
 Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
@@ -119,37 +124,48 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   // Each worker has a key of its own: it is what ties its data connection to its session.
   std::vector<std::unique_ptr<transport::Tcp>> tcps;
   std::vector<std::unique_ptr<WorkerHost>> workers;
+  std::vector<transport::Digest> spkis;
   for (std::size_t i = 0; i < devices->size(); ++i) {
     const Device& device = (*devices)[i];
     WorkerHostOptions worker;
     std::size_t number = 0;
     for (std::size_t j = 0; j < i; ++j) number += (*devices)[j].name == device.name ? 1 : 0;
     worker.hello = hello_for(device, machine, number);
+    worker.speeds = speeds_file();
     worker.prepare = [&inputs, device](const wire::RunSpec& spec, const SharedBytes& file) {
       return inputs.prepare(spec, file, device.name);
     };
+    worker.manners = options.manners;
     WorkerHostEvents host;
     const std::string name = worker.hello.name;
     host.note = events.note;
-    host.link = [&events, name, device](bool connected, const std::string& why) {
-      events.link(name, device.name, connected, why);
+    host.link = [&events, name, device](LinkChange change, const std::string& why) {
+      events.link(name, device.name, change, why);
     };
     host.step = [&events, name](std::uint64_t version, std::uint64_t samples) { events.step(name, version, samples); };
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
     transport::TcpOptions tcp;
     tcp.plaintext = options.token.plaintext;
     tcp.identity = transport::make_identity();
-    const transport::Digest own_spki = tcp.identity->spki;
+    spkis.push_back(tcp.identity->spki);
     tcps.push_back(std::make_unique<transport::Tcp>(std::move(tcp)));
     workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));
-    workers.back()->run_remote(*tcps.back(), own_spki, options.token);
   }
+  const auto use_changed = [&workers, &events](PauseReason reason) {
+    const bool paused = reason != PauseReason::none;
+    events.note(paused ? to_words(reason) : "resumed");
+    for (const auto& worker : workers) paused ? worker->pause(to_words(reason)) : worker->resume();
+  };
+  std::optional<UseWatch> watch;
+  if (options.yield.wanted()) watch.emplace(options.yield, make_machine_use(), use_changed);
+  for (std::size_t i = 0; i < workers.size(); ++i) workers[i]->run_remote(*tcps[i], spkis[i], options.token);
   stop.on_request([&workers, &events] {
-    events.note("leaving when the lease in hand is finished; Ctrl-C again leaves at once");
+    events.note("leaving when the micro-batch in hand is finished; Ctrl-C again leaves at once");
     for (const auto& worker : workers) worker->leave();
   });
   Status status = countdown.wait();
   stop.on_request({});
+  watch.reset();
   workers.clear();
   return status;
 }

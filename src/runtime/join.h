@@ -6,10 +6,15 @@
 #include <vector>
 
 #include "cluster/token.h"
+#include "runtime/link_change.h"
+#include "runtime/manners.h"
 #include "runtime/model_provider.h"
 #include "runtime/stop.h"
+#include "runtime/yield_rule.h"
 
 namespace motley::runtime {
+
+inline constexpr int kJoinNice = 10;  // of a worker on somebody's machine, unless it is said otherwise
 
 struct JoinOptions {
   cluster::JoinToken token;
@@ -17,12 +22,14 @@ struct JoinOptions {
   unsigned threads = 0;
   std::string name;
   std::vector<std::string> overrides;  // data.* and train.micro_batch: what may differ from machine to machine
+  Manners manners{.nice = kJoinNice};
+  YieldOptions yield;
 };
 
 /// For people and for --json; each called from one thread at a time.
 struct JoinEvents {
   std::function<void(const std::string& text)> note;
-  std::function<void(const std::string& worker, const std::string& device, bool connected, const std::string& why)>
+  std::function<void(const std::string& worker, const std::string& device, LinkChange change, const std::string& why)>
       link;
   std::function<void(const std::string& worker, std::uint64_t version, std::uint64_t samples)> step;
   std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> download;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/spare_memory.h"
+
 namespace motley::runtime {
 namespace {
 
@@ -41,9 +43,19 @@ void Persister::step(store::LedgerStep record, std::vector<SharedBytes> gradient
   {
     const std::lock_guard lock(mutex_);
     const std::size_t bytes = bytes_of(gradients);
-    if (queued_gradient_bytes_ + bytes > kQueuedGradientBytesMax) gradients.clear();
+    const bool much = queued_gradient_bytes_ + bytes > kQueuedGradientBytesMax;
+    const bool short_of_memory = queued_gradient_bytes_ > 0 && !check_memory_for(bytes, "a gradient", "");
+    if (much || short_of_memory) gradients.clear();
     queued_gradient_bytes_ += gradients.empty() ? 0 : bytes;
-    queue_.push_back({std::move(record), std::move(gradients), std::nullopt, false});
+    queue_.push_back({.record = std::move(record), .gradients = std::move(gradients)});
+  }
+  arrived_.notify_one();
+}
+
+void Persister::batch(const BatchChange& change) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back({.batch = change});
   }
   arrived_.notify_one();
 }
@@ -51,14 +63,14 @@ void Persister::step(store::LedgerStep record, std::vector<SharedBytes> gradient
 void Persister::checkpoint(store::CheckpointContent content) {
   {
     const std::lock_guard lock(mutex_);
-    queue_.push_back({std::nullopt, {}, std::move(content), false});
+    queue_.push_back({.checkpoint = std::move(content)});
   }
   arrived_.notify_one();
 }
 
 Result<std::filesystem::path> Persister::drain() {
   std::unique_lock lock(mutex_);
-  queue_.push_back({std::nullopt, {}, std::nullopt, true});
+  queue_.push_back({.sync = true});
   arrived_.notify_one();
   drained_.wait(lock, [this] { return queue_.empty() && !busy_; });
   if (checkpoint_error_) return *checkpoint_error_;
@@ -100,6 +112,10 @@ void Persister::write(const Job& job) {
     const std::lock_guard lock(mutex_);
     queued_gradient_bytes_ -= bytes_of(job.gradients);
   }
+  if (job.batch) {
+    write_record(*job.batch);
+    unsynced_ = true;
+  }
   if (job.checkpoint) write_checkpoint(*job.checkpoint);
   if (job.sync) sync();
 }
@@ -116,7 +132,8 @@ void Persister::sync() {
 }
 
 // A record that finds no room is kept by the ledger and written with the next one.
-void Persister::write_record(const store::LedgerStep& record) {
+template <class Record>
+void Persister::write_record(const Record& record) {
   const Status status = ledger_.append(record);
   ledger_behind_ = !status;
   if (!status) report(status.error());

@@ -35,6 +35,7 @@ class Persister {
   Persister& operator=(const Persister&) = delete;
 
   void step(store::LedgerStep record, std::vector<SharedBytes> gradients);
+  void batch(const BatchChange& change);
   /// A checkpoint of everything submitted so far; starts a new redo log.
   void checkpoint(store::CheckpointContent content);
   /// Waits until all that was submitted is written and synced, or has failed. The newest checkpoint's directory, or the
@@ -43,15 +44,17 @@ class Persister {
 
  private:
   struct Job {
-    std::optional<store::LedgerStep> record;
-    std::vector<SharedBytes> gradients;
-    std::optional<store::CheckpointContent> checkpoint;
+    std::optional<store::LedgerStep> record{};
+    std::vector<SharedBytes> gradients{};
+    std::optional<store::CheckpointContent> checkpoint{};
+    std::optional<BatchChange> batch{};
     bool sync = false;
   };
   void loop();
   void write(const Job& job);
   void sync();
-  void write_record(const store::LedgerStep& record);
+  template <class Record>
+  void write_record(const Record& record);
   [[nodiscard]] bool affordable(std::size_t bytes);
   void write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients);
   void write_checkpoint(const store::CheckpointContent& content);

@@ -148,7 +148,7 @@ Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observ
     return head.wait();  // the run failed
   }
   std::vector<std::uint64_t> batches = options.global_batches;
-  if (batches.empty()) batches.push_back(head.run().config.global_batch);
+  if (batches.empty()) batches.push_back(head.run().config.global_batch.samples);
   const auto forecasts = head.host().forecast(batches).get();
   head.host().stop();
   (void)head.wait();  // it was interrupted, as it should be

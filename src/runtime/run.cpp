@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/spare_memory.h"
+#include "engine/coordinator.h"
 #include "runtime/inputs.h"
 #include "runtime/run.h"
 #include "store/checkpoint.h"
@@ -16,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::size_t kConfigBytesMax = 1U << 20;
+constexpr std::uint64_t kCopiesOfState = 3;  // weights and the two moments of Adam
+constexpr const char* kSmallerModel = "use a smaller model, or a machine with more memory as the head";
 
 std::uint64_t random_u64() {
   std::array<std::uint8_t, 8> bytes{};
@@ -77,17 +81,21 @@ Status Run::load() {
       !status) {
     return status;
   }
-  if (config.global_batch > inputs.train->size()) {
+  if (config.global_batch.samples > inputs.train->size()) {
     return Error{ErrorCode::input,
                  "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
-                     " samples of the training set, found " + std::to_string(config.global_batch),
+                     " samples of the training set, found " + std::to_string(config.global_batch.samples),
                  "--set train.global_batch=" + std::to_string(std::min<std::uint64_t>(256, inputs.train->size()))};
   }
   Result<InitialState> state = provider.initial_state(inputs);
   if (!state) return state.error();
   initial = std::move(*state);
-  steps_per_epoch = (inputs.train->size() + config.global_batch - 1) / config.global_batch;
-  steps = config.steps > 0 ? config.steps : config.epochs * steps_per_epoch;
+  const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
+  if (Status room = check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel); !room) {
+    return room;
+  }
+  steps_per_epoch = batches().first_step(1);
+  steps = last_step();
   return {};
 }
 
@@ -115,6 +123,12 @@ Status Run::restore(ps::Snapshot& snapshot) {
   return {};
 }
 
+// Makes the changes of the batch those of the run.
+void Run::follow(std::vector<BatchChange> changes) {
+  batch_changes = std::move(changes);
+  server->set_rate_changes(engine::rate_changes(config.global_batch.samples, config.steps == 0, batch_changes));
+}
+
 Status Run::make_server() {
   ps::Snapshot snapshot{0, initial.weights, {}};
   if (options.resume) {
@@ -131,12 +145,17 @@ Status Run::make_server() {
     Result<store::Ledger> history = store::read_ledger(ledger_file);
     if (!history) return history.error();
     const std::uint64_t known = history->steps.empty() ? 0 : history->steps.back().step + 1;
+    follow(std::move(history->batch_changes));
     Result<std::uint64_t> reached = store::replay_redo(
         dir->path(), snapshot.version, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
-          if (step >= known || step >= steps) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
+          if (step >= known || step >= last_step()) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
           return server->redo(gradients);
         });
     (void)reached;  // a log that ends early costs the steps after it, which are done again
+    // Those of steps that are lost are lost with them.
+    std::vector<BatchChange> kept = batch_changes;
+    std::erase_if(kept, [&](const BatchChange& each) { return each.first_step >= server->version(); });
+    follow(std::move(kept));
   }
   if (!options.resume) {
     // Without a run.toml there is no run: this is of a start that was killed before it wrote one.

@@ -32,7 +32,8 @@ struct Run {
   cluster::JoinToken token{};
   transport::Identity identity{};
   std::uint32_t incarnation = 0;
-  std::uint64_t steps = 0, steps_per_epoch = 0;
+  std::uint64_t steps = 0, steps_per_epoch = 0;  // steps: of the schedule; the run's, as long as the batch stays
+  std::vector<BatchChange> batch_changes{};
   std::optional<ps::Server> server{};
   std::optional<store::LedgerWriter> ledger{};
   std::vector<Device> devices{};
@@ -41,12 +42,15 @@ struct Run {
   Status load();
   Status make_server();
   Status restore(ps::Snapshot& snapshot);
+  void follow(std::vector<BatchChange> changes);
   Status make_identity();
   Status make_token(std::uint16_t port, const std::string& host);
   Status start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
                          std::unique_ptr<transport::Listener>& listener);
+  BatchPlan batches() const { return BatchPlan(inputs.train->size(), config.global_batch.samples, batch_changes); }
+  std::uint64_t last_step() const { return config.steps > 0 ? config.steps : batches().first_step(config.epochs); }
   store::LedgerHeader ledger_header() const {
-    return {token.run, config.seed, inputs.train->size(), config.global_batch, inputs.train->fingerprint()};
+    return {token.run, config.seed, inputs.train->size(), config.global_batch.samples, inputs.train->fingerprint()};
   }
 };
 

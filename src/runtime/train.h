@@ -6,6 +6,7 @@
 
 #include "observe/observer.h"
 #include "runtime/config.h"
+#include "runtime/manners.h"
 #include "runtime/model_provider.h"
 #include "runtime/stop.h"
 #include "transport/tcp/tcp.h"
@@ -25,6 +26,7 @@ struct TrainOptions {
   std::vector<std::string> devices;  // empty: accelerators, or the CPU where there are none; "none"
   unsigned threads = 0;              // of a CPU worker; 0: all cores
   std::string name;                  // of this machine; empty: its host name
+  Manners manners;                   // of its workers
 };
 
 /// The error that ended the run was not yet reported to `observer`.

@@ -1,6 +1,8 @@
 #include "runtime/worker_host.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "base/assert.h"
 #include "runtime/auth.h"
@@ -51,14 +53,22 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.chunk = [in_mailbox](std::uint64_t task, ChunkId chunk, const SharedBytes& gradient) {
     in_mailbox([=](engine::Worker& w) { w.task_chunk(task, chunk, gradient, now()); });
   };
-  compute.finished = [in_mailbox](std::uint64_t task, Outcome outcome, double compute_seconds) {
-    in_mailbox([=](engine::Worker& w) { w.task_finished(task, outcome, compute_seconds, now()); });
+  compute.finished = [this, in_mailbox](std::uint64_t task, Outcome outcome, double compute_seconds) {
+    in_mailbox([=, this](engine::Worker& w) {
+      out_of_memory_.reset();
+      w.task_finished(task, outcome, compute_seconds, now());
+    });
   };
-  compute.failed = [in_mailbox](std::uint64_t task, const Error& error) {
-    in_mailbox([=](engine::Worker& w) { w.task_failed(task, error, now()); });
+  compute.failed = [this, in_mailbox](std::uint64_t task, const Error& error) {
+    in_mailbox([=, this](engine::Worker& w) {
+      if (error.code == ErrorCode::memory) out_of_memory_ = error;
+      w.task_failed(task, error, now());
+    });
   };
-  compute.rested = [in_mailbox] { in_mailbox([=](engine::Worker& w) { w.rested(now()); }); };
-  compute_ = std::make_shared<ComputeThread>(std::move(compute));
+  compute.made_step = [in_mailbox](std::uint64_t samples, double compute_seconds) {
+    in_mailbox([=](engine::Worker& w) { w.made_step(samples, compute_seconds, now()); });
+  };
+  compute_ = std::make_shared<ComputeThread>(std::move(compute), options_.manners);
 }
 
 WorkerHost::~WorkerHost() {
@@ -108,8 +118,28 @@ void WorkerHost::leave() {
   });
 }
 
+void WorkerHost::pause(std::string why) {
+  mailbox_->post([this, why = std::move(why)] {
+    if (std::exchange(paused_, true) || leaving_) return;
+    if (stage_ == Stage::joined) {
+      aside_ = why;
+      worker_->step_aside(now());
+    } else if (stage_ != Stage::ended) {
+      drop_channel();
+      stage_ = Stage::idle;
+    }
+  });
+}
+
+void WorkerHost::resume() {
+  mailbox_->post([this] {
+    paused_ = false;
+    redial_at_ = now();
+  });
+}
+
 void WorkerHost::dial() {
-  if (stage_ == Stage::ended) return;
+  if (stage_ == Stage::ended || paused_) return;
   stage_ = Stage::connecting;
   const std::uint64_t generation = ++generation_;
   std::vector<transport::Endpoint> endpoints;
@@ -130,7 +160,7 @@ void WorkerHost::redial(Duration after, const std::string& why) {
     finish({});
     return;
   }
-  say_once(why);
+  if (!paused_) say_once(why);
   stage_ = Stage::idle;
   redial_at_ = now() + after;
 }
@@ -254,12 +284,13 @@ void WorkerHost::finish(Status status) {
   if (stage_ == Stage::ended) return;
   drop_channel();
   stage_ = Stage::ended;
+  if (const std::optional<plan::Affine> speed = worker_->speed()) SpeedStore(options_.speeds).keep(speed_key_, *speed);
   if (events_.ended) events_.ended(std::move(status));
 }
 
 void WorkerHost::on_tick() {
   if (stage_ == Stage::ended) return;
-  if (stage_ == Stage::idle && tcp_ != nullptr && now() >= redial_at_) dial();
+  if (stage_ == Stage::idle && tcp_ != nullptr && !paused_ && now() >= redial_at_) dial();
   if (stage_ == Stage::proving && now() > proof_deadline_) redial(kBackoffMax, "the coordinator did not answer");
   if (stage_ == Stage::joined) worker_->tick(now());
 }
@@ -277,15 +308,15 @@ void WorkerHost::send(wire::Frame frame, engine::Lane lane) {
 
 void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_file) {
   if (prepared_spec_ == spec) {
-    mailbox_->post([this] { worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, now()); });
+    mailbox_->post([this] { tell_prepared(); });
     return;
   }
   prepared_spec_.reset();
-  auto fingerprints = std::make_shared<std::pair<std::string, std::string>>();
+  auto fingerprints = std::make_shared<std::tuple<std::string, std::string, std::string>>();
   auto build = [this, spec, model_file, fingerprints]() -> Result<Prepared> {
     Result<PreparedWorker> worker = options_.prepare(spec, model_file);
     if (!worker) return worker.error();
-    *fingerprints = {worker->train_fingerprint, worker->test_fingerprint};
+    *fingerprints = {worker->train_fingerprint, worker->test_fingerprint, worker->speed_key};
     return std::move(worker->prepared);
   };
   compute_->prepare(std::move(build), [this, spec, fingerprints](Result<const Layout*> layout) {
@@ -296,18 +327,25 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
       }
       prepared_spec_ = spec;
       layout_ = **layout;
-      std::tie(train_fingerprint_, test_fingerprint_) = *fingerprints;
-      worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, now());
+      std::tie(train_fingerprint_, test_fingerprint_, speed_key_) = *fingerprints;
+      speed_key_.insert(0, options_.hello.name + ": ");
+      tell_prepared();
     });
   });
 }
 
+void WorkerHost::tell_prepared() {
+  const std::optional<plan::Affine> speed = SpeedStore(options_.speeds).find(speed_key_);
+  worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, speed, now());
+}
+
 void WorkerHost::start_task(engine::TaskOrder order) { compute_->start(std::move(order)); }
 void WorkerHost::limit_task(std::uint64_t number, std::uint64_t count) { compute_->limit(number, count); }
+void WorkerHost::finish_early(std::uint64_t number) { compute_->finish_early(number); }
 
 void WorkerHost::admitted(std::uint64_t /*worker*/) {
   last_said_.clear();
-  if (events_.link) events_.link(true, "joined");
+  if (events_.link) events_.link(LinkChange::joined, "joined");
 }
 
 void WorkerHost::step_done(std::uint64_t version, std::uint64_t samples_mine) {
@@ -316,12 +354,15 @@ void WorkerHost::step_done(std::uint64_t version, std::uint64_t samples_mine) {
 
 void WorkerHost::disconnect(bool reconnect, const Error& why) {
   if (reconnect && tcp_ != nullptr) {
-    if (events_.link) events_.link(false, why.message);
+    const std::string aside = std::exchange(aside_, {});
+    if (events_.link) {
+      events_.link(aside.empty() ? LinkChange::lost : LinkChange::left, aside.empty() ? why.message : aside);
+    }
     redial(kBackoffFirst, why.message);
   } else if (why.code == ErrorCode::interrupted) {
     finish({});
   } else {
-    finish(why);
+    finish(out_of_memory_.value_or(why));  // it was excluded for that
   }
 }
 

@@ -3,6 +3,7 @@
 // the coordinator — an in-process connection, or two TCP connections (control, data) that are made again when they
 // break.
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,7 +12,9 @@
 #include "cluster/token.h"
 #include "engine/worker.h"
 #include "runtime/compute_thread.h"
+#include "runtime/link_change.h"
 #include "runtime/mailbox.h"
+#include "runtime/speed_store.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 #include "transport/tcp/tcp.h"
@@ -22,18 +25,21 @@ namespace motley::runtime {
 struct PreparedWorker {
   Prepared prepared;
   std::string train_fingerprint, test_fingerprint;
+  std::string speed_key;  // of device, model and precision
 };
 
 struct WorkerHostOptions {
   wire::Hello hello;
   /// Runs on the compute thread; may take long (downloads, compilation).
   std::function<Result<PreparedWorker>(const wire::RunSpec&, const SharedBytes& model_file)> prepare;
+  std::filesystem::path speeds;  // see SpeedStore
+  Manners manners;
 };
 
 /// What people who look at a joined worker see. Called on the worker's mailbox thread.
 struct WorkerHostEvents {
   std::function<void(const std::string& text)> note;
-  std::function<void(bool connected, const std::string& why)> link;  // joined / lost / refused attempts, each said once
+  std::function<void(LinkChange change, const std::string& why)> link;
   std::function<void(std::uint64_t version, std::uint64_t samples)> step;
   std::function<void(Status end)> ended;  // once; ok after the run is done or after leave()
 };
@@ -52,8 +58,11 @@ class WorkerHost final : engine::WorkerOutput {
   void run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, cluster::JoinToken token);
   /// For the coordinator of the same process, which may have it make steps by itself.
   [[nodiscard]] std::weak_ptr<ComputeThread> compute() const { return compute_; }
-  /// Finish the lease, say goodbye, end.
+  /// Finish the micro-batch in hand, say goodbye, end.
   void leave();
+  /// The same, but model, data and identity are kept, and resume() joins again. REQUIRES run_remote(), now or later.
+  void pause(std::string why);
+  void resume();
 
  private:
   class LaneReceiver;
@@ -72,11 +81,13 @@ class WorkerHost final : engine::WorkerOutput {
   void finish(Status status);
   void on_tick();
   void say_once(const std::string& text);
+  void tell_prepared();
 
   void send(wire::Frame frame, engine::Lane lane) override;
   void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
   void start_task(engine::TaskOrder order) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;
+  void finish_early(std::uint64_t number) override;
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
   void disconnect(bool reconnect, const Error& why) override;
@@ -96,9 +107,12 @@ class WorkerHost final : engine::WorkerOutput {
   Time proof_deadline_{};
   Duration backoff_{};
   bool leaving_ = false;
+  bool paused_ = false;
+  std::string aside_;  // why this session was given up; empty: it was not
   std::string last_said_;
+  std::optional<Error> out_of_memory_;  // of the last task
   std::optional<wire::RunSpec> prepared_spec_;
-  std::string train_fingerprint_, test_fingerprint_;
+  std::string train_fingerprint_, test_fingerprint_, speed_key_;
   Layout layout_;
   std::shared_ptr<ComputeThread> compute_;
 };

@@ -18,18 +18,16 @@ std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
                                                                      : a * b;
 }
 
-// Where the steps of a run lie: an epoch has ceil(N / B) of them, the last one holds what is left.
+// Where the steps of a run lie.
 struct Shape {
-  std::uint64_t samples, batch, steps_per_epoch;
-  explicit Shape(const LedgerHeader& header)
-      : samples(header.samples),
-        batch(std::min(header.global_batch, header.samples)),
-        steps_per_epoch(samples / batch + (samples % batch != 0 ? 1 : 0)) {}
-  [[nodiscard]] std::uint64_t epoch_of(std::uint64_t step) const { return step / steps_per_epoch; }
-  [[nodiscard]] std::uint64_t first_of(std::uint64_t step) const { return step % steps_per_epoch * batch; }
-  [[nodiscard]] std::uint64_t size_of(std::uint64_t step) const { return std::min(batch, samples - first_of(step)); }
+  std::uint64_t samples;
+  BatchPlan plan;
+  explicit Shape(const Ledger& ledger)
+      : samples(ledger.header.samples), plan(samples, ledger.header.global_batch, ledger.batch_changes) {}
+  [[nodiscard]] std::uint64_t size_of(std::uint64_t step) const { return plan.range(step).count; }
   [[nodiscard]] std::uint64_t samples_before(std::uint64_t step) const {
-    return add(multiply(epoch_of(step), samples), first_of(step));
+    const StepRange at = plan.range(step);
+    return add(multiply(at.epoch, samples), at.order_first);
   }
 };
 
@@ -37,7 +35,7 @@ bool usable(const LedgerHeader& header) { return header.samples > 0 && header.gl
 
 class Auditor {
  public:
-  explicit Auditor(const Ledger& ledger) : ledger_(ledger), shape_(ledger.header) {}
+  explicit Auditor(const Ledger& ledger) : ledger_(ledger), shape_(ledger) {}
 
   Audit run() {
     std::uint64_t next = 0;
@@ -51,7 +49,7 @@ class Auditor {
         next = step.step + 1;
       }
     }
-    if (!ledger_.steps.empty()) audit_.epochs = shape_.epoch_of(ledger_.steps.back().step) + 1;
+    if (!ledger_.steps.empty()) audit_.epochs = shape_.plan.range(ledger_.steps.back().step).epoch + 1;
     if (unsaid_ > 0) audit_.findings.push_back("… and " + std::to_string(unsaid_) + " more");
     return std::move(audit_);
   }
@@ -128,17 +126,17 @@ Audit audit(const Ledger& ledger) {
 std::vector<std::uint64_t> order_of(const Ledger& ledger, std::uint64_t epoch) {
   std::vector<std::uint64_t> samples;
   if (!usable(ledger.header)) return samples;
-  const Shape shape(ledger.header);
+  const Shape shape(ledger);
   const data::SampleOrder order(ledger.header.seed, epoch, ledger.header.samples);
   for (const LedgerStep& step : ledger.steps) {
-    if (shape.epoch_of(step.step) != epoch) continue;
-    const std::uint64_t size = shape.size_of(step.step);
+    const StepRange at = shape.plan.range(step.step);
+    if (at.epoch != epoch) continue;
     for (const LedgerRange& range : step.ranges) {
-      if (range.first >= size) continue;
-      const std::uint64_t count = std::min(range.count, size - range.first);
+      if (range.first >= at.count) continue;
+      const std::uint64_t count = std::min(range.count, at.count - range.first);
       const std::size_t begin = samples.size();
       samples.resize(begin + static_cast<std::size_t>(count));
-      order.fill(shape.first_of(step.step) + range.first, std::span(samples).subspan(begin));
+      order.fill(at.order_first + range.first, std::span(samples).subspan(begin));
     }
   }
   return samples;

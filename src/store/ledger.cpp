@@ -136,6 +136,8 @@ Status LedgerWriter::append(const LedgerRollback& rollback) {
   return impl_->append(RecordType::rollback, encode(rollback));
 }
 
+Status LedgerWriter::append(const BatchChange& change) { return impl_->append(RecordType::batch, encode(change)); }
+
 Status LedgerWriter::sync() {
   if (Status done = impl_->flush(); !done) return done;
   if (!impl_->unsynced) return {};

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/batch_plan.h"
 #include "motley/result.h"
 
 namespace motley::store {
@@ -16,7 +17,7 @@ struct LedgerHeader {
   std::uint64_t run = 0;
   std::uint64_t seed = 0;
   std::uint64_t samples = 0;       // N of the training set
-  std::uint64_t global_batch = 0;  // B
+  std::uint64_t global_batch = 0;  // B, of the first step
   std::string train_fingerprint;
   bool operator==(const LedgerHeader&) const = default;
 };
@@ -48,6 +49,7 @@ class LedgerWriter {
   static Result<LedgerWriter> open(const std::filesystem::path& file, const LedgerHeader& header);
   Status append(const LedgerStep& step);
   Status append(const LedgerRollback& rollback);
+  Status append(const BatchChange& change);
   Status sync();
   LedgerWriter(LedgerWriter&&) noexcept;
   LedgerWriter& operator=(LedgerWriter&&) noexcept;
@@ -65,7 +67,8 @@ struct Ledger {
   LedgerHeader header;
   std::vector<LedgerStep> steps;  // effective history: rollbacks applied; in order of steps
   std::uint64_t rollbacks = 0;
-  bool torn = false;  // the last record was incomplete
+  bool torn = false;                         // the last record was incomplete
+  std::vector<BatchChange> batch_changes{};  // effective, in order of steps
 };
 Result<Ledger> read_ledger(const std::filesystem::path& file);
 

@@ -41,7 +41,17 @@ std::string apply(LedgerFile& ledger, const Record& record) {
       const auto rollback = decode_rollback(record.payload);
       if (!rollback) return "a rollback record that makes no sense";
       std::erase_if(ledger.steps, [&](const LedgerStep& step) { return step.step >= rollback->to_version; });
+      std::erase_if(ledger.batch_changes,
+                    [&](const BatchChange& change) { return change.first_step >= rollback->to_version; });
       ++ledger.rollbacks;
+      return {};
+    }
+    case RecordType::batch: {
+      const auto change = decode_batch(record.payload);
+      const bool later =
+          ledger.batch_changes.empty() || (change && change->first_step > ledger.batch_changes.back().first_step);
+      if (!change || !later) return "a batch record that makes no sense";
+      ledger.batch_changes.push_back(*change);
       return {};
     }
     case RecordType::synced:
@@ -94,6 +104,7 @@ Result<Ledger> read_ledger(const std::filesystem::path& file) {
   Ledger ledger;
   ledger.header = std::move(parsed->header);
   ledger.steps = std::move(parsed->steps);
+  ledger.batch_changes = std::move(parsed->batch_changes);
   ledger.rollbacks = parsed->rollbacks;
   ledger.torn = parsed->intact_bytes < content->size();
   return ledger;

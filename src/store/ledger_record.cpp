@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 
 #include "base/assert.h"
@@ -135,6 +136,14 @@ std::string encode(const LedgerRollback& rollback) {
   return out;
 }
 
+std::string encode(const BatchChange& change) {
+  std::string out;
+  put_varint(out, change.first_step);
+  put_varint(out, change.batch);
+  put_double(out, change.rate);
+  return out;
+}
+
 std::string encode(const LedgerStep& step, std::span<const std::uint64_t> workers) {
   MOTLEY_ASSERT(workers.size() == step.ranges.size());
   std::string out;
@@ -176,6 +185,18 @@ std::optional<LedgerRollback> decode_rollback(std::string_view payload) {
   rollback.incarnation = fields.varint();
   if (!fields.at_end()) return std::nullopt;
   return rollback;
+}
+
+std::optional<BatchChange> decode_batch(std::string_view payload) {
+  Fields fields(payload);
+  BatchChange change;
+  change.first_step = fields.varint();
+  change.batch = fields.varint();
+  change.rate = fields.number();
+  const bool sound = change.first_step > 0 && change.first_step <= kLedgerStepMax && change.batch > 0 &&
+                     change.batch <= kLedgerSamplesMax && std::isfinite(change.rate) && change.rate > 0;
+  if (!fields.at_end() || !sound) return std::nullopt;
+  return change;
 }
 
 std::optional<LedgerStep> decode_step(std::string_view payload, std::span<const std::string> workers) {

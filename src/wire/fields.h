@@ -93,6 +93,8 @@ struct Table<Ready> {
       Field{1, "layout", &Ready::layout},
       Field{2, "train_fingerprint", &Ready::train_fingerprint},
       Field{3, "test_fingerprint", &Ready::test_fingerprint},
+      Field{4, "fixed_seconds", &Ready::fixed_seconds},
+      Field{5, "seconds_per_sample", &Ready::seconds_per_sample},
   };
 };
 template <>

@@ -42,6 +42,7 @@ struct Ready {  // worker -> coordinator
   std::vector<LayoutEntry> layout;
   std::string train_fingerprint;  // of the data sets: "60000x28x28:u8:…"
   std::string test_fingerprint;
+  double fixed_seconds = 0, seconds_per_sample = 0;  // of its device with this model, as an earlier run had it; 0: new
   bool operator==(const Ready&) const = default;
 };
 struct Admitted {

@@ -26,7 +26,7 @@ FIELDS = {
     "export": dict(step=WHOLE, path=TEXT),
     "sample": dict(step=WHOLE, prompt=TEXT, text=TEXT),
 }
-PART = dict(worker=TEXT, samples=WHOLE, compute_s=NUMBER, wait_s=NUMBER, sent_bytes=WHOLE, received_bytes=WHOLE)
+PART = dict(worker=TEXT, samples=WHOLE, compute_s=NUMBER, wait_s=NUMBER, finish_s=NUMBER, sent_bytes=WHOLE, received_bytes=WHOLE)
 CHANGES = {"joined", "left", "lost", "excluded", "readmitted", "refused"}
 
 

@@ -31,6 +31,7 @@ struct OddPace : Pace {
   }
   Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return std::chrono::seconds(2); }
   std::uint64_t calibration(WorkerId) const override { return 0; }
+  std::uint64_t trial(WorkerId) const override { return 1; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
 };
 

@@ -22,6 +22,7 @@ struct EqualPace : Pace {
   }
   Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return allowed; }
   std::uint64_t calibration(WorkerId) const override { return 0; }
+  std::uint64_t trial(WorkerId) const override { return 1; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
 };
 

@@ -18,6 +18,7 @@ struct WholePace : Pace {
   }
   Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return seconds(10); }
   std::uint64_t calibration(WorkerId) const override { return 0; }
+  std::uint64_t trial(WorkerId) const override { return 4; }
   Verdict judge(std::uint64_t, std::span<const WorkerId> members, WorkerId) override {
     return members.empty() ? Verdict{} : verdict;
   }
@@ -46,6 +47,8 @@ class SoloTest : public testing::Test {
     for (const Action& action : made) {
       if (action.kind == ActionKind::reduce) happen(ChunkReduced{action.chunk});
       if (action.kind == ActionKind::apply) happen(ChunkApplied{action.chunk});
+      if (action.kind == ActionKind::close_step && other_batch > 0)
+        machine->change_batch(std::exchange(other_batch, 0), 1);
       if (action.kind == ActionKind::close_step || action.kind == ActionKind::close_evaluation) happen(PassFinished{});
     }
   }
@@ -81,6 +84,7 @@ class SoloTest : public testing::Test {
   WholePace pace;
   std::optional<CoordinatorMachine> machine;
   std::vector<Action> actions;
+  std::uint64_t other_batch = 0;  // from the next pass by lease on
   Time now = seconds(1);
 };
 
@@ -141,6 +145,58 @@ TEST_F(SoloTest, AWorkerThatDoesNotPayIsParkedBesideTheStretch) {
   EXPECT_FALSE(machine->stretch().has_value());
   EXPECT_EQ(last(ActionKind::grant).session, 2U);
   EXPECT_EQ(machine->pass()->id.number, 3U);
+}
+
+TEST_F(SoloTest, AParkedWorkerEvaluatesBesideTheStretches) {
+  config.test_samples = 5;
+  config.evaluate_every = 7;
+  make();
+  pace.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  join(2, false);
+  by_itself(5);
+  ended();
+  EXPECT_EQ(last(ActionKind::evaluate_aside).session, 2U);
+  EXPECT_EQ(last(ActionKind::evaluate_aside).version, 7U);
+  EXPECT_EQ(last(ActionKind::lend).range, (Interval{7, 5}));
+  happen(EvaluatedAside{2, machine->aside()->lease, true});
+  EXPECT_EQ(count(ActionKind::cut), 0U);
+}
+
+TEST_F(SoloTest, WhatWasNotEvaluatedAsideEndsTheStretch) {
+  config.test_samples = 5;
+  config.evaluate_every = 7;
+  make();
+  pace.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  join(2, false);
+  by_itself(5);
+  ended();
+  by_itself(1);
+  happen(EvaluatedAside{2, machine->aside()->lease, false});
+  EXPECT_EQ(last(ActionKind::cut).reason.code, ReasonCode::evaluation);
+  by_itself(1);
+  ended();
+  EXPECT_EQ(machine->pass()->id, (PassId{.kind = PassKind::evaluate, .number = 9}));
+}
+
+TEST_F(SoloTest, TheBatchChangesInAPassByLeaseAfterWhichStepsAreLentAgain) {
+  config.test_samples = 5;
+  make();
+  EXPECT_EQ(lent().steps, (Interval{2, 2}));  // the epoch has 4
+  happen(StretchStep{lent().session, lent().lease, true});
+  EXPECT_EQ(last(ActionKind::cut).reason.code, ReasonCode::other_batch);
+  ended();
+  ASSERT_TRUE(machine->pass().has_value());
+  EXPECT_EQ(machine->pass()->range, (PassRange{0, 36, 12}));
+  by_lease();
+  const Action evaluation = last(ActionKind::grant);
+  other_batch = 24;
+  happen(LeaseFinished{evaluation.session, evaluation.lease, 5, 5, 0, 0});
+  EXPECT_EQ(lent().steps, (Interval{4, 4})) << "nothing changed yet";
+  happen(StretchStep{lent().session, lent().lease, true});
+  ended();
+  by_lease();
+  EXPECT_EQ(machine->batches().range(6), (PassRange{1, 24, 24}));
+  EXPECT_EQ(lent().steps, (Interval{6, 1}));
 }
 
 TEST_F(SoloTest, StoppingEndsTheStretchAndThenTheRun) {

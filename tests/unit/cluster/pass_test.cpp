@@ -20,14 +20,5 @@ TEST(Fence, IsIncarnationSession) {
   EXPECT_EQ(Fence::unpack(fence.pack()), fence);
 }
 
-TEST(TrainRange, CutsEachEpochFromItsStart) {
-  EXPECT_EQ(steps_per_epoch(40, 16), 3u);
-  EXPECT_EQ(steps_per_epoch(32, 16), 2u);
-  EXPECT_EQ(train_range(0, 40, 16), (PassRange{0, 0, 16}));
-  EXPECT_EQ(train_range(2, 40, 16), (PassRange{0, 32, 8}));
-  EXPECT_EQ(train_range(3, 40, 16), (PassRange{1, 0, 16}));
-  EXPECT_EQ(train_range(7, 10, 64), (PassRange{7, 0, 10})) << "a batch beyond the data set is the data set";
-}
-
 }  // namespace
 }  // namespace motley::cluster

@@ -214,7 +214,7 @@ TEST_F(WorkerMachineTest, LeavingFinishesTheLeaseAndNothingElse) {
   join(0);
   tell(grant(0, 1));
   tell(grant(0, 2));
-  EXPECT_THAT(tell(event::LeaveAsked{}), ElementsAre(Kind::send_yield, Kind::send_finish));
+  EXPECT_THAT(tell(event::LeaveAsked{}), ElementsAre(Kind::send_yield, Kind::finish_early, Kind::send_finish));
   EXPECT_EQ(last().lease.lease, 2U);
   EXPECT_THAT(tell(grant(0, 3)), ElementsAre(Kind::send_finish)) << "was under way";
   EXPECT_EQ(last().count, 0U);
@@ -238,6 +238,41 @@ TEST_F(WorkerMachineTest, LeavingWithoutAChannelEndsAtOnce) {
   EXPECT_THAT(tell(event::LeaveAsked{}), ElementsAre(Kind::disconnect));
   EXPECT_FALSE(last().reconnect);
   EXPECT_THAT(tell(event::LeaveAsked{}), IsEmpty());
+}
+
+TEST_F(WorkerMachineTest, SteppingAsideEndsTheSessionAlone) {
+  const event::LeaveAsked aside{.for_good = false};
+  EXPECT_THAT(tell(aside), IsEmpty()) << "no channel";
+  join(0);
+  tell(grant(0, 1));
+  EXPECT_THAT(tell(aside), ElementsAre(Kind::send_yield, Kind::finish_early));
+  EXPECT_EQ(last().number, 1U);
+  EXPECT_THAT(tell(aside), IsEmpty());
+  EXPECT_THAT(tell(event::TaskFinished{1, 0}), ElementsAre(Kind::send_finish)) << "nothing was begun";
+  tell(wire::Bye{"leave", {}, {}, {}});
+  EXPECT_EQ(last().kind, Kind::disconnect);
+  EXPECT_TRUE(last().reconnect);
+  join(3);
+  EXPECT_THAT(tell(grant(3, 1)), ElementsAre(Kind::start_task));
+}
+
+TEST_F(WorkerMachineTest, SteppingAsideDoesNotOutliveTheRunNorAStop) {
+  join(0);
+  tell(event::LeaveAsked{.for_good = false});
+  tell(wire::Bye{"done", {}, {}, {}});
+  EXPECT_FALSE(last().reconnect);
+  join(0);
+  tell(event::LeaveAsked{.for_good = false});
+  EXPECT_THAT(tell(event::LeaveAsked{}), IsEmpty()) << "Yield was sent";
+  tell(wire::Bye{"leave", {}, {}, {}});
+  EXPECT_FALSE(last().reconnect);
+}
+
+TEST_F(WorkerMachineTest, SteppingAsideBeforeAdmissionClosesTheChannel) {
+  tell(event::Connected{});
+  EXPECT_THAT(tell(event::LeaveAsked{.for_good = false}),
+              ElementsAre(Kind::send_bye, Kind::forget_weights, Kind::disconnect));
+  EXPECT_TRUE(last().reconnect);
 }
 
 TEST_F(WorkerMachineTest, ByeCodes) {
@@ -273,7 +308,7 @@ TEST_F(WorkerMachineTest, TheQueueHasALimit) {
   EXPECT_THAT(tell(grant(0, 1000)), ElementsAre(Kind::send_finish));
   EXPECT_EQ(last().reason, WorkerReason::too_many_leases);
   tell(event::LeaveAsked{});  // the longest list of actions
-  EXPECT_EQ(all.size(), 1 + WorkerMachine::kLeasesMax);
+  EXPECT_EQ(all.size(), 2 + WorkerMachine::kLeasesMax);
 }
 
 }  // namespace

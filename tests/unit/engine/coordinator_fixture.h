@@ -153,9 +153,10 @@ class CoordinatorTest : public testing::Test {
     return peer;
   }
 
-  void ready(Peer& peer) {
+  /// `known`: seconds per sample, as an earlier run learned it.
+  void ready(Peer& peer, double known = 0) {
     const auto entries = layout.entries();
-    say(peer, wire::Ready{{entries.begin(), entries.end()}, kTrain, kTest});
+    say(peer, wire::Ready{{entries.begin(), entries.end()}, kTrain, kTest, 0, known});
   }
 
   void synced(Peer& peer, std::optional<std::uint64_t> version = {}) {

@@ -15,14 +15,13 @@ constexpr double kClip = 3;
 StretchOrder order_of(const ps::Server& server) {
   return {.number = 5,
           .steps = 3,
-          .train_samples = 40,
-          .global_batch = 16,
+          .batches = BatchPlan(40, 16),
           .opened = Time(100),
           .server = std::make_shared<ps::Server>(server.fork())};
 }
 
 Outcome compute(Soloist& soloist, const Layout& layout) {
-  const cluster::PassRange pass = soloist.pass();
+  const StepRange pass = soloist.pass();
   const auto weight = static_cast<double>(pass.count);
   soloist.begin(pass.count, weight, 2 * weight);
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
@@ -44,7 +43,7 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
   Soloist soloist(order_of(server));
   for (std::uint64_t version = 0; version < 3; ++version) {
     ASSERT_TRUE(soloist.more());
-    const cluster::PassRange pass = cluster::train_range(version, 40, 16);
+    const StepRange pass = BatchPlan(40, 16).range(version);
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
       const std::vector<float> sum = gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count);
       const std::span<const float> part(sum);

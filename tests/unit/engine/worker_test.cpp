@@ -39,6 +39,7 @@ struct Recorder final : WorkerOutput {
   }
   void start_task(TaskOrder order) override { tasks.push_back(std::move(order)); }
   void limit_task(std::uint64_t number, std::uint64_t count) override { limits.emplace_back(number, count); }
+  void finish_early(std::uint64_t number) override { finished_early.push_back(number); }
   void admitted(std::uint64_t worker) override { worker_number = worker; }
   void step_done(std::uint64_t version, std::uint64_t samples) override { steps.emplace_back(version, samples); }
   void disconnect(bool reconnect, const Error& why) override { ends.emplace_back(reconnect, why.message); }
@@ -57,6 +58,7 @@ struct Recorder final : WorkerOutput {
   std::vector<TaskOrder> tasks;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> limits, steps;
   std::vector<std::pair<bool, std::string>> ends;
+  std::vector<std::uint64_t> finished_early;
   std::string config;
   SharedBytes model;
   std::uint64_t worker_number = 0, last_fence = 0;
@@ -121,7 +123,7 @@ class WorkerTest : public testing::Test {
   void prepare() {
     worker.connected(now);
     control(wire::RunSpec{"[train]", "", 0}, 0);
-    worker.prepared(layout, "train", "test", now);
+    worker.prepared(layout, "train", "test", std::nullopt, now);
   }
   void join(std::uint64_t version) {
     prepare();

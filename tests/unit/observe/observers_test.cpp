@@ -47,7 +47,7 @@ StepDone a_step() {
   step.samples = 256;
   step.seconds = 0.5;
   step.samples_per_s = 512;
-  step.workers = {{"laptop/cpu", 256, 0.4, 0.1, 1000, 2000}};
+  step.workers = {{"laptop/cpu", 256, 0.4, 0.1, 0.6, 1000, 2000}};
   return step;
 }
 
@@ -61,7 +61,8 @@ TEST(JsonObserver, WritesOneObjectALine) {
       pipe.text(),
       "{\"event\":\"step\",\"step\":4,\"epoch\":0,\"loss\":0.1234567,\"samples\":256,\"seconds\":0.5,\"samples_per_s\":"
       "512.0,"
-      "\"learning_rate\":0.0,\"workers\":[{\"worker\":\"laptop/cpu\",\"samples\":256,\"compute_s\":0.4,\"wait_s\":0.1,"
+      "\"learning_rate\":0.0,\"noise_scale\":null,\"global_batch\":0,\"steps\":0,\"workers\":[{\"worker\":\"laptop/"
+      "cpu\",\"samples\":256,\"compute_s\":0.4,\"wait_s\":0.1,\"finish_s\":0.6,"
       "\"sent_bytes\":1000,\"received_bytes\":2000}]}\n"
       "{\"event\":\"checkpoint\",\"step\":5,\"path\":\"runs/a/checkpoints/step-000000005\"}\n");
 }
@@ -76,6 +77,7 @@ PlanMade a_plan() {
   plan.shares = {{"desktop/cpu", 256, 2000, 0.1, 0}};
   plan.recommendation = "use desktop/cpu: nobody else has joined";
   plan.limit = "computing on desktop/cpu";
+  plan.noise = {100, 812.5, 278.6};
   return plan;
 }
 
@@ -87,7 +89,7 @@ TEST(JsonObserver, APlanNamesSharesAndTheFastestAlone) {
             "\"fastest_alone\":{\"worker\":\"desktop/cpu\",\"samples_per_s\":2000.0},\"shares\":{\"desktop/cpu\":256},"
             "\"outlook\":[{\"worker\":\"desktop/cpu\",\"samples\":256,\"alone_samples_per_s\":2000.0,\"compute_s\":0.1,"
             "\"exposed_s\":0.0}],\"recommendation\":\"use desktop/cpu: nobody else has joined\",\"limit\":"
-            "\"computing on desktop/cpu\"}\n");
+            "\"computing on desktop/cpu\",\"noise_scale\":812.5,\"useful_global_batch\":279}\n");
 }
 
 TEST(PlainObserver, APlanSaysWhatToDo) {
@@ -116,6 +118,23 @@ TEST(PlainObserver, SaysErrorsWithWhatToTry) {
   Pipe pipe;
   make_plain_observer(pipe.in())->error({ErrorCode::busy, "port 7117 is in use", "--listen :7118"});
   EXPECT_EQ(pipe.text(), "error (busy): port 7117 is in use\n  try: --listen :7118\n");
+}
+
+std::string last_words(const Noise& noise) {
+  Pipe pipe;
+  Done done;
+  done.noise = noise;
+  make_plain_observer(pipe.in())->done(done);
+  return pipe.text();
+}
+
+TEST(PlainObserver, SaysAtTheEndWhatIsKnownOfTheNoise) {
+  EXPECT_NE(
+      last_words({100, 812.5, 278.6})
+          .find("gradient noise scale: 812 samples; a global batch of about 279 makes the most progress a second"),
+      std::string::npos);
+  EXPECT_NE(last_words({5, 0, 0}).find("too few or too noisy"), std::string::npos);
+  EXPECT_NE(last_words({}).find("it needs a second worker"), std::string::npos);
 }
 
 TEST(PlainObserver, LimitsStepLinesButNotTheLast) {

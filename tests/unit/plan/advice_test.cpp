@@ -31,6 +31,13 @@ TEST(Advice, NamesTheLinkThatHoldsUpTheStep) {
   EXPECT_EQ(advise(0.2, 1210, both).limit, "the link of laptop: 50 ms of a step of 200 ms");
 }
 
+TEST(Advice, SaysWhatAnEvaluationBesideTheTrainingSaves) {
+  const std::vector<Outlook> both{desktop(256), laptop(0)};
+  EXPECT_EQ(
+      advise(0.256, 1000, both, 1.5).recommendation,
+      advise(0.256, 1000, both).recommendation + "; it evaluates beside the training, which saves 1500 ms each time");
+}
+
 TEST(Advice, AloneThereIsNothingToChoose) {
   const std::vector<Outlook> one{desktop(256)};
   EXPECT_EQ(advise(0.256, 1000, one).recommendation, "use desktop: nobody else has joined");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace motley::ps {
 namespace {
 
@@ -28,6 +30,19 @@ TEST(Schedule, CosineStaysAtItsMinimum) {
   EXPECT_NEAR(learning_rate_factor(spec, 5), 0.6, 1e-15);
   EXPECT_DOUBLE_EQ(learning_rate_factor(spec, 10), 0.2);
   EXPECT_DOUBLE_EQ(learning_rate_factor(spec, 11), 0.2);
+}
+
+TEST(SchedulePoint, CountsStepsOfTheFirstBatch) {
+  EXPECT_EQ(schedule_point({}, 1'000'000).step, 1'000'000U);
+  const std::vector<RateChange> changes{{10, 2, 1.5}, {20, 0.5, 1.25}};
+  EXPECT_EQ(schedule_point(changes, 9).step, 9U);
+  EXPECT_EQ(schedule_point(changes, 9).rate, 1);
+  EXPECT_EQ(schedule_point(changes, 10).step, 10U);
+  EXPECT_EQ(schedule_point(changes, 10).rate, 1.5);
+  EXPECT_EQ(schedule_point(changes, 19).step, 28U);
+  EXPECT_EQ(schedule_point(changes, 20).step, 30U);
+  EXPECT_EQ(schedule_point(changes, 23).step, 31U);
+  EXPECT_EQ(schedule_point(changes, 23).rate, 1.25);
 }
 
 }  // namespace

@@ -123,6 +123,32 @@ TEST(Server, SumsInOrderAndDivides) {
   EXPECT_EQ(after.floats()[5], before[5] - 0.5F * 0.75F);
 }
 
+TEST(Server, GivesTheNormsOfPartsWhereAsked) {
+  for (const double clip_norm : {0.0, 1.0}) {
+    Server plain = made(sgd(), clip_norm);
+    Server server = made(sgd(), clip_norm);
+    const Chunk chunk = server.layout().chunks()[0];
+    const Flat first = noise(layout(), 2);
+    const Flat second = noise(layout(), 3);
+    const std::vector<std::span<const float>> parts{of(first, chunk), of(second, chunk)};
+    std::vector<double> squares{10, 20};  // what chunks before have added
+    const double mean = server.reduce(0, parts, 4, 4, squares);
+    EXPECT_EQ(plain.reduce(0, parts, 4, 4), 0);
+    std::vector<double> expected{10, 20};
+    double expected_mean = 0;
+    for (std::size_t i = 0; i < chunk.elements; ++i) {
+      const double a = parts[0][i];
+      const double b = parts[1][i];
+      expected[0] += a * a;
+      expected[1] += b * b;
+      expected_mean += (a + b) * (a + b) / 16;
+    }
+    EXPECT_NEAR(squares[0], expected[0], 1e-5 * expected[0]);
+    EXPECT_NEAR(squares[1], expected[1], 1e-5 * expected[1]);
+    EXPECT_NEAR(mean, expected_mean, 1e-5 * expected_mean);
+  }
+}
+
 TEST(Server, WeightsChangeOnlyWhenTheStepIsFinished) {
   Server server = made(adamw());
   const Flat before = flat_weights(server);

@@ -1,111 +1,9 @@
 #include "runtime/compute_thread.h"
 
-#include <gtest/gtest.h>
-
-#include <future>
-
-#include "data/order.h"
+#include "compute_bench.h"
 
 namespace motley::runtime {
 namespace {
-
-using Script = std::function<Result<Outcome>(const Task&, Weights&, Sink&, const Stop&)>;
-
-LayoutEntry entry(const char* name, std::vector<std::int64_t> shape) {
-  LayoutEntry made;
-  made.name = name;
-  made.shape = std::move(shape);
-  return made;
-}
-
-Layout two_chunks() {
-  // One tensor above the limit of the small ones, one below: they lie in chunks of their own.
-  Result<Layout> layout = Layout::make({entry("weight", {4096}), entry("bias", {4})});
-  EXPECT_TRUE(layout);
-  EXPECT_EQ(layout->chunks().size(), 2U);
-  return *layout;
-}
-
-ps::Server zero_server() {
-  const Layout layout = two_chunks();
-  ps::Snapshot start;
-  for (const Chunk& chunk : layout.chunks()) {
-    const std::vector<float> zeros(chunk.elements);
-    start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
-  }
-  return *ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, 0, start);
-}
-
-class Scripted final : public Computation {
- public:
-  explicit Scripted(Script script) : layout_(two_chunks()), script_(std::move(script)) {}
-  const Layout& layout() const override { return layout_; }
-  Capabilities capabilities() const override { return {"cpu", "script", 8}; }
-  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
-    return script_(task, weights, sink, stop);
-  }
-
- private:
-  Layout layout_;
-  Script script_;
-};
-
-// A compute thread around a script, and all that it reports. What the compute thread writes is read after wait().
-struct Bench {
-  std::vector<std::uint64_t> progress, begun;
-  std::vector<std::pair<ChunkId, float>> chunks;
-  std::optional<Outcome> outcome;
-  std::optional<Error> error;
-  std::function<void()> on_begin = [] {};
-  std::promise<void> over;
-  std::unique_ptr<ComputeThread> thread;
-
-  explicit Bench(Script script, bool fixed_micro_batch = false) {
-    ComputeEvents events;
-    events.progress = [this](std::uint64_t, std::uint64_t done) { progress.push_back(done); };
-    events.begin = [this](std::uint64_t, std::uint64_t count, double, double) {
-      begun.push_back(count);
-      on_begin();
-    };
-    events.chunk = [this](std::uint64_t, ChunkId chunk, const SharedBytes& gradient) {
-      chunks.emplace_back(chunk, gradient.floats().front());
-    };
-    events.finished = [this](std::uint64_t, Outcome result, double) {
-      outcome = result;
-      over.set_value();
-    };
-    events.failed = [this](std::uint64_t, Error what) {
-      error = std::move(what);
-      over.set_value();
-    };
-    events.rested = [] {};
-    thread = std::make_unique<ComputeThread>(std::move(events));
-    std::promise<void> ready;
-    thread->prepare(
-        [&]() -> Result<Prepared> {
-          return Prepared{std::make_unique<Scripted>(std::move(script)), 100, 5, 8, fixed_micro_batch};
-        },
-        [&](const Result<const Layout*>& layout) {
-          EXPECT_TRUE(layout);
-          ready.set_value();
-        });
-    ready.get_future().get();
-  }
-  void start(std::uint64_t first = 0, std::uint64_t count = 16) {
-    engine::TaskOrder order;
-    order.number = 1;
-    order.first = first;
-    order.count = count;
-    order.weights.resize(2);
-    thread->start(std::move(order));
-  }
-  void wait() { over.get_future().get(); }
-};
-
-void send(Sink& sink, ChunkId chunk, float value) {
-  const std::vector<float> gradient(chunk == 0 ? 4096 : 64, value);
-  sink.ready(chunk, gradient);
-}
 
 TEST(ComputeThread, TurnsPositionsIntoSamplesOfTheEpoch) {
   std::vector<std::uint64_t> seen;
@@ -201,6 +99,106 @@ TEST(ComputeThread, ALimitReachesTheTaskThatRuns) {
   EXPECT_EQ(bench.outcome->count, 4U);
 }
 
+// Micro-batches of 4 samples without arithmetic, each of which takes a moment, as far as Stop lets it.
+Result<Outcome> take_micro_batches(const Task& task, Sink& sink, const Stop& stop) {
+  Outcome outcome;
+  for (std::uint64_t limit = 0; outcome.count < (limit = std::min(stop.limit(), task.indices.size()));) {
+    for (const Time end = now() + std::chrono::milliseconds(2); now() < end;) std::this_thread::yield();
+    outcome.count += 4;
+    sink.progress(outcome.count);
+  }
+  return outcome;
+}
+
+TEST(ComputeThread, FinishingEarlyEndsWithTheMicroBatchInHand) {
+  std::promise<void> running, asked;
+  Bench bench([&](const Task&, Weights&, Sink& sink, const Stop& stop) {
+    EXPECT_EQ(stop.limit(), 16U);
+    running.set_value();
+    asked.get_future().get();
+    sink.progress(4);
+    return Outcome{stop.limit(), 1, 1, 0};
+  });
+  bench.start();
+  running.get_future().get();
+  bench.thread->finish_early(2);  // another task
+  bench.thread->finish_early(1);
+  asked.set_value();
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 4U);
+}
+
+TEST(ComputeThread, FinishingEarlyGivesBackWhatWasNotBegun) {
+  std::promise<void> asked;
+  Bench bench([&](const Task&, Weights&, Sink&, const Stop& stop) {
+    asked.get_future().get();
+    return Outcome{stop.limit(), 0, 0, 0};
+  });
+  bench.start();
+  bench.thread->finish_early(1);
+  asked.set_value();
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 0U);
+}
+
+TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
+  Time work{};
+  Bench bench(
+      [&](const Task& task, Weights&, Sink& sink, const Stop& stop) {
+        for (std::uint64_t done = 0; done < stop.limit(); done += 4) {
+          const Time begun = now();
+          while (now() - begun < std::chrono::milliseconds(2)) std::this_thread::yield();
+          work += now() - begun;
+          sink.progress(done + 4);
+        }
+        return Outcome{task.indices.size(), 1, 1, 0};
+      },
+      false, {.share = 0.25});
+  const Time started = now();
+  bench.start();
+  bench.wait();
+  EXPECT_GE(now() - started, 3 * work) << "three rests between four micro-batches and the last of them";
+  EXPECT_GE(bench.compute_seconds, 4 * seconds(work) * 0.999);
+}
+
+// At this share a rest lasts for minutes.
+constexpr Manners kMinutesOfRest{.share = 1e-5};
+
+TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
+  const Script script = [](const Task& task, Weights&, Sink& sink, const Stop& stop) {
+    return take_micro_batches(task, sink, stop);
+  };
+  Bench early(script, false, kMinutesOfRest);
+  early.on_progress = [&] { early.thread->finish_early(1); };
+  early.start();
+  early.wait();
+  EXPECT_EQ(early.outcome->count, 4U);
+  Bench trimmed(script, false, kMinutesOfRest);
+  trimmed.on_progress = [&] { trimmed.thread->limit(1, 4); };
+  trimmed.start();
+  trimmed.wait();
+  EXPECT_EQ(trimmed.outcome->count, 4U);
+  Bench destroyed(script, false, kMinutesOfRest);
+  std::promise<void> resting;
+  destroyed.on_progress = [&] { resting.set_value(); };
+  destroyed.start();
+  resting.get_future().get();
+  destroyed.thread.reset();
+}
+
+TEST(ComputeThread, TheRestForTheLastMicroBatchComesAfterTheResult) {
+  Bench bench(
+      [](const Task& task, Weights&, Sink& sink, const Stop& stop) { return take_micro_batches(task, sink, stop); },
+      false, kMinutesOfRest);
+  bench.start(0, 4);
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 4U);
+  bench.start(0, 4);
+  bench.thread->finish_early(1);
+  bench.wait();
+  EXPECT_EQ(bench.outcome->count, 0U) << "the next task was resting";
+}
+
 TEST(ComputeThread, DestroyingItAbandonsTheTask) {
   std::promise<void> running;
   bool abandoned = false;
@@ -217,41 +215,6 @@ TEST(ComputeThread, DestroyingItAbandonsTheTask) {
     bench.thread.reset();
   }
   EXPECT_TRUE(abandoned);
-}
-
-TEST(ComputeThread, StepsWaitToBeTakenAndEndWhereTheyAreCut) {
-  Bench bench([](const Task& task, Weights&, Sink& sink, const Stop&) {
-    sink.begin(task.indices.size(), 1, 1);
-    for (const ChunkId chunk : {1U, 0U}) send(sink, chunk, 1);
-    return Outcome{task.indices.size(), 1, 1, 0};
-  });
-  engine::StretchOrder order;
-  order.number = 7;
-  order.steps = 1000;
-  order.train_samples = 100;
-  order.global_batch = 16;
-  order.server = std::make_shared<ps::Server>(zero_server());
-  std::vector<std::uint64_t> steps;
-  std::promise<void> fourth, sixth, over;
-  StretchEvents events;
-  events.step = [&](const engine::StretchStep& step) {
-    steps.push_back(step.step);
-    if (steps.size() == 4) fourth.set_value();
-    if (steps.size() == 6) sixth.set_value();
-  };
-  events.ended = [&](std::uint64_t number, const std::optional<Error>& failure) {
-    EXPECT_EQ(number, 7U);
-    EXPECT_FALSE(failure.has_value());
-    over.set_value();
-  };
-  bench.thread->lend(order, events);
-  fourth.get_future().get();
-  bench.thread->taken();
-  bench.thread->taken();
-  sixth.get_future().get();  // and no seventh: nothing was taken since
-  bench.thread->cut(7);
-  over.get_future().get();
-  EXPECT_EQ(steps, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}));
 }
 
 TEST(ComputeThread, AFailedPreparationIsReported) {

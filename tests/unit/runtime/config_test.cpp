@@ -34,7 +34,8 @@ TEST(Config, OverridesWinOverFileOverRecipe) {
       parse_config("[model]\nkind = \"mlp\"\n[train]\nglobal_batch = 64\nseed = 3\n", "run.toml", {"train.seed=9"});
   ASSERT_TRUE(config);
   EXPECT_EQ(config->data_uri, "fashion-mnist");
-  EXPECT_EQ(config->global_batch, 64U);
+  EXPECT_EQ(config->global_batch.samples, 64U);
+  EXPECT_FALSE(config->global_batch.automatic);
   EXPECT_EQ(config->seed, 9U);
 }
 
@@ -57,6 +58,21 @@ TEST(Config, TheTextRoundTrips) {
   EXPECT_EQ(to_toml(*again), to_toml(config));
   EXPECT_EQ(again->groups, config.groups);
   EXPECT_EQ(again->optimizer.lr, 1e-5);
+}
+
+TEST(Config, TheBatchMayFollowTheNoise) {
+  const RunConfig config = recipe("gpt-mini", {"data.uri=text:a", "train.global_batch=auto"});
+  EXPECT_TRUE(config.global_batch.automatic);
+  EXPECT_EQ(config.global_batch.samples, 32U) << "starts at that of the recipe";
+  EXPECT_EQ(recipe("mlp", {"train.global_batch=auto:64"}).global_batch.samples, 64U);
+  EXPECT_FALSE(recipe("mlp", {"train.global_batch=auto:64", "train.global_batch=128"}).global_batch.automatic);
+  const Result<RunConfig> again = parse_config(to_toml(config), "text");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_toml(*again), to_toml(config));
+  EXPECT_TRUE(parse_config("[model]\nkind = \"mlp\"\n[train]\nglobal_batch = \"auto\"\n", "t")->global_batch.automatic);
+  for (const char* bad : {"auto:", "auto:0", "auto:x", "auto:-3", "auto:1e9", "automatic", "1.5"})
+    EXPECT_FALSE(load_config("mlp", {std::string("train.global_batch=") + bad})) << bad;
+  EXPECT_THAT(failure("[model]\nkind = \"mlp\"\n[train]\nglobal_batch = \"big\"\n").message, HasSubstr("\"auto\""));
 }
 
 TEST(Config, UnknownNamesGetTheNearestRightWord) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "data/order.h"
 #include "store/ledger_record.h"
@@ -246,6 +247,57 @@ TEST(OrderOf, IsTheSampleOrderOfTheEpoch) {
   EXPECT_EQ(std::set(first.begin(), first.end()).size(), 10U);
   EXPECT_EQ(order_of(ledger, 1).size(), 8U);  // begun, not finished
   EXPECT_TRUE(order_of(ledger, 2).empty());
+}
+
+// 10 samples: a step of 4, then from step 1 on steps of 5; from step 4 on steps of 2.
+TEST(Ledger, KeepsChangesOfTheBatch) {
+  const TemporaryDirectory directory;
+  auto writer = LedgerWriter::open(directory / "ledger", kHeader);
+  ASSERT_TRUE(writer) << message(writer);
+  const std::vector<BatchChange> changes{{1, 5, 1.25}, {4, 2, 0.5}};
+  const auto commit = [&](std::uint64_t number, std::uint64_t count) {
+    ASSERT_TRUE(writer->append(step(number, {{0, count, "desk/cpu"}})));
+  };
+  commit(0, 4);
+  ASSERT_TRUE(writer->append(changes[0]));
+  commit(1, 5);
+  commit(2, 1);
+  commit(3, 5);
+  ASSERT_TRUE(writer->append(changes[1]));
+  commit(4, 2);
+  const Ledger ledger = *read_ledger(directory / "ledger");
+  EXPECT_EQ(ledger.batch_changes, changes);
+  const Audit result = audit(ledger);
+  EXPECT_EQ(std::tuple(result.epochs, result.samples, result.missing, result.duplicate), std::tuple(2U, 17U, 0U, 0U));
+  EXPECT_EQ(order_of(ledger, 0).size(), 10U);
+  std::vector<std::uint64_t> second(7);
+  data::SampleOrder(7, 1, 10).fill(0, second);
+  EXPECT_EQ(order_of(ledger, 1), second);
+}
+
+TEST(Ledger, ARollbackTakesBackChangesOfTheBatch) {
+  const TemporaryDirectory directory;
+  auto writer = LedgerWriter::open(directory / "ledger", kHeader);
+  ASSERT_TRUE(writer) << message(writer);
+  for (const std::uint64_t first : {1U, 3U}) ASSERT_TRUE(writer->append(BatchChange{first, 5, 1}));
+  ASSERT_TRUE(writer->append(LedgerRollback{3, 2}));
+  EXPECT_EQ(read_ledger(directory / "ledger")->batch_changes, (std::vector<BatchChange>{{1, 5, 1}}));
+  ASSERT_TRUE(writer->append(BatchChange{3, 2, 1})) << "there is room for another one";
+  EXPECT_EQ(read_ledger(directory / "ledger")->batch_changes.size(), 2U);
+}
+
+TEST(Ledger, RefusesChangesOfTheBatchThatMakeNoSense) {
+  const std::vector<std::vector<BatchChange>> senseless{
+      {{0, 5, 1}}, {{1, 0, 1}}, {{1, 5, 0}}, {{1, 5, -1}}, {{3, 5, 1}, {3, 6, 1}}, {{3, 5, 1}, {2, 6, 1}}};
+  for (const auto& changes : senseless) {
+    const TemporaryDirectory directory;
+    auto writer = LedgerWriter::open(directory / "ledger", kHeader);
+    ASSERT_TRUE(writer) << message(writer);
+    for (const BatchChange& change : changes) ASSERT_TRUE(writer->append(change));
+    const auto ledger = read_ledger(directory / "ledger");
+    ASSERT_FALSE(ledger);
+    EXPECT_NE(ledger.error().message.find("a batch record that makes no sense"), std::string::npos) << message(ledger);
+  }
 }
 
 }  // namespace

@@ -296,6 +296,55 @@ TEST(CpuMemory, BlocksAreKeptAndUsedAgain) {
   EXPECT_EQ(nearly_equal.const_data_ptr(), first);
 }
 
+TEST(CpuMemory, APeakIsTheMostAtOnce) {
+  reuse_cpu_memory(std::size_t{1} << 30);
+  fit_cpu_memory();
+  const std::size_t before = fit_cpu_memory().used;
+  {
+    const at::Tensor large = at::empty({3 << 20}, at::kFloat), small = at::empty({1000}, at::kFloat);
+  }
+  const CpuMemory memory = fit_cpu_memory();
+  EXPECT_EQ(memory.used, before);
+  EXPECT_GE(memory.peak, before + (std::size_t{12} << 20) + 4000);
+  EXPECT_LT(memory.peak, before + (std::size_t{13} << 20));
+  EXPECT_EQ(fit_cpu_memory().peak, before);
+}
+
+TEST(CpuMemory, BeyondItsLimitItIsFullAndNothingIsLost) {
+  fit_cpu_memory();
+  const std::size_t used = fit_cpu_memory().used;
+  limit_cpu_memory(used + (std::size_t{20} << 20));
+  EXPECT_LE(idle_cpu_memory(), std::size_t{20} << 20);
+  {
+    const at::Tensor fits = at::empty({4 << 20}, at::kFloat);
+    EXPECT_THROW(at::empty({2 << 20}, at::kFloat), c10::OutOfMemoryError);
+  }
+  EXPECT_NO_THROW(at::empty({2 << 20}, at::kFloat));  // in the place of the other, which was kept for reuse
+  EXPECT_THROW(at::empty({6 << 20}, at::kFloat), c10::OutOfMemoryError);
+  limit_cpu_memory(used + (std::size_t{40} << 20), std::size_t{30} << 20);
+  EXPECT_NO_THROW(at::empty({6 << 20}, at::kFloat));
+  EXPECT_LE(idle_cpu_memory(), std::size_t{10} << 20);
+  fit_cpu_memory();
+}
+
+TEST(CpuMemory, AComputationSaysWhatItsTensorsTake) {
+  const auto dataset = std::make_shared<FakeDataset>(kSize, kImage, 10);
+  Rig rig(spec_of("fashion-cnn", kImage, 10), dataset);
+  const MemoryUse before = rig.computation->memory(0);
+  EXPECT_GE(before.used, 2 * rig.state.layout.flat_elements() * sizeof(float));  // weights and gradients
+  std::vector<std::uint64_t> indices(64);
+  std::iota(indices.begin(), indices.end(), 0);
+  const auto peak_of = [&](std::uint32_t micro) {
+    RecordingSink sink(rig.state.layout);
+    EXPECT_TRUE(rig.run(sink, FixedStop(indices.size()), indices, micro));
+    return rig.computation->memory(0).peak;
+  };
+  const std::uint64_t four = peak_of(4), sixty_four = peak_of(64);
+  EXPECT_GT(four, before.used);
+  EXPECT_GT(sixty_four, four + (std::uint64_t{60} * 32 * 26 * 26 * sizeof(float)));  // the first convolution's output
+  EXPECT_LE(sixty_four, rig.computation->memory(0).budget);
+}
+
 TEST(Devices, TheProcessorIsLast) {
   const std::vector<DeviceInfo> all = devices();
   ASSERT_FALSE(all.empty());

@@ -1,0 +1,48 @@
+#include "manners_options.h"
+
+#include <string>
+
+namespace motley::cli {
+namespace {
+
+constexpr double kShareMin = 0.01;
+constexpr unsigned kIdleAfterMin = 10;  // terminals tell when they were used to within 8 s
+constexpr unsigned kIdleAfterMax = 86400;
+
+// CLI::Range takes "nan" for a number in every range.
+std::string share_fault(const std::string& text) {
+  double share = 0;
+  if (CLI::detail::lexical_cast(text, share) && share >= kShareMin && share <= 1) return {};
+  return "expected a part of the time from 0.01 to 1, found '" + text + "'";
+}
+
+}  // namespace
+
+void add_manners(CLI::App& command, runtime::Manners& manners) {
+  command
+      .add_option("--share", manners.share,
+                  "F: compute at most this part of the time, and rest in between (default: 1; 0.5: half of it)")
+      ->check(CLI::Validator(share_fault, "0.01 to 1"));
+  command
+      .add_option("--nice", manners.nice,
+                  "N: niceness of the threads that compute, 0 to 19 (default: " + std::to_string(manners.nice) + ")")
+      ->check(CLI::Range(0, 19));
+}
+
+void add_yielding(CLI::App& command, runtime::YieldOptions& yield) {
+  CLI::Option* idle_only = command.add_flag("--idle-only", yield.idle_only,
+                                            "pause while somebody uses this machine, and join again when it is idle");
+  command
+      .add_option_function<unsigned>(
+          "--idle-after", [&yield](unsigned seconds) { yield.idle_after = std::chrono::seconds(seconds); },
+          "SECONDS without a sign of use until the machine is idle (default: 60)")
+      ->check(CLI::Range(kIdleAfterMin, kIdleAfterMax))
+      ->needs(idle_only);
+  command
+      .add_option_function<std::string>(
+          "--battery", [&yield](const std::string& what) { yield.battery_pauses = what == "pause"; },
+          "pause or continue: what to do on battery power (default: continue)")
+      ->check(CLI::IsMember({"pause", "continue"}));
+}
+
+}  // namespace motley::cli

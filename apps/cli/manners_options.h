@@ -1,0 +1,16 @@
+#pragma once
+// Options of commands whose workers share a machine with its user.
+
+#include <CLI/CLI.hpp>
+
+#include "runtime/manners.h"
+#include "runtime/yield_rule.h"
+
+namespace motley::cli {
+
+/// --share and --nice; the values in `manners` are the defaults. REQUIRES both outlive the parsing.
+void add_manners(CLI::App& command, runtime::Manners& manners);
+/// --idle-only, --idle-after and --battery.
+void add_yielding(CLI::App& command, runtime::YieldOptions& yield);
+
+}  // namespace motley::cli

@@ -1,0 +1,32 @@
+#pragma once
+// What this machine can spare. Going over it does not fail: pages are given out and the process is killed when it
+// touches them, so large allocations ask first. Thread-safe.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "motley/result.h"
+
+namespace motley {
+
+/// Bytes that may be touched in addition without swapping and without being killed: what the system calls available,
+/// less by every memory limit of the process's control groups (version 1 and 2) and by its own limits (RLIMIT_AS,
+/// RLIMIT_DATA). Empty where the system does not tell. `root` is where /proc and /sys are looked for.
+std::optional<std::uint64_t> spare_memory_bytes(const std::filesystem::path& root = "/");
+
+/// What is left over for allocations that nobody counts: small ones, stacks, code that is read in.
+constexpr std::uint64_t memory_margin_bytes(std::uint64_t spare) noexcept {
+  constexpr std::uint64_t kLeast = std::uint64_t{12} << 20, kMost = std::uint64_t{512} << 20;
+  const std::uint64_t part = spare / 12;
+  return part < kLeast ? kLeast : part > kMost ? kMost : part;
+}
+
+/// "12 MiB", rounded up.
+std::string mebibytes(std::uint64_t bytes);
+
+/// ErrorCode::memory where the machine cannot spare `bytes` and a margin; `what_for` begins the message.
+Status check_memory_for(std::uint64_t bytes, const std::string& what_for, const std::string& hint);
+
+}  // namespace motley

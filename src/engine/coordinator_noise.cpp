@@ -1,0 +1,39 @@
+#include "engine/coordinator_noise.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace motley::engine {
+
+std::span<double> StepNorms::of(std::span<const cluster::Coverage::Piece> pieces, const cluster::Coverage& coverage) {
+  if (useless_) return {};
+  if (ranges_.empty()) {
+    for (const cluster::Coverage::Piece& piece : pieces) {
+      const cluster::Contribution* from = coverage.find(piece.lease);
+      MOTLEY_ASSERT(from != nullptr);
+      ranges_.push_back(piece.range);
+      weights_.push_back(from->weight);
+    }
+    squares_.assign(ranges_.size(), 0);
+  }
+  useless_ = pieces.size() < 2 || !std::ranges::equal(pieces, ranges_, {}, &cluster::Coverage::Piece::range);
+  if (useless_) return {};
+  return squares_;
+}
+
+std::optional<plan::NoiseEstimate> StepNorms::close(std::uint64_t samples) {
+  std::optional<plan::NoiseEstimate> estimate;
+  if (!useless_) {
+    for (std::size_t i = 0; i < ranges_.size(); ++i) parts_.push_back({weights_[i], squares_[i]});
+    estimate = plan::noise_estimate(parts_, mean_square_, static_cast<double>(samples));
+  }
+  ranges_.clear();
+  weights_.clear();
+  parts_.clear();
+  mean_square_ = 0;
+  useless_ = false;
+  return estimate;
+}
+
+}  // namespace motley::engine

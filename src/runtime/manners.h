@@ -1,0 +1,11 @@
+#pragma once
+// How a worker behaves towards whoever else uses the machine.
+
+namespace motley::runtime {
+
+struct Manners {
+  double share = 1;  // of the time, above 0: the device computes at most that part of it
+  int nice = 0;      // of the threads that compute; 0 leaves them as they are
+};
+
+}  // namespace motley::runtime

@@ -1,0 +1,35 @@
+"""train.global_batch=auto: the batch follows the noise; resumption and audit follow the batch."""
+
+from program import settings
+
+
+# A step is nearly all waiting, so that a larger batch pays. Fixed shares keep both workers in: there must be contributions to
+# compare. The rate is so low that the gradient stays what it is.
+DATA = settings(data_uri="synthetic:20000:32:10", data_test_uri="synthetic:100:32:10", train_global_batch="auto:16",
+                train_epochs=3, train_seed=9, train_min_workers=2, train_shares=[3, 1], optimizer_lr=0.0001)
+HERE = ("--run", "run", "--device", "cpu", "--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0")
+
+
+def test_the_batch_grows_and_the_run_can_be_resumed(motley):
+    first = motley.start("train", "softmax", *DATA, *HERE)
+    grown = first.wait_event("step", lambda event: event["global_batch"] > 16)
+    first.wait_step(grown["step"] + 20)
+    first.kill()
+    again = motley.run("train", "--resume", *HERE)
+    assert again.process.returncode == 0, again.story()
+
+    steps = {e["step"]: e for run in (first, again) for e in run.named("step")}
+    assert sorted(steps) == list(range(len(steps)))
+    assert len(steps) == again.named("done")[0]["steps"] < 3 * 1250
+    assert again.named("step")[0]["global_batch"] > 16, "it starts again at the batch it had"
+    per_epoch = [sum(e["samples"] for e in steps.values() if e["epoch"] == epoch) for epoch in range(4)]
+    assert per_epoch == [20000, 20000, 20000, 0]
+    assert len(again.named("eval")) + len(first.named("eval")) >= 3
+
+    audit = motley.audit("run")
+    assert audit["samples"] == 60000 and audit["epochs"] == 3
+    order = motley.start("audit", "run", "--order", "1")
+    order.process.wait()
+    order.wait_until(lambda: order._open == 0, "its output closed")
+    numbers = [int(line.split("'")[1].removesuffix("\\n")) for line in order.not_events]
+    assert sorted(numbers) == list(range(20000))

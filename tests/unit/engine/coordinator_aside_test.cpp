@@ -1,0 +1,103 @@
+// A worker that does not pay for gradients evaluates while the others train.
+
+#include <gmock/gmock.h>
+
+#include "coordinator_fixture.h"
+
+namespace motley::engine {
+namespace {
+
+class AsideTest : public CoordinatorTest {
+ protected:
+  AsideTest() {
+    options.global_batch = 32;
+    options.train_samples = 96;
+    options.test_samples = 24;
+    options.evaluate_every = 2;
+    options.steps = 8;
+  }
+
+  /// One that trains and one that is parked; two steps are done, an evaluation is due.
+  void begin() {
+    make();
+    Peer& fast = join(1, "fast", false, 0.001);
+    work(fast);
+    Peer& slow = join(2, "slow", false, 0.5);
+    ASSERT_THAT(events_of("slow"), testing::ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+    work(fast);
+    ASSERT_EQ(slow.grants.size(), 1u);
+    trial = slow.grants[0];
+  }
+
+  wire::Grant trial;
+};
+
+TEST_F(AsideTest, TheOthersTrainOnMeanwhile) {
+  begin();
+  Peer& fast = peers[1];
+  Peer& slow = peers[2];
+  EXPECT_EQ(trial.pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
+  EXPECT_EQ(trial.version, 2u);
+  EXPECT_EQ(trial.count, 24u);
+  EXPECT_EQ(slow.weights.count(2), 1u);
+  ASSERT_EQ(fast.grants.size(), 1u);
+  EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::train));
+  work(fast);
+  EXPECT_TRUE(output.evaluations.empty());
+  work(slow);
+  ASSERT_EQ(output.evaluations.size(), 1u);
+  EXPECT_EQ(output.evaluations[0].version, 2u);
+  EXPECT_EQ(output.evaluations[0].samples, 24u);
+  EXPECT_EQ(output.evaluations[0].loss_sum, loss_of(0, 24));
+  run();
+  expect_exact(8);
+  EXPECT_EQ(output.evaluations.back().version, 8u);
+}
+
+TEST_F(AsideTest, WhoIsLostIsMadeUpForByTheOthers) {
+  begin();
+  coordinator->session_closed(2, "gone", now);
+  collect();
+  Peer& fast = peers[1];
+  work(fast);
+  ASSERT_EQ(fast.grants.size(), 1u);
+  EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
+  EXPECT_EQ(fast.grants[0].version, 3u);
+  run();
+  expect_exact(8);
+}
+
+TEST_F(AsideTest, WhoIsTooSlowIsNotAskedAgain) {
+  options.timeouts.lease_unknown = ms(500);
+  begin();
+  Peer& fast = peers[1];
+  Peer& slow = peers[2];
+  pass_time(ms(1000), {&fast, &slow});
+  const bool cancelled = std::ranges::any_of(slow.control, [&](const wire::Message& message) {
+    const auto* cancel = std::get_if<wire::Cancel>(&message);
+    return cancel != nullptr && cancel->lease == trial.lease && cancel->pass == trial.pass;
+  });
+  EXPECT_TRUE(cancelled);
+  slow.grants.clear();
+  work(fast);
+  ASSERT_EQ(fast.grants.size(), 1u);
+  EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
+  finish(slow, trial);
+  EXPECT_TRUE(output.evaluations.empty()) << "nobody waits for it any more";
+  run();
+  expect_exact(8);
+  for (const Evaluated& evaluation : output.evaluations) EXPECT_NE(evaluation.version, 2u);
+}
+
+TEST_F(AsideTest, AFailureIsMadeUpFor) {
+  begin();
+  say(peers[2], wire::Failed{trial.pass, trial.lease, "out of memory"});
+  peers[2].grants.clear();
+  work(peers[1]);
+  EXPECT_EQ(peers[1].grants.at(0).pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
+  run();
+  expect_exact(8);
+}
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,125 @@
+#pragma once
+// A compute thread around a scripted computation, for the tests of it.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "data/order.h"
+#include "runtime/compute_thread.h"
+#include "runtime/mailbox.h"
+
+namespace motley::runtime {
+
+using Script = std::function<Result<Outcome>(const Task&, Weights&, Sink&, const Stop&)>;
+
+inline LayoutEntry entry(const char* name, std::vector<std::int64_t> shape) {
+  LayoutEntry made;
+  made.name = name;
+  made.shape = std::move(shape);
+  return made;
+}
+
+inline Layout two_chunks() {
+  // One tensor above the limit of the small ones, one below: they lie in chunks of their own.
+  Result<Layout> layout = Layout::make({entry("weight", {4096}), entry("bias", {4})});
+  EXPECT_TRUE(layout);
+  EXPECT_EQ(layout->chunks().size(), 2U);
+  return *layout;
+}
+
+class Scripted final : public Computation {
+ public:
+  Scripted(Script script, std::function<MemoryUse()> memory)
+      : layout_(two_chunks()), script_(std::move(script)), memory_(std::move(memory)) {}
+  const Layout& layout() const override { return layout_; }
+  Capabilities capabilities() const override { return {"cpu", "script", 8}; }
+  MemoryUse memory(std::uint64_t) override { return memory_ ? memory_() : MemoryUse{}; }
+  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
+    return script_(task, weights, sink, stop);
+  }
+
+ private:
+  Layout layout_;
+  Script script_;
+  std::function<MemoryUse()> memory_;
+};
+
+// A compute thread around a script, and all that it reports. What the compute thread writes is read after wait().
+struct Bench {
+  std::vector<std::uint64_t> progress, begun;
+  std::vector<std::pair<ChunkId, float>> chunks;
+  std::optional<Outcome> outcome;
+  std::optional<Error> error, refused;
+  double compute_seconds = 0;
+  std::uint64_t made = 0;  // samples of steps without asking
+  std::function<void()> on_begin = [] {}, on_progress = [] {};
+  std::vector<std::promise<void>> over = std::vector<std::promise<void>>(32);  // of each task
+  std::size_t ended = 0, waited = 0;
+  std::unique_ptr<ComputeThread> thread;
+
+  explicit Bench(Script script, bool fixed_micro_batch = false, Manners manners = {},
+                 std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0) {
+    ComputeEvents events;
+    events.progress = [this](std::uint64_t, std::uint64_t done) {
+      progress.push_back(done);
+      on_progress();
+    };
+    events.begin = [this](std::uint64_t, std::uint64_t count, double, double) {
+      begun.push_back(count);
+      on_begin();
+    };
+    events.chunk = [this](std::uint64_t, ChunkId chunk, const SharedBytes& gradient) {
+      chunks.emplace_back(chunk, gradient.floats().front());
+    };
+    events.finished = [this](std::uint64_t, Outcome result, double seconds) {
+      outcome = result;
+      compute_seconds = seconds;
+      over.at(ended++).set_value();
+    };
+    events.failed = [this](std::uint64_t, Error what) {
+      error = std::move(what);
+      over.at(ended++).set_value();
+    };
+    events.made_step = [this](std::uint64_t samples, double) { made += samples; };
+    thread = std::make_unique<ComputeThread>(std::move(events), manners);
+    std::promise<void> ready;
+    thread->prepare(
+        [&]() -> Result<Prepared> {
+          const bool fits_memory = memory != nullptr;
+          return Prepared{std::make_unique<Scripted>(std::move(script), std::move(memory)),
+                          100,
+                          5,
+                          8,
+                          fixed_micro_batch,
+                          fits_memory,
+                          reserve_bytes};
+        },
+        [&](const Result<const Layout*>& layout) {
+          if (!layout) refused = layout.error();
+          ready.set_value();
+        });
+    ready.get_future().get();
+  }
+  void start(std::uint64_t first = 0, std::uint64_t count = 16) {
+    engine::TaskOrder order;
+    order.number = 1;
+    order.first = first;
+    order.count = count;
+    order.weights.resize(2);
+    thread->start(std::move(order));
+  }
+  void wait() { over.at(waited++).get_future().get(); }
+};
+
+inline void send(Sink& sink, ChunkId chunk, float value) {
+  const std::vector<float> gradient(chunk == 0 ? 4096 : 64, value);
+  sink.ready(chunk, gradient);
+}
+
+}  // namespace motley::runtime
