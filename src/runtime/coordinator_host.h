@@ -127,6 +127,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   bool ended_ = false;
   bool stopping_ = false;
   Time last_checkpoint_{}, last_refusal_said_{};
+  double unlogged_seconds_ = 0;  // between checkpoints where the redo log pauses
   Time started_{};
   std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process
