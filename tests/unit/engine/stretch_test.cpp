@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
 #include <limits>
 
 #include "coordinator_fixture.h"
@@ -32,8 +32,7 @@ Outcome compute(Soloist& soloist, const Layout& layout) {
 void expect_same(const std::vector<SharedBytes>& found, const std::vector<SharedBytes>& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
-    ASSERT_EQ(found[i].size(), expected[i].size());
-    EXPECT_EQ(std::memcmp(found[i].bytes().data(), expected[i].bytes().data(), found[i].size()), 0) << "chunk " << i;
+    EXPECT_TRUE(std::ranges::equal(found[i].bytes(), expected[i].bytes())) << "chunk " << i;
   }
 }
 
