@@ -72,6 +72,8 @@ void Computer::build(const Data& data) {
   MOTLEY_ASSERT(model.ok());
   model_ = std::move(*model);
   order_.reset();
+  soloist_.reset();
+  cut_ = 0;
 }
 
 void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
@@ -95,6 +97,12 @@ std::uint64_t Computer::limit(std::uint64_t number, std::uint64_t count) {
   return limit_;
 }
 
+Duration Computer::time_for(std::uint64_t samples) {
+  const double jitter = 1 + setup_.jitter * (2 * random_.uniform() - 1);
+  const double time = static_cast<double>(samples) / (setup_.samples_per_second * speed_factor_) * jitter;
+  return Duration(static_cast<std::int64_t>(time * 1e9) + 1) + std::exchange(delay_, Duration{});
+}
+
 void Computer::finish_early(std::uint64_t number) {
   if (!order_ || order_->number != number) return;
   enough_ = true;
@@ -104,48 +112,46 @@ void Computer::finish_early(std::uint64_t number) {
 void Computer::next_micro_batch() {
   const std::uint64_t count = std::min<std::uint64_t>(setup_.micro_batch, limit_ > done_ ? limit_ - done_ : 1);
   claimed_ = done_ + count;
-  const double jitter = 1 + setup_.jitter * (2 * random_.uniform() - 1);
-  const double time = static_cast<double>(count) / (setup_.samples_per_second * speed_factor_) * jitter;
-  process_.later(Duration(static_cast<std::int64_t>(time * 1e9) + 1) + std::exchange(delay_, Duration{}),
-                 [this, count] {
-                   if (limit_ == 0) {
-                     const std::uint64_t number = order_->number;
-                     order_.reset();
-                     worker_->task_finished(number, Outcome{}, 0, process_.now());
-                     return;
-                   }
-                   done_ += count;
-                   worker_->task_progress(order_->number, done_, process_.now());
-                   if (done_ >= limit_ && limit_ > 0) {
-                     complete();
-                   } else {
-                     next_micro_batch();
-                   }
-                 });
+  process_.later(time_for(count), [this, count] {
+    if (limit_ == 0) {
+      const std::uint64_t number = order_->number;
+      order_.reset();
+      worker_->task_finished(number, Outcome{}, 0, process_.now());
+      if (soloist_) next_lent_step();
+      return;
+    }
+    done_ += count;
+    worker_->task_progress(order_->number, done_, process_.now());
+    if (done_ >= limit_ && limit_ > 0) {
+      complete();
+    } else {
+      next_micro_batch();
+    }
+  });
 }
 
-Computer::Gradient Computer::compute() {
-  const bool train = order_->kind == PassKind::train;
-  const std::uint64_t size = order_->kind == PassKind::evaluate ? run_.test_samples : run_.train_samples;
-  const data::SampleOrder samples(run_.seed, order_->epoch, size, train);
-  std::vector<std::uint64_t> indices(done_);
-  const std::uint64_t first = order_->from_end ? order_->first + order_->count - done_ : order_->first;
-  samples.fill(order_->pass_first + first, indices);
+Computer::Gradient Computer::compute(const engine::TaskOrder& order, std::uint64_t count) {
+  const bool train = order.kind == PassKind::train;
+  const std::uint64_t size = order.kind == PassKind::evaluate ? run_.test_samples : run_.train_samples;
+  const data::SampleOrder samples(run_.seed, order.epoch, size, train);
+  std::vector<std::uint64_t> indices(count);
+  const std::uint64_t first = order.from_end ? order.first + order.count - count : order.first;
+  samples.fill(order.pass_first + first, indices);
   Task task;
-  task.kind = order_->kind;
-  task.version = order_->version;
+  task.kind = order.kind;
+  task.version = order.version;
   task.indices = indices;
   task.first = first;
-  task.from_end = order_->from_end;
+  task.from_end = order.from_end;
   task.micro_batch = setup_.micro_batch;
   task.seed = run_.seed;
   Gradient gradient;
-  gradient.chunks.resize(order_->weights.size());
-  HeldWeights weights(order_->weights);
+  gradient.chunks.resize(order.weights.size());
+  HeldWeights weights(order.weights);
   Collect sink(gradient.chunks);
-  const NoStop stop(done_);
+  const NoStop stop(count);
   Result<Outcome> outcome = model_->run(task, weights, sink, stop);
-  MOTLEY_ASSERT(outcome.ok() && outcome->count == done_);
+  MOTLEY_ASSERT(outcome.ok() && outcome->count == count);
   gradient.outcome = *outcome;
   return gradient;
 }
@@ -162,7 +168,7 @@ void Computer::spoil(SharedBytes& chunk) {
 
 void Computer::complete() {
   frozen_ = true;
-  gradient_ = compute();
+  gradient_ = compute(*order_, done_);
   if (order_->kind != PassKind::train) {
     finish();
     return;
@@ -188,6 +194,49 @@ void Computer::finish() {
   const std::uint64_t number = order_->number;
   order_.reset();  // before the report: the answer may be the next task
   worker_->task_finished(number, gradient_.outcome, seconds(process_.now() - started_), process_.now());
+  if (soloist_ && !order_) next_lent_step();
+}
+
+// --- steps without asking ---
+
+void Computer::lend(engine::StretchOrder order, StretchEvents events) {
+  soloist_.emplace(std::move(order));
+  stretch_events_ = std::move(events);
+  if (!order_) next_lent_step();
+}
+
+void Computer::next_lent_step() {
+  if (!soloist_->more() || cut_ == soloist_->number()) return end_stretch({});
+  const Duration time = time_for(soloist_->pass().count);
+  process_.later(time, [this, number = soloist_->number(), version = soloist_->version(), time] {
+    if (soloist_ && soloist_->number() == number && soloist_->version() == version) make_lent_step(seconds(time));
+  });
+}
+
+void Computer::make_lent_step(double seconds) {
+  const StepRange pass = soloist_->pass();
+  engine::TaskOrder order;
+  order.version = soloist_->version();
+  order.epoch = pass.epoch;
+  order.pass_first = pass.order_first;
+  for (ChunkId chunk = 0; chunk < model_->layout().chunks().size(); ++chunk)
+    order.weights.push_back(SharedBytes::copy_of(std::as_bytes(soloist_->get(chunk))));
+  Gradient gradient = compute(order, pass.count);
+  if (poison_ || scale_ != 1) spoil(gradient.chunks[random_.below(gradient.chunks.size())]);
+  soloist_->begin(gradient.outcome.count, gradient.outcome.weight, gradient.outcome.loss_sum);
+  for (ChunkId chunk = 0; chunk < gradient.chunks.size(); ++chunk)
+    soloist_->ready(chunk, gradient.chunks[chunk].floats());
+  const Result<engine::StretchStep> step = soloist_->finish(gradient.outcome, seconds, process_.now());
+  if (!step) return end_stretch(step.error());
+  stretch_events_.step(*step);
+  next_lent_step();
+}
+
+void Computer::end_stretch(const std::optional<Error>& failure) {
+  const std::uint64_t number = soloist_->number();
+  const StretchEvents events = std::move(stretch_events_);
+  soloist_.reset();
+  events.ended(number, failure);
 }
 
 }  // namespace motley::sim

@@ -35,6 +35,13 @@ class Computer {
   /// Returns the limit that holds; 0: no such task runs, or it is abandoned.
   std::uint64_t limit(std::uint64_t number, std::uint64_t count);
   void finish_early(std::uint64_t number);
+  /// Steps one after the other, once a task that runs has ended.
+  struct StretchEvents {
+    std::function<void(const engine::StretchStep&)> step;
+    std::function<void(std::uint64_t number, const std::optional<Error>& failure)> ended;
+  };
+  void lend(engine::StretchOrder order, StretchEvents events);
+  void cut(std::uint64_t stretch) { cut_ = stretch; }
   void set_speed(double factor) { speed_factor_ = factor; }
   void poison_next() { poison_ = true; }
   /// To see that the checks notice: the next gradient comes out multiplied, the next task takes longer.
@@ -50,7 +57,11 @@ class Computer {
   void complete();
   void emit(std::size_t chunk);
   void finish();
-  Gradient compute();
+  Gradient compute(const engine::TaskOrder& order, std::uint64_t count);
+  Duration time_for(std::uint64_t samples);
+  void next_lent_step();
+  void make_lent_step(double seconds);
+  void end_stretch(const std::optional<Error>& failure);
   void spoil(SharedBytes& chunk);
 
   Process& process_;
@@ -69,6 +80,9 @@ class Computer {
   float scale_ = 1;
   Duration delay_{};
   Gradient gradient_;
+  std::optional<engine::Soloist> soloist_;
+  StretchEvents stretch_events_;
+  std::uint64_t cut_ = 0;  // the newest stretch that is to end
 };
 
 }  // namespace motley::sim

@@ -73,6 +73,7 @@ void HeadNode::kill() {
   process_.kill();
   for (const engine::SessionId session : sessions_) world_.network.close(session, Side::head);
   sessions_.clear();
+  locals_.clear();
   const Time now = world_.queue.now();
   if (next_snapshot_ && next_snapshot_->first <= now) snapshot_ = std::move(next_snapshot_->second);
   next_snapshot_.reset();
@@ -103,7 +104,7 @@ std::vector<SharedBytes> HeadNode::weights() const {
 }
 
 bool HeadNode::accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end,
-                      Network::SessionId& session, std::uint32_t& incarnation) {
+                      Network::SessionId& session, std::uint32_t& incarnation, Computer& computer) {
   if (!process_.alive() || process_.frozen()) return false;
   Network::End mine;
   const auto id = std::make_shared<engine::SessionId>(0);
@@ -116,6 +117,7 @@ bool HeadNode::accept(std::size_t worker, const wire::Hello& hello, bool local, 
   session = *id = world_.network.open(worker, std::move(end), std::move(mine));
   incarnation = incarnation_;
   sessions_.push_back(session);
+  if (local) locals_[session] = &computer;
   coordinator_->session_opened(session, hello, local, process_.now());
   return true;
 }
@@ -137,6 +139,31 @@ void HeadNode::send(engine::SessionId session, wire::Frame frame, engine::Lane l
 void HeadNode::close(engine::SessionId session, const wire::Bye& bye) {
   note("closes (" + bye.code + ") session", session);
   world_.network.close(session, Side::head);
+}
+
+bool HeadNode::lend(engine::SessionId session, const engine::StretchOrder& order) {
+  const auto local = locals_.find(session);
+  if (local == locals_.end()) return false;
+  note("lends steps", order.steps, session);
+  Computer::StretchEvents events;
+  events.step = [this, session](const engine::StretchStep& step) {
+    process_.run([this, session, step] {
+      const std::uint64_t before = version();
+      coordinator_->stretch_step(session, step, process_.now());
+      if (version() > before) ++steps_lent_;
+    });
+  };
+  events.ended = [this, session](std::uint64_t number, const std::optional<Error>& failure) {
+    process_.run(
+        [this, session, number, failure] { coordinator_->stretch_ended(session, number, failure, process_.now()); });
+  };
+  local->second->lend(order, std::move(events));
+  return true;
+}
+
+void HeadNode::cut(engine::SessionId session, std::uint64_t number) {
+  note("wants steps back", number, session);
+  if (const auto local = locals_.find(session); local != locals_.end()) local->second->cut(number);
 }
 
 void HeadNode::worker_changed(const engine::WorkerChange& change) {

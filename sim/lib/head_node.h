@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,14 +32,17 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   [[nodiscard]] bool run_failed() const noexcept { return failed_; }
   [[nodiscard]] std::uint64_t version() const { return coordinator_ ? coordinator_->server().version() : 0; }
   [[nodiscard]] std::uint32_t incarnations() const noexcept { return incarnation_; }
+  [[nodiscard]] std::uint64_t steps_lent() const noexcept { return steps_lent_; }
   [[nodiscard]] std::vector<SharedBytes> weights() const;
   [[nodiscard]] std::string waiting_for() const { return coordinator_ ? coordinator_->waiting_for() : "nothing"; }
 
   bool accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end, Network::SessionId& session,
-              std::uint32_t& incarnation) override;
+              std::uint32_t& incarnation, Computer& computer) override;
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
+  bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
+  void cut(engine::SessionId session, std::uint64_t number) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
   void planned(const engine::Planned&) override {}
@@ -64,6 +68,8 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   std::unique_ptr<engine::Coordinator> coordinator_;
   std::uint32_t incarnation_ = 0;
   std::vector<engine::SessionId> sessions_;
+  std::map<engine::SessionId, Computer*> locals_;
+  std::uint64_t steps_lent_ = 0;  // and taken over
   bool done_ = false, failed_ = false;
   // The disk.
   std::optional<ps::Snapshot> snapshot_;

@@ -81,6 +81,7 @@ class Simulation {
     report.frames = world_.network.frames();
     report.duplicates = world_.network.duplicates();
     report.incarnations = head_.incarnations();
+    report.steps_lent = head_.steps_lent();
     report.measured = world_.checks.measured();
     return report;
   }

@@ -22,6 +22,7 @@ struct Report {
   double virtual_seconds = 0;
   std::uint64_t events = 0, frames = 0, duplicates = 0;
   std::uint32_t incarnations = 0;
+  std::uint64_t steps_lent = 0;  // made without asking
   Measured measured;
   [[nodiscard]] bool ok() const noexcept { return failures.empty(); }
 };

@@ -133,7 +133,7 @@ void WorkerNode::dial() {
     hello.machine = "host" + std::to_string(index_);
     hello.device = "cpu";
     if (!world_.network.reachable(index_) ||
-        !head_.accept(index_, hello, setup().local, std::move(end), session_, incarnation_)) {
+        !head_.accept(index_, hello, setup().local, std::move(end), session_, incarnation_, computer_)) {
       dial_later();
       return;
     }

@@ -18,7 +18,7 @@ class WorkerNode final : public engine::WorkerOutput {
     virtual ~Head() = default;
     /// False if nobody answers.
     virtual bool accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end,
-                        Network::SessionId& session, std::uint32_t& incarnation) = 0;
+                        Network::SessionId& session, std::uint32_t& incarnation, Computer& computer) = 0;
   };
 
   WorkerNode(World& world, Head& head, std::size_t index);

@@ -35,6 +35,8 @@ enum class ActionKind : std::uint8_t {
   apply,           // chunk: update and send to everybody who streams; answer ChunkApplied
   close_step,      // every chunk is applied; answer PassFinished
   close_evaluation,  // every position is counted; answer PassFinished
+  lend,              // session, worker, lease, range: steps to make without asking; answer StretchStep, StretchEnded
+  cut,               // session, lease: end what was lent after the step it is at
   heartbeat,         // session
   warn,              // tell the user the reason
   diverged,          // the run ends with an error; range says where
@@ -68,7 +70,10 @@ enum class ReasonCode : std::uint8_t {
   does_not_pay,  // worker; a: least milliseconds of a step with it, b: milliseconds without it
   pays,          // worker
   nobody_else,   // worker
-  aside,         // worker
+  alone,         // worker; a: steps
+  other_batch,
+  evaluation,
+  aside,  // worker
   all_covered,
   covered_elsewhere,
   woke,  // a: milliseconds

@@ -20,7 +20,8 @@ void CoordinatorMachine::decide(const Event& event, Time now, Actions& actions) 
   actions_ = &actions;
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);
   if (started_ && !finished_) {
-    if (!pass_) open_next(now);
+    if (stretch_) cut_if_due();
+    if (!pass_ && !stretch_) open_next(now);
     if (stopping_ && pass_) stop_if_idle();
     if (reissue_wanted_ && pass_) reissue(now);
     if (balance_wanted_ && pass_) balance(now);

@@ -5,7 +5,9 @@
 // answers reduce, clip, apply and close_* with events of their own.
 //
 // One pass is open at a time: train step t, then perhaps an evaluation of version t + 1, then step t + 1. Another mode
-// of training is another way to open and close passes: open_next() and on(PassFinished) are the place for it.
+// of training is another way to open and close passes: open_next() and on(PassFinished) are the place for it. One such
+// is the stretch: while a worker of this process is the only member, it makes steps without asking, and no pass is
+// open.
 
 #include <cstdint>
 #include <optional>
@@ -42,6 +44,7 @@ struct MachineConfig {
   Duration silence = std::chrono::milliseconds(1800);
   Duration loading = std::chrono::seconds(300);
   Duration measure_again = std::chrono::seconds(5);  // a parked worker
+  std::uint64_t solo_after = 0;                      // train passes before a stretch is lent; 0: never
 };
 
 /// What the driver knows of speeds. Must be a function of what it was told, so that a run can be replayed.
@@ -86,6 +89,16 @@ class CoordinatorMachine {
     Time opened{};
   };
 
+  struct OpenStretch {
+    SessionId session = 0;
+    WorkerId worker = 0;
+    LeaseId lease = 0;
+    Interval steps{};  // lent
+    Time since{};      // the step it is at began
+    Time deadline{};   // of that step
+    bool cut = false;
+  };
+
   /// An evaluation by a parked worker, while the others train.
   struct Aside {
     SessionId session = 0;
@@ -107,6 +120,7 @@ class CoordinatorMachine {
 
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   [[nodiscard]] const std::optional<OpenPass>& pass() const noexcept { return pass_; }
+  [[nodiscard]] const std::optional<OpenStretch>& stretch() const noexcept { return stretch_; }
   [[nodiscard]] const std::optional<Aside>& aside() const noexcept { return aside_; }
   [[nodiscard]] const Coverage& coverage() const noexcept { return coverage_; }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }
@@ -162,6 +176,18 @@ class CoordinatorMachine {
   void evaluate_aside(Time now);
   void watch_aside(Time now);
   void drop_aside(bool failed);
+
+  // One worker alone: coordinator_solo.cpp
+  void on(const StretchStep&, Time now);
+  void on(const StretchEnded&, Time now);
+  bool lend(Time now);
+  void cut_if_due();
+  void cut(Reason reason);
+  void end_stretch();
+  void watch_stretch(Time now);
+  void begin_lent_step(Time now);
+  [[nodiscard]] Member* soloist() noexcept;
+  [[nodiscard]] std::uint64_t steps_to_boundary() const noexcept;
 
   // Contributions: coordinator_leases.cpp
   void on(const LeaseBegun&, Time now);
@@ -222,10 +248,12 @@ class CoordinatorMachine {
   LeaseTable leases_;
   Coverage coverage_;
   std::optional<OpenPass> pass_;
+  std::optional<OpenStretch> stretch_;  // REQUIRES no pass
   std::optional<Aside> aside_;
   std::vector<Avoid> avoid_;
   Actions* actions_ = nullptr;  // of the running decide()
   std::uint64_t version_ = 0;
+  std::uint64_t train_passes_ = 0;  // closed here, as far as a stretch waits for them
   std::uint32_t reduced_ = 0, applied_ = 0;
   bool opened_any_ = false;
   bool evaluation_pending_ = false;

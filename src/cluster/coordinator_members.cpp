@@ -103,6 +103,7 @@ void CoordinatorMachine::on(const WorkerYields& event, Time) {
 void CoordinatorMachine::dismiss_if_idle(SessionId session) {
   const Member* member = members_.find(session);
   if (member == nullptr || member->state != MemberState::yielding || leases_.has_live(session)) return;
+  if (stretch_ && stretch_->session == session) return;
   close_session(session, {.code = ReasonCode::yielded, .worker = member->worker});
 }
 
@@ -123,11 +124,14 @@ void CoordinatorMachine::close_session(SessionId session, Reason reason) {
     reissue_wanted_ = true;
     reissue_reason_ = {.code = ReasonCode::lost_lease, .worker = worker};
   }
+  const bool solo = stretch_ && stretch_->session == session;
+  if (solo) cut(reason);
   if (aside_ && aside_->session == session) drop_aside(false);
   Action& close = act(ActionKind::close_session, reason);
   close.session = session;
   close.worker = worker;
   members_.close(session);
+  if (solo) end_stretch();
   // Without it the others may be worth their while.
   for (Member& other : members_.all()) other.trial_due = {};
 }
@@ -149,6 +153,7 @@ void CoordinatorMachine::on(const Ticked&, Time now) {
   watch_sessions(now);
   watch_leases(now);
   balance_wanted_ = true;
+  watch_stretch(now);
   watch_aside(now);
 }
 
@@ -163,6 +168,7 @@ void CoordinatorMachine::notice_gap(Time now) {
     for (Lease::Report* report : {&lease.first, &lease.last}) report->at = std::min(report->at + gap, now);
   }
   if (pass_) pass_->opened = std::min(pass_->opened + gap, now);
+  if (stretch_) stretch_->since += gap, stretch_->deadline += gap;
   act(ActionKind::warn, {.code = ReasonCode::woke, .a = milliseconds(gap)});
 }
 

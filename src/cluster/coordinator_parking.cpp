@@ -70,9 +70,13 @@ void CoordinatorMachine::take_in(Member& member, Reason reason) {
   const bool parked = member.state == MemberState::parked;
   if (aside_ && aside_->session == member.session) drop_aside(false);
   member.state = MemberState::member;
-  member.streams = true;
   member.left_out = 0;
   member.trial = 0;
+  if (stretch_) {  // the version moves on before it can take part: its weights come when the stretch has ended
+    if (parked) act(ActionKind::take_in, reason).session = member.session;
+    return;
+  }
+  member.streams = true;
   if (member.holds < version_) {
     // Steps went by meanwhile. A whole version costs what every member gets in every step, so it goes at once.
     Action& send = act(ActionKind::send_weights, {ReasonCode::behind, member.worker, member.holds, version_});

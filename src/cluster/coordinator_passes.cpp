@@ -15,7 +15,7 @@ bool CoordinatorMachine::evaluation_due() const noexcept {
 }
 
 void CoordinatorMachine::open_next(Time now) {
-  MOTLEY_ASSERT(!pass_ && started_ && !finished_);
+  MOTLEY_ASSERT(!pass_ && !stretch_ && started_ && !finished_);
   if (stopping_) return finish({.code = ReasonCode::stopped});
   if (version_ >= steps() && !evaluation_pending_) return finish({.code = ReasonCode::run_over});
   if (members_.count(MemberState::member) == 0) take_in_parked();
@@ -24,7 +24,7 @@ void CoordinatorMachine::open_next(Time now) {
     const std::uint64_t last_step = version_ == 0 ? 0 : version_ - 1;
     const std::uint64_t epoch = batches_.range(last_step).epoch;
     open({.kind = PassKind::evaluate, .number = version_}, {.epoch = epoch, .count = config_.test_samples}, now);
-  } else {
+  } else if (!lend(now)) {
     open({.kind = PassKind::train, .number = version_}, batches_.range(version_), now);
   }
 }
@@ -126,6 +126,7 @@ void CoordinatorMachine::on(const PassFinished&, Time now) {
   if (training()) {
     MOTLEY_ASSERT(applied_ == config_.chunks);
     ++version_;
+    ++train_passes_;
     evaluation_pending_ = evaluation_pending_ || evaluation_due();
   } else {
     evaluation_pending_ = false;
@@ -152,7 +153,7 @@ void CoordinatorMachine::stop_if_idle() {
 }
 
 void CoordinatorMachine::finish(Reason reason) {
-  MOTLEY_ASSERT(!finished_);
+  MOTLEY_ASSERT(!finished_ && !stretch_);
   finished_ = true;
   end_open_leases();
   act(ActionKind::finished, reason);

@@ -78,6 +78,19 @@ struct SessionEnded {  // the channel is gone, or the worker said Bye
   bool left = false;  // on its own wish
 };
 
+/// A step of what was lent: the driver holds its result.
+struct StretchStep {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  bool other_batch = false;  // it wants to change the batch, which it does at the end of a pass
+};
+/// `failed`: before it was at its end, and not because it was cut.
+struct StretchEnded {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  bool failed = false;
+};
+
 // Answers of the driver to actions of the same name.
 struct ChunkReduced {
   ChunkId chunk = 0;
@@ -91,6 +104,6 @@ struct PassFinished {};
 using Event =
     std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted, LeaseBegun,
                  ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed, EvaluatedAside, WorkerYields,
-                 SessionEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+                 SessionEnded, StretchStep, StretchEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::cluster

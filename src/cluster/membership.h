@@ -33,6 +33,7 @@ struct Member {
   LeaseId trial = 0;           // the calibration it computes; 0: none
   Time trial_due{};            // while parked: when to measure it again
   std::uint32_t left_out = 0;  // train passes in a row without a share
+  bool failed_alone = false;   // a stretch went wrong: leases from now on, whose rules know what to do about it
   bool failed_aside = false;   // an evaluation beside the training did not end well, or in time
 
   [[nodiscard]] bool admitted() const noexcept { return state != MemberState::loading; }

@@ -37,6 +37,8 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
       return who + " evaluates while the others train";
     case ReasonCode::nobody_else:
       return "nobody else is left";
+    case ReasonCode::alone:
+      return who + " works alone, so it makes " + number(reason.a) + " steps without asking";
     default:
       return "no reason given";
   }
@@ -74,6 +76,10 @@ std::string sentence(const Reason& reason, const NameOf& name) {
       return "the run is over";
     case ReasonCode::stopped:
       return "the run was asked to stop";
+    case ReasonCode::other_batch:
+      return "the batch is to change";
+    case ReasonCode::evaluation:
+      return "an evaluation is due";
     case ReasonCode::all_covered:
       return "all positions are covered";
     case ReasonCode::covered_elsewhere:

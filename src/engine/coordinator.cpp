@@ -10,6 +10,9 @@
 namespace motley::engine {
 namespace {
 
+// So many passes measure what a worker and its messages take.
+constexpr std::uint64_t kSoloAfter = 3;
+
 cluster::MachineConfig machine_config(const CoordinatorOptions& options, const ps::Server& server) {
   return {.incarnation = options.incarnation,
           .first_version = server.version(),
@@ -28,7 +31,8 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
           .resumable = options.resumable,
           .heartbeat = options.timeouts.heartbeat,
           .silence = options.timeouts.silence,
-          .loading = options.timeouts.loading};
+          .loading = options.timeouts.loading,
+          .solo_after = kSoloAfter};
 }
 
 }  // namespace
@@ -100,6 +104,7 @@ std::string Coordinator::Impl::sentence(const cluster::Reason& reason) const {
 std::string Coordinator::Impl::waiting_for() const {
   if (machine.finished()) return "the run is over";
   const auto& pass = machine.pass();
+  if (const auto& stretch = machine.stretch()) return name_of(stretch->worker) + " works alone";
   if (!pass) {
     const std::uint64_t wanted = machine.members_wanted();
     const std::size_t coming = sessions.size() - machine.members().count(cluster::MemberState::member);

@@ -12,6 +12,7 @@
 
 #include "base/batch_plan.h"
 #include "base/time.h"
+#include "engine/stretch.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
 #include "motley/result.h"
@@ -127,6 +128,11 @@ class CoordinatorOutput {
   virtual ~CoordinatorOutput() = default;
   virtual void send(SessionId session, wire::Frame frame, Lane lane) = 0;
   virtual void close(SessionId session, const wire::Bye& bye) = 0;  // Bye was sent; close when it is out
+  /// The worker of this session is to make these steps by itself; answer with stretch_step() and stretch_ended(). False
+  /// if it cannot, and is not to be asked again.
+  virtual bool lend(SessionId, const StretchOrder&) { return false; }
+  /// It is to end after the step it is at.
+  virtual void cut(SessionId, std::uint64_t /*number*/) {}
   virtual void worker_changed(const WorkerChange& change) = 0;
   virtual void warning(std::string text) = 0;
   /// Called before the next pass opens; the server may be snapshotted here.
@@ -154,6 +160,9 @@ class Coordinator {
   void session_opened(SessionId session, const wire::Hello& hello, bool local, Time now);
   void session_frame(SessionId session, const wire::Frame& frame, Time now);
   void session_closed(SessionId session, const std::string& why, Time now);
+  void stretch_step(SessionId session, const StretchStep& step, Time now);
+  /// At its end, because it was cut, or with the error because of which it cannot go on.
+  void stretch_ended(SessionId session, std::uint64_t number, const std::optional<Error>& failure, Time now);
   /// Call at least every 100 ms. A gap of more than a second since the last call moves all deadlines by the gap.
   void tick(Time now);
   /// No new pass opens after the current step closes (or at once when no step is open); then finished() is called.

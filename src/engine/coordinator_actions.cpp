@@ -79,6 +79,10 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
       return close_step();
     case ActionKind::close_evaluation:
       return close_evaluation();
+    case ActionKind::lend:
+      return lend(action);
+    case ActionKind::cut:
+      return output.cut(action.session, action.lease);
     case ActionKind::heartbeat: {
       const Session& to = sessions.at(action.session);
       return send_control(to, wire::Heartbeat{static_cast<std::uint64_t>(now.count()), to.heartbeat_heard_ns, 0});

@@ -84,6 +84,11 @@ struct Coordinator::Impl {
   [[nodiscard]] std::string sentence(const cluster::Reason& reason) const;
   [[nodiscard]] std::string name_of(cluster::WorkerId worker) const;
 
+  // Steps that a worker makes by itself: coordinator_solo.cpp
+  void lend(const cluster::Action& action);
+  void take_step(const Session& session, const StretchStep& step);
+  [[nodiscard]] StepClosed describe_step(const Session& session, const StretchStep& step) const;
+
   // Arithmetic.
   void reduce(ChunkId chunk);
   void apply(ChunkId chunk);

@@ -27,7 +27,8 @@ constexpr double kExposedWhileParked = 0.92;
 // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
 // them. A hopeless link is hopeless by a quarter, too.
 constexpr std::uint32_t kExposuresBelieved = 4;
-constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
+constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
+constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
@@ -138,10 +139,12 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   const plan::Plan plan = plan::make_plan({.total = total, .grain = grain_}, candidates_);
   Planned planned;
   planned.global_batch = total;
-  planned.step_seconds = std::max(1e-9, expected_seconds(train_, members, plan.counts) + *slack_);
+  const std::optional<double> alone = step_alone(members, total);
+  planned.step_seconds = std::max(1e-9, alone.value_or(expected_seconds(train_, members, plan.counts) + *slack_));
   planned.samples_per_second = static_cast<double>(total) / planned.step_seconds;
   for (std::size_t i = 0; i < members.size(); ++i)
     planned.workers.push_back(outlook(members[i], total, plan.counts[i]));
+  if (alone) planned.workers[0].exposed_seconds = 0;  // nothing goes by wire
   for (const cluster::WorkerId worker : parked) planned.workers.push_back(outlook(worker, total, 0));
   return planned;
 }
@@ -228,12 +231,31 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
   if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
   const std::optional<plan::Affine> mine = time(train_, worker);
   if (!mine) return {};  // what its link costs is not in it before its first pass
-  const double without = plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+  double without = plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+  if (const std::optional<double> alone = step_alone(members, total))
+    without = std::min(without, *alone - slack_.value_or(0));  // plans are without what holds up everybody
   candidates_.push_back({.time = mine});
   const plan::Plan with = plan::make_plan({.total = total, .grain = grain_}, candidates_);
   if (with.counts.back() > 0 && with.seconds <= (1 - kLeastGain) * without) return {};
   const double least = std::max(with.seconds, mine->seconds(static_cast<double>(grain_)));
   return {.pays = false, .with = duration(least), .without = duration(without)};
+}
+
+std::optional<double> MeasuredPace::step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const {
+  if (members.size() != 1 || members[0] > train_.known.size()) return std::nullopt;
+  const Known& only = train_.known[members[0] - 1];
+  const std::optional<plan::Affine> compute = only.compute.affine();
+  if (!only.alone || !compute) return std::nullopt;
+  return compute->seconds(static_cast<double>(total)) + *only.alone;
+}
+
+void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
+  Known& about = known(PassKind::train, worker);
+  about.compute.record(samples, compute_seconds);
+  if (++about.steps_alone == kStepsAloneTold) told_.clear();
+  if (about.steps_alone == 1) return;  // it makes its own copies of everything
+  const double beyond = std::max(0.0, step_seconds - compute_seconds);
+  about.alone = about.alone ? *about.alone + kNewest * (beyond - *about.alone) : beyond;
 }
 
 MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {

@@ -42,6 +42,8 @@ class MeasuredPace final : public cluster::Pace {
   void known_before(cluster::WorkerId worker, const plan::Affine& speed);
   /// Computing beside the run, as a train pass without its gradient on the wire.
   void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
+  /// A step that `worker` made by itself.
+  void alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
   /// A train pass, from its opening until every chunk is updated.
   void closed(Duration time);
   /// Others have a share in the newest train pass than when told() was called, or what is known of their links has
@@ -70,6 +72,8 @@ class MeasuredPace final : public cluster::Pace {
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
     std::uint32_t exposures = 0;    // passes in it
     double spread = 0;              // mean distance of a pass from its expected time, as a part of it
+    std::optional<double> alone;    // seconds of a step by itself beyond computing: the update
+    std::uint32_t steps_alone = 0;
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
     std::uint64_t micro_batch = 0;  // 0: unknown
@@ -93,6 +97,8 @@ class MeasuredPace final : public cluster::Pace {
   /// Empty while the worker's speed is not known.
   [[nodiscard]] std::optional<plan::Part> part_of(const Part& part) const;
   [[nodiscard]] std::uint64_t grains(std::uint64_t samples) const noexcept;
+  /// A step of `total` samples by this one worker; empty unless it made some.
+  [[nodiscard]] std::optional<double> step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const;
   [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
 
   std::uint64_t grain_, batch_;

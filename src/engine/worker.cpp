@@ -325,6 +325,12 @@ void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
   impl_->decide(event::TaskFailed{number}, now);
 }
 
+void Worker::made_step(std::uint64_t samples, double compute_seconds, Time now) {
+  Impl& w = *impl_;
+  if (w.speed_records++ >= kWarmUpTasks) w.speed.record(samples, compute_seconds);
+  w.idle_since = now;
+}
+
 void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
 
 void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }

@@ -84,6 +84,9 @@ class Worker {
   void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now);
   void task_failed(std::uint64_t number, const Error& error, Time now);
 
+  /// The computation was busy until now with a step of its own.
+  void made_step(std::uint64_t samples, double compute_seconds, Time now);
+
   void tick(Time now);   // at least every 100 ms
   void leave(Time now);  // Ctrl-C: Yield, finish the micro-batch in hand, then disconnect(false)
   /// The same, but ends with disconnect(true). REQUIRES a channel.

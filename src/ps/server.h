@@ -60,6 +60,10 @@ class Server {
 
   [[nodiscard]] SharedBytes weights(ChunkId chunk) const;  // at version()
   [[nodiscard]] Snapshot snapshot() const;                 // REQUIRES no step half applied
+  /// Another server of the same state and settings, which goes on by itself. REQUIRES no step half applied.
+  [[nodiscard]] Server fork() const;
+  /// Moves on to the state of a fork. REQUIRES no step begun.
+  void adopt(const Snapshot& of_fork);
 
   // Move-only; the implementation is private.
   Server(Server&&) noexcept;

@@ -97,4 +97,19 @@ Snapshot Server::snapshot() const {
   return result;
 }
 
+Server Server::fork() const {
+  Result<Server> made = make(impl_->layout, impl_->optimizer, impl_->schedule, impl_->clip_norm, snapshot());
+  MOTLEY_ASSERT(made.ok());
+  made->set_rate_changes(impl_->rate_changes);
+  made->impl_->pool = impl_->pool;  // what one gives back the other takes, so that both do not keep idle buffers
+  return std::move(*made);
+}
+
+void Server::adopt(const Snapshot& of_fork) {
+  MOTLEY_ASSERT(impl_->all(Phase::waiting));
+  const Status taken = impl_->take(of_fork);
+  MOTLEY_ASSERT(taken.ok());
+  impl_->open_step();
+}
+
 }  // namespace motley::ps

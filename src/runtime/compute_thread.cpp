@@ -114,7 +114,10 @@ ComputeThread::ComputeThread(ComputeEvents events, Manners manners)
   MOTLEY_ASSERT(manners.share > 0 && manners.share <= 1);
 }
 
-ComputeThread::~ComputeThread() {
+ComputeThread::~ComputeThread() { stop(); }
+
+void ComputeThread::stop() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -184,17 +187,21 @@ void ComputeThread::loop() {
   for (;;) {
     std::optional<engine::TaskOrder> order;
     std::function<void()> preparation;
+    std::optional<Stretch> stretch;
     {
       std::unique_lock lock(mutex_);
-      arrived_.wait(lock, [this] { return stopping_ || next_.has_value() || preparation_; });
+      arrived_.wait(lock, [this] { return stopping_ || next_ || stretch_ || preparation_; });
       if (stopping_) return;
       preparation = std::move(preparation_);
       preparation_ = nullptr;
       order = std::move(next_);
       next_.reset();
+      stretch = std::move(stretch_);
+      stretch_.reset();
     }
     if (preparation) preparation();
     if (order) run(*order);
+    if (stretch) run_stretch(std::move(*stretch));
   }
 }
 
@@ -249,12 +256,12 @@ Status ComputeThread::find_micro_batch() {
   return {};
 }
 
-void ComputeThread::learn(const engine::TaskOrder& order, const Outcome& outcome, double took) {
+void ComputeThread::learn(const Outcome& outcome, double took) {
   const bool growing = search_ && search_->growing();
   if (!growing && now() - memory_asked_ < kMemoryEvery) return;
   memory_asked_ = now();
   const MemoryUse memory = prepared_.computation->memory(prepared_.reserve_bytes);
-  if (!search_ || order.kind == PassKind::evaluate || outcome.count == 0) return;
+  if (!search_ || outcome.count == 0) return;
   const auto samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(micro_batch_, outcome.count));
   const double per_sample = took < seconds(kWorthTiming) ? 0 : took / static_cast<double>(outcome.count);
   search_->ran({samples, memory.peak, memory.budget, per_sample});
@@ -285,22 +292,26 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   const TaskStop stop(*this, sink);
   TaskWeights weights(order.weights);
   duty_.start(now());
-  for (;;) {
-    const Task task{order.kind, order.version, indices, order.first, micro_batch_, prepared_.seed, order.from_end};
-    Result<Outcome> outcome = prepared_.computation->run(task, weights, sink, stop);
-    if (outcome) {
-      duty_.stop(now());
-      const double charge = duty_.take_charge();
-      events_.finished(order.number, *outcome, charge);
-      return learn(order, *outcome, charge);
-    }
-    sink.restart();
-    if (outcome.error().code != ErrorCode::memory || !take_less()) {
-      duty_.stop(now());
-      duty_.take_charge();
-      events_.failed(order.number, outcome.error());
-      return;
-    }
+  const Task task{order.kind, order.version, indices, order.first, micro_batch_, prepared_.seed, order.from_end};
+  const Result<Outcome> outcome = compute(task, weights, sink, stop, [&] { sink.restart(); });
+  duty_.stop(now());
+  const double charge = duty_.take_charge();
+  if (!outcome) {
+    events_.failed(order.number, outcome.error());
+    return;
+  }
+  events_.finished(order.number, *outcome, charge);
+  if (order.kind != PassKind::evaluate) learn(*outcome, charge);
+}
+
+Result<Outcome> ComputeThread::compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop,
+                                       const std::function<void()>& restart) {
+  for (Task smaller = task;;) {
+    Result<Outcome> outcome = prepared_.computation->run(smaller, weights, sink, stop);
+    if (outcome) return outcome;
+    restart();
+    if (outcome.error().code != ErrorCode::memory || !take_less()) return outcome;
+    smaller.micro_batch = micro_batch_;
   }
 }
 

@@ -13,7 +13,9 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "engine/stretch.h"
 #include "engine/worker.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
@@ -32,6 +34,13 @@ struct ComputeEvents {
   std::function<void(std::uint64_t task, ChunkId chunk, SharedBytes gradient)> chunk;
   std::function<void(std::uint64_t task, Outcome outcome, double compute_seconds)> finished;
   std::function<void(std::uint64_t task, Error error)> failed;
+  std::function<void(std::uint64_t samples, double compute_seconds)> made_step;  // without asking
+};
+
+/// Called on the compute thread.
+struct StretchEvents {
+  std::function<void(engine::StretchStep step)> step;
+  std::function<void(std::uint64_t number, std::optional<Error> failure)> ended;
 };
 
 /// Everything prepare() needs to build a computation; runs on the compute thread.
@@ -48,7 +57,9 @@ struct Prepared {
 class ComputeThread {
  public:
   explicit ComputeThread(ComputeEvents events, Manners manners = {});
-  ~ComputeThread();  // abandons a running task
+  ~ComputeThread();
+  /// Abandons a running task and ends the thread; nothing is called after that. Not from the thread itself.
+  void stop();
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
 
@@ -60,6 +71,11 @@ class ComputeThread {
   std::uint64_t limit(std::uint64_t task, std::uint64_t count);
   /// No further micro-batch; cuts a rest short.
   void finish_early(std::uint64_t task);
+  /// Makes steps one after the other, once a task that runs has ended; waits when kStepsUntakenMax of them were not
+  /// taken(). False with a share of the device's time: rests are for tasks.
+  bool lend(engine::StretchOrder order, StretchEvents events);
+  void cut(std::uint64_t stretch);
+  void taken();
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
 
  private:
@@ -70,8 +86,18 @@ class ComputeThread {
   Result<MemoryUse> try_samples(std::uint64_t count);
   void run(const engine::TaskOrder& order);
   void rest(const TaskSink& sink);
-  void learn(const engine::TaskOrder& order, const Outcome& outcome, double took);
+  void learn(const Outcome& outcome, double took);
   bool take_less();
+  /// In smaller micro-batches where the memory does not suffice; `restart` is called when it did not go to its end.
+  Result<Outcome> compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop,
+                          const std::function<void()>& restart);
+  struct Stretch {
+    engine::StretchOrder order;
+    StretchEvents events;
+  };
+  void run_stretch(Stretch stretch);
+  Result<engine::StretchStep> make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices);
+  bool may_go_on(std::uint64_t stretch);
 
   ComputeEvents events_;
   Manners manners_;
@@ -79,7 +105,10 @@ class ComputeThread {
   std::condition_variable arrived_;
   std::optional<engine::TaskOrder> next_;
   std::function<void()> preparation_;
-  bool stopping_ = false;
+  std::optional<Stretch> stretch_;
+  std::uint64_t cut_ = 0;      // the newest stretch that is to end
+  std::uint32_t untaken_ = 0;  // steps handed out and not taken
+  std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};
   TaskRange range_;  // of the current task
   std::atomic<std::uint32_t> micro_batch_{0};

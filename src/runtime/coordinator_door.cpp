@@ -36,12 +36,13 @@ void CoordinatorHost::accept(std::shared_ptr<transport::Connection> connection) 
   mailbox_->post([this, connection = std::move(connection)] { add_link(next_link_++, connection); });
 }
 
-void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection) {
-  mailbox_->post([this, hello = std::move(hello), connection = std::move(connection)]() mutable {
+void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
+                                std::weak_ptr<ComputeThread> compute) {
+  mailbox_->post([this, hello = std::move(hello), connection = std::move(connection), compute = std::move(compute)] {
     const LinkId id = next_link_++;
     const engine::SessionId session = next_session_++;
     links_[id] = {connection, LinkRole::control, hello, session};
-    sessions_[session] = {hello.name, true, id, id, {}, now(), {}};
+    sessions_[session] = {hello.name, true, id, id, {}, now(), {}, compute};
     engine_.session_opened(session, hello, true, now());
     connection->start(std::make_shared<LinkReceiver>(*this, id));
   });
@@ -109,7 +110,7 @@ void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) 
   link.connection->mark_proven();
   link.role = LinkRole::control;
   link.session = next_session_++;
-  sessions_[link.session] = {link.hello->name, false, id, 0, {}, now(), {}};
+  sessions_[link.session] = {link.hello->name, false, id, 0, {}, now(), {}, {}};
   const wire::ProofReply reply{proof_mac(options_.token, "head", peer, options_.own_spki, Side::head)};
   link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
   engine_.session_opened(link.session, *link.hello, false, now());
@@ -197,6 +198,31 @@ void CoordinatorHost::drop_sessions_without_lane() {
     if (!session.waiting.empty() && now() - session.opened > kLaneTimeout) late.push_back(id);
   }
   for (const engine::SessionId id : late) end_session(id, "its data connection never came", true);
+}
+
+bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {
+  const std::weak_ptr<ComputeThread> weak = sessions_.at(session).compute;
+  const std::shared_ptr<ComputeThread> compute = weak.lock();
+  if (compute == nullptr) return false;
+  StretchEvents events;
+  events.step = [this, mailbox = mailbox_, session, weak](engine::StretchStep step) {
+    mailbox->post([this, session, weak, step = std::move(step)] {
+      if (!ended_) engine_.stretch_step(session, step, now());
+      if (const auto thread = weak.lock()) thread->taken();
+    });
+  };
+  events.ended = [this, mailbox = mailbox_, session](std::uint64_t number, std::optional<Error> failure) {
+    mailbox->post([this, session, number, failure = std::move(failure)] {
+      if (!ended_) engine_.stretch_ended(session, number, failure, now());
+    });
+  };
+  return compute->lend(order, std::move(events));
+}
+
+void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  if (const auto compute = found->second.compute.lock()) compute->cut(number);
 }
 
 }  // namespace motley::runtime

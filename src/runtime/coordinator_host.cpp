@@ -11,6 +11,10 @@ namespace motley::runtime {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(50);
+// Where steps come faster than the redo log may write, a kill costs what was done since the newest checkpoint: then
+// they come as often as this, unless they would write more than the log.
+constexpr double kUnloggedSeconds = 5;
+constexpr double kUnloggedBytesPerSecondMax = 50e6;
 
 }  // namespace
 
@@ -123,6 +127,9 @@ void CoordinatorHost::write_checkpoint() {
   content.position = position_;
   content.weights = std::move(snapshot.weights);
   content.optimizer = std::move(snapshot.optimizer);
+  const std::size_t vectors = 1 + content.optimizer.size();
+  const double bytes = static_cast<double>(content.layout.flat_elements() * sizeof(float) * vectors);
+  unlogged_seconds_ = std::max(kUnloggedSeconds, bytes / kUnloggedBytesPerSecondMax);
   persister_->checkpoint(std::move(content));
   last_checkpoint_ = now();
 }
@@ -224,9 +231,10 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   observer_.step(done);
   learning_rate_ = engine_.server().learning_rate(0);
 
-  if (seconds(now() - last_checkpoint_) >= options_.checkpoint_seconds && step.step + 1 < engine_.steps()) {
-    write_checkpoint();
-  }
+  const double since = seconds(now() - last_checkpoint_);
+  const bool due =
+      since >= options_.checkpoint_seconds || (since >= unlogged_seconds_ && persister_->wants_checkpoint());
+  if (due && step.step + 1 < engine_.steps()) write_checkpoint();
 }
 
 void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {

@@ -14,6 +14,7 @@
 #include "cluster/token.h"
 #include "engine/coordinator.h"
 #include "observe/observer.h"
+#include "runtime/compute_thread.h"
 #include "runtime/mailbox.h"
 #include "runtime/persister.h"
 #include "transport/connection.h"
@@ -47,6 +48,9 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void start();
   /// A connection from outside; it has to prove itself first.
   void accept(std::shared_ptr<transport::Connection> connection);
+  /// A worker of this process, and the thread on which it computes.
+  void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
+                 std::weak_ptr<ComputeThread> compute);
   /// A worker of this process.
   void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection);
   /// A worker of this process ended with an error. Where it was the only one, so does the run.
@@ -75,6 +79,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     std::vector<std::pair<wire::Frame, engine::Lane>> waiting;  // for the data lane
     Time opened{};
     transport::Traffic reported;
+    std::weak_ptr<ComputeThread> compute;  // of a local worker
   };
 
   void add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection);
@@ -95,6 +100,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
+  bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
+  void cut(engine::SessionId session, std::uint64_t number) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
   void planned(const engine::Planned& plan) override;
@@ -120,6 +127,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   bool ended_ = false;
   bool stopping_ = false;
   Time last_checkpoint_{}, last_refusal_said_{};
+  double unlogged_seconds_ = 0;  // between checkpoints where the redo log pauses
   Time started_{};
   std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process

@@ -23,7 +23,7 @@ inline constexpr const char* kModelFile = "model.pt";
 Status load_model_file(const RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs);
 
 /// Vectors of the model's size that a process takes after its workers are prepared.
-constexpr std::uint64_t kCopiesOfHead = 6;
+constexpr std::uint64_t kCopiesOfHead = 11;  // of which five are steps on their way from a worker that is alone
 constexpr std::uint64_t kCopiesOfWorker = 4;
 
 /// The computation of one worker on `device`, over data that are loaded already. On the CPU it leaves room for `copies`

@@ -64,8 +64,14 @@ void Persister::checkpoint(store::CheckpointContent content) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back({.checkpoint = std::move(content)});
+    ++checkpoints_queued_;
   }
   arrived_.notify_one();
+}
+
+bool Persister::wants_checkpoint() {
+  const std::lock_guard lock(mutex_);
+  return paused_ && checkpoints_queued_ == 0;
 }
 
 Result<std::filesystem::path> Persister::drain() {
@@ -111,12 +117,18 @@ void Persister::write(const Job& job) {
     unsynced_ = true;
     const std::lock_guard lock(mutex_);
     queued_gradient_bytes_ -= bytes_of(job.gradients);
+    paused_ = !redo_;
   }
   if (job.batch) {
     write_record(*job.batch);
     unsynced_ = true;
   }
-  if (job.checkpoint) write_checkpoint(*job.checkpoint);
+  if (job.checkpoint) {
+    write_checkpoint(*job.checkpoint);
+    const std::lock_guard lock(mutex_);
+    paused_ = !redo_;
+    --checkpoints_queued_;
+  }
   if (job.sync) sync();
 }
 

@@ -38,6 +38,8 @@ class Persister {
   void batch(const BatchChange& change);
   /// A checkpoint of everything submitted so far; starts a new redo log.
   void checkpoint(store::CheckpointContent content);
+  /// The redo log pauses, and no checkpoint is on its way: what is done now would be done again.
+  [[nodiscard]] bool wants_checkpoint();
   /// Waits until all that was submitted is written and synced, or has failed. The newest checkpoint's directory, or the
   /// error of the last attempt.
   Result<std::filesystem::path> drain();
@@ -69,6 +71,8 @@ class Persister {
   std::size_t queued_gradient_bytes_ = 0;
   bool busy_ = false;
   bool stopping_ = false;
+  bool paused_ = false;  // the newest step is not in the redo log
+  std::size_t checkpoints_queued_ = 0;
   std::optional<Error> checkpoint_error_;
   std::filesystem::path newest_;
 

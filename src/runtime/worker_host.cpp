@@ -65,7 +65,10 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
       w.task_failed(task, error, now());
     });
   };
-  compute_ = std::make_unique<ComputeThread>(std::move(compute), options_.manners);
+  compute.made_step = [in_mailbox](std::uint64_t samples, double compute_seconds) {
+    in_mailbox([=](engine::Worker& w) { w.made_step(samples, compute_seconds, now()); });
+  };
+  compute_ = std::make_shared<ComputeThread>(std::move(compute), options_.manners);
 }
 
 WorkerHost::~WorkerHost() {
@@ -74,6 +77,7 @@ WorkerHost::~WorkerHost() {
     stage_ = Stage::ended;
   });
   mailbox_->stop();
+  compute_->stop();  // others may hold it for a moment longer
 }
 
 void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {

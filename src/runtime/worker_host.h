@@ -56,6 +56,8 @@ class WorkerHost final : engine::WorkerOutput {
   /// Connects, proves the secret and keeps trying until the run is done, it is refused for good, or leave(). REQUIRES
   /// tcp (with `identity`) outlives this.
   void run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, cluster::JoinToken token);
+  /// For the coordinator of the same process, which may have it make steps by itself.
+  [[nodiscard]] std::weak_ptr<ComputeThread> compute() const { return compute_; }
   /// Finish the micro-batch in hand, say goodbye, end.
   void leave();
   /// The same, but model, data and identity are kept, and resume() joins again. REQUIRES run_remote(), now or later.
@@ -112,7 +114,7 @@ class WorkerHost final : engine::WorkerOutput {
   std::optional<wire::RunSpec> prepared_spec_;
   std::string train_fingerprint_, test_fingerprint_, speed_key_;
   Layout layout_;
-  std::unique_ptr<ComputeThread> compute_;
+  std::shared_ptr<ComputeThread> compute_;
 };
 
 }  // namespace motley::runtime

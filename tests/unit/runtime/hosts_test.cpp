@@ -94,7 +94,7 @@ struct Scene {
     group.lr = 0.1;
     return *ps::Server::make(model->layout(), {ps::OptimizerKind::sgd, {group}}, {}, 0, snapshot);
   }
-  void add_worker(const std::string& name, const std::string& data = "") {
+  void add_worker(const std::string& name, const std::string& data = "", bool solo = true) {
     WorkerHostOptions options;
     options.hello.protocol = wire::kProtocolVersion;
     options.hello.name = name;
@@ -115,7 +115,7 @@ struct Scene {
     };
     auto worker = std::make_unique<WorkerHost>(options, std::move(events));
     auto [mine, theirs] = transport::make_inproc_pair();
-    host->add_local(options.hello, std::move(theirs));
+    host->add_local(options.hello, std::move(theirs), solo ? worker->compute() : std::weak_ptr<ComputeThread>());
     worker->run_local(std::move(mine));
     workers.push_back(std::move(worker));
   }
@@ -161,6 +161,26 @@ TEST(Hosts, OneWorkerTrainsARun) {
   EXPECT_EQ(scene.recorder.evals.size(), 3U);  // at the end of each epoch
   EXPECT_EQ(scene.recorder.evals.back().samples, kSamples);
   EXPECT_TRUE(scene.worker_ended[0].get_future().get());
+}
+
+TEST(Hosts, StepsMadeAloneHaveTheBitsOfStepsMadeByLease) {
+  Scene alone, leased;
+  for (Scene* scene : {&alone, &leased}) scene->host->start();
+  alone.add_worker("here/cpu");
+  leased.add_worker("here/cpu", "", false);
+  ASSERT_TRUE(alone.wait());
+  ASSERT_TRUE(leased.wait());
+  expect_complete(alone);
+  EXPECT_EQ(alone.trained(), leased.trained());
+  ASSERT_EQ(alone.recorder.steps.size(), leased.recorder.steps.size());
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    const observe::StepDone &one = alone.recorder.steps[i], &other = leased.recorder.steps[i];
+    EXPECT_EQ(one.loss, other.loss) << i;
+    EXPECT_EQ(one.learning_rate, other.learning_rate) << i;
+    ASSERT_EQ(one.workers.size(), 1U);
+    EXPECT_EQ(one.workers[0].samples, other.workers[0].samples);
+    EXPECT_LE(one.workers[0].compute_s, one.seconds);
+  }
 }
 
 TEST(Hosts, TheSplitDoesNotChangeTheResult) {

@@ -176,6 +176,23 @@ TEST(Persister, WithoutARedoLogTheCheckpointsStand) {
   EXPECT_EQ(content->step, 1U);
 }
 
+TEST(Persister, StepsThatAreNotLoggedAskForACheckpoint) {
+  Training run;
+  run.checkpoint();
+  run.step();
+  ASSERT_TRUE(run.persister->drain());
+  EXPECT_FALSE(run.persister->wants_checkpoint());
+  run.persister->step({1, 1, 4, 2, {{0, 4, "desktop/cpu"}}}, {});  // too much for the disk
+  ASSERT_TRUE(run.persister->drain());
+  EXPECT_TRUE(run.persister->wants_checkpoint());
+  run.checkpoint();
+  ASSERT_TRUE(run.persister->drain());
+  EXPECT_FALSE(run.persister->wants_checkpoint());
+  run.step();
+  ASSERT_TRUE(run.persister->drain());
+  EXPECT_FALSE(run.persister->wants_checkpoint());
+}
+
 TEST(Persister, DrainingNothingNamesTheNewestCheckpoint) {
   Training run;
   EXPECT_EQ(*run.persister->drain(), fs::path());

@@ -111,6 +111,54 @@ TEST(Simulation, OneWorkerAloneGivesTheBitsOfOneMachine) {
   EXPECT_EQ(report.measured.weights_error, 0);
 }
 
+Scenario with_local_worker() {
+  Scenario scenario = three_workers();
+  scenario.workers[0].local = true;
+  scenario.workers[0].link = {std::chrono::microseconds(1), std::chrono::microseconds(2), 0, 5e9};
+  return scenario;
+}
+
+TEST(Simulation, AWorkerOfTheHeadAloneMakesStepsWithoutAskingAndWithTheSameBits) {
+  Scenario scenario = with_local_worker();
+  scenario.workers.resize(1);
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_EQ(report.steps_lent, scenario.run.steps - 3);
+  EXPECT_EQ(report.measured.loss_error, 0);
+  EXPECT_EQ(report.measured.weights_error, 0);
+}
+
+TEST(Simulation, TheRunMovesOverWhenAnotherWorkerComesAndBackWhenItGoes) {
+  Scenario scenario = with_local_worker();
+  scenario.workers.resize(2);
+  scenario.workers[1].joins_at = seconds(4);
+  scenario.disturbances = {trouble(Trouble::leave, 1, seconds(7))};
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_GT(report.steps_lent, 10U);
+  EXPECT_LT(report.steps_lent, scenario.run.steps - 6);
+}
+
+TEST(Simulation, NothingIsLostWhenTheHeadIsKilledWhileItsWorkerIsAlone) {
+  Scenario scenario = with_local_worker();
+  scenario.workers.resize(1);
+  scenario.disturbances = {trouble(Trouble::head_kill, 0, seconds(3), milliseconds(500))};
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_EQ(report.incarnations, 2U);
+  EXPECT_EQ(report.measured.weights_error, 0);
+}
+
+TEST(Simulation, NaNInAStepMadeAloneIsAskedForAgainByLease) {
+  Scenario scenario = with_local_worker();
+  scenario.workers.resize(1);
+  scenario.disturbances = {trouble(Trouble::poison, 0, seconds(3))};
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_GT(report.steps_lent, 0U);
+  EXPECT_EQ(report.measured.weights_error, 0);
+}
+
 TEST(Simulation, TheLossOfAWorkerCostsLessThanThreeSeconds) {
   for (const Trouble what : {Trouble::kill, Trouble::power, Trouble::freeze, Trouble::partition, Trouble::partition_up,
                              Trouble::partition_down, Trouble::reset, Trouble::stall_data}) {

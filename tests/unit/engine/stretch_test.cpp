@@ -1,0 +1,99 @@
+#include "engine/stretch.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "coordinator_fixture.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr double kClip = 3;
+
+StretchOrder order_of(const ps::Server& server) {
+  return {.number = 5,
+          .steps = 3,
+          .batches = BatchPlan(40, 16),
+          .opened = Time(100),
+          .server = std::make_shared<ps::Server>(server.fork())};
+}
+
+Outcome compute(Soloist& soloist, const Layout& layout) {
+  const StepRange pass = soloist.pass();
+  const auto weight = static_cast<double>(pass.count);
+  soloist.begin(pass.count, weight, 2 * weight);
+  for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
+    soloist.ready(chunk, gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count));
+  return {pass.count, weight, 2 * weight, 0};
+}
+
+void expect_same(const std::vector<SharedBytes>& found, const std::vector<SharedBytes>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(found[i].bytes(), expected[i].bytes())) << "chunk " << i;
+  }
+}
+
+TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
+  const Layout layout = test_layout();
+  ps::Server server = test_server(layout, kClip), adopting = test_server(layout, kClip);
+  Soloist soloist(order_of(server));
+  for (std::uint64_t version = 0; version < 3; ++version) {
+    ASSERT_TRUE(soloist.more());
+    const StepRange pass = BatchPlan(40, 16).range(version);
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
+      const std::vector<float> sum = gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count);
+      const std::span<const float> part(sum);
+      server.reduce(chunk, {&part, 1}, static_cast<double>(pass.count), pass.count);
+    }
+    const double norm = server.clip();
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) server.apply(chunk);
+
+    const Outcome outcome = compute(soloist, layout);
+    const Result<StretchStep> step = soloist.finish(outcome, 0.5, Time(200 + 50 * static_cast<int>(version)));
+    ASSERT_TRUE(step.ok());
+    EXPECT_EQ(step->number, 5U);
+    EXPECT_EQ(step->step, version);
+    EXPECT_EQ(step->gradient_norm, norm);
+    EXPECT_EQ(step->loss_sum, outcome.loss_sum);
+    EXPECT_EQ(step->duration, Duration(version == 0 ? 100 : 50));
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
+      expect_same({step->gradients[chunk]}, {server.gradient(chunk)});
+    server.finish_step();
+    adopting.adopt(step->after);
+    EXPECT_EQ(adopting.version(), version + 1);
+    expect_same(adopting.snapshot().weights, server.snapshot().weights);
+    expect_same(adopting.snapshot().optimizer.at("momentum_buffer"), server.snapshot().optimizer.at("momentum_buffer"));
+  }
+  EXPECT_FALSE(soloist.more());
+}
+
+TEST(Soloist, WhatIsNotFiniteIsNotUpdatedWith) {
+  const Layout layout = test_layout();
+  const ps::Server server = test_server(layout);
+  Soloist soloist(order_of(server));
+  const Outcome outcome{16, 16, 0, 0};
+  soloist.begin(16, 16, 0);
+  for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
+    std::vector<float> sum(layout.chunks()[chunk].elements, 1);
+    if (chunk == 1) sum.back() = std::numeric_limits<float>::quiet_NaN();
+    soloist.ready(chunk, sum);
+  }
+  const Result<StretchStep> step = soloist.finish(outcome, 0, Time(200));
+  ASSERT_FALSE(step.ok());
+  EXPECT_EQ(step.error().code, ErrorCode::diverged);
+}
+
+TEST(Soloist, APartOfTheGradientIsNotEnough) {
+  const Layout layout = test_layout();
+  const ps::Server server = test_server(layout);
+  Soloist soloist(order_of(server));
+  soloist.begin(16, 16, 0);
+  soloist.ready(0, std::vector<float>(layout.chunks()[0].elements, 1));
+  EXPECT_FALSE(soloist.finish({16, 16, 0, 0}, 0, Time(200)).ok());
+}
+
+}  // namespace
+}  // namespace motley::engine

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include "compute_bench.h"
+
+namespace motley::runtime {
+namespace {
+
+engine::StretchOrder order_of(std::uint64_t number, std::uint64_t steps, const BatchPlan& batches) {
+  const Layout layout = two_chunks();
+  ps::Snapshot start;
+  for (const Chunk& chunk : layout.chunks()) {
+    const std::vector<float> zeros(chunk.elements);
+    start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
+  }
+  auto server = ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, 0, start);
+  return {.number = number,
+          .steps = steps,
+          .batches = batches,
+          .opened = {},
+          .server = std::make_shared<ps::Server>(std::move(*server))};
+}
+
+Outcome whole(const Task& task, Sink& sink) {
+  sink.begin(task.indices.size(), 1, 1);
+  for (const ChunkId chunk : {1U, 0U}) send(sink, chunk, 1);
+  return {task.indices.size(), 1, 1, 0};
+}
+
+TEST(ComputeThread, StepsWaitToBeTakenAndEndWhereTheyAreCut) {
+  Bench bench([](const Task& task, Weights&, Sink& sink, const Stop&) { return whole(task, sink); });
+  std::vector<std::uint64_t> steps;
+  std::promise<void> second, fourth, over;
+  StretchEvents events;
+  events.step = [&](const engine::StretchStep& step) {
+    steps.push_back(step.step);
+    if (steps.size() == 2) second.set_value();
+    if (steps.size() == 4) fourth.set_value();
+  };
+  events.ended = [&](std::uint64_t number, const std::optional<Error>& failure) {
+    EXPECT_EQ(number, 7U);
+    EXPECT_FALSE(failure.has_value());
+    over.set_value();
+  };
+  ASSERT_TRUE(bench.thread->lend(order_of(7, 1000, BatchPlan(100, 16)), events));
+  second.get_future().get();
+  bench.thread->taken();
+  bench.thread->taken();
+  fourth.get_future().get();  // and no fifth: nothing was taken since
+  bench.thread->cut(7);
+  over.get_future().get();
+  EXPECT_EQ(steps, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(bench.made, 4U * 16U);
+}
+
+TEST(ComputeThread, EachStepHasTheSamplesOfItsBatch) {
+  std::vector<std::uint64_t> sizes;
+  Bench bench([&](const Task& task, Weights&, Sink& sink, const Stop&) {
+    sizes.push_back(task.indices.size());
+    return whole(task, sink);
+  });
+  BatchPlan batches(100, 40);
+  batches.change({1, 45, 1});
+  std::promise<void> over;
+  StretchEvents events;
+  events.step = [&](const engine::StretchStep&) { bench.thread->taken(); };
+  events.ended = [&](std::uint64_t, const std::optional<Error>&) { over.set_value(); };
+  ASSERT_TRUE(bench.thread->lend(order_of(1, 4, batches), events));
+  over.get_future().get();
+  EXPECT_EQ(sizes, (std::vector<std::uint64_t>{40, 45, 15, 45}));
+}
+
+TEST(ComputeThread, AStepThatDoesNotFitTheMemoryIsMadeInSmallerMicroBatches) {
+  std::vector<std::uint32_t> sizes;
+  Bench bench([&](const Task& task, Weights&, Sink& sink, const Stop&) -> Result<Outcome> {
+    sizes.push_back(task.micro_batch);
+    if (task.micro_batch > 2) return Error{ErrorCode::memory, "full", ""};
+    return whole(task, sink);
+  });
+  std::promise<void> over;
+  StretchEvents events;
+  std::uint64_t steps = 0;
+  events.step = [&](const engine::StretchStep&) { ++steps; };
+  events.ended = [&](std::uint64_t, const std::optional<Error>& failure) {
+    EXPECT_FALSE(failure.has_value());
+    over.set_value();
+  };
+  ASSERT_TRUE(bench.thread->lend(order_of(1, 2, BatchPlan(100, 16)), events));
+  over.get_future().get();
+  EXPECT_EQ(steps, 2U);
+  EXPECT_EQ(sizes, (std::vector<std::uint32_t>{8, 4, 2, 2}));
+}
+
+TEST(ComputeThread, TheSearchForTheMicroBatchGoesOnWhileItMakesSteps) {
+  std::vector<std::uint32_t> sizes;
+  const auto script = [&](const Task& task, Weights&, Sink& sink, const Stop&) {
+    sizes.push_back(task.micro_batch);
+    return whole(task, sink);
+  };
+  // Room for six samples.
+  Bench bench(script, false, {}, [&] { return MemoryUse{100, 100 + 10 * (sizes.empty() ? 0 : sizes.back()), 162}; });
+  std::promise<void> over;
+  StretchEvents events;
+  events.step = [&](const engine::StretchStep&) { bench.thread->taken(); };
+  events.ended = [&](std::uint64_t, const std::optional<Error>&) { over.set_value(); };
+  ASSERT_TRUE(bench.thread->lend(order_of(1, 3, BatchPlan(100, 16)), events));
+  over.get_future().get();
+  EXPECT_EQ(sizes, (std::vector<std::uint32_t>{1, 2, 4, 4}));  // the first one when it was prepared
+}
+
+TEST(ComputeThread, ADeviceThatOwesRestMakesNoStepsWithoutAsking) {
+  Bench bench([](const Task& task, Weights&, Sink& sink, const Stop&) { return whole(task, sink); }, false,
+              {.share = 0.5});
+  EXPECT_FALSE(bench.thread->lend(order_of(1, 2, BatchPlan(100, 16)), {}));
+}
+
+}  // namespace
+}  // namespace motley::runtime
