@@ -237,8 +237,7 @@ struct Table<Heartbeat> {
   static constexpr std::string_view kName = "Heartbeat";
   static constexpr std::uint32_t kKind = 21;
   static constexpr std::tuple kFields{Field{1, "sent_ns", &Heartbeat::sent_ns},
-                                      Field{2, "echo_ns", &Heartbeat::echo_ns},
-                                      Field{3, "lease", &Heartbeat::lease}};
+                                      Field{2, "echo_ns", &Heartbeat::echo_ns}, Field{3, "lease", &Heartbeat::lease}};
 };
 template <>
 struct Table<Bye> {
