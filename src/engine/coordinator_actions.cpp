@@ -213,7 +213,9 @@ void Coordinator::Impl::send_chunk(const Session& session, VersionFrames& frames
 }
 
 void Coordinator::Impl::send_weights(const cluster::Action& action) {
-  const Session& session = sessions.at(action.session);
+  Session& session = sessions.at(action.session);
+  const cluster::Member* member = machine.members().find(action.session);
+  if (member != nullptr && member->state == cluster::MemberState::syncing) session.weights_sent_at = now;
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
     send_chunk(session, current, chunk, action.urgent ? Lane::weights : Lane::background);
 }

@@ -33,7 +33,8 @@ struct Coordinator::Impl {
     bool said_bye = false;
     std::uint64_t heartbeat_heard_ns = 0;
     Time heartbeat_at{};
-    bool computes = false;  // by its newest heartbeat
+    bool computes = false;                  // by its newest heartbeat
+    std::optional<Time> weights_sent_at{};  // until it is in sync for the first time
   };
   struct Worker {  // by number - 1
     std::string name;

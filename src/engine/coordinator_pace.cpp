@@ -28,7 +28,9 @@ constexpr double kExposedWhileParked = 0.92;
 // them. A hopeless link is hopeless by a quarter, too.
 constexpr std::uint32_t kExposuresBelieved = 4;
 constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
-constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
+// Of a version on its way to a joiner: what is shorter is measured better, and at less cost, by a first pass.
+constexpr double kSlowLink = 0.3;
+constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
@@ -41,6 +43,7 @@ std::optional<plan::Affine> MeasuredPace::Known::time() const noexcept {
   if (time && exposed) {
     time->fixed += *exposed * std::min(1.0, static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved);
   }
+  if (time && !exposed) time->fixed += link_seconds;
   if (!time && whole_per_sample > 0) time = plan::Affine{0, whole_per_sample};
   return time;
 }
@@ -117,7 +120,7 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
 plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const {
   const Known& about = train_.known[worker - 1];
   const plan::Affine compute = *about.compute.affine();
-  const double exposed = about.exposed.value_or(0);
+  const double exposed = about.exposed.value_or(about.link_seconds);
   return {.name = {},
           .samples = samples,
           .alone_samples_per_second = static_cast<double>(total) / compute.seconds(static_cast<double>(total)),
@@ -285,6 +288,10 @@ void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::Le
   pair_up(about);
 }
 
+void MeasuredPace::reached(cluster::WorkerId worker, Duration time) {
+  if (seconds(time) >= kSlowLink) known(PassKind::train, worker).link_seconds = seconds(time);
+}
+
 void MeasuredPace::late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time,
                         bool computes) {
   Known& about = known(PassKind::train, worker);
@@ -319,7 +326,9 @@ void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, d
   if (about.calibrations++ > 0) about.compute.record(samples, seconds);
   about.trial_samples = samples;
   about.trial_seconds = std::max(1e-6, seconds);
-  if (about.calibrations <= kCalibrations || !about.exposed) return;
+  if (about.calibrations <= kCalibrations) return;
+  about.link_seconds *= kExposedWhileParked;
+  if (!about.exposed) return;
   *about.exposed *= kExposedWhileParked;
   about.exposures = 0;  // if it is taken in, its first pass says more than all before
 }

@@ -35,6 +35,8 @@ class MeasuredPace final : public cluster::Pace {
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
   /// Samples of a forward pass on its device.
   void uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples);
+  /// What its first version of the weights took to get to it: the least its link costs in a pass, until one was run.
+  void reached(cluster::WorkerId worker, Duration time);
   /// After so long a lease of a train pass is still not done. `computes`: of that time its device had at most these
   /// samples; else it had computed them, or waited for weights.
   void late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time, bool computes);
@@ -70,6 +72,7 @@ class MeasuredPace final : public cluster::Pace {
     plan::TimeModel compute;
     double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
+    double link_seconds = 0;        // of a whole version to it, where that is long; counts until `exposed` is known
     std::uint32_t exposures = 0;    // passes in it
     double spread = 0;              // mean distance of a pass from its expected time, as a part of it
     std::optional<double> alone;    // seconds of a step by itself beyond computing: the update

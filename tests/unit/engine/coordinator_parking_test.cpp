@@ -134,6 +134,27 @@ TEST_F(ParkingTest, AMemberThatBecameSlowIsParked) {
   EXPECT_TRUE(other.grants.empty());
 }
 
+TEST_F(ParkingTest, WhomTheWeightsReachTooSlowlyDoesNotHoldUpASinglePass) {
+  options.steps = 1000;
+  make();
+  Peer& fast = join(1, "fast", false, 0.001);
+  step_of(fast);
+  Peer& far = open(2, "far");
+  far.seconds_per_sample = 0.001;
+  ready(far);
+  pass_time(ms(1400), {&fast, &far});
+  synced(far);
+  EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+  for (int i = 0; i < 5; ++i) step_of(fast);
+  EXPECT_TRUE(far.grants.empty());
+  // The link may have been busy with something else: it is tried in the end.
+  for (int step = 0; step < 900 && far.grants.empty(); ++step) {
+    pass_time(ms(1000), {&fast, &far});
+    if (far.grants.empty()) work(fast);
+  }
+  EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded, WorkerEvent::readmitted));
+}
+
 class LateTest : public ParkingTest {
  protected:
   LateTest() { options.steps = 200; }
