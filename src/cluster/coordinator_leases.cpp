@@ -95,6 +95,11 @@ void CoordinatorMachine::settle(Lease& lease, Time now) {
     measured.range = lease.range;
     measured.elapsed = now - lease.granted;
   }
+  if (!coverage_.covered(lease.range)) {
+    // What covered a chunk when this one brought it was withdrawn since.
+    reissue_wanted_ = true;
+    reissue_reason_ = {.code = ReasonCode::lost_lease, .worker = lease.worker};
+  }
   const SessionId session = lease.session;
   balance_wanted_ = true;  // it may have time to help others
   cancel_covered(now);

@@ -116,7 +116,7 @@ void WorkerMachine::on(const worker_event::LeaveAsked& leave) {
   if (running_ && !running_->begun && !running_->mute) {
     act(Kind::finish_early, WorkerReason::leave_asked).number = running_->number;
   }
-  for (const wire::Grant& lease : queue_) finish_empty(lease, WorkerReason::leave_asked);
+  for (const Queued& queued : queue_) finish_empty(queued.lease, WorkerReason::leave_asked);
   queue_.clear();
 }
 
@@ -157,7 +157,7 @@ void WorkerMachine::on(const worker_event::Tick&) {
 void WorkerMachine::know_closed(std::uint64_t version) {
   closed_ = std::max(closed_, version);
   // Leases of passes that are over.
-  std::erase_if(queue_, [this](const wire::Grant& lease) { return lease.version < closed_; });
+  std::erase_if(queue_, [this](const Queued& queued) { return queued.lease.version < closed_; });
   if (running_ && running_->lease.version < closed_) abandon_task(WorkerReason::pass_closed, false);
 }
 
@@ -204,7 +204,7 @@ void WorkerMachine::on(const wire::PassOpened& opened) {
 
 void WorkerMachine::on(const wire::PassClosed& closed) {
   if (!open_ || !admitted_) return;
-  std::erase_if(queue_, [&](const wire::Grant& lease) { return lease.pass == closed.pass; });
+  std::erase_if(queue_, [&](const Queued& queued) { return queued.lease.pass == closed.pass; });
   if (running_ && running_->lease.pass == closed.pass) abandon_task(WorkerReason::pass_closed, false);
   const bool advances = closed.version > closed_ || (version_ && closed.version > *version_);
   know_closed(closed.version);

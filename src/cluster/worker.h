@@ -172,11 +172,15 @@ class WorkerMachine {
   [[nodiscard]] const wire::Grant* wanted(std::uint64_t number) const noexcept;
 
  private:
+  struct Queued {
+    wire::Grant lease;
+    std::uint64_t trim = 0;  // number of the newest Trim
+  };
   struct Running {
     std::uint64_t number = 0;
     wire::Grant lease;
+    std::uint64_t trim = 0;
     std::uint64_t done = 0;
-    std::uint64_t trim = 0;         // number of the newest Trim
     std::uint64_t limits_open = 0;  // limit_task that are not answered
     bool begun = false;
     bool mute = false;    // nothing of it may be sent
@@ -211,6 +215,7 @@ class WorkerMachine {
   WorkerAction& act(WorkerAction::Kind kind, WorkerReason reason) { return actions_->add(kind, reason); }
   void know_closed(std::uint64_t version);
   void move_on();
+  std::deque<Queued>::iterator queued_lease(std::uint64_t lease);
   void start_next();
   void end_session(bool reconnect, WorkerReason reason);
   void task_ended();
@@ -234,7 +239,7 @@ class WorkerMachine {
   std::optional<std::uint64_t> whole_;          // staged and complete
   std::uint64_t closed_ = 0;                    // newest version known to be closed
   std::optional<std::uint64_t> reported_pass_;  // last pass of step_done
-  std::deque<wire::Grant> queue_;
+  std::deque<Queued> queue_;
   std::array<std::uint64_t, kRecentMax> recent_{};
   std::size_t recent_used_ = 0;
   std::optional<Running> running_;

@@ -37,18 +37,18 @@ void WorkerMachine::on(const wire::Grant& grant) {
     finish_empty(grant, WorkerReason::too_many_leases);
     return;
   }
-  queue_.push_back(grant);
-  wire::Grant& lease = queue_.back();
+  wire::Grant& lease = queue_.emplace_back(Queued{.lease = grant}).lease;
   if (lease.limit == 0 || lease.limit > lease.count) lease.limit = lease.count;
   start_next();
 }
 
 void WorkerMachine::start_next() {
   if (running_ || queue_.empty() || !version_ || state_ == WorkerState::leaving) return;
-  if (queue_.front().version != *version_) return;
+  if (queue_.front().lease.version != *version_) return;
   running_ = Running{};
   running_->number = ++task_numbers_;
-  running_->lease = queue_.front();
+  running_->lease = queue_.front().lease;
+  running_->trim = queue_.front().trim;
   queue_.pop_front();
   WorkerAction& action = act(Kind::start_task, WorkerReason::lease_granted);
   action.number = running_->number;
@@ -65,24 +65,30 @@ void WorkerMachine::abandon_task(WorkerReason reason, bool answer) {
   action.count = 0;
 }
 
+std::deque<WorkerMachine::Queued>::iterator WorkerMachine::queued_lease(std::uint64_t lease) {
+  return std::find_if(queue_.begin(), queue_.end(), [&](const Queued& queued) { return queued.lease.lease == lease; });
+}
+
 void WorkerMachine::on(const wire::Trim& trim) {
   if (!open_ || !admitted_) return;
-  const auto queued =
-      std::find_if(queue_.begin(), queue_.end(), [&](const wire::Grant& lease) { return lease.lease == trim.lease; });
+  const auto queued = queued_lease(trim.lease);
   if (queued != queue_.end()) {
-    queued->limit = std::min(queued->count, trim.count);
-    if (queued->limit == 0) {
-      finish_empty(*queued, WorkerReason::lease_trimmed);
+    if (trim.number <= queued->trim) return;  // it came twice
+    queued->trim = trim.number;
+    queued->lease.limit = std::min(queued->lease.count, trim.count);
+    if (queued->lease.limit == 0) {
+      finish_empty(queued->lease, WorkerReason::lease_trimmed);
       queue_.erase(queued);
       return;
     }
     WorkerAction& action = act(Kind::send_progress, WorkerReason::lease_trimmed);
-    action.lease = *queued;
-    action.limit = queued->limit;
+    action.lease = queued->lease;
+    action.limit = queued->lease.limit;
     action.trim = trim.number;
     return;
   }
   if (!running_ || running_->lease.lease != trim.lease || running_->begun || running_->mute) return;
+  if (trim.number <= running_->trim) return;
   const std::uint64_t limit = std::min(std::max(trim.count, running_->done), running_->lease.count);
   if (limit == 0) {
     abandon_task(WorkerReason::lease_trimmed, true);
@@ -108,10 +114,9 @@ void WorkerMachine::on(const worker_event::TaskLimited& limited) {
 
 void WorkerMachine::on(const wire::Cancel& cancel) {
   if (!open_ || !admitted_) return;
-  const auto queued =
-      std::find_if(queue_.begin(), queue_.end(), [&](const wire::Grant& lease) { return lease.lease == cancel.lease; });
+  const auto queued = queued_lease(cancel.lease);
   if (queued != queue_.end()) {
-    finish_empty(*queued, WorkerReason::lease_cancelled);
+    finish_empty(queued->lease, WorkerReason::lease_cancelled);
     queue_.erase(queued);
     return;
   }

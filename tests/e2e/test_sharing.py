@@ -11,9 +11,10 @@ import pytest
 from program import settings
 
 LOCAL = ["--listen", "127.0.0.1:0"]
-# Steps long enough that a second worker pays.
 DATA = settings(data_uri="synthetic:20000:784:10", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
 MANY = settings(train_steps=1000000)
+# Given shares, so that the second worker has work on a busy machine too, where it would not pay.
+TWO = settings(train_min_workers=2, train_shares=[1, 1])
 HOUR_S = 3600
 
 
@@ -36,14 +37,14 @@ def wait_without(train, worker):
 
 def test_half_of_the_time_is_half_the_samples(motley):
     """Two workers of one speed. Micro-batches are small, so that the one with half of the time also rests within a lease."""
-    train = motley.start("train", "mlp", *DATA, *MANY, *settings(train_min_workers=2, train_micro_batch=128), "--run", "run",
-                         "--device", "none", "--token-file", "token", *LOCAL)
+    train = motley.start("train", "mlp", *DATA, *MANY, *settings(train_min_workers=2, train_global_batch=4096, train_micro_batch=128),
+                         "--run", "run", "--device", "none", "--token-file", "token", *LOCAL)
     whole = motley.start("join", "--token-file", "token", "--name", "whole", "--threads", "1")
     half = motley.start("join", "--token-file", "token", "--name", "half", "--threads", "1", "--share", "0.5")
-    train.wait_step(120)
+    train.wait_step(60)
     train.interrupt()
     assert train.end() == 130, train.story()
-    steps = train.named("step")[40:120]
+    steps = train.named("step")[20:60]
     ratio = sum(samples_of(s, "whole/cpu") for s in steps) / max(1, sum(samples_of(s, "half/cpu") for s in steps))
     print(f"\n{ratio:.2f} : 1")
     # Two to one, and more where both share a core: the other one is faster while this one rests.
@@ -74,7 +75,7 @@ def niceness(pid, before):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 @pytest.mark.parametrize("words, added", [([], 10), (["--nice", "3"], 3), (["--nice", "0"], 0)], ids=["default", "3", "0"])
 def test_joined_workers_compute_nicely(motley, words, added):
-    train = head(motley, *MANY, *settings(train_min_workers=2))
+    train = head(motley, *MANY, *TWO)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--threads", "1", *words)
     wait_share(train, "guest/cpu")
     before = [threads_of(program.pid) for program in (joiner, train)]
@@ -125,7 +126,7 @@ def machine(tmp_path):
     (["--idle-only"], lambda m: m.typed(0), lambda m: m.typed(HOUR_S), "paused: somebody is using this machine"),
 ], ids=["battery", "in use"])
 def test_pauses_and_comes_back(motley, machine, words, begin, end, why):
-    train = head(motley, *MANY, *settings(train_min_workers=2))
+    train = head(motley, *MANY, *TWO)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--threads", "1", *words, prefix=machine.prefix)
     wait_share(train, "guest/cpu")
     for _ in range(2):
@@ -163,7 +164,7 @@ def test_starts_paused_and_can_be_stopped(motley, machine):
 def test_neither_is_asked_for_by_default(motley, machine):
     machine.plugged(False)
     machine.typed(0)
-    train = head(motley, *MANY, *settings(train_min_workers=2))
+    train = head(motley, *MANY, *TWO)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--threads", "1", prefix=machine.prefix)
     wait_share(train, "guest/cpu")
     assert not any("paused" in line for line in joiner.text), joiner.text

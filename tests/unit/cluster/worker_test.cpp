@@ -127,12 +127,12 @@ TEST_F(WorkerMachineTest, TrimNeverGoesBelowWhatIsDone) {
   join(0);
   tell(grant(0, 1));
   tell(event::TaskProgress{1, 4});
-  EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 2}), ElementsAre(Kind::limit_task));
+  EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 2, 1}), ElementsAre(Kind::limit_task));
   EXPECT_EQ(last().count, 4U);
   EXPECT_THAT(tell(event::TaskLimited{1, 6}), ElementsAre(Kind::send_progress)) << "it was beyond that already";
   EXPECT_EQ(last().limit, 6U);
   tell(event::TaskBegun{1, 6});
-  EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 0}), IsEmpty()) << "no effect after Begin";
+  EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 0, 2}), IsEmpty()) << "no effect after Begin";
   EXPECT_THAT(tell(wire::Cancel{pass_of(0), 1}), IsEmpty());
   EXPECT_THAT(tell(event::TaskFinished{1, 6}), ElementsAre(Kind::send_finish));
   EXPECT_EQ(last().count, 6U);
@@ -152,6 +152,21 @@ TEST_F(WorkerMachineTest, TheLastOfSeveralTrimsIsAnswered) {
   EXPECT_EQ(last().count, 8U) << "not beyond what was granted";
   tell(event::TaskBegun{1, 8});
   EXPECT_THAT(tell(event::TaskLimited{1, 8}), IsEmpty()) << "Begin said so";
+}
+
+TEST_F(WorkerMachineTest, ATrimThatComesTwiceCountsOnce) {
+  join(0);
+  tell(grant(0, 1));
+  tell(grant(0, 2));
+  for (const std::uint64_t lease : {1U, 2U}) {
+    tell(wire::Trim{pass_of(0), lease, 6, 1});
+    tell(wire::Trim{pass_of(0), lease, 3, 2});
+    EXPECT_EQ(lease == 1 ? last().count : last().limit, 3U);
+    EXPECT_THAT(tell(wire::Trim{pass_of(0), lease, 6, 1}), IsEmpty());
+  }
+  tell(event::TaskFinished{1, 3});
+  EXPECT_EQ(last().lease.limit, 3U);
+  EXPECT_THAT(tell(wire::Trim{pass_of(0), 2, 6, 1}), IsEmpty());
 }
 
 TEST_F(WorkerMachineTest, AGrantMayStartBelowItsCeiling) {

@@ -77,6 +77,25 @@ TEST_F(CoordinatorPoison, TwiceEndsTheRun) {
   EXPECT_EQ(output.closed.at(1).code, "diverged");
 }
 
+TEST_F(CoordinatorPoison, AChunkThatWasRefusedBecauseOfItIsComputedAgain) {
+  two();
+  const wire::Grant grant = take(*a);
+  begin(*a, grant);
+  push(*a, grant, 0);
+  pass_time(std::chrono::seconds(61), {a, b});
+  Peer& c = join(3);
+  pass_time(ms(100), {a, b, &c});
+  ASSERT_FALSE(c.grants.empty()) << "both are overdue";
+  const wire::Grant again = take(c);
+  ASSERT_EQ(again.first, grant.first);
+  begin(c, again);
+  push(c, again, 0);  // not needed: the first one is there
+  poison(*a, grant, 1);
+  for (ChunkId chunk = 1; chunk < layout.chunks().size(); ++chunk) push(c, again, chunk);
+  run();
+  expect_exact(4);
+}
+
 TEST_F(CoordinatorPoison, ALossThatIsNotFiniteIsPoison) {
   two();
   const wire::Grant grant = take(*a);
