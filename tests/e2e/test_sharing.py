@@ -125,7 +125,8 @@ def machine(tmp_path):
     (["--idle-only"], lambda m: m.typed(0), lambda m: m.typed(HOUR_S), "paused: somebody is using this machine"),
 ], ids=["battery", "in use"])
 def test_pauses_and_comes_back(motley, machine, words, begin, end, why):
-    train = head(motley, *MANY, *settings(train_min_workers=2))
+    # Fixed shares, because a polite guest of a busy machine does not pay.
+    train = head(motley, *MANY, *settings(train_min_workers=2, train_shares=[1, 1]))
     joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--threads", "1", *words, prefix=machine.prefix)
     wait_share(train, "guest/cpu")
     for _ in range(2):
