@@ -26,7 +26,10 @@ void add_plan(CLI::App& app, Command& chosen) {
   command->add_option("--threads", train.threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
   command->add_option("--name", train.name, "name of this machine");
   command->callback([&chosen, options] {
-    chosen = [options](Context& context) {
+    chosen = [options](Context& context) -> Status {
+      if (is_script(options->train.target)) {
+        return hand_over(context, {.role = Role::plan, .script = options->train.target, .head = *options});
+      }
       return runtime::plan(*options, *context.models, *context.observer, context.stop);
     };
   });

@@ -9,7 +9,7 @@ void add_train(CLI::App& app, Command& chosen) {
   auto keys = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("train", "train a model on this machine and on those that join");
   command->add_option("target", options->target,
-                      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini) or a run file (RUN.toml)");
+                      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini) a run file (RUN.toml) or a Python script");
   command->add_option("--set", options->overrides, "KEY=VALUE: override a key of the run; may be repeated")
       ->expected(1)
       ->take_all();
@@ -35,6 +35,9 @@ void add_train(CLI::App& app, Command& chosen) {
       }
       if (options->target.empty() && !options->resume) {
         return Error{ErrorCode::usage, "train what? expected a recipe or a run file", "motley train fashion-cnn"};
+      }
+      if (is_script(options->target)) {
+        return hand_over(context, {.role = Role::train, .script = options->target, .head = {.train = *options}});
       }
       return runtime::train(*options, *context.models, *context.observer, context.stop);
     };

@@ -223,6 +223,7 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   done.workers = parts_of(step);
   observer_.step(done);
   learning_rate_ = engine_.server().learning_rate(0);
+  if (options_.after_step) options_.after_step(step, engine_);
 
   if (seconds(now() - last_checkpoint_) >= options_.checkpoint_seconds && step.step + 1 < engine_.steps()) {
     write_checkpoint();

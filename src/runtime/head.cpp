@@ -43,6 +43,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   host.run_dir = run.dir->path().string();
   host.checkpoint_seconds = run.config.checkpoint_seconds;
   host.has_accuracy = run.config.model_loss != "mse";
+  host.after_step = run.options.after_step;
   host.checkpoint_base.layout = run.initial.layout;
   host.checkpoint_base.run = run.token.run;
   host.checkpoint_base.incarnation = run.incarnation;

@@ -1,0 +1,246 @@
+"""A run of the user's model: `Run` on the head and in workers, and the epochs that its script sees."""
+
+import atexit
+import copy
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from motley import _computation, _core, _data, _inspect, _launch, _model, _optimizer, _devices
+from motley._errors import Error
+
+Loss = Callable[[nn.Module, Any], Any]
+Score = Callable[[nn.Module, Any], dict[str, Any]]
+SCHEDULE_EVERY = ("epoch", "step")
+
+
+class Epoch:
+    """One epoch that is over. The values of `score` are attributes too, e.g. `epoch.accuracy`.
+
+    number: from 1 on.  loss: mean over the epoch's training samples.  samples: used.  seconds: of its steps.
+    learning_rate: of the first group, at its first step.  test_loss: mean over the test set; None without one.
+    scores: by name; empty without `test` or `score`.
+    """
+
+    def __init__(self, happening: _core.Happening, test_loss: float | None, scores: dict[str, float]):
+        self.number = happening.epoch + 1
+        self.loss = happening.loss
+        self.samples = happening.samples
+        self.seconds = happening.seconds
+        self.learning_rate = happening.learning_rate
+        self.step = happening.version
+        self.test_loss = test_loss
+        self.scores = scores
+
+    def __getattr__(self, name: str) -> float:
+        scores = self.__dict__.get("scores", {})
+        if name in scores:
+            return scores[name]
+        raise AttributeError(f"an epoch has no '{name}'; score gave {sorted(scores) or 'nothing'}")
+
+    def __repr__(self) -> str:
+        shown = {"loss": self.loss, **({"test_loss": self.test_loss} if self.test_loss is not None else {}), **self.scores}
+        return f"Epoch {self.number}: " + ", ".join(f"{name} {value:.6g}" for name, value in shown.items())
+
+
+class Run:
+    """Trains `model` on this machine and on all that join, as if one machine had the whole batch.
+
+    loss(model, batch): the mean over the samples of the batch as a tensor, or (mean, weight) where the mean is over something else
+        than samples: tokens, weighted samples.
+    train_loader: a DataLoader over a map-style data set; its data set and collate_fn are used, and its batch_size is the **global**
+        batch, over all machines.
+    optimizer: torch.optim.SGD, Adam or AdamW over the model's parameters. It is read, not run: the coordinator makes the updates.
+    schedule: a scheduler of that optimizer; stepped after every "step" or "epoch", as `schedule_every` says.
+    test: a DataLoader to evaluate on after each epoch.  score(model, batch): a dictionary of sums over the batch, e.g.
+        {"accuracy": number of right answers}; divided by the number of samples.
+    clip_norm: largest norm of the whole gradient; 0: no clipping.  precision: "fp32", or "bf16" to compute under autocast.
+    seed: of the order of samples, of dropout and of augmentation.
+
+    Errors: motley.Error with what to try.
+    """
+
+    def __init__(self, model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, *, schedule: Any = None,
+                 schedule_every: str = "epoch", test: Any = None, score: Score | None = None, clip_norm: float = 0.0,
+                 precision: str = "fp32", seed: int = 1):
+        if not isinstance(model, nn.Module):
+            raise Error(f"model: expected a torch.nn.Module, found {type(model).__name__}", "motley.Run(model, loss, train_loader, optimizer)")
+        for name, value in (("loss", loss), ("score", score)):
+            if value is not None and not callable(value):
+                raise Error(f"{name}: expected a function of (model, batch), found {type(value).__name__}", f"def {name}(model, batch): ...")
+        if schedule_every not in SCHEDULE_EVERY:
+            raise Error(f"schedule_every: expected one of {', '.join(SCHEDULE_EVERY)}, found {schedule_every!r}", 'schedule_every="step"')
+        if precision not in _computation.PRECISIONS:
+            raise Error(f"precision: expected one of {', '.join(_computation.PRECISIONS)}, found {precision!r}", 'precision="fp32"')
+        self._model, self._loss, self._score = model, loss, score
+        self._train = _data.Recipe(train_loader, "train_loader")
+        self._test = _data.Recipe(test, "test") if test is not None else None
+        self._read = _optimizer.ReadOptimizer(optimizer)
+        self._schedule, self._schedule_every = schedule, schedule_every
+        self._clip_norm, self._precision, self._seed = float(clip_norm), precision, int(seed)
+        self._notes = self._train.check_order()
+        self._head: _core.Head | None = None
+        self._begun = False
+
+    def epochs(self, count: int) -> Iterator[Epoch]:
+        """Trains for `count` epochs. On the head, yields each epoch when it is over, with the model's weights as they were then,
+        while training goes on. In a worker it never yields: it serves the run and exits."""
+        if self._begun:
+            raise Error("this run has begun already", "make another motley.Run")
+        if count < 1:
+            raise Error(f"epochs: expected at least 1, found {count}", "run.epochs(10)")
+        self._begun = True
+        launch = _launch.current()
+        if launch.role == "join":
+            self._serve(launch)
+        return self._epochs(launch, count)
+
+    # --- in a worker ---------------------------------------------------------------------------------------------------------
+
+    def _serve(self, launch: _core.Launch) -> None:
+        work = self._work(check=False)
+        script = self._script(work, lambda device, threads: _computation.ModelComputation(work, self._model, work.names, device, threads))
+        try:
+            _core.serve(launch, script)
+        except Error as error:
+            _report(error)
+            raise SystemExit(_core.exit_status(error.code)) from None
+        raise SystemExit(0)
+
+    # --- on the head ---------------------------------------------------------------------------------------------------------
+
+    def _epochs(self, launch: _core.Launch, count: int) -> Iterator[Epoch]:
+        work = self._work(check=True)
+        script = self._script(work, lambda device, threads: self._copied(work, device, threads))
+        script.set_weights(_model.flatten(work.layout, work.names))
+        for named in work.names:
+            if named.kind == _model.FROZEN:
+                script.set_frozen(named.name, _model.bytes_of(named.tensor))
+        self._set_optimizer(script, count)
+        head = _core.Head(launch, script, self._config(count))
+        for note in self._notes + _unused_note(work):
+            head.note(note)
+        self._head = head
+        _close_at_exit(head)
+        try:
+            head.start()
+            yield from self._ended_epochs(head, work)
+        finally:
+            _finish(head)
+            self._head = None
+
+    def _copied(self, work: _computation.Work, device: str, threads: int) -> _computation.ModelComputation:
+        """A worker of the head computes on a copy: the script may look at its model while training goes on."""
+        model = copy.deepcopy(self._model)
+        tensors = model.state_dict(keep_vars=True)
+        names = [copy.copy(named) for named in work.names]
+        for named in names:
+            named.tensor = tensors[named.name]
+        return _computation.ModelComputation(work, model, names, device, threads)
+
+    def _ended_epochs(self, head: _core.Head, work: _computation.Work) -> Iterator[Epoch]:
+        flat = torch.zeros(work.layout.flat_elements)
+        ended: dict[int, _core.Happening] = {}  # by version, until they are evaluated
+        while (happening := _next(head)) is not None:
+            if happening.state is not None:
+                ended[happening.version] = happening
+                if work.test is not None:
+                    continue
+            epoch = ended.pop(happening.version, None)
+            if epoch is None:
+                continue
+            epoch.state.copy_weights(work.layout, flat)
+            _model.unflatten(work.layout, work.names, flat, epoch.version)
+            tested = work.test is not None
+            scores = {"accuracy": happening.accuracy} if tested and work.score else {}
+            yield Epoch(epoch, happening.loss if tested else None, scores)
+
+    def _work(self, check: bool) -> _computation.Work:
+        return _inspect.make_work(self._model, self._loss, self._score, self._train, self._test, self._read, self._precision, check)
+
+    def _script(self, work: _computation.Work, make: Callable[[str, int], Any]) -> _core.Script:
+        script = _core.Script(work.layout, work.acts_on_groups, make)
+        script.set_train(work.train.size, work.train.fingerprint())
+        if work.test is not None:
+            script.set_test(work.test.size, work.test.fingerprint())
+        for device in _devices.devices():
+            script.add_device(*device)
+        return script
+
+    def _set_optimizer(self, script: _core.Script, epochs: int) -> None:
+        groups = self._read.all_groups()
+        script.set_optimizer(self._read.kind, groups)
+        if self._schedule is None:
+            return
+        steps_per_epoch = -(-self._train.size // self._train.batch_size)
+        every_step = self._schedule_every == "step"
+        rates = _optimizer.table(self._read, self._schedule, epochs * (steps_per_epoch if every_step else 1))
+        script.set_schedule(1 if every_step else steps_per_epoch, len(groups), rates)
+
+    def _config(self, epochs: int) -> str:
+        """The run file that this run would have. What only torch can say stands in the script."""
+        lr, momentum, dampening, nesterov, decay, beta1, beta2, eps = self._read.groups[0]
+        sections: dict[str, dict[str, Any]] = {
+            "model": {"kind": "script"},
+            "data": {"uri": "script", "test_uri": "script" if self._test is not None else ""},
+            "train": {"epochs": epochs, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm},
+            "optimizer": {"kind": self._read.kind, "lr": lr, "momentum": momentum, "dampening": dampening, "nesterov": nesterov,
+                          "weight_decay": decay, "beta1": beta1, "beta2": beta2, "eps": eps},
+        }
+        return "\n".join(f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+                         for section, values in sections.items())
+
+
+def _next(head: _core.Head) -> _core.Happening | None:
+    """What happened next. Ctrl-C lets the run finish its step and write a checkpoint, and then goes on as KeyboardInterrupt."""
+    try:
+        return head.next()
+    except KeyboardInterrupt:
+        head.stop()
+        while True:
+            try:
+                while head.next() is not None:
+                    pass
+            except Error as error:
+                _report(error)
+            raise
+
+
+def _finish(head: _core.Head) -> None:
+    """Stops the run where it still goes on, which leaves a checkpoint."""
+    head.stop()
+    try:
+        while head.next() is not None:
+            pass
+    except Error:
+        pass  # stopped, as asked
+    head.close()
+
+
+def _close_at_exit(head: _core.Head) -> None:
+    """A body that raised may leave its generator, and with it the run, alive until the interpreter ends."""
+    kept, process = weakref.ref(head), os.getpid()
+
+    def close() -> None:
+        running = kept()
+        if running is not None and os.getpid() == process:
+            _finish(running)
+
+    atexit.register(close)
+
+
+def _report(error: Error) -> None:
+    import sys
+
+    print(f"error: {error}", file=sys.stderr)
+
+
+def _unused_note(work: _computation.Work) -> list[str]:
+    if not work.unused:
+        return []
+    return [f"no gradient in a trial, so left as they are: {', '.join(sorted(work.unused)[:5])}{' …' if len(work.unused) > 5 else ''}"]
