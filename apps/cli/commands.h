@@ -18,6 +18,7 @@ struct Context {
   std::unique_ptr<runtime::ModelProvider> models = make_models();
   std::unique_ptr<observe::Observer> observer;  // made after parsing
   bool has_python = false;
+  std::vector<std::string> script_arguments;
   std::optional<Launch> launch;  // what the script is to be run for after the command
 };
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string_view>
@@ -36,6 +37,37 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return exit_status(ErrorCode::usage);
 }
 
+// Of the words behind a script, those that are no flags of the command; after "--" all of them. They are the script's.
+std::vector<std::string> take_script_arguments(CLI::App& app, std::vector<std::string>& words) {
+  const auto script = std::find_if(words.begin(), words.end(), is_script);
+  if (script == words.end()) return {};
+  const auto flag = [&](const std::string& word) -> const CLI::Option* {
+    const std::string name = word.substr(2, word.find('=') - 2);
+    std::vector<CLI::App*> apps = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == words[0]; });
+    apps.push_back(&app);
+    for (const CLI::App* each : apps) {
+      for (const CLI::Option* option : each->get_options()) {
+        if (option->check_lname(name)) return option;
+      }
+    }
+    return nullptr;
+  };
+  std::vector<std::string> ours(words.begin(), script + 1);
+  std::vector<std::string> theirs;
+  for (auto word = script + 1; word != words.end(); ++word) {
+    if (*word == "--") {
+      theirs.insert(theirs.end(), word + 1, words.end());
+      break;
+    }
+    const CLI::Option* known = word->starts_with("--") ? flag(*word) : nullptr;
+    (known != nullptr ? ours : theirs).push_back(*word);
+    const bool value = known != nullptr && known->get_items_expected_max() > 0 && word->find('=') == std::string::npos;
+    if (value && word + 1 != words.end()) ours.push_back(*++word);
+  }
+  words = std::move(ours);
+  return theirs;
+}
+
 int run(int argc, char** argv, const ScriptRunner& run_script) {
   CLI::App app("Trains one PyTorch model on every machine you own.", "motley");
   app.set_version_flag("--version", "motley " MOTLEY_VERSION);
@@ -52,8 +84,11 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
   add_export(app, chosen);
   add_sample(app, chosen);
   add_doctor(app, chosen);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  context.script_arguments = take_script_arguments(app, words);
+  std::reverse(words.begin(), words.end());  // as CLI11 wants them
   try {
-    app.parse(argc, argv);
+    app.parse(words);
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, argc, argv);
   }
@@ -94,6 +129,7 @@ Status hand_over(Context& context, Launch launch) {
                  "pip install . brings one that runs scripts"};
   }
   launch.json = context.json;
+  launch.arguments = context.script_arguments;
   context.launch = std::move(launch);
   return {};
 }

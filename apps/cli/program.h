@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "observe/observer.h"
 #include "runtime/join.h"
@@ -21,6 +22,7 @@ struct Launch {
   Role role = Role::train;
   bool json = false;
   std::string script{};
+  std::vector<std::string> arguments{};  // of the script: whatever the command does not know
   runtime::PlanOptions head{};  // train and plan; train has head.train only
   runtime::JoinOptions join{};
 };

@@ -12,7 +12,7 @@ void add_train(CLI::App& app, Command& chosen) {
                       "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini) a run file (RUN.toml) or a Python script");
   command->add_option("--set", options->overrides, "KEY=VALUE: override a key of the run; may be repeated")
       ->expected(1)
-      ->take_all();
+      ->take_all()->allow_extra_args(false);
   command->add_flag("--keys", *keys, "list the keys and their defaults, then leave");
   command->add_option("--run", options->run_dir, "DIR: where the run's files go (default: runs/NAME-1, -2, …)");
   command->add_flag("--resume", options->resume, "go on with the run in --run DIR");
@@ -23,7 +23,7 @@ void add_train(CLI::App& app, Command& chosen) {
   command->add_flag("--plaintext", options->plaintext, "no encryption: for benchmarks on a network that is all yours");
   command->add_option("--device", options->devices, "cpu, cuda:0, mps or none; may be repeated")
       ->expected(1)
-      ->take_all();
+      ->take_all()->allow_extra_args(false);
   command->add_option("--threads", options->threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
   command->add_option("--name", options->name, "name of this machine");
   add_manners(*command, options->manners);

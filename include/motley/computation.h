@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "motley/layout.h"
 #include "motley/result.h"
@@ -59,6 +60,7 @@ struct Outcome {
   double weight = 0;        // loss-bearing items
   double loss_sum = 0;
   std::uint64_t correct = 0;  // evaluate passes of classifiers
+  std::vector<double> scores{};  // evaluate passes: whatever else is summed over samples, in an order all workers share
 };
 
 struct Capabilities {

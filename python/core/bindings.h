@@ -27,6 +27,9 @@ struct Failure final : std::exception {
   Error error;
 };
 
+/// The code that is called so; internal for any other word.
+ErrorCode code_of(std::string_view word);
+
 template <class T>
 T value_or_raise(Result<T> result) {
   if (!result) throw Failure(std::move(result).error());

@@ -32,8 +32,8 @@ struct State {
 struct Happening {
   std::uint64_t epoch = 0, version = 0, samples = 0;
   double loss = 0, seconds = 0, learning_rate = 0;
-  double accuracy = 0;
-  std::optional<State> state;
+  std::vector<std::pair<std::string, double>> scores{};
+  std::optional<State> state{};
 };
 
 class Happenings {
@@ -103,7 +103,7 @@ class Evaluations final : public observe::Observer {
                      .version = event.step,
                      .samples = event.samples,
                      .loss = event.loss,
-                     .accuracy = event.accuracy,
+                     .scores = event.scores,
                      .state = {}});
   }
   void run(const observe::RunStarted&) override {}
@@ -175,7 +175,6 @@ class HeadRun {
       observer_->note(text);
     }
   }
-  void error(const std::string& message) { observer_->error({ErrorCode::internal, message, ""}); }
   std::string directory() const { return head_->run().dir->path().string(); }
   std::string token() const { return cluster::to_text(head_->run().token); }
 
@@ -202,7 +201,7 @@ void bind_head(nb::module_& m) {
       .def_ro("loss", &Happening::loss)
       .def_ro("seconds", &Happening::seconds)
       .def_ro("learning_rate", &Happening::learning_rate)
-      .def_ro("accuracy", &Happening::accuracy)
+      .def_ro("scores", &Happening::scores)
       .def_prop_ro("state", [](const Happening& happening) { return happening.state; });
   nb::class_<HeadRun>(m, "Head", nb::is_weak_referenceable())
       .def(nb::init<const cli::Launch&, const Script&, const std::string&>(), nb::arg("launch"), nb::arg("script"),
@@ -212,7 +211,6 @@ void bind_head(nb::module_& m) {
       .def("stop", &HeadRun::stop)
       .def("close", &HeadRun::close)
       .def("note", &HeadRun::note)
-      .def("error", &HeadRun::error)
       .def_prop_ro("directory", &HeadRun::directory)
       .def_prop_ro("token", &HeadRun::token);
 }

@@ -20,15 +20,17 @@ void translate(const std::exception_ptr& thrown, void*) {
 
 }  // namespace
 
+ErrorCode code_of(std::string_view word) {
+  for (int i = 0; i <= static_cast<int>(ErrorCode::internal); ++i) {
+    if (to_word(static_cast<ErrorCode>(i)) == word) return static_cast<ErrorCode>(i);
+  }
+  return ErrorCode::internal;
+}
+
 void bind_errors(nb::module_& m) {
   error_type = nb::module_::import_("motley._errors").attr("Error");
   nb::register_exception_translator(translate);
-  m.def("exit_status", [](const std::string& code) {
-    for (int i = 0; i <= static_cast<int>(ErrorCode::internal); ++i) {
-      if (to_word(static_cast<ErrorCode>(i)) == code) return exit_status(static_cast<ErrorCode>(i));
-    }
-    return 1;
-  });
+  m.def("exit_status", [](const std::string& code) { return exit_status(code_of(code)); });
 }
 
 }  // namespace motley::python

@@ -37,6 +37,7 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("role", &role)
       .def_ro("json", &cli::Launch::json)
       .def_rw("script", &cli::Launch::script)
+      .def_ro("arguments", &cli::Launch::arguments)
       .def_prop_rw(
           "run_dir", [](const cli::Launch& launch) { return launch.head.train.run_dir; },
           [](cli::Launch& launch, const std::string& dir) { launch.head.train.run_dir = dir; })
@@ -46,6 +47,12 @@ void bind_program(nb::module_& m) {
       .def_prop_rw(
           "threads", [](const cli::Launch& launch) { return launch.head.train.threads; },
           [](cli::Launch& launch, unsigned threads) { launch.head.train.threads = threads; });
+  m.def(
+      "report",
+      [](bool json, const std::string& code, const std::string& message, const std::string& hint) {
+        cli::make_observer(json, true)->error({code_of(code), message, hint});
+      },
+      nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
   m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"));
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "tensor/chunk_publisher.h"
+#include "wire/limits.h"
 
 namespace motley::python {
 namespace {
@@ -119,7 +120,8 @@ class PythonComputation final : public Computation {
       outcome.count = nb::cast<std::uint64_t>(found[0]);
       outcome.weight = nb::cast<double>(found[1]);
       outcome.loss_sum = nb::cast<double>(found[2]);
-      outcome.correct = nb::cast<std::uint64_t>(found[3]);
+      outcome.scores = nb::cast<std::vector<double>>(found[3]);
+      outcome.scores.resize(std::min(outcome.scores.size(), wire::kScoresMax));
       return outcome;
     } catch (const std::exception& error) {
       view.close();

@@ -106,7 +106,8 @@ Result<runtime::InitialState> ScriptModels::initial_state(const runtime::ModelIn
                               .frozen = script_->frozen,
                               .acts_on_groups = script_->acts_on_groups,
                               .optimizer = script_->optimizer,
-                              .schedule = script_->schedule};
+                              .schedule = script_->schedule,
+                              .scores = script_->scores};
   return state;
 }
 
@@ -131,6 +132,7 @@ void bind_script(nb::module_& m) {
            nb::arg("layout"), nb::arg("acts_on_groups"), nb::arg("make"))
       .def("set_train", [](Script& s, std::uint64_t size, const std::string& print) { s.train = dataset(size, print); })
       .def("set_test", [](Script& s, std::uint64_t size, const std::string& print) { s.test = dataset(size, print); })
+      .def("set_scores", [](Script& s, const std::vector<std::string>& names) { s.scores = names; })
       .def("set_weights", &set_weights)
       .def("set_frozen", &set_frozen)
       .def("set_optimizer", &set_optimizer)

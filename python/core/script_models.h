@@ -20,6 +20,7 @@ struct Script {
   std::optional<ps::OptimizerSpec> optimizer{};
   std::optional<ps::ScheduleSpec> schedule{};
   std::shared_ptr<const data::Dataset> train{}, test{};
+  std::vector<std::string> scores{};  // names
   std::vector<runtime::Device> devices{};
   std::shared_ptr<Kept> make{};  // (device, threads) -> the object of python_computation.h
 };

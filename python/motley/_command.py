@@ -4,45 +4,46 @@ import os
 import runpy
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 
 from motley import _core, _launch
+from motley._errors import Error
 
 INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    ours, theirs = _split(given)
-
+    words = list(sys.argv[1:] if arguments is None else arguments)
     # While the core works, Ctrl-C is its own; Python gets it back for the script.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def run_script(launch: _core.Launch) -> int:
         signal.signal(signal.SIGINT, handler)
         _launch.give(launch)
-        return _run_script(launch.script, theirs)
+        return _run_script(launch)
 
-    return _core.run_command(["motley", *ours], run_script)
-
-
-def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """What comes after the script belongs to the script."""
-    for at, argument in enumerate(arguments):
-        if at > 0 and argument.endswith(".py"):
-            return arguments[: at + 1], arguments[at + 1 :]
-    return arguments, []
+    return _core.run_command(["motley", *words], run_script)
 
 
-def _run_script(script: str, arguments: list[str]) -> int:
-    if not os.path.isfile(script):
-        print(f"error: {script}: there is no such script", file=sys.stderr)
-        return _core.exit_status("input")
-    sys.argv = [script, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
+def _run_script(launch: _core.Launch) -> int:
+    sys.argv = [launch.script, *launch.arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(launch.script)))
+    if launch.json:
+        sys.stdout = sys.stderr  # standard output has events alone
     try:
-        runpy.run_path(script, run_name="__main__")
+        if not os.path.isfile(launch.script):
+            raise Error(f"{launch.script}: there is no such script", "motley train SCRIPT.py")
+        runpy.run_path(launch.script, run_name="__main__")
+        if not _launch.used():
+            raise Error(f"{launch.script} began no run", "for epoch in motley.Run(...).epochs(10): ...")
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Error as error:
+        return _launch.report(error)
+    except Exception:
+        traceback.print_exc()
+        _launch.report(Error(f"{launch.script} failed: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}", code="internal"))
+        return 1
     return 0

@@ -1,8 +1,9 @@
 """A worker's arithmetic: forward and backward over micro-batches, into one flat gradient that the core reads."""
 
+import contextlib
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,7 @@ class Work:
     layout: _core.Layout
     acts_on_groups: bool
     draws: bool  # the forward pass draws random numbers
+    scores: list[str]  # names of what `score` gives
     unused: set[str]  # parameters that had no gradient when that was tried
 
 
@@ -43,6 +45,15 @@ def measure_loss(found: Any, samples: int) -> tuple[torch.Tensor, float]:
         raise Error(f"the loss returned {shape}, expected one number (a tensor with a gradient), or (mean, weight)",
                     "return the mean over the samples of the batch")
     return mean.reshape(()), float(weight)
+
+
+def add_scores(sums: dict[str, float], found: Any) -> None:
+    """Adds what the user's score gave to the sums. Errors: anything but a mapping of these names to numbers."""
+    if not isinstance(found, Mapping) or list(found) != list(sums):
+        names = list(found) if isinstance(found, Mapping) else type(found).__name__
+        raise Error(f"score: expected {{{', '.join(sums)}}} as in the first batch, found {names}", "return the same names for every batch")
+    for name, value in found.items():
+        sums[name] += float(value)
 
 
 class ModelComputation:
@@ -101,7 +112,7 @@ class ModelComputation:
         return _devices.memory(self._torch_device)
 
     def run(self, task: _core.Task) -> tuple[Any, ...]:
-        """(count, weight, loss_sum, correct), or ("memory" | "internal", what happened)."""
+        """(count, weight, loss_sum, sums of scores), or ("memory" | "internal", what happened)."""
         try:
             if self._cpu and torch.get_num_threads() != self._threads:
                 torch.set_num_threads(self._threads)
@@ -163,7 +174,7 @@ class ModelComputation:
         while not begun:
             limit = self._limit(task)
             if limit == 0:
-                return 0, 0.0, 0.0, 0
+                return 0, 0.0, 0.0, []
             if limit <= count:
                 break
             size = self._next(task, limit - count)
@@ -193,16 +204,17 @@ class ModelComputation:
             task.finish()
         if not reported:
             task.progress(count)
-        return count, weight, loss_sum, 0
+        return count, weight, loss_sum, []
 
     def _forward(self, task: _core.Task, batch: Any, done: int, size: int) -> tuple[torch.Tensor, float]:
-        if self._work.draws:
-            torch.manual_seed(_core.mixed_seed(task.seed, task.version, task.first + done))
         for mean, var, *_ in self._statistics:
             mean.zero_()
             var.zero_()
-        with self._autocast():
-            found = measure_loss(self._work.loss(self._model, batch), size)
+        with _data.GENERATORS if self._work.draws else contextlib.nullcontext():
+            if self._work.draws:
+                torch.manual_seed(_core.mixed_seed(task.seed, task.version, task.first + done))
+            with self._autocast():
+                found = measure_loss(self._work.loss(self._model, batch), size)
         with torch.no_grad():
             for momentum, (mean, var, _, _, mean_sum, var_sum) in zip(self._momenta, self._statistics, strict=True):
                 # From zero, one step of the moving average leaves momentum times the batch's own statistic.
@@ -225,7 +237,8 @@ class ModelComputation:
         if recipe is None:
             raise Error("asked for an evaluation without a test set", "motley.Run(..., test=loader)")
         self._model.eval()
-        count, weight, loss_sum, correct = 0, 0.0, 0.0, 0.0
+        count, weight, loss_sum = 0, 0.0, 0.0
+        sums: dict[str, float] = dict.fromkeys(self._work.scores, 0.0)
         with torch.no_grad():
             for mean, var, mean_now, var_now, *_ in self._statistics:
                 mean.copy_(mean_now)
@@ -233,7 +246,7 @@ class ModelComputation:
             while count < task.count:
                 limit = min(task.limit(), task.count)
                 if limit == 0:
-                    return 0, 0.0, 0.0, 0
+                    return 0, 0.0, 0.0, []
                 if limit <= count:
                     break
                 size = min(task.micro_batch, limit - count)
@@ -242,8 +255,8 @@ class ModelComputation:
                     mean_loss, part = measure_loss(self._work.loss(self._model, batch), size)
                     scores = self._work.score(self._model, batch) if self._work.score else {}
                 loss_sum += mean_loss.item() * part
-                correct += float(scores.get("accuracy", 0))
+                add_scores(sums, scores)
                 weight += part
                 count += size
                 task.progress(count)
-        return count, weight, loss_sum, int(correct)
+        return count, weight, loss_sum, list(sums.values())

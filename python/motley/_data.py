@@ -2,6 +2,7 @@
 
 import collections.abc
 import random
+import threading
 from typing import Any
 
 import torch
@@ -13,6 +14,10 @@ try:
     import numpy
 except ImportError:  # torch works without
     numpy = None  # type: ignore[assignment]
+
+
+# The generators belong to the process: whoever seeds one draws from it before anybody else seeds it.
+GENERATORS = threading.RLock()
 
 
 class Recipe:
@@ -59,15 +64,17 @@ class Recipe:
     def fetch(self, indices: list[int], seeds: list[int] | None = None) -> Any:
         """The batch of these samples, on the host. `seeds`: one a sample, for what the data set draws at random."""
         if seeds is not None and self.draws:
-            samples = []
-            for index, seed in zip(indices, seeds, strict=True):
-                seed_host(seed, self.draws)
-                samples.append(self.dataset[index])
+            samples = [self._drawn(index, seed) for index, seed in zip(indices, seeds, strict=True)]
         elif hasattr(self.dataset, "__getitems__"):
             samples = self.dataset.__getitems__(indices)
         else:
             samples = [self.dataset[index] for index in indices]
         return self.collate(samples)
+
+    def _drawn(self, index: int, seed: int) -> Any:
+        with GENERATORS:
+            seed_host(seed, self.draws)
+            return self.dataset[index]
 
     def fingerprint(self) -> str:
         """Equal on machines with the same data set, as far as its length and the shapes of its first sample tell."""

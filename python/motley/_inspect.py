@@ -5,7 +5,7 @@ a batch see each other, and whether the loss is the mean over the samples that t
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from motley._errors import Error
 from motley._optimizer import ReadOptimizer
 
 SAMPLES, PART = 8, 3
+SCORES_MAX = 64
 # Float32 sums in another order differ by some 1e-6 of the largest gradient; a loss that is no mean differs by a good part of it.
 TOLERANCE = 1e-3
 TOLERANCE_BF16 = 3e-2
@@ -161,4 +162,21 @@ def make_work(model: nn.Module, loss: Callable[[nn.Module, Any], Any], score: Ca
             named.group = read.left_alone
     layout = _core.Layout([named.entry() for named in names])
     return Work(model=model, loss=loss, score=score, train=train, test=test, precision=precision, names=names, layout=layout,
-                acts_on_groups=found.mixes, draws=found.draws, unused=found.unused)
+                acts_on_groups=found.mixes, draws=found.draws, scores=_score_names(model, score, test), unused=found.unused)
+
+
+def _score_names(model: nn.Module, score: Callable[[nn.Module, Any], Any] | None, test: _data.Recipe | None) -> list[str]:
+    """The names that `score` gives, tried on one sample. Errors: what it gives is no mapping of names to sums."""
+    if score is None or test is None:
+        return []
+    training = {module: module.training for module in model.modules()}
+    device = next(model.parameters()).device
+    model.eval()
+    with _data.RandomWatch(), torch.no_grad():
+        found = score(model, _data.move(test.fetch([0]), device))
+    for module, mode in training.items():
+        module.training = mode
+    if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found) or len(found) > SCORES_MAX:
+        raise Error(f"score: expected a dictionary of at most {SCORES_MAX} sums by name, found {type(found).__name__}",
+                    'return {"accuracy": (model(x).argmax(1) == y).sum()}')
+    return list(found)

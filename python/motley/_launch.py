@@ -3,8 +3,10 @@
 import sys
 
 from motley import _core
+from motley._errors import Error
 
 _given: _core.Launch | None = None
+_used = False
 
 
 def give(launch: _core.Launch) -> None:
@@ -13,10 +15,24 @@ def give(launch: _core.Launch) -> None:
     _given = launch
 
 
-def current() -> _core.Launch:
-    """What the command line asked for; training, where the script was started without `motley`."""
+def use() -> _core.Launch:
+    """What the command line asked for; training, where the script was started without `motley`. For one run."""
+    global _used
+    if _given is not None and _used:
+        raise Error("the script began a second run, and one was asked for", "python SCRIPT.py runs as many as there are")
+    _used = True
     if _given is not None:
         return _given
     launch = _core.Launch()
     launch.script = sys.argv[0] or "script"
     return launch
+
+
+def used() -> bool:
+    return _used
+
+
+def report(error: Error) -> int:
+    """Says what went wrong, as an event with --json; returns the exit status."""
+    _core.report(_given is not None and _given.json, error.code, error.args[0], error.hint)
+    return _core.exit_status(error.code)

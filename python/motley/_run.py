@@ -95,7 +95,7 @@ class Run:
         if count < 1:
             raise Error(f"epochs: expected at least 1, found {count}", "run.epochs(10)")
         self._begun = True
-        launch = _launch.current()
+        launch = _launch.use()
         if launch.role == "join":
             self._serve(launch)
         return self._epochs(launch, count)
@@ -108,8 +108,7 @@ class Run:
         try:
             _core.serve(launch, script)
         except Error as error:
-            _report(error)
-            raise SystemExit(_core.exit_status(error.code)) from None
+            raise SystemExit(_launch.report(error)) from None
         raise SystemExit(0)
 
     # --- on the head ---------------------------------------------------------------------------------------------------------
@@ -157,14 +156,14 @@ class Run:
             epoch.state.copy_weights(work.layout, flat)
             _model.unflatten(work.layout, work.names, flat, epoch.version)
             tested = work.test is not None
-            scores = {"accuracy": happening.accuracy} if tested and work.score else {}
-            yield Epoch(epoch, happening.loss if tested else None, scores)
+            yield Epoch(epoch, happening.loss if tested else None, dict(happening.scores))
 
     def _work(self, check: bool) -> _computation.Work:
         return _inspect.make_work(self._model, self._loss, self._score, self._train, self._test, self._read, self._precision, check)
 
     def _script(self, work: _computation.Work, make: Callable[[str, int], Any]) -> _core.Script:
         script = _core.Script(work.layout, work.acts_on_groups, make)
+        script.set_scores(work.scores)
         script.set_train(work.train.size, work.train.fingerprint())
         if work.test is not None:
             script.set_test(work.test.size, work.test.fingerprint())
@@ -197,18 +196,20 @@ class Run:
 
 
 def _next(head: _core.Head) -> _core.Happening | None:
-    """What happened next. Ctrl-C lets the run finish its step and write a checkpoint, and then goes on as KeyboardInterrupt."""
+    """What happened next. Ctrl-C lets the run finish its step and write a checkpoint, and then goes on as KeyboardInterrupt; once
+    more ends the process at once."""
     try:
         return head.next()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         head.stop()
-        while True:
-            try:
-                while head.next() is not None:
-                    pass
-            except Error as error:
-                _report(error)
-            raise
+        try:
+            while head.next() is not None:
+                pass
+        except Error as error:
+            _launch.report(error)
+        except KeyboardInterrupt:
+            os._exit(_core.exit_status("interrupted"))
+        raise interrupt
 
 
 def _finish(head: _core.Head) -> None:
@@ -232,12 +233,6 @@ def _close_at_exit(head: _core.Head) -> None:
             _finish(running)
 
     atexit.register(close)
-
-
-def _report(error: Error) -> None:
-    import sys
-
-    print(f"error: {error}", file=sys.stderr)
 
 
 def _unused_note(work: _computation.Work) -> list[str]:

@@ -125,6 +125,7 @@ void Worker::Impl::send_finish(const WorkerAction& action) {
     finish.loss_sum = outcome.loss_sum;
     finish.compute_seconds = compute_seconds;
     finish.wait_seconds = wait_seconds;
+    finish.scores = outcome.scores;
   }
   send(finish);
 }

@@ -42,6 +42,7 @@ struct InitialState {
   bool acts_on_groups = false;                // BatchNorm, dropout: the grain must be the micro-batch
   std::optional<ps::OptimizerSpec> optimizer{};  // where the model comes with its own; else the configuration's
   std::optional<ps::ScheduleSpec> schedule{};    // likewise
+  std::vector<std::string> scores{};             // names of Outcome::scores
 };
 
 class ModelProvider {

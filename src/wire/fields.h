@@ -196,6 +196,7 @@ struct Table<Finish> {
       Field{7, "loss_sum", &Finish::loss_sum},
       Field{8, "compute_seconds", &Finish::compute_seconds},
       Field{9, "wait_seconds", &Finish::wait_seconds},
+      Field{10, "scores", &Finish::scores},
   };
 };
 template <>

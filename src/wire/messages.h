@@ -93,6 +93,7 @@ struct Begin {
 struct Finish {
   std::uint64_t pass = 0, lease = 0, first = 0, count = 0, correct = 0;
   double weight = 0, loss_sum = 0, compute_seconds = 0, wait_seconds = 0;
+  std::vector<double> scores;
   bool operator==(const Finish&) const = default;
 };
 struct Taken {
