@@ -3,6 +3,8 @@
 
 #include <nanobind/ndarray.h>
 
+#include <unistd.h>
+
 #include <cstring>
 #include <deque>
 
@@ -134,7 +136,10 @@ class HeadRun {
       sums_.step(step, coordinator);
     };
   }
-  ~HeadRun() { close(); }
+  ~HeadRun() {
+    if (forked()) static_cast<void>(head_.release());  // its threads are not in this process
+    close();
+  }
   HeadRun(const HeadRun&) = delete;
   HeadRun& operator=(const HeadRun&) = delete;
 
@@ -147,6 +152,7 @@ class HeadRun {
     started_ = true;
   }
   std::optional<Happening> next() {
+    if (forked()) return std::nullopt;
     std::optional<Happening> happening = happenings_.next();
     if (happening) return happening;
     Status status;
@@ -159,12 +165,13 @@ class HeadRun {
     return std::nullopt;
   }
   void stop() {
-    if (!started_) return;
+    if (!started_ || forked()) return;
     head_->host().observe([](observe::Observer& o) { o.note("finishing the open step; Ctrl-C again ends at once"); });
     head_->host().stop();
   }
   /// Ends the threads, whatever they do. Idempotent.
   void close() {
+    if (forked()) return;
     const nb::gil_scoped_release no_gil;
     head_.reset();
   }
@@ -179,6 +186,9 @@ class HeadRun {
   std::string token() const { return cluster::to_text(head_->run().token); }
 
  private:
+  /// In a child of the process that trains nothing of it runs.
+  [[nodiscard]] bool forked() const { return getpid() != process_; }
+
   Happenings happenings_;
   runtime::TrainOptions options_;
   ScriptModels models_;
@@ -186,6 +196,7 @@ class HeadRun {
   EpochSums sums_;
   std::unique_ptr<runtime::Head> head_;
   bool started_ = false;
+  pid_t process_ = getpid();
 };
 
 }  // namespace

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from motley import _core, _launch
 from motley._errors import Error
 
-INTERRUPTED = 130
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted."""
@@ -39,7 +37,7 @@ def _run_script(launch: _core.Launch) -> int:
         if not _launch.used():
             raise Error(f"{launch.script} began no run", "for epoch in motley.Run(...).epochs(10): ...")
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _launch.report(_launch.interrupted())
     except Error as error:
         return _launch.report(error)
     except Exception:

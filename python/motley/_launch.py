@@ -7,6 +7,7 @@ from motley._errors import Error
 
 _given: _core.Launch | None = None
 _used = False
+_stopped: Error | None = None
 
 
 def give(launch: _core.Launch) -> None:
@@ -30,6 +31,16 @@ def use() -> _core.Launch:
 
 def used() -> bool:
     return _used
+
+
+def stopped(error: Error) -> None:
+    """The run was stopped before its end, and says so by `error`."""
+    global _stopped
+    _stopped = error
+
+
+def interrupted() -> Error:
+    return _stopped or Error("interrupted before the run began", code="interrupted")
 
 
 def report(error: Error) -> int:

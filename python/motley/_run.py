@@ -206,7 +206,7 @@ def _next(head: _core.Head) -> _core.Happening | None:
             while head.next() is not None:
                 pass
         except Error as error:
-            _launch.report(error)
+            _launch.stopped(error)
         except KeyboardInterrupt:
             os._exit(_core.exit_status("interrupted"))
         raise interrupt
@@ -218,18 +218,18 @@ def _finish(head: _core.Head) -> None:
     try:
         while head.next() is not None:
             pass
-    except Error:
-        pass  # stopped, as asked
+    except Error as error:
+        _launch.stopped(error)
     head.close()
 
 
 def _close_at_exit(head: _core.Head) -> None:
     """A body that raised may leave its generator, and with it the run, alive until the interpreter ends."""
-    kept, process = weakref.ref(head), os.getpid()
+    kept = weakref.ref(head)
 
     def close() -> None:
         running = kept()
-        if running is not None and os.getpid() == process:
+        if running is not None:
             _finish(running)
 
     atexit.register(close)
