@@ -54,7 +54,8 @@ void add_join(CLI::App& app, Command& chosen) {
   command->add_option("--token-file", arguments->token_file, "wait for FILE and read the token in it");
   command->add_option("--device", arguments->options.devices, "cpu, cuda:0 or mps; may be repeated")
       ->expected(1)
-      ->take_all()->allow_extra_args(false);
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option("--threads", arguments->options.threads, "CPU threads of a CPU worker")
       ->check(CLI::Range(1U, 4096U));
   command->add_option("--name", arguments->options.name, "name of this machine");
@@ -63,7 +64,8 @@ void add_join(CLI::App& app, Command& chosen) {
   command
       ->add_option("--set", arguments->options.overrides, "data.KEY=VALUE where the data are elsewhere on this machine")
       ->expected(1)
-      ->take_all()->allow_extra_args(false);
+      ->take_all()
+      ->allow_extra_args(false);
   command->callback([&chosen, arguments] {
     const bool only_script = arguments->script.empty() && is_script(arguments->token);  // --token-file
     if (only_script) std::swap(arguments->token, arguments->script);

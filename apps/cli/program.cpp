@@ -43,7 +43,8 @@ std::vector<std::string> take_script_arguments(CLI::App& app, std::vector<std::s
   if (script == words.end()) return {};
   const auto flag = [&](const std::string& word) -> const CLI::Option* {
     const std::string name = word.substr(2, word.find('=') - 2);
-    std::vector<CLI::App*> apps = app.get_subcommands([&](const CLI::App* each) { return each->get_name() == words[0]; });
+    std::vector<CLI::App*> apps =
+        app.get_subcommands([&](const CLI::App* each) { return each->get_name() == words[0]; });
     apps.push_back(&app);
     for (const CLI::App* each : apps) {
       for (const CLI::Option* option : each->get_options()) {

@@ -23,7 +23,7 @@ struct Launch {
   bool json = false;
   std::string script{};
   std::vector<std::string> arguments{};  // of the script: whatever the command does not know
-  runtime::PlanOptions head{};  // train and plan; train has head.train only
+  runtime::PlanOptions head{};           // train and plan; train has head.train only
   runtime::JoinOptions join{};
 };
 /// Runs the script; returns the exit status.

@@ -59,7 +59,7 @@ struct Outcome {
   std::uint64_t count = 0;  // samples done; less than asked if stopped
   double weight = 0;        // loss-bearing items
   double loss_sum = 0;
-  std::uint64_t correct = 0;  // evaluate passes of classifiers
+  std::uint64_t correct = 0;     // evaluate passes of classifiers
   std::vector<double> scores{};  // evaluate passes: whatever else is summed over samples, in an order all workers share
 };
 

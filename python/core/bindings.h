@@ -55,8 +55,8 @@ class Kept {
   nb::object object_;
 };
 
-/// Waits, without the GIL, until `ready` holds under `mutex`. The main thread looks for signals meanwhile: Ctrl-C becomes
-/// KeyboardInterrupt.
+/// Waits, without the GIL, until `ready` holds under `mutex`. The main thread looks for signals meanwhile: Ctrl-C
+/// becomes KeyboardInterrupt.
 template <class Ready>
 void wait_interruptibly(std::mutex& mutex, std::condition_variable& changed, Ready&& ready) {
   constexpr std::chrono::milliseconds kLookForSignals{50};
@@ -69,6 +69,9 @@ void wait_interruptibly(std::mutex& mutex, std::condition_variable& changed, Rea
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
+
+/// Lets the process keep what CPU tensors have freed. Before the threads that compute are started.
+void keep_freed_memory();
 
 void bind_errors(nb::module_& m);
 void bind_layout(nb::module_& m);

@@ -130,6 +130,7 @@ class HeadRun {
         models_(std::make_shared<const Script>(script)),
         observer_(observe::make_tee(cli::make_observer(launch.json, true), std::make_unique<Evaluations>(happenings_))),
         sums_(happenings_) {
+    keep_freed_memory();
     options_.target = launch.script;
     options_.text = config;
     options_.after_step = [this](const engine::StepClosed& step, const engine::Coordinator& coordinator) {

@@ -47,7 +47,8 @@ std::uint64_t content_hash(const nb::bytes& data) {
 
 void bind_layout(nb::module_& m) {
   nb::class_<Layout>(m, "Layout")
-      .def("__init__", [](Layout* self, const std::vector<EntryTuple>& tuples) { new (self) Layout(make_layout(tuples)); })
+      .def("__init__",
+           [](Layout* self, const std::vector<EntryTuple>& tuples) { new (self) Layout(make_layout(tuples)); })
       .def_prop_ro("flat_elements", &Layout::flat_elements)
       .def_prop_ro("parameters", &Layout::parameters)
       .def_prop_ro("placements", &placements);

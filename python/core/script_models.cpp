@@ -123,13 +123,14 @@ Result<std::unique_ptr<Computation>> ScriptModels::make(const runtime::ModelInpu
 
 void bind_script(nb::module_& m) {
   nb::class_<Script>(m, "Script")
-      .def("__init__",
-           [](Script* self, const Layout& layout, bool acts_on_groups, nb::callable make) {
-             new (self) Script{.layout = layout,
-                               .acts_on_groups = acts_on_groups,
-                               .make = std::make_shared<Kept>(nb::object(std::move(make)))};
-           },
-           nb::arg("layout"), nb::arg("acts_on_groups"), nb::arg("make"))
+      .def(
+          "__init__",
+          [](Script* self, const Layout& layout, bool acts_on_groups, nb::callable make) {
+            new (self) Script{.layout = layout,
+                              .acts_on_groups = acts_on_groups,
+                              .make = std::make_shared<Kept>(nb::object(std::move(make)))};
+          },
+          nb::arg("layout"), nb::arg("acts_on_groups"), nb::arg("make"))
       .def("set_train", [](Script& s, std::uint64_t size, const std::string& print) { s.train = dataset(size, print); })
       .def("set_test", [](Script& s, std::uint64_t size, const std::string& print) { s.test = dataset(size, print); })
       .def("set_scores", [](Script& s, const std::vector<std::string>& names) { s.scores = names; })

@@ -11,6 +11,7 @@ namespace {
 
 /// Joins and serves until the run is over. Ctrl-C asks to leave; once more ends at once, as KeyboardInterrupt.
 void serve(const cli::Launch& launch, const Script& script) {
+  keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
   const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
   cli::JoinDisplay display(*observer);

@@ -70,7 +70,7 @@ struct PlanMade {
 struct EvalDone {
   std::uint64_t step = 0, epoch = 0, samples = 0;
   double loss = 0, accuracy = 0;
-  bool has_accuracy = true;  // false for regressions: null in JSON
+  bool has_accuracy = true;                            // false for regressions: null in JSON
   std::vector<std::pair<std::string, double>> scores;  // of a script, by name: means over the samples
 };
 

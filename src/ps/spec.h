@@ -39,8 +39,8 @@ struct RateChange {
 
 enum class ScheduleKind : std::uint8_t { constant, step, cosine, table };
 
-/// What a schedule that was run ahead gives the groups: row r for the steps [r, r + 1) * steps_per_row, the last row for
-/// all that follow. They replace the numbers of the groups.
+/// What a schedule that was run ahead gives the groups: row r for the steps [r, r + 1) * steps_per_row, the last row
+/// for all that follow. They replace the numbers of the groups.
 struct ScheduleTable {
   struct Rates {
     double lr = 0, momentum = 0, beta1 = 0, beta2 = 0;

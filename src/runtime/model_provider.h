@@ -37,9 +37,9 @@ using DownloadReport = std::function<void(const std::string& file, std::uint64_t
 
 struct InitialState {
   Layout layout;
-  std::vector<SharedBytes> weights;           // by chunk, fp32
-  std::map<std::string, SharedBytes> frozen;  // by entry name
-  bool acts_on_groups = false;                // BatchNorm, dropout: the grain must be the micro-batch
+  std::vector<SharedBytes> weights;              // by chunk, fp32
+  std::map<std::string, SharedBytes> frozen;     // by entry name
+  bool acts_on_groups = false;                   // BatchNorm, dropout: the grain must be the micro-batch
   std::optional<ps::OptimizerSpec> optimizer{};  // where the model comes with its own; else the configuration's
   std::optional<ps::ScheduleSpec> schedule{};    // likewise
   std::vector<std::string> scores{};             // names of Outcome::scores

@@ -46,9 +46,8 @@ Status Run::open() {
     return Error{ErrorCode::usage, "--resume: which run?", "motley train --resume --run runs/fashion-cnn-1"};
   }
   if (!options.resume || !options.target.empty()) {
-    Result<RunConfig> loaded = options.text.empty()
-                                   ? load_config(options.target, options.overrides)
-                                   : parse_config(options.text, options.target, options.overrides);
+    Result<RunConfig> loaded = options.text.empty() ? load_config(options.target, options.overrides)
+                                                    : parse_config(options.text, options.target, options.overrides);
     if (!loaded) return loaded.error();
     config = std::move(*loaded);
   }
@@ -73,8 +72,10 @@ Status Run::open() {
 }
 
 Status Run::load() {
-  Result<ModelInputs> loaded = provider.load(config, [this](const std::string& file, std::uint64_t done,
-                                                            std::uint64_t total) { observer.download(file, done, total); });
+  Result<ModelInputs> loaded =
+      provider.load(config, [this](const std::string& file, std::uint64_t done, std::uint64_t total) {
+        observer.download(file, done, total);
+      });
   if (!loaded) return loaded.error();
   inputs = std::move(*loaded);
   inputs.config = &config;
@@ -138,9 +139,9 @@ Status Run::make_server() {
   } else {
     token.run = random_u64();
   }
-  Result<ps::Server> made = ps::Server::make(initial.layout, initial.optimizer.value_or(optimizer_spec(config)),
-                                             initial.schedule.value_or(schedule_spec(config, steps)), config.clip_norm,
-                                             snapshot);
+  Result<ps::Server> made =
+      ps::Server::make(initial.layout, initial.optimizer.value_or(optimizer_spec(config)),
+                       initial.schedule.value_or(schedule_spec(config, steps)), config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
   const fs::path ledger_file = dir->path() / "ledger";

@@ -165,7 +165,8 @@ class Decoder {
     }
     std::string_view view;
     if (!read_view(in, where, kScoresMax * sizeof(double), view)) return false;
-    if (view.size() % sizeof(double) != 0) return fail(where + ": expected whole numbers of eight bytes, found a part of one");
+    if (view.size() % sizeof(double) != 0)
+      return fail(where + ": expected whole numbers of eight bytes, found a part of one");
     const auto* bytes = reinterpret_cast<const std::byte*>(view.data());
     for (std::size_t at = 0; at < view.size(); at += sizeof(double)) {
       if (out.size() == kScoresMax) return too_many(where, kScoresMax);
