@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <deque>
+#include <filesystem>
 
 #include "bindings.h"
 #include "program.h"
@@ -133,6 +134,8 @@ class HeadRun {
     keep_freed_memory();
     options_.target = launch.script;
     options_.text = config;
+    options_.join_with = std::filesystem::path(launch.script).filename().string();
+    for (const std::string& argument : launch.arguments) options_.join_with += " " + argument;
     options_.after_step = [this](const engine::StepClosed& step, const engine::Coordinator& coordinator) {
       sums_.step(step, coordinator);
     };

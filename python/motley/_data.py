@@ -28,7 +28,7 @@ class Recipe:
             raise Error(f"{name}: expected a torch.utils.data.DataLoader, found {type(loader).__name__}",
                         f"{name} = DataLoader(dataset, batch_size=256, shuffle=True)")
         if isinstance(loader.dataset, data.IterableDataset):
-            raise Error(f"{name}: {type(loader.dataset).__name__} is an iterable data set, and the samples of a run are asked for by number",
+            raise Error(f"{name}: {type(loader.dataset).__name__} is an iterable data set, but samples are asked for by number",
                         "give the data set __len__ and __getitem__ (torch.utils.data.Dataset)")
         if loader.batch_size is None:
             raise Error(f"{name}: expected a batch_size, found None or a batch_sampler of its own",
@@ -52,7 +52,7 @@ class Recipe:
         sampler = self.loader.sampler
         plain = isinstance(sampler, data.SequentialSampler)
         if not plain and not (isinstance(sampler, data.RandomSampler) and not sampler.replacement and sampler.num_samples == self.size):
-            raise Error(f"{self.name}: a run uses every sample once an epoch, in an order of its own; {type(sampler).__name__} wants another",
+            raise Error(f"{self.name}: a run uses every sample once an epoch, and {type(sampler).__name__} wants otherwise",
                         "shuffle=True; weigh samples in the loss, as (mean, weight)")
         notes = []
         if plain:

@@ -139,12 +139,13 @@ def _try(trial: Trial, found: Found, buffers: dict[str, torch.Tensor], check: bo
 
 
 def _no_mean(trial: Trial, error: float) -> Error:
-    found = f"the gradient of {SAMPLES} samples differs from that of {PART} and {SAMPLES - PART} by {100 * error:.2g} % of its largest element"
+    parts = f"{PART} and {SAMPLES - PART}"
+    found = f"the gradient of {SAMPLES} samples differs from that of {parts} by {100 * error:.2g} % of its largest element"
     if trial.split_error(scaled=False) <= TOLERANCE:
         return Error(f"the loss is a sum over the samples, expected their mean: {found}",
                      "return the mean (reduction='mean'), or (sum / weight, weight)")
     return Error(f"the loss is not a mean over the samples of a batch: {found}",
-                 "where it is a mean over tokens or weighted samples, return (mean, weight) with the number of tokens or the sum of weights; "
+                 "where it is a mean over tokens or weighted samples, return (mean, weight): the number of tokens or the sum of weights; "
                  "a loss in which samples of a batch see each other (contrastive) cannot be split")
 
 

@@ -29,6 +29,10 @@ def use() -> _core.Launch:
     return launch
 
 
+def role() -> str:
+    return "train" if _given is None else _given.role
+
+
 def used() -> bool:
     return _used
 

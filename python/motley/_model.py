@@ -76,7 +76,8 @@ def named_tensors(model: nn.Module, groups: dict[int, int], left_alone: int, cha
     found = []
     for name, tensor in model.state_dict(keep_vars=True).items():
         if not isinstance(tensor, torch.Tensor):
-            raise Error(f"{name} in the model's state_dict is no tensor but {type(tensor).__name__}", "remove get_extra_state from the model")
+            raise Error(f"{name} in the model's state_dict is no tensor but {type(tensor).__name__}",
+                        "remove get_extra_state from the model")
         if id(tensor) in first_name:
             found.append(Named(name, tensor, ALIAS, alias_of=first_name[id(tensor)]))
             continue
@@ -87,7 +88,8 @@ def named_tensors(model: nn.Module, groups: dict[int, int], left_alone: int, cha
         elif name in statistics and name in changing:
             momentum = statistics[name].momentum
             if momentum is None:
-                raise Error(f"{name} is a cumulative average (momentum=None), which is not supported", "give the layer a momentum, e.g. 0.1")
+                raise Error(f"{name} is a cumulative average (momentum=None), which is not supported",
+                            "give the layer a momentum, e.g. 0.1")
             found.append(Named(name, tensor, RUNNING_MEAN if name == statistics[name].mean else RUNNING_VAR, momentum=momentum))
         elif name in counters:
             found.append(Named(name, tensor, COUNTER))

@@ -50,7 +50,7 @@ def _kind(optimizer: Any) -> str:
     kinds = {torch.optim.SGD: "sgd", torch.optim.Adam: "adam", torch.optim.AdamW: "adamw"}
     kind = kinds.get(type(optimizer))
     if kind is None:
-        raise Error(f"the optimizer {type(optimizer).__name__} is not supported: the coordinator makes the updates, and it knows {SUPPORTED}",
+        raise Error(f"the optimizer {type(optimizer).__name__} is not supported: the coordinator updates, and knows {SUPPORTED}",
                     f"use one of {SUPPORTED}")
     if kind == "adam" and any(group.get("decoupled_weight_decay") for group in optimizer.param_groups):
         kind = "adamw"

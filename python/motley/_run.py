@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _computation, _core, _data, _inspect, _launch, _model, _optimizer, _devices
+from motley import _computation, _core, _data, _devices, _files, _inspect, _launch, _model, _optimizer
 from motley._errors import Error
 
 Loss = Callable[[nn.Module, Any], Any]
@@ -61,18 +61,21 @@ class Run:
         {"accuracy": number of right answers}; divided by the number of samples.
     clip_norm: largest norm of the whole gradient; 0: no clipping.  precision: "fp32", or "bf16" to compute under autocast.
     seed: of the order of samples, of dropout and of augmentation.
+    init: where the weights come from, instead of the model: a file that `save` wrote, or a run's directory.
 
     Errors: motley.Error with what to try.
     """
 
     def __init__(self, model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, *, schedule: Any = None,
                  schedule_every: str = "epoch", test: Any = None, score: Score | None = None, clip_norm: float = 0.0,
-                 precision: str = "fp32", seed: int = 1):
+                 precision: str = "fp32", seed: int = 1, init: str | os.PathLike[str] | None = None):
         if not isinstance(model, nn.Module):
-            raise Error(f"model: expected a torch.nn.Module, found {type(model).__name__}", "motley.Run(model, loss, train_loader, optimizer)")
+            raise Error(f"model: expected a torch.nn.Module, found {type(model).__name__}",
+                        "motley.Run(model, loss, train_loader, optimizer)")
         for name, value in (("loss", loss), ("score", score)):
             if value is not None and not callable(value):
-                raise Error(f"{name}: expected a function of (model, batch), found {type(value).__name__}", f"def {name}(model, batch): ...")
+                raise Error(f"{name}: expected a function of (model, batch), found {type(value).__name__}",
+                            f"def {name}(model, batch): ...")
         if schedule_every not in SCHEDULE_EVERY:
             raise Error(f"schedule_every: expected one of {', '.join(SCHEDULE_EVERY)}, found {schedule_every!r}", 'schedule_every="step"')
         if precision not in _computation.PRECISIONS:
@@ -84,6 +87,8 @@ class Run:
         self._schedule, self._schedule_every = schedule, schedule_every
         self._clip_norm, self._precision, self._seed = float(clip_norm), precision, int(seed)
         self._notes = self._train.check_order()
+        if init is not None and _launch.role() != "join":  # workers get their weights from the head
+            _files.load(model, os.fspath(init))
         self._head: _core.Head | None = None
         self._begun = False
 
@@ -99,6 +104,16 @@ class Run:
         if launch.role == "join":
             self._serve(launch)
         return self._epochs(launch, count)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as it is now: in the body of an epoch, with the weights of its end. `path` ends in .safetensors, or in .pt
+        for what torch.load reads."""
+        _files.save(self._model, os.fspath(path))
+
+    @property
+    def directory(self) -> str | None:
+        """Where the run's files are, on the head while it goes on; else None."""
+        return self._head.directory if self._head is not None else None
 
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
@@ -193,6 +208,18 @@ class Run:
         }
         return "\n".join(f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
                          for section, values in sections.items())
+
+
+def fit(model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, epochs: int, *,
+        on_epoch: Callable[[Epoch], None] | None = None, **options: Any) -> list[Epoch]:
+    """Run(model, loss, train_loader, optimizer, **options) for so many epochs, in one call. Leaves the trained weights in the model.
+    on_epoch: called after each epoch."""
+    done = []
+    for epoch in Run(model, loss, train_loader, optimizer, **options).epochs(epochs):
+        done.append(epoch)
+        if on_epoch is not None:
+            on_epoch(epoch)
+    return done
 
 
 def _next(head: _core.Head) -> _core.Happening | None:

@@ -20,6 +20,7 @@ struct RunStarted {
   std::uint64_t first_step = 0;  // > 0: resumed
   std::string join;              // token; empty when it went to a file
   std::string token_file;        // where it went
+  std::string join_with;         // what a worker says behind the token
   bool plaintext = false;
 };
 

@@ -72,6 +72,7 @@ observe::RunStarted started_event(const Run& run) {
   event.first_step = run.server->version();
   if (run.options.token_file.empty()) event.join = cluster::to_text(run.token);
   event.token_file = run.options.token_file;
+  event.join_with = run.options.join_with;
   event.plaintext = run.options.plaintext;
   return event;
 }

@@ -35,7 +35,8 @@ def motley(tmp_path):
 
 def train(motley, script, *arguments, workers=1, run="run", options=()):
     """`motley train SCRIPT` with so many uneven workers in one process; it must end well."""
-    words = ["train", str(SCRIPTS / script), "--run", run, "--listen", "127.0.0.1:0", "--threads", "1", *["--device", "cpu"] * workers, *options]
+    words = ["train", str(SCRIPTS / script), "--run", run, "--listen", "127.0.0.1:0", "--threads", "1", *["--device", "cpu"] * workers]
+    words += options
     if workers > 1:
         words += ["--set", f"train.min_workers={workers}", "--set", f"train.shares={[4, 2, 1][:workers]}"]
     program = motley.run(*words, *map(str, arguments))
