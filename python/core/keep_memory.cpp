@@ -10,8 +10,8 @@ namespace motley::python {
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
-  // Threads other than the first get heaps of 64 MiB of their own, from which every activation of a batch goes back to the
-  // system and is faulted in again: a seventh of a small CNN's step. The first thread's heap keeps what was freed.
+  // Threads other than the first get heaps of 64 MiB of their own, from which every activation of a batch goes back to
+  // the system and is faulted in again: a seventh of a small CNN's step. The first thread's heap keeps what was freed.
   constexpr int kKept = 1 << 30;
   constexpr int kLargestOfHeap = 32 << 20;  // the most that glibc takes
   mallopt(M_ARENA_MAX, 1);

@@ -37,16 +37,7 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("role", &role)
       .def_ro("json", &cli::Launch::json)
       .def_rw("script", &cli::Launch::script)
-      .def_ro("arguments", &cli::Launch::arguments)
-      .def_prop_rw(
-          "run_dir", [](const cli::Launch& launch) { return launch.head.train.run_dir; },
-          [](cli::Launch& launch, const std::string& dir) { launch.head.train.run_dir = dir; })
-      .def_prop_rw(
-          "devices", [](const cli::Launch& launch) { return launch.head.train.devices; },
-          [](cli::Launch& launch, const std::vector<std::string>& devices) { launch.head.train.devices = devices; })
-      .def_prop_rw(
-          "threads", [](const cli::Launch& launch) { return launch.head.train.threads; },
-          [](cli::Launch& launch, unsigned threads) { launch.head.train.threads = threads; });
+      .def_ro("arguments", &cli::Launch::arguments);
   m.def(
       "report",
       [](bool json, const std::string& code, const std::string& message, const std::string& hint) {

@@ -1,5 +1,6 @@
 """The `motley` command: the core's own commands, and Python scripts for train, join and plan."""
 
+import json
 import os
 import runpy
 import signal
@@ -14,6 +15,8 @@ from motley._errors import Error
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["export"] and any(word.startswith("--torch") for word in words):
+        return _export(words[1:])
     # While the core works, Ctrl-C is its own; Python gets it back for the script.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -23,6 +26,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run_script(launch)
 
     return _core.run_command(["motley", *words], run_script)
+
+
+def _export(words: list[str]) -> int:
+    as_json = "--json" in words
+    try:
+        from motley import _export
+
+        done = _export.main(words)
+    except ImportError as error:
+        return _report(Error(f"export --torch needs torch ({error})", "pip install torch", "usage"), as_json)
+    except Error as error:
+        return _report(error, as_json)
+    print(json.dumps({"event": "export", **done}) if as_json else f"step {done['step']} written to {done['path']}")
+    return 0
+
+
+def _report(error: Error, as_json: bool) -> int:
+    _core.report(as_json, error.code, error.args[0], error.hint)
+    return _core.exit_status(error.code)
 
 
 def _run_script(launch: _core.Launch) -> int:

@@ -63,9 +63,6 @@ class Script:
 
 class Launch:
     script: str
-    run_dir: str
-    devices: list[str]
-    threads: int
     @property
     def role(self) -> str: ...
     @property

@@ -33,17 +33,22 @@ def load(model: nn.Module, path: str) -> None:
     """Puts the weights of a file, or of the newest checkpoint of a run's directory, into the model. Errors: other tensors than the
     model's."""
     file = pathlib.Path(path)
-    if (file / "checkpoints" / "latest").is_file():
-        file = file / "checkpoints" / (file / "checkpoints" / "latest").read_text(encoding="utf-8").strip()
+    file = newest_checkpoint(file) or file
     if file.is_dir():
         file = file / "model.safetensors"
     if not file.is_file():
         raise Error(f"init: {path}: expected a file of weights or a run's directory, found neither", 'init="model.safetensors"')
-    state = _read_safetensors(file) if file.suffix == ".safetensors" else torch.load(file, map_location="cpu", weights_only=True)
+    state = read_safetensors(file) if file.suffix == ".safetensors" else torch.load(file, map_location="cpu", weights_only=True)
     try:
         model.load_state_dict(state)
     except RuntimeError as error:
         raise Error(f"init: {path} is of another model: {error}", "take the weights of this model", "mismatch") from None
+
+
+def newest_checkpoint(run: pathlib.Path) -> pathlib.Path | None:
+    """The directory of a run's newest checkpoint; None where there is none."""
+    latest = run / "checkpoints" / "latest"
+    return run / "checkpoints" / latest.read_text(encoding="utf-8").strip() if latest.is_file() else None
 
 
 def _write_safetensors(state: dict[str, torch.Tensor], path: str) -> None:
@@ -60,9 +65,10 @@ def _write_safetensors(state: dict[str, torch.Tensor], path: str) -> None:
             out.write(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else b"")
 
 
-def _read_safetensors(path: pathlib.Path) -> dict[str, torch.Tensor]:
+def read_safetensors(path: pathlib.Path) -> dict[str, torch.Tensor]:
+    """The tensors of a file, by name. Errors: it is damaged."""
     data = path.read_bytes()
-    damaged = Error(f"init: {path} is no whole safetensors file", "take another one")
+    damaged = Error(f"{path} is no whole safetensors file", "take another one")
     if len(data) < 8 or (size := struct.unpack("<Q", data[:8])[0]) > min(HEADER_BYTES_MAX, len(data) - 8):
         raise damaged
     body, state = memoryview(data)[8 + size :], {}

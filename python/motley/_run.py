@@ -1,51 +1,21 @@
 """A run of the user's model: `Run` on the head and in workers, and the epochs that its script sees."""
 
-import atexit
+import contextlib
 import copy
-import json
 import os
-import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
-from motley import _computation, _core, _data, _devices, _files, _inspect, _launch, _model, _optimizer
+from motley import _computation, _core, _data, _devices, _files, _head, _inspect, _launch, _model, _optimizer
+from motley._epoch import Epoch
 from motley._errors import Error
 
 Loss = Callable[[nn.Module, Any], Any]
 Score = Callable[[nn.Module, Any], dict[str, Any]]
 SCHEDULE_EVERY = ("epoch", "step")
-
-
-class Epoch:
-    """One epoch that is over. The values of `score` are attributes too, e.g. `epoch.accuracy`.
-
-    number: from 1 on.  loss: mean over the epoch's training samples.  samples: used.  seconds: of its steps.
-    learning_rate: of the first group, at its first step.  test_loss: mean over the test set; None without one.
-    scores: by name; empty without `test` or `score`.
-    """
-
-    def __init__(self, happening: _core.Happening, test_loss: float | None, scores: dict[str, float]):
-        self.number = happening.epoch + 1
-        self.loss = happening.loss
-        self.samples = happening.samples
-        self.seconds = happening.seconds
-        self.learning_rate = happening.learning_rate
-        self.step = happening.version
-        self.test_loss = test_loss
-        self.scores = scores
-
-    def __getattr__(self, name: str) -> float:
-        scores = self.__dict__.get("scores", {})
-        if name in scores:
-            return scores[name]
-        raise AttributeError(f"an epoch has no '{name}'; score gave {sorted(scores) or 'nothing'}")
-
-    def __repr__(self) -> str:
-        shown = {"loss": self.loss, **({"test_loss": self.test_loss} if self.test_loss is not None else {}), **self.scores}
-        return f"Epoch {self.number}: " + ", ".join(f"{name} {value:.6g}" for name, value in shown.items())
 
 
 class Run:
@@ -120,11 +90,7 @@ class Run:
     def _serve(self, launch: _core.Launch) -> None:
         work = self._work(check=False)
         script = self._script(work, lambda device, threads: _computation.ModelComputation(work, self._model, work.names, device, threads))
-        try:
-            _core.serve(launch, script)
-        except Error as error:
-            raise SystemExit(_launch.report(error)) from None
-        raise SystemExit(0)
+        _head.serve(launch, script)
 
     # --- on the head ---------------------------------------------------------------------------------------------------------
 
@@ -136,17 +102,16 @@ class Run:
             if named.kind == _model.FROZEN:
                 script.set_frozen(named.name, _model.bytes_of(named.tensor))
         self._set_optimizer(script, count)
-        head = _core.Head(launch, script, self._config(count))
-        for note in self._notes + _unused_note(work):
-            head.note(note)
-        self._head = head
-        _close_at_exit(head)
-        try:
-            head.start()
-            yield from self._ended_epochs(head, work)
-        finally:
-            _finish(head)
-            self._head = None
+        flat = torch.zeros(work.layout.flat_elements)
+        happened = _head.epochs(launch, script, self._config(count), tested=work.test is not None,
+                                notes=self._notes + _unused_note(work), description=self._description(work))
+        with contextlib.closing(happened):
+            for self._head, epoch, tested in happened:
+                assert epoch.state is not None
+                epoch.state.copy_weights(work.layout, flat)
+                _model.unflatten(work.layout, work.names, flat, epoch.version)
+                yield Epoch(epoch, tested)
+        self._head = None
 
     def _copied(self, work: _computation.Work, device: str, threads: int) -> _computation.ModelComputation:
         """A worker of the head computes on a copy: the script may look at its model while training goes on."""
@@ -156,22 +121,6 @@ class Run:
         for named in names:
             named.tensor = tensors[named.name]
         return _computation.ModelComputation(work, model, names, device, threads)
-
-    def _ended_epochs(self, head: _core.Head, work: _computation.Work) -> Iterator[Epoch]:
-        flat = torch.zeros(work.layout.flat_elements)
-        ended: dict[int, _core.Happening] = {}  # by version, until they are evaluated
-        while (happening := _next(head)) is not None:
-            if happening.state is not None:
-                ended[happening.version] = happening
-                if work.test is not None:
-                    continue
-            epoch = ended.pop(happening.version, None)
-            if epoch is None:
-                continue
-            epoch.state.copy_weights(work.layout, flat)
-            _model.unflatten(work.layout, work.names, flat, epoch.version)
-            tested = work.test is not None
-            yield Epoch(epoch, happening.loss if tested else None, dict(happening.scores))
 
     def _work(self, check: bool) -> _computation.Work:
         return _inspect.make_work(self._model, self._loss, self._score, self._train, self._test, self._read, self._precision, check)
@@ -206,8 +155,15 @@ class Run:
             "optimizer": {"kind": self._read.kind, "lr": lr, "momentum": momentum, "dampening": dampening, "nesterov": nesterov,
                           "weight_decay": decay, "beta1": beta1, "beta2": beta2, "eps": eps},
         }
-        return "\n".join(f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
-                         for section, values in sections.items())
+        return _head.config_text(sections)
+
+    def _description(self, work: _computation.Work) -> dict[str, Any]:
+        """The optimizer as torch knows it: its class, and the options and parameters of each group in its order."""
+        names = {id(named.tensor): named.name for named in work.names if not named.alias_of}
+        groups = [{"options": {key: value for key, value in group.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
+                   "params": [names.get(id(parameter), "") for parameter in group["params"]]}
+                  for group in self._read.optimizer.param_groups]
+        return {"optimizer": type(self._read.optimizer).__name__, "groups": groups}
 
 
 def fit(model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, epochs: int, *,
@@ -220,46 +176,6 @@ def fit(model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, epochs:
         if on_epoch is not None:
             on_epoch(epoch)
     return done
-
-
-def _next(head: _core.Head) -> _core.Happening | None:
-    """What happened next. Ctrl-C lets the run finish its step and write a checkpoint, and then goes on as KeyboardInterrupt; once
-    more ends the process at once."""
-    try:
-        return head.next()
-    except KeyboardInterrupt as interrupt:
-        head.stop()
-        try:
-            while head.next() is not None:
-                pass
-        except Error as error:
-            _launch.stopped(error)
-        except KeyboardInterrupt:
-            os._exit(_core.exit_status("interrupted"))
-        raise interrupt
-
-
-def _finish(head: _core.Head) -> None:
-    """Stops the run where it still goes on, which leaves a checkpoint."""
-    head.stop()
-    try:
-        while head.next() is not None:
-            pass
-    except Error as error:
-        _launch.stopped(error)
-    head.close()
-
-
-def _close_at_exit(head: _core.Head) -> None:
-    """A body that raised may leave its generator, and with it the run, alive until the interpreter ends."""
-    kept = weakref.ref(head)
-
-    def close() -> None:
-        running = kept()
-        if running is not None:
-            _finish(running)
-
-    atexit.register(close)
 
 
 def _unused_note(work: _computation.Work) -> list[str]:

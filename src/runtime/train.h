@@ -18,9 +18,9 @@ namespace motley::runtime {
 inline constexpr std::uint16_t kDefaultPort = 7117;
 
 struct TrainOptions {
-  std::string target;  // recipe or TOML file; may be empty with `resume`
+  std::string target;     // recipe or TOML file; may be empty with `resume`
   std::string join_with;  // what `motley join` says behind the token: a script and its arguments
-  std::string text;    // the run file's, where it is no file: `target` is its name then
+  std::string text;       // the run file's, where it is no file: `target` is its name then
   std::vector<std::string> overrides;
   std::string run_dir;  // empty: runs/NAME-1, -2, …
   bool resume = false;

@@ -36,5 +36,18 @@ def test_an_example_trains(name, tmp_path):
     assert subprocess.run([str(COMMAND), "audit", str(tmp_path / "runs" / f"{name}-1")], capture_output=True).returncode == 0
 
 
+def test_numpy_is_a_worker(motley):
+    script = str(EXAMPLES / "numpy_softmax.py")
+    here = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token", "--name", "head"]
+    head = motley.start("train", script, *here, "--set", "train.min_workers=2", "--set", "train.shares=[2,1]")
+    others = [motley.start("join", "--token-file", "token", script, "--name", name) for name in ("a", "b")]
+    assert head.end() == 0, head.story()
+    assert [other.end() for other in others] == [0, 0]
+    losses = head.losses()
+    assert losses[0] == pytest.approx(1.6094379, rel=1e-5)  # of five classes, before anything is learned
+    assert losses[max(losses)] < 0.4
+    motley.audit("run")
+
+
 def test_the_shortest_example_is_the_one_of_the_readme():
     assert (EXAMPLES / "shortest.py").read_text().strip() in (ROOT / "README.md").read_text()
