@@ -57,13 +57,17 @@ def add_scores(sums: dict[str, float], found: Any) -> None:
 
 
 class ModelComputation:
-    """One device's worker. Everything but the constructor is called by the core, on the thread of that worker."""
+    """One device's worker. Everything but the constructor is called by the core, on the thread of that worker.
 
-    def __init__(self, work: Work, model: nn.Module, names: list[_model.Named], device: str, threads: int):
+    staged: for tests: work on the CPU as on an accelerator, through copies.
+    """
+
+    def __init__(self, work: Work, model: nn.Module, names: list[_model.Named], device: str, threads: int, staged: bool = False):
         self._work, self._model = work, model
         self._torch_device = torch.device(device)
         self._threads = threads or _devices.usable_processors()
         self._cpu = self._torch_device.type == "cpu"
+        self._staged = staged or not self._cpu  # the core sees copies, and the device may be behind the host
         self.device = device
         self.description = next((text for name, text, *_ in _devices.devices() if name == device), device)
         if self._cpu:
@@ -82,8 +86,8 @@ class ModelComputation:
         pinned = self._torch_device.type == "cuda"
         self._device_weights = torch.zeros(elements, device=self._torch_device)
         self._device_gradients = torch.zeros(elements, device=self._torch_device)
-        self.weights = self._device_weights if self._cpu else torch.zeros(elements, pin_memory=pinned)
-        self.gradients = self._device_gradients if self._cpu else torch.zeros(elements, pin_memory=pinned)
+        self.weights = torch.zeros(elements, pin_memory=pinned) if self._staged else self._device_weights
+        self.gradients = torch.zeros(elements, pin_memory=pinned) if self._staged else self._device_gradients
         self._bound: list[tuple[str, nn.Parameter, torch.Tensor]] = []
         self._statistics: list[tuple[torch.Tensor, ...]] = []
         self._momenta: list[float] = []
@@ -94,7 +98,7 @@ class ModelComputation:
                 named.tensor.data = weight
                 named.tensor.grad = gradient
                 self._bound.append((named.name, named.tensor, gradient))
-                if self._cpu:
+                if not self._staged:
                     named.tensor.register_post_accumulate_grad_hook(self._hook(place))
             elif named.kind == _model.RUNNING_MEAN:
                 (var, var_now), (_, var_sum) = weights[place + 1], gradients[place + 1]
@@ -117,7 +121,7 @@ class ModelComputation:
             if self._cpu and torch.get_num_threads() != self._threads:
                 torch.set_num_threads(self._threads)
             task.load()
-            if not self._cpu:
+            if self._staged:
                 self._device_weights.copy_(self.weights)
             return self._evaluate(task) if task.kind == "evaluate" else self._train(task)
         except BaseException as error:  # the core is no place for any of them
@@ -181,7 +185,7 @@ class ModelComputation:
             batch = self._fetch(self._work.train, task, count, size)
             mean, part = self._forward(task, batch, count, size)
             count, weight = count + size, weight + part
-            if self._cpu:
+            if not self._staged:
                 loss_sum += mean.item() * part
                 if count >= limit:
                     begin()
@@ -199,7 +203,7 @@ class ModelComputation:
             begin()
         self._check_gradients()
         if task.contributes:
-            if not self._cpu:
+            if self._staged:
                 self.gradients.copy_(self._device_gradients)
             task.finish()
         if not reported:
