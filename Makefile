@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit bench bench-build bench-one bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
+.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ unit: ## the C++ tests alone
 	@$(NINJA)
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
 
-bench: bench-one bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
+bench: bench-one bench-python bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
 
 bench-build:
 	@tools/bootstrap bench
@@ -54,6 +54,9 @@ bench-build:
 
 bench-one: bench-build ## one local worker beside a plain libtorch loop
 	$(PYTHON) bench/one_worker.py
+
+bench-python: python ## one worker of a Python script beside a plain PyTorch loop
+	$(PYTHON) bench/python_script.py
 
 bench-transport: bench-build ## frames over loopback beside raw sockets
 	lscpu 2>/dev/null | grep -E '^(Model name|CPU\(s\)):' || uname -mp

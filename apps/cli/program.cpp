@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
 #include <vector>
 
@@ -106,6 +107,12 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
 }
 
 }  // namespace
+
+std::string Launch::join_with() const {
+  std::string words = std::filesystem::path(script).filename().string();
+  for (const std::string& argument : arguments) words += " " + argument;
+  return words;
+}
 
 std::unique_ptr<observe::Observer> make_observer(bool json, bool quiet) {
   if (json)

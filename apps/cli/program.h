@@ -25,6 +25,8 @@ struct Launch {
   std::vector<std::string> arguments{};  // of the script: whatever the command does not know
   runtime::PlanOptions head{};           // train and plan; train has head.train only
   runtime::JoinOptions join{};
+  /// What `motley join` says behind the token.
+  [[nodiscard]] std::string join_with() const;
 };
 /// Runs the script; returns the exit status.
 using ScriptRunner = std::function<int(const Launch&)>;

@@ -7,7 +7,6 @@
 
 #include <cstring>
 #include <deque>
-#include <filesystem>
 
 #include "bindings.h"
 #include "program.h"
@@ -134,8 +133,7 @@ class HeadRun {
     keep_freed_memory();
     options_.target = launch.script;
     options_.text = config;
-    options_.join_with = std::filesystem::path(launch.script).filename().string();
-    for (const std::string& argument : launch.arguments) options_.join_with += " " + argument;
+    options_.join_with = launch.join_with();
     options_.after_step = [this](const engine::StepClosed& step, const engine::Coordinator& coordinator) {
       sums_.step(step, coordinator);
     };

@@ -45,7 +45,6 @@ NB_MODULE(_core, m) {
   bind_program(m);
   bind_head(m);
   bind_worker(m);
-  bind_files(m);
   // The module's objects live until the process ends: worker threads may still hold some.
   nanobind::set_leak_warnings(false);
 }

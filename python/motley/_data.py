@@ -55,6 +55,8 @@ class Recipe:
             raise Error(f"{self.name}: a run uses every sample once an epoch, and {type(sampler).__name__} wants otherwise",
                         "shuffle=True; weigh samples in the loss, as (mean, weight)")
         notes = []
+        if self.loader.num_workers:
+            notes.append(f"{self.name}: num_workers is not followed yet; samples are read on the thread that computes")
         if plain:
             notes.append(f"{self.name} does not shuffle; a run always does, by its seed")
         if self.loader.drop_last and self.size % self.batch_size:
@@ -78,7 +80,8 @@ class Recipe:
 
     def fingerprint(self) -> str:
         """Equal on machines with the same data set, as far as its length and the shapes of its first sample tell."""
-        return f"{self.size} samples of {describe(self.dataset[0])}"
+        with RandomWatch():
+            return f"{self.size} samples of {describe(self.dataset[0])}"
 
 
 def describe(sample: Any) -> str:

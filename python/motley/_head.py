@@ -20,6 +20,9 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
 
     Closing the generator stops the run, with a checkpoint. Ctrl-C does, too, and goes on as KeyboardInterrupt.
     """
+    if launch.role == "plan":
+        _core.plan(launch, script, config)
+        raise SystemExit(0)
     head = _core.Head(launch, script, config)
     for note in notes:
         head.note(note)

@@ -103,6 +103,20 @@ def test_an_exception_in_the_body_ends_the_run_with_a_checkpoint(motley):
     motley.audit("run")
 
 
+def test_plan_measures_a_script(motley):
+    plan = motley.run("plan", WRONG, "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1", "--seconds", "1", "--set",
+                      "train.epochs=100000", "nothing")
+    assert plan.process.returncode == 0, plan.story()
+    assert plan.named("plan")[-1]["predicted"]["samples_per_s"] > 0
+
+
+def test_ctrl_c_while_nobody_computes(motley):
+    head = start_head(motley, "nothing")
+    head.wait_event("run")
+    head.interrupt()
+    assert head.end() == 130, head.story()
+
+
 def test_a_fork_after_the_start_is_harmless(motley):
     train(motley, "wrong.py", "forks")
 
