@@ -24,7 +24,7 @@ class Work:
     """What a script wants computed, and what was found out about it."""
 
     model: nn.Module
-    loss: Callable[[nn.Module, Any], Any]
+    loss: Callable[[nn.Module, Any], Any] | None  # None: the script computes, lease by lease
     score: Callable[[nn.Module, Any], Any] | None
     train: _data.Recipe
     test: _data.Recipe | None
@@ -158,6 +158,10 @@ class ModelComputation:
             seeds = [_core.mixed_seed(task.seed, version, task.first + done + at) for at in range(count)]
         return _data.move(recipe.fetch(task.indices(done, count), seeds), self._torch_device)
 
+    def _loss(self, model: nn.Module, batch: Any) -> Any:
+        assert self._work.loss is not None
+        return self._work.loss(model, batch)
+
     def _autocast(self) -> torch.autocast:
         dtype = PRECISIONS[self._work.precision]
         return torch.autocast(self._torch_device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
@@ -211,21 +215,29 @@ class ModelComputation:
         return count, weight, loss_sum, []
 
     def _forward(self, task: _core.Task, batch: Any, done: int, size: int) -> tuple[torch.Tensor, float]:
-        for mean, var, *_ in self._statistics:
-            mean.zero_()
-            var.zero_()
+        self.start_statistics()
         with _data.GENERATORS if self._work.draws else contextlib.nullcontext():
             if self._work.draws:
                 torch.manual_seed(_core.mixed_seed(task.seed, task.version, task.first + done))
             with self._autocast():
-                found = measure_loss(self._work.loss(self._model, batch), size)
+                found = measure_loss(self._loss(self._model, batch), size)
+        self.add_statistics(size)
+        return found
+
+    def start_statistics(self) -> None:
+        """Before the forward pass of a micro-batch."""
+        for mean, var, *_ in self._statistics:
+            mean.zero_()
+            var.zero_()
+
+    def add_statistics(self, size: int) -> None:
+        """After the forward pass of a micro-batch of `size` samples."""
         with torch.no_grad():
             for momentum, (mean, var, _, _, mean_sum, var_sum) in zip(self._momenta, self._statistics, strict=True):
                 # From zero, one step of the moving average leaves momentum times the batch's own statistic.
                 batch_mean = mean / momentum
                 mean_sum.add_(batch_mean, alpha=size)
                 var_sum.add_(var / momentum + batch_mean * batch_mean, alpha=size)
-        return found
 
     def _check_gradients(self) -> None:
         for name, parameter, gradient in self._bound:
@@ -256,7 +268,7 @@ class ModelComputation:
                 size = min(task.micro_batch, limit - count)
                 batch = self._fetch(recipe, task, count, size)
                 with self._autocast():
-                    mean_loss, part = measure_loss(self._work.loss(self._model, batch), size)
+                    mean_loss, part = measure_loss(self._loss(self._model, batch), size)
                     scores = self._work.score(self._model, batch) if self._work.score else {}
                 loss_sum += mean_loss.item() * part
                 add_scores(sums, scores)

@@ -11,12 +11,14 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from motley import _core, _data, _model
 from motley._computation import PRECISIONS, Work, measure_loss
 from motley._errors import Error
 from motley._optimizer import ReadOptimizer
 
+Loss = Callable[[nn.Module, Any], Any]
 SAMPLES, PART = 8, 3
 SCORES_MAX = 64
 # Float32 sums in another order differ by some 1e-6 of the largest gradient; a loss that is no mean differs by a good part of it.
@@ -37,7 +39,7 @@ class Found:
 class Trial:
     """Runs the user's loss on the first samples of the training set. Puts buffers, gradients and random numbers back."""
 
-    def __init__(self, model: nn.Module, loss: Callable[[nn.Module, Any], Any], train: _data.Recipe, precision: str):
+    def __init__(self, model: nn.Module, loss: Loss, train: _data.Recipe, precision: str):
         self.model, self.loss, self.train, self.precision = model, loss, train, precision
         self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if not self.parameters:
@@ -85,7 +87,7 @@ class Trial:
             return None
 
 
-def inspect(model: nn.Module, loss: Callable[[nn.Module, Any], Any], train: _data.Recipe, precision: str, check: bool) -> Found:
+def inspect(model: nn.Module, loss: Loss, train: _data.Recipe, precision: str, check: bool) -> Found:
     """Tries the loss. `check`: also whether it may be split. Errors: a loss that is no mean over samples, samples that cannot be read."""
     with _data.RandomWatch() as watch:
         train.fetch([0])
@@ -149,10 +151,21 @@ def _no_mean(trial: Trial, error: float) -> Error:
                  "a loss in which samples of a batch see each other (contrastive) cannot be split")
 
 
-def make_work(model: nn.Module, loss: Callable[[nn.Module, Any], Any], score: Callable[[nn.Module, Any], Any] | None, train: _data.Recipe,
+def guess(model: nn.Module, train: _data.Recipe) -> Found:
+    """What inspect() finds by trying the loss, from the classes of the layers alone: where the script computes, there is nothing to try."""
+    with _data.RandomWatch() as watch:
+        train.fetch([0])
+    train.draws = watch.draws
+    statistics = _model.statistics_of(model)
+    dropout = any(isinstance(module, _DropoutNd) for module in model.modules())
+    return Found(changing={name for each in statistics for name in (each.mean, each.var, each.counter)}, draws=True,
+                 mixes=dropout or bool(statistics))
+
+
+def make_work(model: nn.Module, loss: Loss | None, score: Callable[[nn.Module, Any], Any] | None, train: _data.Recipe,
               test: _data.Recipe | None, read: ReadOptimizer, precision: str, check: bool) -> Work:
     """Puts together what the workers need. The layout is the same on every machine with the same script."""
-    found = inspect(model, loss, train, precision, check)
+    found = inspect(model, loss, train, precision, check) if loss is not None else guess(model, train)
     if test is not None:
         with _data.RandomWatch() as watch:
             test.fetch([0])

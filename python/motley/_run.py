@@ -3,13 +3,14 @@
 import contextlib
 import copy
 import os
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
-from motley import _computation, _core, _data, _devices, _files, _head, _inspect, _launch, _model, _optimizer
+from motley import _computation, _core, _data, _devices, _files, _head, _inspect, _launch, _leases, _model, _optimizer
 from motley._epoch import Epoch
 from motley._errors import Error
 
@@ -36,7 +37,7 @@ class Run:
     Errors: motley.Error with what to try.
     """
 
-    def __init__(self, model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, *, schedule: Any = None,
+    def __init__(self, model: nn.Module, loss: Loss | None, train_loader: Any, optimizer: Any, *, schedule: Any = None,
                  schedule_every: str = "epoch", test: Any = None, score: Score | None = None, clip_norm: float = 0.0,
                  precision: str = "fp32", seed: int = 1, init: str | os.PathLike[str] | None = None):
         if not isinstance(model, nn.Module):
@@ -61,19 +62,25 @@ class Run:
             _files.load(model, os.fspath(init))
         self._head: _core.Head | None = None
         self._begun = False
+        self.history: list[Epoch] = []
 
     def epochs(self, count: int) -> Iterator[Epoch]:
         """Trains for `count` epochs. On the head, yields each epoch when it is over, with the model's weights as they were then,
         while training goes on. In a worker it never yields: it serves the run and exits."""
-        if self._begun:
-            raise Error("this run has begun already", "make another motley.Run")
-        if count < 1:
-            raise Error(f"epochs: expected at least 1, found {count}", "run.epochs(10)")
-        self._begun = True
-        launch = _launch.use()
+        if self._loss is None:
+            raise Error("epochs: the run has no loss", "motley.Run(model, loss, ...), or run.leases()")
+        launch = self._begin(count)
         if launch.role == "join":
             self._serve(launch)
         return self._epochs(launch, count)
+
+    def _begin(self, epochs: int) -> _core.Launch:
+        if self._begun:
+            raise Error("this run has begun already", "make another motley.Run")
+        if epochs < 1:
+            raise Error(f"epochs: expected at least 1, found {epochs}", "run.epochs(10)")
+        self._begun = True
+        return _launch.use()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model as it is now: in the body of an epoch, with the weights of its end. `path` ends in .safetensors, or in .pt
@@ -85,6 +92,23 @@ class Run:
         """Where the run's files are, on the head while it goes on; else None."""
         return self._head.directory if self._head is not None else None
 
+    def leases(self, epochs: int) -> Iterator[_leases.Lease]:
+        """For loops of one's own, on every machine: the script computes its shares of the steps itself, on the model's device.
+
+            for lease in run.leases(epochs=10):
+                for x, y in lease:
+                    losses = F.cross_entropy(model(x), y, reduction="none")
+                    losses.sum().backward()                    # no zero_grad(), no optimizer
+                    lease.add(losses.sum(), len(losses))
+
+        There is no loss that could be tried beforehand: that the gradient is a sum over samples is the script's affair. Normalisation
+        and dropout are found by the classes of the layers. `history` has the epochs that are over. Not with `test`.
+        """
+        launch = self._begin(epochs)
+        if self._test is not None:
+            raise Error("leases: evaluation needs run.epochs()", "leave test out, and evaluate in the script")
+        return self._leases(launch, epochs)
+
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
     def _serve(self, launch: _core.Launch) -> None:
@@ -94,9 +118,11 @@ class Run:
 
     # --- on the head ---------------------------------------------------------------------------------------------------------
 
-    def _epochs(self, launch: _core.Launch, count: int) -> Iterator[Epoch]:
+    def _epochs(self, launch: _core.Launch, count: int, door: _leases.Door | None = None) -> Iterator[Epoch]:
         work = self._work(check=True)
-        script = self._script(work, lambda device, threads: self._copied(work, device, threads))
+        copied = door is None
+        script = self._script(work, lambda device, threads: self._copied(work, device, threads) if copied else
+                              _leases.LeaseComputation(door, work, self._model, work.names, device, threads))
         script.set_weights(_model.flatten(work.layout, work.names))
         for named in work.names:
             if named.kind == _model.FROZEN:
@@ -108,10 +134,41 @@ class Run:
         with contextlib.closing(happened):
             for self._head, epoch, tested in happened:
                 assert epoch.state is not None
-                epoch.state.copy_weights(work.layout, flat)
-                _model.unflatten(work.layout, work.names, flat, epoch.version)
+                if copied:
+                    epoch.state.copy_weights(work.layout, flat)
+                    _model.unflatten(work.layout, work.names, flat, epoch.version)
                 yield Epoch(epoch, tested)
         self._head = None
+
+    def _leases(self, launch: _core.Launch, count: int) -> Iterator[_leases.Lease]:
+        """The run goes on in a thread beside the script's, which computes."""
+        door, failed = _leases.Door(), []
+        work = self._work(check=False)
+        script = self._script(work, lambda device, threads: _leases.LeaseComputation(door, work, self._model, work.names, device, threads))
+
+        def drive() -> None:
+            try:
+                if launch.role == "join":
+                    _core.serve(launch, script)
+                else:
+                    self.history.extend(self._epochs(launch, count, door))
+            except Error as error:
+                failed.append(error)
+            finally:
+                door.end()
+
+        thread = threading.Thread(target=drive, name="motley")
+        thread.start()
+        try:
+            yield from door.leases()
+        finally:
+            if self._head is not None:
+                self._head.stop()
+            thread.join()
+        if failed:
+            raise failed[0]
+        if launch.role == "join":
+            raise SystemExit(0)
 
     def _copied(self, work: _computation.Work, device: str, threads: int) -> _computation.ModelComputation:
         """A worker of the head computes on a copy: the script may look at its model while training goes on."""

@@ -10,7 +10,7 @@ from torch import nn
 
 import cases
 import plain
-from conftest import train
+from conftest import SCRIPTS, train
 from sample_order import sample_order
 
 GROUP = 32
@@ -93,6 +93,21 @@ def test_follows_the_plain_loop(motley, name, workers):
     # The script saw the weights of the end of the epoch.
     assert epochs[-1]["weights"] == pytest.approx(sum(float(p.detach().double().sum()) for p in case.model.parameters()), rel=1e-4)
     motley.audit("run")
+
+
+@pytest.mark.parametrize("name", ["epochs", "normed", "dropout"])
+def test_a_loop_of_ones_own_computes_the_same(motley, name):
+    expected = train(motley, "train_case.py", name, run="expected")
+    here = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token", "--set", "train.min_workers=2"]
+    script = str(SCRIPTS / "own_loop.py")
+    head = motley.start("train", script, *here, name)
+    others = [motley.start("join", "--token-file", "token", script, "--threads", "1", "--name", other, name) for other in "ab"]
+    assert head.end() == 0, head.story()
+    assert [other.end() for other in others] == [0, 0], others[0].story()
+    assert plain.worst_loss(head.losses(), list(expected.losses().values())) <= 1e-5
+    alone = train(motley, "own_loop.py", name, run="alone")
+    assert plain.worst_loss(alone.losses(), list(expected.losses().values())) <= 1e-6
+    assert str(list(range(1, cases.make(name).epochs + 1))) in alone.text
 
 
 class GroupStatistics:
