@@ -60,7 +60,7 @@ struct ScheduleSpec {
   std::uint64_t total_steps =
       1;                  // cosine: T_max counted after warm-up (torch CosineAnnealingLR); held at the minimum after
   double min_factor = 0;  // cosine: eta_min / lr
-  std::shared_ptr<const ScheduleTable> table;
+  std::shared_ptr<const ScheduleTable> table{};
 };
 
 }  // namespace motley::ps
