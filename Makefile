@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test unit bench bench-build bench-one bench-planner bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
+.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -31,7 +31,13 @@ test: ## build everything and run all tests
 	@$(NINJA)
 	@ln -sfn release/apps/cli/motley build/motley
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
+	@tools/python_env
 	@set -e; for folder in $(PYTHON_TESTS); do echo "pytest $$folder"; $(PYTHON) -m pytest -q $$folder; done
+	build/python-env/bin/python -m pytest -q tests/python
+
+python: ## install the Python package into build/python-env
+	@tools/bootstrap test
+	@tools/python_env
 
 unit: ## the C++ tests alone
 	@tools/bootstrap test
@@ -39,7 +45,7 @@ unit: ## the C++ tests alone
 	@$(NINJA)
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
 
-bench: bench-one bench-planner bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
+bench: bench-one bench-python bench-planner bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
 
 bench-build:
 	@tools/bootstrap bench
@@ -48,6 +54,9 @@ bench-build:
 
 bench-one: bench-build ## one local worker beside a plain libtorch loop
 	$(PYTHON) bench/one_worker.py
+
+bench-python: python ## one worker of a Python script beside a plain PyTorch loop
+	$(PYTHON) bench/python_script.py
 
 bench-planner: bench-build ## time to plan a pass of 8 and of 64 devices
 	$(BUILD)/bench/planner_bench
@@ -79,4 +88,4 @@ fmt-check: ## fail if a C++ file is not formatted
 	@$(SOURCES) | xargs $(CLANG_FORMAT) --dry-run --Werror
 
 clean: ## delete what was built, but not the Python environment
-	rm -rf $(BUILD) build/dev build/asan build/tsan build/fuzz build/tidy build/motley
+	rm -rf $(BUILD) build/wheel build/python-env build/dev build/asan build/tsan build/fuzz build/tidy build/motley

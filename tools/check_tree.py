@@ -29,6 +29,7 @@ ARROWS = {
     "torch": ["data"],
     "sim": ["engine", "data", "softmax"],
     "cli": ["runtime", "softmax", "torch"],
+    "python": ["runtime", "cli"],
 }
 PURE = ["src/cluster/", "src/plan/", "src/ps/", "src/engine/"]
 LINES_MAX, COLUMNS_MAX = 400, 140
@@ -67,7 +68,7 @@ def folder_of(path):
     parts = path.split("/")
     if parts[0] in ("src", "adapters") and len(parts) > 2:
         return parts[1]
-    return {"sim": "sim", "apps": "cli"}.get(parts[0])
+    return {"sim": "sim", "apps": "cli", "python": "python"}.get(parts[0])
 
 
 def check_arrows(path, text):

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/philox.h"
+#include "tensor/chunk_publisher.h"
 #include "torch/cpu_memory.h"
 #include "torch/device_memory.h"
 #include "torch/devices.h"
@@ -28,63 +29,13 @@ c10::OptionalDeviceGuard guard_of(const at::Device& device) {
   return device.is_cpu() ? c10::OptionalDeviceGuard() : c10::OptionalDeviceGuard(device);
 }
 
-/// Hands out each chunk once, as soon as all tensors in it are final.
-class ChunkPublisher {
- public:
-  explicit ChunkPublisher(const Layout& layout) : layout_(layout), waiting_for_(layout.chunks().size()) {}
-
-  void start(FlatModel& model, Sink& sink) {
-    model_ = &model;
-    sink_ = &sink;
-    for (ChunkId chunk = 0; chunk < waiting_for_.size(); ++chunk) {
-      const auto [first, last] = layout_.placements_of(chunk);
-      waiting_for_[chunk] = static_cast<std::uint32_t>(last - first);
-    }
-  }
-  void placement_final(std::size_t placement) {
-    const Placement& place = layout_.placements()[placement];
-    // Chunks lie in order of offsets; a tensor may reach over several.
-    const std::span<const Chunk> chunks = layout_.chunks();
-    auto chunk = std::upper_bound(chunks.begin(), chunks.end(), place.offset,
-                                  [](std::uint64_t offset, const Chunk& c) { return offset < c.offset; });
-    MOTLEY_ASSERT(chunk != chunks.begin());
-    for (--chunk; chunk != chunks.end() && chunk->offset < place.offset + place.elements; ++chunk) {
-      const auto id = static_cast<ChunkId>(chunk - chunks.begin());
-      if (waiting_for_[id] > 0 && --waiting_for_[id] == 0) publish(id);
-    }
-  }
-  /// Whatever is left: parameters that got no gradient, and everything on devices other than the CPU.
-  void finish() {
-    for (ChunkId chunk = static_cast<ChunkId>(waiting_for_.size()); chunk-- > 0;) {
-      if (waiting_for_[chunk] == 0) continue;
-      waiting_for_[chunk] = 0;
-      publish(chunk);
-    }
-  }
-
- private:
-  void publish(ChunkId chunk) { sink_->ready(chunk, model_->gradient(chunk)); }
-
-  const Layout& layout_;
-  std::vector<std::uint32_t> waiting_for_;  // tensors of the chunk that are not final; 0: handed out
-  FlatModel* model_ = nullptr;
-  Sink* sink_ = nullptr;
-};
-
-std::uint64_t mixed_seed(std::uint64_t seed, std::uint64_t version, std::uint64_t position) {
-  const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
-  const auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };
-  const auto block = philox4x32({low(version), high(version), low(position), high(position)}, {low(seed), high(seed)});
-  return (static_cast<std::uint64_t>(block[1]) << 32) | block[0];
-}
-
 class TorchComputation final : public Computation {
  public:
   TorchComputation(InspectedModel model, const at::Device& device, Loss loss, std::uint32_t group_samples,
                    std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test,
                    unsigned threads, bool staged, Capabilities capabilities)
       : model_(std::move(model), device, staged),
-        publisher_(model_.layout()),
+        publisher_(model_.layout(), [this](ChunkId chunk) { return model_.gradient(chunk); }),
         loss_(loss),
         group_samples_(group_samples),
         threads_(threads),
@@ -124,7 +75,7 @@ class TorchComputation final : public Computation {
       begun = true;
       if (!contributes) return;
       sink.begin(outcome.count, outcome.weight, outcome.loss_sum);
-      publisher_.start(model_, sink);
+      publisher_.start(sink);
     };
     model_.start_training();
     while (!begun) {

@@ -7,6 +7,7 @@
 
 #include "models.h"
 #include "observe/observer.h"
+#include "program.h"
 #include "runtime/stop.h"
 
 namespace motley::cli {
@@ -16,6 +17,9 @@ struct Context {
   runtime::StopSource stop;
   std::unique_ptr<runtime::ModelProvider> models = make_models();
   std::unique_ptr<observe::Observer> observer;  // made after parsing
+  bool has_python = false;
+  std::vector<std::string> script_arguments;
+  std::optional<Launch> launch;  // what the script is to be run for after the command
 };
 
 using Command = std::function<Status(Context&)>;
@@ -29,6 +33,12 @@ void add_audit(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
 void add_sample(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
+
+/// Whether a target is a Python script.
+inline bool is_script(const std::string& target) { return target.ends_with(".py"); }
+
+/// Leaves the rest of the command to the script.
+Status hand_over(Context& context, Launch launch);
 
 /// One JSON object a line on standard output.
 void print_json_line(const std::string& object);

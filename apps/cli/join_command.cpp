@@ -1,17 +1,14 @@
 #include <fstream>
 #include <iostream>
-#include <mutex>
-#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "manners_options.h"
-#include "runtime/join.h"
 
 namespace motley::cli {
 namespace {
 
 struct JoinArguments {
-  std::string token, token_file;
+  std::string token, token_file, script;
   runtime::JoinOptions options;
 };
 
@@ -37,39 +34,12 @@ Status run_join(JoinArguments& arguments, Context& context) {
   Result<cluster::JoinToken> token = read_token(arguments, context);
   if (!token) return token.error();
   arguments.options.token = std::move(*token);
-  std::mutex mutex;  // workers report from their own threads
-  observe::Observer& observer = *context.observer;
-  runtime::JoinEvents events;
-  events.note = [&](const std::string& text) {
-    const std::lock_guard lock(mutex);
-    observer.note(text);
-  };
-  std::map<std::string, bool> before;
-  events.link = [&](const std::string& worker, const std::string& device, runtime::LinkChange link,
-                    const std::string& why) {
-    const std::lock_guard lock(mutex);
-    const bool joined = link == runtime::LinkChange::joined;
-    const std::string lost = link == runtime::LinkChange::left ? "left" : "lost";
-    const std::string change = joined ? (before[worker] ? "readmitted" : "joined") : lost;
-    before[worker] = before[worker] || joined;
-    observer.worker({worker, worker.substr(0, worker.rfind('/')), device, "", change, why});
-  };
-  std::uint64_t samples_in_all = 0;
-  std::map<std::string, std::uint64_t> steps;
-  events.step = [&](const std::string& worker, std::uint64_t version, std::uint64_t samples) {
-    const std::lock_guard lock(mutex);
-    samples_in_all += samples;
-    if (++steps[worker] % 50 == 0) {
-      observer.note(worker + ": step " + std::to_string(version) + ", " + std::to_string(samples_in_all) +
-                    " samples so far");
-    }
-  };
-  events.download = [&](const std::string& file, std::uint64_t done, std::uint64_t total) {
-    const std::lock_guard lock(mutex);
-    observer.download(file, done, total);
-  };
-  Status status = runtime::join(arguments.options, *context.models, events, context.stop);
-  if (status) observer.note("left; " + std::to_string(samples_in_all) + " samples computed here");
+  if (!arguments.script.empty()) {
+    return hand_over(context, {.role = Role::join, .script = arguments.script, .join = arguments.options});
+  }
+  JoinDisplay display(*context.observer);
+  Status status = runtime::join(arguments.options, *context.models, display.events(), context.stop);
+  if (status) context.observer->note("left; " + std::to_string(display.samples()) + " samples computed here");
   return status;
 }
 
@@ -80,10 +50,12 @@ void add_join(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("join", "lend this machine's devices to a run");
   command->add_option("token", arguments->token,
                       "the token that `motley train` printed; a file that holds it; or - for standard input");
+  command->add_option("script", arguments->script, "the Python script, where the run is one of a script");
   command->add_option("--token-file", arguments->token_file, "wait for FILE and read the token in it");
   command->add_option("--device", arguments->options.devices, "cpu, cuda:0 or mps; may be repeated")
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option("--threads", arguments->options.threads, "CPU threads of a CPU worker")
       ->check(CLI::Range(1U, 4096U));
   command->add_option("--name", arguments->options.name, "name of this machine");
@@ -92,9 +64,13 @@ void add_join(CLI::App& app, Command& chosen) {
   command
       ->add_option("--set", arguments->options.overrides, "data.KEY=VALUE where the data are elsewhere on this machine")
       ->expected(1)
-      ->take_all();
-  command->callback(
-      [&chosen, arguments] { chosen = [arguments](Context& context) { return run_join(*arguments, context); }; });
+      ->take_all()
+      ->allow_extra_args(false);
+  command->callback([&chosen, arguments] {
+    const bool only_script = arguments->script.empty() && is_script(arguments->token);  // --token-file
+    if (only_script) std::swap(arguments->token, arguments->script);
+    chosen = [arguments](Context& context) { return run_join(*arguments, context); };
+  });
 }
 
 }  // namespace motley::cli

@@ -23,7 +23,7 @@ SignalThread::SignalThread(std::function<void()> first) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error from write(), like a full disk
   const sigset_t set = watched();
-  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
   thread_ = std::thread([set, first = std::move(first)] {
     bool asked = false;
     for (int received = 0; sigwait(&set, &received) == 0 && received != kQuit;) {
@@ -37,6 +37,7 @@ SignalThread::SignalThread(std::function<void()> first) {
 SignalThread::~SignalThread() {
   pthread_kill(thread_.native_handle(), kQuit);
   thread_.join();
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 }  // namespace motley::cli

@@ -8,11 +8,13 @@ void add_train(CLI::App& app, Command& chosen) {
   auto options = std::make_shared<runtime::TrainOptions>();
   auto keys = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("train", "train a model on this machine and on those that join");
-  command->add_option("target", options->target,
-                      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini) or a run file (RUN.toml)");
+  command->add_option(
+      "target", options->target,
+      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini) a run file (RUN.toml) or a Python script");
   command->add_option("--set", options->overrides, "KEY=VALUE: override a key of the run; may be repeated")
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_flag("--keys", *keys, "list the keys and their defaults, then leave");
   command->add_option("--run", options->run_dir, "DIR: where the run's files go (default: runs/NAME-1, -2, …)");
   command->add_flag("--resume", options->resume, "go on with the run in --run DIR");
@@ -23,7 +25,8 @@ void add_train(CLI::App& app, Command& chosen) {
   command->add_flag("--plaintext", options->plaintext, "no encryption: for benchmarks on a network that is all yours");
   command->add_option("--device", options->devices, "cpu, cuda:0, mps or none; may be repeated")
       ->expected(1)
-      ->take_all();
+      ->take_all()
+      ->allow_extra_args(false);
   command->add_option("--threads", options->threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
   command->add_option("--name", options->name, "name of this machine");
   add_manners(*command, options->manners);
@@ -35,6 +38,9 @@ void add_train(CLI::App& app, Command& chosen) {
       }
       if (options->target.empty() && !options->resume) {
         return Error{ErrorCode::usage, "train what? expected a recipe or a run file", "motley train fashion-cnn"};
+      }
+      if (is_script(options->target)) {
+        return hand_over(context, {.role = Role::train, .script = options->target, .head = {.train = *options}});
       }
       return runtime::train(*options, *context.models, *context.observer, context.stop);
     };

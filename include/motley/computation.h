@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "motley/layout.h"
 #include "motley/result.h"
@@ -71,6 +72,7 @@ struct Outcome {
   double loss_sum = 0;
   std::uint64_t correct = 0;      // evaluate passes of classifiers
   std::uint32_t micro_batch = 0;  // samples of a forward pass, if there are enough
+  std::vector<double> scores{};  // evaluate passes: whatever else is summed over samples, in an order all workers share
 };
 
 struct Capabilities {

@@ -15,6 +15,13 @@ std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
   return counter;
 }
 
+std::uint64_t mixed_seed(std::uint64_t seed, std::uint64_t version, std::uint64_t position) noexcept {
+  const auto low = [](std::uint64_t v) { return static_cast<std::uint32_t>(v); };
+  const auto high = [](std::uint64_t v) { return static_cast<std::uint32_t>(v >> 32); };
+  const auto block = philox4x32({low(version), high(version), low(position), high(position)}, {low(seed), high(seed)});
+  return (static_cast<std::uint64_t>(block[1]) << 32) | block[0];
+}
+
 std::uint32_t Philox::next_u32() noexcept {
   if (used_ == 4) {
     block_ = philox4x32({static_cast<std::uint32_t>(counter_), static_cast<std::uint32_t>(counter_ >> 32),

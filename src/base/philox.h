@@ -10,6 +10,10 @@ namespace motley {
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) noexcept;
 
+/// One seed of three: what is drawn at random for `position` at `version` of a run with `seed`, wherever it is
+/// computed.
+std::uint64_t mixed_seed(std::uint64_t seed, std::uint64_t version, std::uint64_t position) noexcept;
+
 /// A stream of numbers from (seed, stream).
 class Philox {
  public:

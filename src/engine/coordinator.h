@@ -120,6 +120,7 @@ struct Planned {
 struct Evaluated {
   std::uint64_t version = 0, epoch = 0, samples = 0, correct = 0;
   double weight = 0, loss_sum = 0;
+  std::vector<double> scores{};
 };
 
 /// What the run waits for, for the display: one sentence, e.g. "waiting for laptop/cpu (87 of 128 samples)".

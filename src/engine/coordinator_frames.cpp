@@ -184,6 +184,7 @@ void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) 
     return violation(session, "a Finish for at most " + range_text(lease->range.first, lease->range.count),
                      range_text(finish.first, finish.count));
   }
+  if (!finish.scores.empty()) scores[lease->id] = finish.scores;
   feed(cluster::LeaseFinished{session.id, lease->id, finish.count, finish.weight, finish.loss_sum, finish.correct});
 }
 

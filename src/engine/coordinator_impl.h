@@ -123,7 +123,8 @@ struct Coordinator::Impl {
   bool failed = false;
   ChunkId last_reduced = 0;
   double gradient_norm = 0;
-  StepNorms norms;  // of the open step
+  std::map<std::uint64_t, std::vector<double>> scores;  // of the open evaluation, by lease
+  StepNorms norms;                                      // of the open step
   plan::NoiseScale noise;
   bool batch_news = false;    // it changed, and no plan was told since
   std::uint64_t dropped = 0;  // frames of old sessions, passes and leases

@@ -143,7 +143,11 @@ void Coordinator::Impl::close_evaluation() {
     result.correct += part->correct;
     result.weight += part->weight;
     result.loss_sum += part->loss_sum;
+    const std::vector<double>& more = scores[piece.lease];
+    result.scores.resize(std::max(result.scores.size(), more.size()));
+    for (std::size_t i = 0; i < more.size(); ++i) result.scores[i] += more[i];
   }
+  scores.clear();
   const std::uint64_t id = pass.id.pack();
   for (const cluster::Member& member : machine.members().all())
     if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{id, machine.version()});
@@ -162,7 +166,8 @@ void Coordinator::Impl::evaluated_aside(const wire::Finish& finish) {
                       .samples = finish.count,
                       .correct = finish.correct,
                       .weight = finish.weight,
-                      .loss_sum = finish.loss_sum});
+                      .loss_sum = finish.loss_sum,
+                      .scores = finish.scores});
   }
   feed(cluster::EvaluatedAside{aside.session, aside.lease, whole});
 }

@@ -132,6 +132,7 @@ void Worker::Impl::send_finish(const WorkerAction& action) {
     finish.compute_seconds = compute_seconds;
     finish.wait_seconds = wait_seconds;
     finish.micro_batch = outcome.micro_batch;
+    finish.scores = outcome.scores;
   }
   send(finish);
 }

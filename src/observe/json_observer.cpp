@@ -95,12 +95,14 @@ class JsonObserver final : public Observer {
            {"useful_global_batch", whole(e.noise.useful_batch)}});
   }
   void eval(const EvalDone& e) override {
-    write({{"event", "eval"},
-           {"step", e.step},
-           {"epoch", e.epoch},
-           {"loss", number(e.loss)},
-           {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
-           {"samples", e.samples}});
+    Json event{{"event", "eval"},
+               {"step", e.step},
+               {"epoch", e.epoch},
+               {"loss", number(e.loss)},
+               {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
+               {"samples", e.samples}};
+    for (const auto& [name, mean] : e.scores) event["scores"][name] = number(mean);
+    write(event);
   }
   void checkpoint(std::uint64_t step, const std::string& path) override {
     write({{"event", "checkpoint"}, {"step", step}, {"path", path}});

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "motley/result.h"
@@ -19,6 +20,7 @@ struct RunStarted {
   std::uint64_t first_step = 0;  // > 0: resumed
   std::string join;              // token; empty when it went to a file
   std::string token_file;        // where it went
+  std::string join_with;         // what a worker says behind the token
   bool plaintext = false;
 };
 
@@ -69,7 +71,8 @@ struct PlanMade {
 struct EvalDone {
   std::uint64_t step = 0, epoch = 0, samples = 0;
   double loss = 0, accuracy = 0;
-  bool has_accuracy = true;  // false for regressions: null in JSON
+  bool has_accuracy = true;                            // false for regressions: null in JSON
+  std::vector<std::pair<std::string, double>> scores;  // of a script, by name: means over the samples
 };
 
 struct Done {

@@ -42,7 +42,8 @@ class PlainObserver final : public Observer {
                 static_cast<unsigned long long>(e.global_batch), e.directory.c_str()));
     if (e.first_step > 0) line(format("going on after step %llu", static_cast<unsigned long long>(e.first_step)));
     if (e.plaintext) line("NOT ENCRYPTED: everybody on this network can read and change what is sent (--plaintext)");
-    if (!e.join.empty()) line("on another machine:  motley join " + e.join);
+    if (!e.join.empty())
+      line("on another machine:  motley join " + e.join + (e.join_with.empty() ? "" : " " + e.join_with));
     if (!e.token_file.empty()) line("the join token is in " + e.token_file);
   }
   void worker(const WorkerChanged& e) override {

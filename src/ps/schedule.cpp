@@ -1,5 +1,6 @@
 #include "ps/schedule.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -63,8 +64,26 @@ double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step) {
       const double turn = std::numbers::pi * static_cast<double>(s) / static_cast<double>(schedule.total_steps);
       return schedule.min_factor + (1 - schedule.min_factor) * (1 + std::cos(turn)) / 2;
     }
+    case ScheduleKind::table:
+      break;
   }
   return 1;
+}
+
+GroupSpec group_at(const ScheduleSpec& schedule, std::size_t index, GroupSpec group, std::uint64_t step) {
+  if (schedule.kind != ScheduleKind::table) {
+    group.lr *= learning_rate_factor(schedule, step);
+    return group;
+  }
+  const ScheduleTable& table = *schedule.table;
+  const std::uint64_t rows = table.rates.size() / table.groups;
+  const std::uint64_t row = std::min(step / table.steps_per_row, rows - 1);
+  const ScheduleTable::Rates& rates = table.rates[row * table.groups + index];
+  group.lr = rates.lr;
+  group.momentum = rates.momentum;
+  group.beta1 = rates.beta1;
+  group.beta2 = rates.beta2;
+  return group;
 }
 
 SchedulePoint schedule_point(std::span<const RateChange> changes, std::uint64_t step) noexcept {
@@ -99,6 +118,12 @@ Status check(const ScheduleSpec& schedule) {
     if (auto s = require(schedule.total_steps > 0, "schedule.total_steps", 0, "at least 1"); !s) return s;
     return require(schedule.min_factor >= 0 && schedule.min_factor <= 1, "schedule.min_factor", schedule.min_factor,
                    "a number from 0 to 1");
+  }
+  if (schedule.kind == ScheduleKind::table) {
+    const ScheduleTable* table = schedule.table.get();
+    const bool whole = table != nullptr && table->steps_per_row > 0 && table->groups > 0 && !table->rates.empty() &&
+                       table->rates.size() % table->groups == 0;
+    if (!whole) return Error{ErrorCode::input, "the schedule's table has no rows, or incomplete ones", ""};
   }
   return {};
 }

@@ -13,6 +13,10 @@ namespace motley::ps {
 /// and, for the warm-up, LinearLR.
 double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step);
 
+/// A parameter group's numbers at a step of the schedule. REQUIRES check(schedule) and, with a table, index < its
+/// groups.
+GroupSpec group_at(const ScheduleSpec& schedule, std::size_t index, GroupSpec group, std::uint64_t step);
+
 /// Where in the schedule a step is, and by what its base rate is multiplied beside that.
 struct SchedulePoint {
   std::uint64_t step = 0;

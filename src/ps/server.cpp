@@ -21,6 +21,12 @@ Result<Server> Server::make(Layout layout, OptimizerSpec optimizer, ScheduleSpec
     return Error{ErrorCode::input, "train.clip_norm is not finite, expected a number (0: no clipping)",
                  "correct train.clip_norm"};
   }
+  if (schedule.kind == ScheduleKind::table && schedule.table->groups != optimizer.groups.size()) {
+    return Error{ErrorCode::input,
+                 "the schedule is of " + std::to_string(schedule.table->groups) + " parameter groups, expected " +
+                     std::to_string(optimizer.groups.size()),
+                 ""};
+  }
   for (const LayoutEntry& entry : layout.entries()) {
     if (entry.kind == TensorKind::trained && entry.group >= optimizer.groups.size()) {
       return Error{ErrorCode::input,
@@ -48,7 +54,7 @@ bool Server::clips() const noexcept { return impl_->clip_norm > 0; }
 
 double Server::learning_rate(std::size_t group) const {
   MOTLEY_ASSERT(group < impl_->optimizer.groups.size());
-  return impl_->learning_rate(group);
+  return impl_->group_now(group).lr;
 }
 
 double Server::reduce(ChunkId id, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples,

@@ -61,9 +61,12 @@ struct Server::Impl {
 
   [[nodiscard]] std::size_t bytes_of(ChunkId chunk) const { return layout.chunks()[chunk].elements * sizeof(float); }
   [[nodiscard]] bool statistics(ChunkId chunk) const { return layout.chunks()[chunk].kind == ChunkKind::statistics; }
-  [[nodiscard]] double learning_rate(std::size_t group) const {
+  /// A group's numbers at the open step.
+  [[nodiscard]] GroupSpec group_now(std::size_t group) const {
     const SchedulePoint at = schedule_point(rate_changes, version);
-    return optimizer.groups[group].lr * learning_rate_factor(schedule, at.step) * at.rate;
+    GroupSpec now = group_at(schedule, group, optimizer.groups[group], at.step);
+    now.lr *= at.rate;
+    return now;
   }
   [[nodiscard]] bool all(Phase phase) const {
     return std::all_of(chunks.begin(), chunks.end(), [phase](const auto& chunk) { return chunk.phase == phase; });

@@ -32,7 +32,8 @@ void Server::Impl::open_step() {
   clipped = false;
   scalars.clear();
   for (std::size_t group = 0; group < optimizer.groups.size(); ++group) {
-    scalars.push_back(step_scalars(optimizer.kind, optimizer.groups[group], learning_rate(group), version));
+    const GroupSpec now = group_now(group);
+    scalars.push_back(step_scalars(optimizer.kind, now, now.lr, version));
   }
 }
 

@@ -3,6 +3,7 @@
 // torch.optim.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,18 @@ struct RateChange {
   double rate = 1;
 };
 
-enum class ScheduleKind : std::uint8_t { constant, step, cosine };
+enum class ScheduleKind : std::uint8_t { constant, step, cosine, table };
+
+/// What a schedule that was run ahead gives the groups: row r for the steps [r, r + 1) * steps_per_row, the last row
+/// for all that follow. They replace the numbers of the groups.
+struct ScheduleTable {
+  struct Rates {
+    double lr = 0, momentum = 0, beta1 = 0, beta2 = 0;
+  };
+  std::uint64_t steps_per_row = 1;
+  std::size_t groups = 0;
+  std::vector<Rates> rates;  // rows x groups
+};
 
 /// Learning-rate factor as a function of the step. With warm-up (linear from 1/warmup_steps to 1 over the first
 /// warmup_steps steps) the rest of the schedule starts after it.
@@ -48,6 +60,7 @@ struct ScheduleSpec {
   std::uint64_t total_steps =
       1;                  // cosine: T_max counted after warm-up (torch CosineAnnealingLR); held at the minimum after
   double min_factor = 0;  // cosine: eta_min / lr
+  std::shared_ptr<const ScheduleTable> table{};
 };
 
 }  // namespace motley::ps

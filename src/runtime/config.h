@@ -26,6 +26,9 @@ struct GlobalBatch {
   bool automatic = false;       // later steps follow the gradient noise
 };
 
+/// The model.kind of runs whose model and data are those of a user's own program.
+inline constexpr const char* kScriptKind = "script";
+
 struct RunConfig {
   // model
   std::string model_kind;  // "fashion-cnn", "mnist-cnn", "mlp", "softmax", "gpt-mini", "torchscript"

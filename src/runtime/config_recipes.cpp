@@ -49,7 +49,7 @@ bool apply_recipe(const std::string& kind, RunConfig& c) {
   } else if (kind == "gpt-mini") {
     language_model(c);
   } else {
-    return kind == "torchscript";
+    return kind == "torchscript" || kind == kScriptKind;
   }
   return true;
 }

@@ -230,6 +230,7 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   done.workers = parts_of(step);
   observer_.step(done);
   learning_rate_ = engine_.server().learning_rate(0);
+  if (options_.after_step) options_.after_step(step, engine_);
 
   const double since = seconds(now() - last_checkpoint_);
   const bool due =
@@ -245,6 +246,12 @@ void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
   done.loss = evaluation.loss_sum / evaluation.weight;
   done.accuracy = static_cast<double>(evaluation.correct) / evaluation.weight;  // a text has many targets a sample
   done.has_accuracy = options_.has_accuracy;
+  for (std::size_t i = 0; i < options_.scores.size(); ++i) {
+    const double sum = i < evaluation.scores.size() ? evaluation.scores[i] : 0;
+    const double mean = sum / static_cast<double>(evaluation.samples);
+    if (options_.scores[i] == "accuracy") done.accuracy = mean;
+    done.scores.emplace_back(options_.scores[i], mean);
+  }
   accuracy_ = done.accuracy;
   evaluated_once_ = true;
   observer_.eval(done);

@@ -29,6 +29,8 @@ struct CoordinatorHostOptions {
   std::string run_dir;
   double checkpoint_seconds = 30;
   bool has_accuracy = true;
+  std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
+  std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;  // may be empty
   /// Fills in what a checkpoint needs besides the server's snapshot.
   store::CheckpointContent checkpoint_base;
 };

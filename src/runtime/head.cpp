@@ -1,5 +1,6 @@
 #include "runtime/head.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -43,6 +44,11 @@ CoordinatorHostOptions host_options(const Run& run) {
   host.run_dir = run.dir->path().string();
   host.checkpoint_seconds = run.config.checkpoint_seconds;
   host.has_accuracy = run.config.model_loss != "mse";
+  host.scores = run.initial.scores;
+  if (run.config.model_kind == kScriptKind) {
+    host.has_accuracy = std::ranges::find(host.scores, "accuracy") != host.scores.end();
+  }
+  host.after_step = run.options.after_step;
   host.checkpoint_base.layout = run.initial.layout;
   host.checkpoint_base.run = run.token.run;
   host.checkpoint_base.incarnation = run.incarnation;
@@ -66,6 +72,7 @@ observe::RunStarted started_event(const Run& run) {
   event.first_step = run.server->version();
   if (run.options.token_file.empty()) event.join = cluster::to_text(run.token);
   event.token_file = run.options.token_file;
+  event.join_with = run.options.join_with;
   event.plaintext = run.options.plaintext;
   return event;
 }

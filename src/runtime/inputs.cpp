@@ -42,7 +42,10 @@ std::filesystem::path speeds_file() {
   return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "speeds.json";
 }
 
-Result<ModelInputs> load_data(const RunConfig& config, const DownloadReport& report) {
+Result<ModelInputs> ModelProvider::load(const RunConfig& config, const DownloadReport& report) {
+  if (config.model_kind == kScriptKind) {
+    return Error{ErrorCode::input, "this run trains the model of a Python script", "motley join TOKEN SCRIPT.py"};
+  }
   data::OpenOptions options;
   options.normalisation = {static_cast<float>(config.data_mean), static_cast<float>(config.data_std)};
   options.on_download = report;

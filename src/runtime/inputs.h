@@ -13,10 +13,6 @@
 
 namespace motley::runtime {
 
-using DownloadReport = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
-
-/// Opens the training and (when asked for) the test set of `config`.
-Result<ModelInputs> load_data(const RunConfig& config, const DownloadReport& report);
 /// The copy of a TorchScript file that a run keeps in its directory.
 inline constexpr const char* kModelFile = "model.pt";
 /// Reads the TorchScript file at `path` into `inputs`; nothing to do for built-in models.

@@ -39,7 +39,7 @@ class SharedInputs {
       return Error{ErrorCode::protocol, "the model file arrived damaged: its SHA-256 is not " + spec.model_sha256,
                    "join again"};
     }
-    Result<ModelInputs> inputs = load_data(config_, events_.download);
+    Result<ModelInputs> inputs = provider_.load(config_, events_.download);
     if (!inputs) return inputs.error();
     inputs_ = std::move(*inputs);
     inputs_.config = &config_;

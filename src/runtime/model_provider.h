@@ -2,8 +2,10 @@
 // Where models come from. The program hands one in that knows torch; the core only sees layouts and computations.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "motley/computation.h"
 #include "motley/layout.h"
 #include "motley/result.h"
+#include "ps/spec.h"
 #include "runtime/config.h"
 
 namespace motley::runtime {
@@ -30,11 +33,16 @@ struct ModelInputs {
   std::shared_ptr<const data::Dataset> train, test;
 };
 
+using DownloadReport = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
+
 struct InitialState {
   Layout layout;
-  std::vector<SharedBytes> weights;           // by chunk, fp32
-  std::map<std::string, SharedBytes> frozen;  // by entry name
-  bool acts_on_groups = false;                // BatchNorm, dropout: the grain must be the micro-batch
+  std::vector<SharedBytes> weights;              // by chunk, fp32
+  std::map<std::string, SharedBytes> frozen;     // by entry name
+  bool acts_on_groups = false;                   // BatchNorm, dropout: the grain must be the micro-batch
+  std::optional<ps::OptimizerSpec> optimizer{};  // where the model comes with its own; else the configuration's
+  std::optional<ps::ScheduleSpec> schedule{};    // likewise
+  std::vector<std::string> scores{};             // names of Outcome::scores
 };
 
 class ModelProvider {
@@ -42,6 +50,8 @@ class ModelProvider {
   virtual ~ModelProvider() = default;
   /// Accelerators first.
   [[nodiscard]] virtual std::vector<Device> devices() const = 0;
+  /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
+  virtual Result<ModelInputs> load(const RunConfig& config, const DownloadReport& report);
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;
   virtual Result<std::unique_ptr<Computation>> make(const ModelInputs& inputs, const std::string& device,
                                                     unsigned threads) = 0;

@@ -9,9 +9,9 @@
 namespace motley::runtime {
 
 struct PlanOptions {
-  TrainOptions train;                         // its run_dir, resume and token of a run are not used
-  std::vector<std::uint64_t> global_batches;  // to plan for; empty: that of the run
-  double seconds = 10;                        // to measure, after the last machine joined or left
+  TrainOptions train{};                         // its run_dir, resume and token of a run are not used
+  std::vector<std::uint64_t> global_batches{};  // to plan for; empty: that of the run
+  double seconds = 10;                          // to measure, after the last machine joined or left
 };
 
 /// Reports one plan a global batch. The error was not yet reported to `observer`.

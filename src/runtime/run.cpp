@@ -46,7 +46,8 @@ Status Run::open() {
     return Error{ErrorCode::usage, "--resume: which run?", "motley train --resume --run runs/fashion-cnn-1"};
   }
   if (!options.resume || !options.target.empty()) {
-    Result<RunConfig> loaded = load_config(options.target, options.overrides);
+    Result<RunConfig> loaded = options.text.empty() ? load_config(options.target, options.overrides)
+                                                    : parse_config(options.text, options.target, options.overrides);
     if (!loaded) return loaded.error();
     config = std::move(*loaded);
   }
@@ -60,7 +61,7 @@ Status Run::open() {
     return Error{ErrorCode::input, path + ": there is a run already",
                  "--resume goes on with it; --run DIR starts a new one elsewhere"};
   }
-  if (options.resume) {
+  if (options.resume && options.text.empty()) {
     Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
     if (!text) return text.error();
     Result<RunConfig> kept = parse_config(*text, path + "/run.toml", options.overrides);
@@ -71,8 +72,10 @@ Status Run::open() {
 }
 
 Status Run::load() {
-  Result<ModelInputs> loaded = load_data(config, [this](const std::string& file, std::uint64_t done,
-                                                        std::uint64_t total) { observer.download(file, done, total); });
+  Result<ModelInputs> loaded =
+      provider.load(config, [this](const std::string& file, std::uint64_t done, std::uint64_t total) {
+        observer.download(file, done, total);
+      });
   if (!loaded) return loaded.error();
   inputs = std::move(*loaded);
   inputs.config = &config;
@@ -136,8 +139,9 @@ Status Run::make_server() {
   } else {
     token.run = random_u64();
   }
-  Result<ps::Server> made = ps::Server::make(initial.layout, optimizer_spec(config), schedule_spec(config, steps),
-                                             config.clip_norm, snapshot);
+  Result<ps::Server> made =
+      ps::Server::make(initial.layout, initial.optimizer.value_or(optimizer_spec(config)),
+                       initial.schedule.value_or(schedule_spec(config, steps)), config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
   const fs::path ledger_file = dir->path() / "ledger";

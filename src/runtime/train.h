@@ -1,9 +1,11 @@
 #pragma once
 // A whole run on the head: data, model, coordinator, local workers, listener, files. Blocks until it is over.
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "engine/coordinator.h"
 #include "observe/observer.h"
 #include "runtime/config.h"
 #include "runtime/manners.h"
@@ -16,7 +18,9 @@ namespace motley::runtime {
 inline constexpr std::uint16_t kDefaultPort = 7117;
 
 struct TrainOptions {
-  std::string target;  // recipe or TOML file; may be empty with `resume`
+  std::string target;     // recipe or TOML file; may be empty with `resume`
+  std::string join_with;  // what `motley join` says behind the token: a script and its arguments
+  std::string text;       // the run file's, where it is no file: `target` is its name then
   std::vector<std::string> overrides;
   std::string run_dir;  // empty: runs/NAME-1, -2, …
   bool resume = false;
@@ -27,6 +31,8 @@ struct TrainOptions {
   unsigned threads = 0;              // of a CPU worker; 0: all cores
   std::string name;                  // of this machine; empty: its host name
   Manners manners;                   // of its workers
+  /// Called after each step on the coordinator's thread, before the next one opens.
+  std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;
 };
 
 /// The error that ended the run was not yet reported to `observer`.

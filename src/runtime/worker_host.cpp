@@ -55,13 +55,13 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   };
   compute.finished = [this, in_mailbox](std::uint64_t task, Outcome outcome, double compute_seconds) {
     in_mailbox([=, this](engine::Worker& w) {
-      out_of_memory_.reset();
+      task_failure_.reset();
       w.task_finished(task, outcome, compute_seconds, now());
     });
   };
   compute.failed = [this, in_mailbox](std::uint64_t task, const Error& error) {
     in_mailbox([=, this](engine::Worker& w) {
-      if (error.code == ErrorCode::memory) out_of_memory_ = error;
+      task_failure_ = error;
       w.task_failed(task, error, now());
     });
   };
@@ -366,7 +366,7 @@ void WorkerHost::disconnect(bool reconnect, const Error& why) {
   } else if (why.code == ErrorCode::interrupted) {
     finish({});
   } else {
-    finish(out_of_memory_.value_or(why));  // it was excluded for that
+    finish(task_failure_.value_or(why));  // it was excluded for that
   }
 }
 

@@ -110,7 +110,7 @@ class WorkerHost final : engine::WorkerOutput {
   bool paused_ = false;
   std::string aside_;  // why this session was given up; empty: it was not
   std::string last_said_;
-  std::optional<Error> out_of_memory_;  // of the last task
+  std::optional<Error> task_failure_;  // of the last task
   std::optional<wire::RunSpec> prepared_spec_;
   std::string train_fingerprint_, test_fingerprint_, speed_key_;
   Layout layout_;

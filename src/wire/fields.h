@@ -204,6 +204,7 @@ struct Table<Finish> {
       Field{8, "compute_seconds", &Finish::compute_seconds},
       Field{9, "wait_seconds", &Finish::wait_seconds},
       Field{10, "micro_batch", &Finish::micro_batch},
+      Field{11, "scores", &Finish::scores},
   };
 };
 template <>

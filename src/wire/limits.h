@@ -20,6 +20,7 @@ inline constexpr std::size_t kConfigBytesMax = 1 << 20;
 inline constexpr std::size_t kLayoutEntriesMax = 65536;
 inline constexpr std::size_t kShapeDimensionsMax = 16;
 inline constexpr std::size_t kFeaturesMax = 64;  // of Hello
+inline constexpr std::size_t kScoresMax = 64;    // of Finish
 inline constexpr std::size_t kMacBytesMax = 64;
 inline constexpr std::uint64_t kBlobBytesMax = std::uint64_t{4} << 30;  // a TorchScript file
 

@@ -53,6 +53,8 @@ void write_field(protozero::pbf_writer& out, const Field<Owner, Member>& field, 
     out.add_bytes(field.number, reinterpret_cast<const char*>(value.data()), value.size());
   } else if constexpr (std::is_same_v<Member, std::vector<std::int64_t>>) {
     out.add_packed_int64(field.number, value.begin(), value.end());
+  } else if constexpr (std::is_same_v<Member, std::vector<double>>) {
+    out.add_packed_double(field.number, value.begin(), value.end());
   } else if constexpr (std::is_same_v<Member, std::vector<std::string>>) {
     for (const std::string& item : value) out.add_string(field.number, item);
   } else if constexpr (std::is_same_v<Member, std::vector<LayoutEntry>>) {

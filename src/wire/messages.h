@@ -98,6 +98,7 @@ struct Finish {
   std::uint64_t pass = 0, lease = 0, first = 0, count = 0, correct = 0;
   double weight = 0, loss_sum = 0, compute_seconds = 0, wait_seconds = 0;
   std::uint32_t micro_batch = 0;  // samples of a forward pass on that device
+  std::vector<double> scores;
   bool operator==(const Finish&) const = default;
 };
 struct Taken {

@@ -1,6 +1,7 @@
 // Reading control messages: every length is held against its limit before anything is allocated. Protozero reports
 // damage by exceptions; none of them leaves this file.
 
+#include <bit>
 #include <exception>
 #include <limits>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/little_endian.h"
 #include "wire/fields.h"
 #include "wire/messages.h"
 #include "wire/utf8.h"
@@ -155,6 +157,24 @@ class Decoder {
     return true;
   }
 
+  bool read_doubles(protozero::pbf_reader& in, const Where& where, std::vector<double>& out) {
+    if (in.wire_type() == pbf_wire_type::fixed64) {  // not packed: older writers may
+      if (out.size() == kScoresMax) return too_many(where, kScoresMax);
+      out.push_back(in.get_double());
+      return true;
+    }
+    std::string_view view;
+    if (!read_view(in, where, kScoresMax * sizeof(double), view)) return false;
+    if (view.size() % sizeof(double) != 0)
+      return fail(where + ": expected whole numbers of eight bytes, found a part of one");
+    const auto* bytes = reinterpret_cast<const std::byte*>(view.data());
+    for (std::size_t at = 0; at < view.size(); at += sizeof(double)) {
+      if (out.size() == kScoresMax) return too_many(where, kScoresMax);
+      out.push_back(std::bit_cast<double>(load_le<std::uint64_t>(bytes + at)));
+    }
+    return true;
+  }
+
   bool read_entry(protozero::pbf_reader& in, const Where& where, std::vector<LayoutEntry>& out) {
     if (!expect(in, pbf_wire_type::length_delimited, where)) return false;
     if (out.size() == kLayoutEntriesMax) return too_many(where, kLayoutEntriesMax);
@@ -191,6 +211,8 @@ class Decoder {
       return true;
     } else if constexpr (std::is_same_v<Member, std::vector<std::int64_t>>) {
       return read_shape(in, where, out);
+    } else if constexpr (std::is_same_v<Member, std::vector<double>>) {
+      return read_doubles(in, where, out);
     } else if constexpr (std::is_same_v<Member, std::vector<std::string>>) {
       if (out.size() == kFeaturesMax) return too_many(where, kFeaturesMax);
       return read_string(in, where, field.bytes_max, out.emplace_back());

@@ -26,6 +26,7 @@ std::string type_word(Form form) {
   if constexpr (std::is_same_v<Member, std::vector<std::uint8_t>>) return "bytes";
   if constexpr (std::is_same_v<Member, std::vector<std::string>>) return "repeated string";
   if constexpr (std::is_same_v<Member, std::vector<std::int64_t>>) return "repeated int64";
+  if constexpr (std::is_same_v<Member, std::vector<double>>) return "repeated double";
   if constexpr (std::is_same_v<Member, std::vector<LayoutEntry>>) return "repeated LayoutEntry";
   if constexpr (std::is_same_v<Member, DType>) return "DType";
   if constexpr (std::is_same_v<Member, TensorKind>) return "TensorKind";

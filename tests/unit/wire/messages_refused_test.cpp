@@ -41,6 +41,7 @@ constexpr std::uint32_t kReady = 5;
 constexpr std::uint32_t kRefresh = 9;
 constexpr std::uint32_t kGrant = 11;
 constexpr std::uint32_t kBegin = 15;
+constexpr std::uint32_t kFinish = 16;
 
 std::string in_envelope(std::uint32_t kind, const Bytes& inner) { return Bytes().field(kind, inner.text()).text(); }
 
@@ -166,6 +167,17 @@ TEST(MessagesRefused, TooMany) {
             "Ready.layout: expected at most 65536 items, found more");
 }
 
+TEST(MessagesRefused, ScoresThatAreTooManyOrBroken) {
+  const std::string most(kScoresMax * 8, 'x');
+  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(10, most))), "accepted");
+  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(10, most + "12345678"))),
+            "Finish.scores: expected at most 512 bytes, found 520");
+  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(10, most).key(10, 1).raw("12345678"))),
+            "Finish.scores: expected at most 64 items, found more");
+  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(10, "1234567"))),
+            "Finish.scores: expected whole numbers of eight bytes, found a part of one");
+}
+
 TEST(MessagesRefused, TextThatIsNoUtf8) {
   EXPECT_EQ(refusal(in_envelope(kHello, Bytes().field(3, "b\xFCro"))), "Hello.name: expected UTF-8, found other bytes");
 }
@@ -193,6 +205,13 @@ TEST(MessagesAccepted, FieldsInAnyOrderAndTheLastOneCounts) {
   EXPECT_EQ(read.pass, 0x0100000000000005U);
   EXPECT_EQ(read.lease, 4U);
   EXPECT_EQ(read.count, 96U);
+}
+
+TEST(MessagesAccepted, ScoresThatAreNotPacked) {
+  const std::string half("\0\0\0\0\0\0\xE0\x3F", 8);
+  const auto finish = decode(as_bytes(in_envelope(kFinish, Bytes().key(10, 1).raw(half).field(10, half))));
+  ASSERT_TRUE(finish.ok()) << finish.error().message;
+  EXPECT_EQ(std::get<Finish>(*finish).scores, (std::vector<double>{0.5, 0.5}));
 }
 
 TEST(MessagesAccepted, ShapesThatAreNotPacked) {

@@ -1,0 +1,151 @@
+// The `motley` program, from its arguments to its exit status.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+#include "base/nearest.h"
+#include "commands.h"
+#include "program.h"
+#include "signals.h"
+
+namespace motley::cli {
+namespace {
+
+constexpr std::array<std::string_view, 8> kCommands{"train", "plan",   "join",   "devices",
+                                                    "audit", "export", "sample", "doctor"};
+
+// Wrong usage is an error like any other: exit status 2, and an event with --json.
+int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  bool json = false;
+  for (int i = 1; i < argc; ++i) json = json || std::string_view(argv[i]) == "--json";
+  Error problem{ErrorCode::usage, error.what(), "motley --help"};
+  if (argc > 1 && argv[1][0] != '-') {
+    const std::string close = nearest(argv[1], kCommands);
+    bool known = false;
+    for (const std::string_view command : kCommands) known = known || command == argv[1];
+    if (!known) problem.message = std::string("there is no command '") + argv[1] + "'";
+    if (!known && !close.empty()) problem.hint = "did you mean 'motley " + close + "'?";
+    if (known) problem.hint = std::string("motley ") + argv[1] + " --help";
+  }
+  make_observer(json)->error(problem);
+  return exit_status(ErrorCode::usage);
+}
+
+// Of the words behind a script, those that are no flags of the command; after "--" all of them. They are the script's.
+std::vector<std::string> take_script_arguments(CLI::App& app, std::vector<std::string>& words) {
+  const auto script = std::find_if(words.begin(), words.end(), is_script);
+  if (script == words.end()) return {};
+  const auto flag = [&](const std::string& word) -> const CLI::Option* {
+    const std::string name = word.substr(2, word.find('=') - 2);
+    std::vector<CLI::App*> apps =
+        app.get_subcommands([&](const CLI::App* each) { return each->get_name() == words[0]; });
+    apps.push_back(&app);
+    for (const CLI::App* each : apps) {
+      for (const CLI::Option* option : each->get_options()) {
+        if (option->check_lname(name)) return option;
+      }
+    }
+    return nullptr;
+  };
+  std::vector<std::string> ours(words.begin(), script + 1);
+  std::vector<std::string> theirs;
+  for (auto word = script + 1; word != words.end(); ++word) {
+    if (*word == "--") {
+      theirs.insert(theirs.end(), word + 1, words.end());
+      break;
+    }
+    const CLI::Option* known = word->starts_with("--") ? flag(*word) : nullptr;
+    (known != nullptr ? ours : theirs).push_back(*word);
+    const bool value = known != nullptr && known->get_items_expected_max() > 0 && word->find('=') == std::string::npos;
+    if (value && word + 1 != words.end()) ours.push_back(*++word);
+  }
+  words = std::move(ours);
+  return theirs;
+}
+
+int run(int argc, char** argv, const ScriptRunner& run_script) {
+  CLI::App app("Trains one PyTorch model on every machine you own.", "motley");
+  app.set_version_flag("--version", "motley " MOTLEY_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  Context context;
+  app.add_flag("--json", context.json, "print one JSON event a line on standard output");
+  Command chosen;
+  add_train(app, chosen);
+  add_plan(app, chosen);
+  add_join(app, chosen);
+  add_devices(app, chosen);
+  add_audit(app, chosen);
+  add_export(app, chosen);
+  add_sample(app, chosen);
+  add_doctor(app, chosen);
+  std::vector<std::string> words(argv + 1, argv + argc);
+  context.script_arguments = take_script_arguments(app, words);
+  std::reverse(words.begin(), words.end());  // as CLI11 wants them
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error, argc, argv);
+  }
+  context.has_python = static_cast<bool>(run_script);
+  context.observer = make_observer(context.json);
+  Status status;
+  {
+    const SignalThread signals([&context] { context.stop.request(); });
+    status = chosen(context);
+  }
+  if (status) return context.launch ? run_script(*context.launch) : 0;
+  context.observer->error(status.error());
+  return exit_status(status.error().code);
+}
+
+}  // namespace
+
+std::string Launch::join_with() const {
+  std::string words = std::filesystem::path(script).filename().string();
+  for (const std::string& argument : arguments) words += " " + argument;
+  return words;
+}
+
+std::unique_ptr<observe::Observer> make_observer(bool json, bool quiet) {
+  if (json)
+    return observe::make_tee(observe::make_json_observer(STDOUT_FILENO), observe::make_plain_observer(STDERR_FILENO));
+  if (quiet) return observe::make_plain_observer(STDERR_FILENO);
+  if (isatty(STDOUT_FILENO) == 1) return observe::make_terminal_observer(STDOUT_FILENO);
+  return observe::make_plain_observer(STDOUT_FILENO);
+}
+
+int run_program(int argc, char** argv, const ScriptRunner& run_script) {
+  try {
+    return run(argc, argv, run_script);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "motley: bug: %s\n", error.what());
+    return 1;
+  }
+}
+
+Status hand_over(Context& context, Launch launch) {
+  if (!context.has_python) {
+    return Error{ErrorCode::usage, launch.script + ": this motley was built without Python",
+                 "pip install . brings one that runs scripts"};
+  }
+  launch.json = context.json;
+  launch.arguments = context.script_arguments;
+  context.launch = std::move(launch);
+  return {};
+}
+
+void print_json_line(const std::string& object) {
+  std::fwrite(object.data(), 1, object.size(), stdout);
+  std::fputc('\n', stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace motley::cli

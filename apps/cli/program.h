@@ -1,0 +1,56 @@
+#pragma once
+// The program from its arguments to its exit status, and how it hands over to the user's Python.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "observe/observer.h"
+#include "runtime/join.h"
+#include "runtime/plan.h"
+
+namespace motley::cli {
+
+enum class Role : std::uint8_t { train, plan, join };
+
+/// A command whose target is a Python script: the script brings model and data, and then does what is asked for here.
+struct Launch {
+  Role role = Role::train;
+  bool json = false;
+  std::string script{};
+  std::vector<std::string> arguments{};  // of the script: whatever the command does not know
+  runtime::PlanOptions head{};           // train and plan; train has head.train only
+  runtime::JoinOptions join{};
+  /// What `motley join` says behind the token.
+  [[nodiscard]] std::string join_with() const;
+};
+/// Runs the script; returns the exit status.
+using ScriptRunner = std::function<int(const Launch&)>;
+
+/// Without `run_script`, commands with a script are errors. No exception leaves it.
+int run_program(int argc, char** argv, const ScriptRunner& run_script = {});
+
+/// JSON on standard output and lines on standard error; else a live display in a terminal, lines elsewhere. `quiet`: no
+/// live display, because others print too.
+std::unique_ptr<observe::Observer> make_observer(bool json, bool quiet = false);
+
+/// Workers report to it from their own threads. REQUIRES `observer` outlives what is returned.
+class JoinDisplay {
+ public:
+  explicit JoinDisplay(observe::Observer& observer) : observer_(observer) {}
+  runtime::JoinEvents events();
+  [[nodiscard]] std::uint64_t samples() const { return samples_; }
+
+ private:
+  std::mutex mutex_;
+  observe::Observer& observer_;
+  std::map<std::string, bool> before_;
+  std::map<std::string, std::uint64_t> steps_;
+  std::uint64_t samples_ = 0;
+};
+
+}  // namespace motley::cli

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""One local CPU worker of a Python script beside the plain PyTorch loop: same model, images, batch, optimizer and threads.
+
+Both take turns (A B A B …) in processes of their own, so that a machine that grows warm or busy slows both; the figure is the median
+of the ratios of neighbouring turns. Each turn is the last of three epochs. One JSON object a line on standard output, a table on
+standard error. Needs the Python package: `make python`.
+
+  bench/python_script.py [--threads 1,all] [--samples 10240] [--rounds 5]
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import time
+
+import measure
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EPOCHS, BATCH = 3, 256
+
+
+def loss(model, batch):
+    from torch.nn import functional
+
+    x, y = batch
+    return functional.cross_entropy(model(x), y)
+
+
+def turn(kind, samples, threads):
+    """Trains and prints samples/s of the last epoch; runs in a process of its own."""
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    sys.path.insert(0, str(ROOT / "tests" / "parity"))
+    import plain
+
+    torch.manual_seed(1)
+    x, y = plain.load_idx(plain.find_fashion())["train"]
+    model = plain.Cnn()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    loader = DataLoader(TensorDataset(x[:samples], y[:samples]), BATCH, shuffle=True)
+    if kind == "plain":
+        torch.set_num_threads(threads)
+        for _ in range(EPOCHS):
+            began = time.perf_counter()
+            for batch in loader:
+                optimizer.zero_grad()
+                value = loss(model, batch)
+                value.backward()
+                optimizer.step()
+                value.item()
+            speed = samples / (time.perf_counter() - began)
+    else:
+        import motley
+
+        for epoch in motley.Run(model, loss, loader, optimizer).epochs(EPOCHS):
+            speed = epoch.samples / epoch.seconds
+    print(json.dumps({"event": "turn", "samples_per_s": speed}), file=sys.__stdout__, flush=True)
+
+
+def compare(python, scratch, samples, threads, rounds):
+    turns = []
+    for number in range(-1, rounds):
+        commands = {"plain": [python, __file__, "--turn", "plain"],
+                    "motley": [str(pathlib.Path(python).parent / "motley"), "train", "--threads", str(threads), "--listen", "127.0.0.1:0",
+                               __file__, "--turn", "motley"]}
+        speeds = {}
+        for kind, command in commands.items():
+            started = measure.start([*command, "--samples", str(samples), "--turn-threads", str(threads)], scratch.fresh(kind))
+            speeds[kind] = measure.event([line for line in measure.finish(started, 600)], "turn")["samples_per_s"]
+        if number >= 0:
+            turns.append({"plain_samples_per_s": speeds["plain"], "motley_samples_per_s": speeds["motley"],
+                          "ratio": round(speeds["motley"] / speeds["plain"], 4)})
+            measure.emit(bench="python_script", turn=number, threads=threads, **turns[-1])
+    return {"threads": threads, **{key: round(measure.median([each[key] for each in turns]), 4) for key in turns[0]}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", default="1,all", help="comma-separated; 'all' is every core (default: %(default)s)")
+    parser.add_argument("--samples", type=int, default=10240, help="of an epoch")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of each, after one that warms up")
+    parser.add_argument("--turn", choices=["plain", "motley"], help=argparse.SUPPRESS)
+    parser.add_argument("--turn-threads", type=int, default=1, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.turn:
+        return turn(args.turn, args.samples, args.turn_threads)
+    python = ROOT / "build/python-env/bin/python"  # not what it is a link to
+    if not python.exists():
+        sys.exit(f"expected the Python package in {python.parents[1]}, found nothing; try: make python")
+    results = []
+    with measure.Scratch() as scratch:
+        for word in dict.fromkeys(args.threads.split(",")):
+            results.append(compare(str(python), scratch, args.samples, measure.cores() if word == "all" else int(word), args.rounds))
+            measure.emit(bench="python_script", result=results[-1], machine=measure.machine())
+    measure.table(["threads", "plain PyTorch loop, samples/s", "motley, samples/s", "ratio"],
+                  [[r["threads"], r["plain_samples_per_s"], r["motley_samples_per_s"], r["ratio"]] for r in results])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+// The `motley` command, and what it hands to a script.
+
+#include <nanobind/stl/function.h>
+
+#include "bindings.h"
+#include "program.h"
+
+namespace motley::python {
+namespace {
+
+int run_command(std::vector<std::string> arguments, const nb::callable& run_script) {
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  std::optional<cli::Launch> launch;
+  int status = 0;
+  {
+    const nb::gil_scoped_release no_gil;
+    status = cli::run_program(static_cast<int>(arguments.size()), argv.data(), [&launch](const cli::Launch& asked) {
+      launch = asked;
+      return 0;
+    });
+  }
+  if (!launch) return status;
+  return nb::cast<int>(run_script(nb::cast(std::move(*launch))));
+}
+
+std::string role(const cli::Launch& launch) {
+  return launch.role == cli::Role::train ? "train" : launch.role == cli::Role::plan ? "plan" : "join";
+}
+
+}  // namespace
+
+void bind_program(nb::module_& m) {
+  nb::class_<cli::Launch>(m, "Launch")
+      .def(nb::init<>())
+      .def_prop_ro("role", &role)
+      .def_ro("json", &cli::Launch::json)
+      .def_rw("script", &cli::Launch::script)
+      .def_ro("arguments", &cli::Launch::arguments);
+  m.def(
+      "report",
+      [](bool json, const std::string& code, const std::string& message, const std::string& hint) {
+        cli::make_observer(json, true)->error({code_of(code), message, hint});
+      },
+      nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
+  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"));
+}
+
+}  // namespace motley::python

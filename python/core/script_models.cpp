@@ -1,0 +1,144 @@
+#include "script_models.h"
+
+#include <nanobind/ndarray.h>
+
+#include "base/assert.h"
+#include "python_computation.h"
+
+namespace motley::python {
+namespace {
+
+using Flat = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// Samples that Python alone can read.
+class ScriptDataset final : public data::Dataset {
+ public:
+  ScriptDataset(std::uint64_t size, std::string fingerprint) : size_(size), fingerprint_(std::move(fingerprint)) {}
+  [[nodiscard]] std::uint64_t size() const override { return size_; }
+  [[nodiscard]] const std::vector<std::int64_t>& sample_shape() const override { return shape_; }
+  [[nodiscard]] data::TargetKind target_kind() const override { return data::TargetKind::values; }
+  [[nodiscard]] std::uint64_t target_elements() const override { return 1; }
+  [[nodiscard]] std::uint64_t classes() const override { return 0; }
+  [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
+  void gather(std::span<const std::uint64_t>, std::span<float>) const override { MOTLEY_ASSERT(false); }
+  void gather_classes(std::span<const std::uint64_t>, std::span<std::int64_t>) const override { MOTLEY_ASSERT(false); }
+  void gather_values(std::span<const std::uint64_t>, std::span<float>) const override { MOTLEY_ASSERT(false); }
+
+ private:
+  std::uint64_t size_;
+  std::string fingerprint_;
+  std::vector<std::int64_t> shape_;
+};
+
+std::shared_ptr<const data::Dataset> dataset(std::uint64_t size, const std::string& fingerprint) {
+  return std::make_shared<ScriptDataset>(size, fingerprint);
+}
+
+void set_weights(Script& script, const Flat& flat) {
+  if (flat.size() != script.layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
+  script.weights.clear();
+  for (const Chunk& chunk : script.layout.chunks()) {
+    script.weights.push_back(
+        SharedBytes::copy_of(std::as_bytes(std::span(flat.data() + chunk.offset, chunk.elements))));
+  }
+}
+
+void set_frozen(Script& script, const std::string& name, const nb::bytes& data) {
+  script.frozen[name] =
+      SharedBytes::copy_of(std::as_bytes(std::span(static_cast<const char*>(data.data()), data.size())));
+}
+
+using GroupTuple = std::tuple<double, double, double, bool, double, double, double, double>;
+
+void set_optimizer(Script& script, const std::string& kind, const std::vector<GroupTuple>& groups) {
+  ps::OptimizerSpec spec;
+  spec.kind = kind == "sgd"    ? ps::OptimizerKind::sgd
+              : kind == "adam" ? ps::OptimizerKind::adam
+                               : ps::OptimizerKind::adamw;
+  for (const auto& [lr, momentum, dampening, nesterov, weight_decay, beta1, beta2, eps] : groups) {
+    spec.groups.push_back({lr, momentum, dampening, nesterov, weight_decay, beta1, beta2, eps});
+  }
+  script.optimizer = std::move(spec);
+}
+
+using RatesTuple = std::tuple<double, double, double, double>;
+
+void set_schedule(Script& script, std::uint64_t steps_per_row, std::size_t groups,
+                  const std::vector<RatesTuple>& rates) {
+  auto table = std::make_shared<ps::ScheduleTable>();
+  table->steps_per_row = steps_per_row;
+  table->groups = groups;
+  for (const auto& [lr, momentum, beta1, beta2] : rates) table->rates.push_back({lr, momentum, beta1, beta2});
+  ps::ScheduleSpec spec;
+  spec.kind = ps::ScheduleKind::table;
+  spec.table = std::move(table);
+  script.schedule = std::move(spec);
+}
+
+void add_device(Script& script, const std::string& name, const std::string& description, std::uint64_t memory_bytes,
+                unsigned threads) {
+  script.devices.push_back({name, description, memory_bytes, threads});
+}
+
+}  // namespace
+
+Result<runtime::ModelInputs> ScriptModels::load(const runtime::RunConfig& config, const runtime::DownloadReport&) {
+  if (config.model_kind != runtime::kScriptKind) {
+    return Error{ErrorCode::mismatch, "this is a Python script, but the run trains '" + config.model_kind + "'",
+                 "motley join TOKEN, without a script"};
+  }
+  runtime::ModelInputs inputs;
+  inputs.config = &config;
+  inputs.train = script_->train;
+  if (!config.data_test_uri.empty()) {
+    if (script_->test == nullptr) {
+      return Error{ErrorCode::mismatch, "the head evaluates on a test set, but the script here has none",
+                   "give motley.Run the same test= on all machines"};
+    }
+    inputs.test = script_->test;
+  }
+  return inputs;
+}
+
+Result<runtime::InitialState> ScriptModels::initial_state(const runtime::ModelInputs&) {
+  runtime::InitialState state{.layout = script_->layout,
+                              .weights = script_->weights,
+                              .frozen = script_->frozen,
+                              .acts_on_groups = script_->acts_on_groups,
+                              .optimizer = script_->optimizer,
+                              .schedule = script_->schedule,
+                              .scores = script_->scores};
+  return state;
+}
+
+Result<std::unique_ptr<Computation>> ScriptModels::make(const runtime::ModelInputs&, const std::string& device,
+                                                        unsigned threads) {
+  const nb::gil_scoped_acquire gil;
+  try {
+    return make_computation(script_->make->get()(device, threads), script_->layout);
+  } catch (const std::exception& error) {
+    return Error{ErrorCode::internal, "the script's model cannot be put on " + device + ": " + error.what(), ""};
+  }
+}
+
+void bind_script(nb::module_& m) {
+  nb::class_<Script>(m, "Script")
+      .def(
+          "__init__",
+          [](Script* self, const Layout& layout, bool acts_on_groups, nb::callable make) {
+            new (self) Script{.layout = layout,
+                              .acts_on_groups = acts_on_groups,
+                              .make = std::make_shared<Kept>(nb::object(std::move(make)))};
+          },
+          nb::arg("layout"), nb::arg("acts_on_groups"), nb::arg("make"))
+      .def("set_train", [](Script& s, std::uint64_t size, const std::string& print) { s.train = dataset(size, print); })
+      .def("set_test", [](Script& s, std::uint64_t size, const std::string& print) { s.test = dataset(size, print); })
+      .def("set_scores", [](Script& s, const std::vector<std::string>& names) { s.scores = names; })
+      .def("set_weights", &set_weights)
+      .def("set_frozen", &set_frozen)
+      .def("set_optimizer", &set_optimizer)
+      .def("set_schedule", &set_schedule)
+      .def("add_device", &add_device);
+}
+
+}  // namespace motley::python

@@ -1,0 +1,41 @@
+#pragma once
+// The model and the data of a script, as the core asks for them. Filled by Python before a run begins; immutable then.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings.h"
+#include "ps/spec.h"
+#include "runtime/model_provider.h"
+
+namespace motley::python {
+
+struct Script {
+  Layout layout;
+  bool acts_on_groups = false;
+  std::vector<SharedBytes> weights{};           // by chunk; empty where the script is a worker
+  std::map<std::string, SharedBytes> frozen{};  // likewise
+  std::optional<ps::OptimizerSpec> optimizer{};
+  std::optional<ps::ScheduleSpec> schedule{};
+  std::shared_ptr<const data::Dataset> train{}, test{};
+  std::vector<std::string> scores{};  // names
+  std::vector<runtime::Device> devices{};
+  std::shared_ptr<Kept> make{};  // (device, threads) -> the object of python_computation.h
+};
+
+class ScriptModels final : public runtime::ModelProvider {
+ public:
+  explicit ScriptModels(std::shared_ptr<const Script> script) : script_(std::move(script)) {}
+  [[nodiscard]] std::vector<runtime::Device> devices() const override { return script_->devices; }
+  Result<runtime::ModelInputs> load(const runtime::RunConfig& config, const runtime::DownloadReport& report) override;
+  Result<runtime::InitialState> initial_state(const runtime::ModelInputs& inputs) override;
+  Result<std::unique_ptr<Computation>> make(const runtime::ModelInputs& inputs, const std::string& device,
+                                            unsigned threads) override;
+
+ private:
+  std::shared_ptr<const Script> script_;
+};
+
+}  // namespace motley::python

@@ -1,0 +1,70 @@
+// A script's process as worker of somebody's run, and what `motley plan` measures of a script.
+
+#include <functional>
+#include <thread>
+
+#include "bindings.h"
+#include "program.h"
+#include "script_models.h"
+
+namespace motley::python {
+namespace {
+
+/// Runs `work` on a thread of its own. Ctrl-C asks it to stop; once more ends the process.
+Status run_interruptibly(const std::function<Status(runtime::StopSource&)>& work) {
+  runtime::StopSource stop;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Status> status;
+  std::thread thread([&] {
+    Status end = work(stop);
+    const std::lock_guard lock(mutex);
+    status = std::move(end);
+    changed.notify_all();
+  });
+  const auto over = [&] { return status.has_value(); };
+  try {
+    wait_interruptibly(mutex, changed, over);
+  } catch (nb::python_error&) {
+    stop.request();
+    try {
+      wait_interruptibly(mutex, changed, over);
+    } catch (nb::python_error&) {
+      std::_Exit(exit_status(ErrorCode::interrupted));
+    }
+  }
+  const nb::gil_scoped_release no_gil;
+  thread.join();
+  return *status;
+}
+
+void serve(const cli::Launch& launch, const Script& script) {
+  keep_freed_memory();
+  ScriptModels models(std::make_shared<const Script>(script));
+  const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
+  cli::JoinDisplay display(*observer);
+  const Status status = run_interruptibly(
+      [&](runtime::StopSource& stop) { return runtime::join(launch.join, models, display.events(), stop); });
+  if (status) observer->note("left; " + std::to_string(display.samples()) + " samples computed here");
+  raise_if(status);
+}
+
+void plan(const cli::Launch& launch, const Script& script, const std::string& config) {
+  keep_freed_memory();
+  ScriptModels models(std::make_shared<const Script>(script));
+  const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
+  runtime::PlanOptions options = launch.head;
+  options.train.text = config;
+  options.train.join_with = launch.join_with();
+  raise_if(
+      run_interruptibly([&](runtime::StopSource& stop) { return runtime::plan(options, models, *observer, stop); }));
+}
+
+}  // namespace
+
+void bind_worker(nb::module_& m) {
+  m.def("serve", &serve, nb::arg("launch"), nb::arg("script"));
+  m.def("plan", &plan, nb::arg("launch"), nb::arg("script"), nb::arg("config"));
+}
+
+}  // namespace motley::python

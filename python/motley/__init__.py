@@ -1,0 +1,49 @@
+"""Motley trains one PyTorch model on all the machines you own.
+
+    run = motley.Run(model, loss, train_loader, optimizer)
+    for epoch in run.epochs(10):
+        print(epoch.number, epoch.loss)
+
+`python train.py` trains with the devices of this machine and prints the line with which another machine joins.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from motley import _core
+from motley._epoch import Epoch
+from motley._errors import Error
+
+if TYPE_CHECKING:
+    from motley._arrays import ArrayRun
+    from motley._run import Run, fit
+
+__version__: str = _core.version
+__all__ = ["ArrayRun", "Epoch", "Error", "Run", "fit"]
+
+_TORCH_HINT = "pip install torch, or the build for your card from https://pytorch.org/get-started"
+
+
+def __getattr__(name: str) -> Any:
+    # What needs torch or NumPy is imported when it is asked for: the command and the core work without.
+    if name in ("Run", "fit"):
+        _need("torch", f"motley.{name}", _TORCH_HINT)
+        from motley import _run
+
+        return getattr(_run, name)
+    if name == "ArrayRun":
+        _need("numpy", "motley.ArrayRun", "pip install numpy")
+        from motley import _arrays
+
+        return _arrays.ArrayRun
+    raise AttributeError(f"module 'motley' has no attribute '{name}'")
+
+
+def _need(module: str, what: str, hint: str) -> None:
+    try:
+        __import__(module)
+    except ImportError as error:
+        raise Error(f"{what} needs {module}, and this Python has none ({error})", hint, "usage") from error
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,69 @@
+"""The `motley` command: the core's own commands, and Python scripts for train, join and plan."""
+
+import json
+import os
+import runpy
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+
+from motley import _core, _launch
+from motley._errors import Error
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit status: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["export"] and any(word.startswith("--torch") for word in words):
+        return _export(words[1:])
+    # While the core works, Ctrl-C is its own; Python gets it back for the script.
+    handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def run_script(launch: _core.Launch) -> int:
+        signal.signal(signal.SIGINT, handler)
+        _launch.give(launch)
+        return _run_script(launch)
+
+    return _core.run_command(["motley", *words], run_script)
+
+
+def _export(words: list[str]) -> int:
+    as_json = "--json" in words
+    try:
+        from motley import _export
+
+        done = _export.main(words)
+    except ImportError as error:
+        return _report(Error(f"export --torch needs torch ({error})", "pip install torch", "usage"), as_json)
+    except Error as error:
+        return _report(error, as_json)
+    print(json.dumps({"event": "export", **done}) if as_json else f"step {done['step']} written to {done['path']}")
+    return 0
+
+
+def _report(error: Error, as_json: bool) -> int:
+    _core.report(as_json, error.code, error.args[0], error.hint)
+    return _core.exit_status(error.code)
+
+
+def _run_script(launch: _core.Launch) -> int:
+    sys.argv = [launch.script, *launch.arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(launch.script)))
+    if launch.json:
+        sys.stdout = sys.stderr  # standard output has events alone
+    try:
+        if not os.path.isfile(launch.script):
+            raise Error(f"{launch.script}: there is no such script", "motley train SCRIPT.py")
+        runpy.run_path(launch.script, run_name="__main__")
+        if not _launch.used():
+            raise Error(f"{launch.script} began no run", "for epoch in motley.Run(...).epochs(10): ...")
+    except KeyboardInterrupt:
+        return _launch.report(_launch.interrupted())
+    except Error as error:
+        return _launch.report(error)
+    except Exception:
+        traceback.print_exc()
+        _launch.report(Error(f"{launch.script} failed: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}", code="internal"))
+        return 1
+    return 0

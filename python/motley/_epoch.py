@@ -1,0 +1,32 @@
+"""What a script sees of an epoch."""
+
+from motley import _core
+
+
+class Epoch:
+    """One epoch that is over. The values of `score` are attributes too, e.g. `epoch.accuracy`.
+
+    number: from 1 on.  loss: mean over the epoch's training samples.  samples: used.  seconds: of its steps.
+    learning_rate: of the first group, at its first step.  test_loss: mean over the test set; None without one.
+    scores: by name; empty without `test` or `score`.
+    """
+
+    def __init__(self, happening: _core.Happening, tested: _core.Happening | None):
+        self.number = happening.epoch + 1
+        self.loss = happening.loss
+        self.samples = happening.samples
+        self.seconds = happening.seconds
+        self.learning_rate = happening.learning_rate
+        self.step = happening.version
+        self.test_loss = tested.loss if tested is not None else None
+        self.scores = dict(tested.scores) if tested is not None else {}
+
+    def __getattr__(self, name: str) -> float:
+        scores = self.__dict__.get("scores", {})
+        if name in scores:
+            return scores[name]
+        raise AttributeError(f"an epoch has no '{name}'; score gave {sorted(scores) or 'nothing'}")
+
+    def __repr__(self) -> str:
+        shown = {"loss": self.loss, **({"test_loss": self.test_loss} if self.test_loss is not None else {}), **self.scores}
+        return f"Epoch {self.number}: " + ", ".join(f"{name} {value:.6g}" for name, value in shown.items())

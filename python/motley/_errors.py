@@ -1,0 +1,17 @@
+"""The exception of this package. Imported by the extension module, so it imports nothing."""
+
+
+class Error(RuntimeError):
+    """What was expected and what was found; `hint` says what to try, `code` is the word of the JSON error event."""
+
+    code: str = "input"
+    hint: str = ""
+
+    def __init__(self, message: str, hint: str = "", code: str = "input"):
+        super().__init__(message)
+        self.hint = hint
+        self.code = code
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message}\n  try: {self.hint}" if self.hint else message

@@ -1,0 +1,96 @@
+"""A run on the head, from its start to its end, whatever computes its gradients."""
+
+import atexit
+import json
+import os
+import pathlib
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from motley import _core, _launch
+from motley._errors import Error
+
+DESCRIPTION = "script.json"  # in the run's directory: what only the script knows of its optimizer
+
+
+def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: bool, notes: list[str],
+           description: dict[str, Any]) -> Iterator[tuple[_core.Head, _core.Happening, _core.Happening | None]]:
+    """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text.
+
+    Closing the generator stops the run, with a checkpoint. Ctrl-C does, too, and goes on as KeyboardInterrupt.
+    """
+    if launch.role == "plan":
+        _core.plan(launch, script, config)
+        raise SystemExit(0)
+    head = _core.Head(launch, script, config)
+    for note in notes:
+        head.note(note)
+    _close_at_exit(head)
+    try:
+        head.start()
+        pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+        ended: dict[int, _core.Happening] = {}  # by version, until they are evaluated
+        while (happening := _next(head)) is not None:
+            if happening.state is not None and tested:
+                ended[happening.version] = happening
+            elif happening.state is not None:
+                yield head, happening, None
+            elif (epoch := ended.pop(happening.version, None)) is not None:
+                yield head, epoch, happening
+    finally:
+        _finish(head)
+
+
+def config_text(sections: dict[str, dict[str, Any]]) -> str:
+    """The text of a run file."""
+    return "\n".join(f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+                     for section, values in sections.items())
+
+
+def serve(launch: _core.Launch, script: _core.Script) -> None:
+    """Works for a run elsewhere until it is over, then leaves the process: what follows in the script is the head's."""
+    try:
+        _core.serve(launch, script)
+    except Error as error:
+        raise SystemExit(_launch.report(error)) from None
+    raise SystemExit(0)
+
+
+def _next(head: _core.Head) -> _core.Happening | None:
+    """What happened next. Ctrl-C lets the run finish its step and write a checkpoint; once more ends the process at once."""
+    try:
+        return head.next()
+    except KeyboardInterrupt as interrupt:
+        head.stop()
+        try:
+            while head.next() is not None:
+                pass
+        except Error as error:
+            _launch.stopped(error)
+        except KeyboardInterrupt:
+            os._exit(_core.exit_status("interrupted"))
+        raise interrupt
+
+
+def _finish(head: _core.Head) -> None:
+    """Stops the run where it still goes on, which leaves a checkpoint."""
+    head.stop()
+    try:
+        while head.next() is not None:
+            pass
+    except Error as error:
+        _launch.stopped(error)
+    head.close()
+
+
+def _close_at_exit(head: _core.Head) -> None:
+    """A body that raised may leave its generator, and with it the run, alive until the interpreter ends."""
+    kept = weakref.ref(head)
+
+    def close() -> None:
+        running = kept()
+        if running is not None:
+            _finish(running)
+
+    atexit.register(close)

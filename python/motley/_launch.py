@@ -1,0 +1,53 @@
+"""What this process was started for: `motley train`, `plan` or `join` with a script, or the script by itself."""
+
+import sys
+
+from motley import _core
+from motley._errors import Error
+
+_given: _core.Launch | None = None
+_used = False
+_stopped: Error | None = None
+
+
+def give(launch: _core.Launch) -> None:
+    """From here on, the script's run does what `launch` says."""
+    global _given
+    _given = launch
+
+
+def use() -> _core.Launch:
+    """What the command line asked for; training, where the script was started without `motley`. For one run."""
+    global _used
+    if _given is not None and _used:
+        raise Error("the script began a second run, and one was asked for", "python SCRIPT.py runs as many as there are")
+    _used = True
+    if _given is not None:
+        return _given
+    launch = _core.Launch()
+    launch.script = sys.argv[0] or "script"
+    return launch
+
+
+def role() -> str:
+    return "train" if _given is None else _given.role
+
+
+def used() -> bool:
+    return _used
+
+
+def stopped(error: Error) -> None:
+    """The run was stopped before its end, and says so by `error`."""
+    global _stopped
+    _stopped = error
+
+
+def interrupted() -> Error:
+    return _stopped or Error("interrupted before the run began", code="interrupted")
+
+
+def report(error: Error) -> int:
+    """Says what went wrong, as an event with --json; returns the exit status."""
+    _core.report(_given is not None and _given.json, error.code, error.args[0], error.hint)
+    return _core.exit_status(error.code)

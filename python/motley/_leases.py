@@ -1,0 +1,120 @@
+"""The lower door for loops of one's own: the script computes its leases itself, on its main thread."""
+
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from motley import _computation, _core
+from motley._errors import Error
+
+
+class Lease:
+    """A share of a step. Iterate over its batches; for each, leave the gradient of the **sum** of the losses in the parameters
+    (`backward()` adds it), and add() what it came to. How many batches there are may change while it runs."""
+
+    def __init__(self, computation: "LeaseComputation", task: _core.Task):
+        self._computation, self._task = computation, task
+        self._over = threading.Event()
+        self._abandoned = False
+        self.count, self.loss_sum, self.weight = 0, 0.0, 0.0
+        self.error: str | None = None
+
+    def __iter__(self) -> Iterator[Any]:
+        computation, task = self._computation, self._task
+        while (size := computation.next_size(task, self.count)) > 0:
+            batch = computation.start_batch(task, self.count, size)
+            weight = self.weight
+            yield batch
+            if self.weight == weight:
+                raise Error("a batch of a lease was computed, but nothing added", "lease.add(loss_sum, weight) for every batch")
+            computation.add_statistics(size)
+            self.count += size
+            task.progress(self.count)
+        self._abandoned = task.limit() == 0
+
+    def add(self, loss_sum: Any, weight: Any) -> None:
+        """The sum of the losses of a batch, and their number (or whatever the loss is a mean over)."""
+        self.loss_sum += float(loss_sum)
+        self.weight += float(weight)
+
+    def finish(self, error: str | None = None) -> None:
+        self.error = error
+        self._over.set()
+
+    def wait(self) -> tuple[Any, ...]:
+        self._over.wait()
+        if self.error is not None:
+            return "internal", self.error
+        if self._abandoned or self.count == 0:
+            return 0, 0.0, 0.0, []
+        return self.count, self.weight, self.loss_sum, []
+
+
+class Door:
+    """Where the thread of a worker hands its leases to the script."""
+
+    def __init__(self) -> None:
+        self._leases: queue.SimpleQueue[Lease | None] = queue.SimpleQueue()
+        self._closed = False
+
+    def hand_over(self, lease: Lease) -> tuple[Any, ...]:
+        if self._closed:
+            return "internal", "the script has left its leases"
+        self._leases.put(lease)
+        return lease.wait()
+
+    def end(self) -> None:
+        """The run is over."""
+        self._leases.put(None)
+
+    def leases(self) -> Iterator[Lease]:
+        """Until the run is over. Leaving early fails the lease in hand."""
+        lease = None
+        try:
+            while (lease := self._leases.get()) is not None:
+                yield lease
+                lease.finish()
+        finally:
+            self._closed = True
+            if lease is not None:
+                lease.finish("the script has left its leases")
+
+
+class LeaseComputation(_computation.ModelComputation):
+    """A worker of which the script computes the training passes."""
+
+    def __init__(self, door: Door, *arguments: Any):
+        super().__init__(*arguments)
+        self._door = door
+
+    def next_size(self, task: _core.Task, done: int) -> int:
+        """Samples of the next batch, which is claimed; 0: there is none."""
+        while (limit := self._limit(task)) > done:
+            size = self._next(task, done, limit)
+            if task.claim(done + size):
+                return size
+        return 0
+
+    def start_batch(self, task: _core.Task, done: int, size: int) -> Any:
+        at = task.at(done, size)
+        batch = self._fetch(self._work.train, task, at, size)
+        self.start_statistics()
+        if self._work.draws:
+            torch.manual_seed(_core.mixed_seed(task.seed, task.version, task.first + at))
+        return batch
+
+    def _train(self, task: _core.Task) -> tuple[Any, ...]:
+        self._model.train()
+        self._device_gradients.zero_()
+        outcome = self._door.hand_over(Lease(self, task))
+        if len(outcome) == 4 and outcome[0] > 0:
+            self._check_gradients()
+            if task.contributes:
+                task.begin(*outcome[:3])
+                if self._staged:
+                    self.gradients.copy_(self._device_gradients)
+                task.finish()
+        return outcome

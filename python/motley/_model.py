@@ -1,0 +1,128 @@
+"""What a model consists of, in the words of the core: entries of the layout, and the flat vectors they lie in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+
+from motley import _core
+from motley._errors import Error
+
+DTYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4, torch.int64: 5, torch.int32: 6, torch.uint8: 7,
+          torch.bool: 8}
+TRAINED, FROZEN, RUNNING_MEAN, RUNNING_VAR, COUNTER, ALIAS = 1, 2, 3, 4, 5, 6
+
+
+@dataclass
+class Named:
+    """A tensor of the model under its name in state_dict()."""
+
+    name: str
+    tensor: torch.Tensor
+    kind: int
+    group: int = 0
+    momentum: float = 0.0
+    alias_of: str = ""
+
+    def entry(self) -> tuple[Any, ...]:
+        frozen = self.kind == FROZEN
+        return (self.name, list(self.tensor.shape), _dtype(self), self.kind, self.group, self.momentum, self.alias_of,
+                _core.content_hash(bytes_of(self.tensor)) if frozen else 0)
+
+
+def _dtype(named: Named) -> int:
+    found = DTYPES.get(named.tensor.dtype)
+    if found is None:
+        raise Error(f"{named.name} has the type {named.tensor.dtype}, which is not supported", "keep the model in float32")
+    if named.kind == TRAINED and named.tensor.dtype != torch.float32:
+        raise Error(f"{named.name} is trained in {named.tensor.dtype}; weights are float32 here",
+                    'model.float(), and precision="bf16" to compute in bfloat16')
+    return found
+
+
+def bytes_of(tensor: torch.Tensor) -> bytes:
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return bytes(flat.view(torch.uint8).untyped_storage()) if flat.numel() else b""
+
+
+@dataclass
+class Statistics:
+    """Buffers of one normalisation layer: names of running_mean, running_var and num_batches_tracked."""
+
+    mean: str
+    var: str
+    counter: str
+    momentum: float | None
+
+
+def statistics_of(model: nn.Module) -> list[Statistics]:
+    found = []
+    for name, module in model.named_modules():
+        if isinstance(module, _NormBase) and module.running_mean is not None:
+            prefix = f"{name}." if name else ""
+            found.append(Statistics(prefix + "running_mean", prefix + "running_var", prefix + "num_batches_tracked", module.momentum))
+    return found
+
+
+def named_tensors(model: nn.Module, groups: dict[int, int], left_alone: int, changing: set[str]) -> list[Named]:
+    """All tensors of state_dict() in its order. `groups`: of parameters, by id; those that the optimizer does not have are in
+    `left_alone`. `changing`: buffers that a forward pass in training mode changed. Errors: such buffers that are not a
+    normalisation layer's statistics."""
+    statistics = {s.mean: s for s in statistics_of(model)} | {s.var: s for s in statistics_of(model)}
+    counters = {s.counter for s in statistics_of(model)}
+    first_name: dict[int, str] = {}
+    found = []
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if not isinstance(tensor, torch.Tensor):
+            raise Error(f"{name} in the model's state_dict is no tensor but {type(tensor).__name__}",
+                        "remove get_extra_state from the model")
+        if id(tensor) in first_name:
+            found.append(Named(name, tensor, ALIAS, alias_of=first_name[id(tensor)]))
+            continue
+        first_name[id(tensor)] = name
+        if isinstance(tensor, nn.Parameter):
+            trained = tensor.requires_grad
+            found.append(Named(name, tensor, TRAINED, group=groups.get(id(tensor), left_alone)) if trained else Named(name, tensor, FROZEN))
+        elif name in statistics and name in changing:
+            momentum = statistics[name].momentum
+            if momentum is None:
+                raise Error(f"{name} is a cumulative average (momentum=None), which is not supported",
+                            "give the layer a momentum, e.g. 0.1")
+            found.append(Named(name, tensor, RUNNING_MEAN if name == statistics[name].mean else RUNNING_VAR, momentum=momentum))
+        elif name in counters:
+            found.append(Named(name, tensor, COUNTER))
+        elif name in changing:
+            raise Error(f"the forward pass changes the buffer {name}; only the running statistics of normalisation layers may change",
+                        "remove the buffer from the model, or make it a constant")
+        else:
+            found.append(Named(name, tensor, FROZEN))
+    if not any(named.kind == TRAINED for named in found):
+        raise Error("no parameter of the model has requires_grad, so there is nothing to train", "look at what was frozen")
+    return found
+
+
+def pieces(layout: _core.Layout, names: list[Named], flat: torch.Tensor) -> list[tuple[Named, torch.Tensor]]:
+    """The tensors that lie in the flat vector, each with its view of `flat` (float32 [layout.flat_elements]), by offset."""
+    return [(names[entry], flat.narrow(0, offset, elements).view(names[entry].tensor.shape))
+            for entry, offset, elements in layout.placements]
+
+
+def flatten(layout: _core.Layout, names: list[Named]) -> torch.Tensor:
+    """The model's state as one float32 vector [layout.flat_elements] on the CPU."""
+    flat = torch.zeros(layout.flat_elements, dtype=torch.float32)
+    with torch.no_grad():
+        for named, view in pieces(layout, names, flat):
+            view.copy_(named.tensor)
+    return flat
+
+
+def unflatten(layout: _core.Layout, names: list[Named], flat: torch.Tensor, version: int) -> None:
+    """The other way round; `version` updates have been made."""
+    with torch.no_grad():
+        for named, view in pieces(layout, names, flat):
+            named.tensor.copy_(view)
+        for named in names:
+            if named.kind == COUNTER:
+                named.tensor.fill_(version)

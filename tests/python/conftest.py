@@ -1,0 +1,44 @@
+"""Tests of the Python package: scripts as people write them, run by the installed `motley`, beside plain PyTorch loops.
+
+`make test` installs the package into build/python-env and runs these there.
+"""
+
+import pathlib
+import sys
+
+import pytest
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+SCRIPTS = HERE / "scripts"
+sys.path += [str(HERE.parent / "e2e"), str(HERE.parent / "parity"), str(SCRIPTS)]
+
+from program import Starter  # noqa: E402
+
+COMMAND = pathlib.Path(sys.executable).parent / "motley"
+
+
+def pytest_configure(config):
+    # The workers run with one thread each, and kernels sum in another order with another number of threads.
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def motley(tmp_path):
+    """Starts the command in the test's own directory; whatever still runs when the test ends is killed."""
+    if not COMMAND.is_file():
+        pytest.exit(f"{COMMAND}: no command to test; pip install . into this environment", returncode=2)
+    with Starter(str(COMMAND), tmp_path) as starter:
+        yield starter
+
+
+def train(motley, script, *arguments, workers=1, run="run", options=()):
+    """`motley train SCRIPT` with so many uneven workers in one process; it must end well."""
+    words = ["train", str(SCRIPTS / script), "--run", run, "--listen", "127.0.0.1:0", "--threads", "1", *["--device", "cpu"] * workers]
+    words += options
+    if workers > 1:
+        words += ["--set", f"train.min_workers={workers}", "--set", f"train.shares={[4, 2, 1][:workers]}"]
+    program = motley.run(*words, *map(str, arguments))
+    assert program.process.returncode == 0, program.story()
+    return program

@@ -1,0 +1,182 @@
+"""Small trainings of every kind: what a script gives to motley.Run, and what a plain loop is made of."""
+
+import random
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import Dataset, TensorDataset
+
+SIZE, TEST, FEATURES, CLASSES = 300, 100, 12, 5
+SEED = 5
+
+
+@dataclass
+class Case:
+    model: nn.Module
+    optimizer: Any
+    loss: Callable
+    train: Dataset
+    test: Dataset
+    batch: int = 48
+    epochs: int = 6
+    score: Callable | None = None
+    schedule: Any = None
+    schedule_every: str = "epoch"
+    clip_norm: float = 0.0
+    precision: str = "fp32"
+
+
+def classes(size, seed):
+    """Points whose class is the largest of some linear functions, nearly."""
+    generator = torch.Generator().manual_seed(seed)
+    truth = torch.randn(FEATURES, CLASSES, generator=torch.Generator().manual_seed(1))
+    x = torch.randn(size, FEATURES, generator=generator)
+    return TensorDataset(x, (x @ truth + 0.3 * torch.randn(size, CLASSES, generator=generator)).argmax(1))
+
+
+def cross_entropy(model, batch):
+    x, y = batch
+    return functional.cross_entropy(model(x), y)
+
+
+def score(model, batch):
+    x, y = batch
+    output = model(x)
+    return {"accuracy": (output.argmax(1) == y).sum(), "confidence": output.softmax(1).max(1).values.sum()}
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(FEATURES, 24), nn.Tanh(), nn.Linear(24, 16), nn.ReLU(), nn.Linear(16, CLASSES))
+
+
+def groups():
+    """AdamW with a group of its own for the biases, one learning rate a step, clipping; one parameter is left out, one frozen."""
+    model = mlp()
+    model.register_parameter("unused", nn.Parameter(torch.ones(3)))
+    model[0].bias.requires_grad_(False)
+    biases = [p for name, p in model.named_parameters() if name.endswith("bias") and p.requires_grad]
+    weights = [model[0].weight, model[4].weight]  # model[2].weight is in no group
+    optimizer = torch.optim.AdamW([{"params": biases, "lr": 0.02, "weight_decay": 0.0, "betas": (0.8, 0.9)},
+                                   {"params": weights}], lr=0.01, weight_decay=0.2)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=[0.02, 0.01], total_steps=60)
+    return Case(model, optimizer, cross_entropy, classes(SIZE, 2), classes(TEST, 3), score=score, schedule=schedule, schedule_every="step",
+                clip_norm=0.5)
+
+
+def epochs():
+    """SGD with Nesterov's momentum, a learning rate for each epoch, regression."""
+    model = nn.Sequential(nn.Linear(FEATURES, 20), nn.Tanh(), nn.Linear(20, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-3)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    x = torch.randn(SIZE + TEST, FEATURES, generator=torch.Generator().manual_seed(4))
+    data = x, x @ torch.randn(FEATURES, 3, generator=torch.Generator().manual_seed(5))
+    parts = [TensorDataset(*(part[first:last] for part in data)) for first, last in ((0, SIZE), (SIZE, SIZE + TEST))]
+
+    def loss(model, batch):
+        return functional.mse_loss(model(batch[0]), batch[1])
+
+    return Case(model, optimizer, loss, *parts, schedule=schedule)
+
+
+class Sentences(Dataset):
+    """Sequences of 1 to 9 tokens; the collate function pads them."""
+
+    def __init__(self, size, seed):
+        generator = torch.Generator().manual_seed(seed)
+        self.items = [torch.randint(1, 20, (int(n),), generator=generator) for n in torch.randint(1, 10, (size,), generator=generator)]
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, index):
+        return self.items[index]
+
+
+class NextToken(nn.Module):
+    """Ties the embedding to the output."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 8)
+        self.mix = nn.Linear(8, 8)
+        self.out = nn.Linear(8, 20, bias=False)
+        self.out.weight = self.embed.weight
+
+    def forward(self, tokens):
+        return self.out(torch.tanh(self.mix(self.embed(tokens))))
+
+
+def pad(items):
+    return nn.utils.rnn.pad_sequence(items, batch_first=True)
+
+
+def token_loss(model, batch):
+    target = (batch * 3 + 1) % 20 * (batch > 0)
+    losses = functional.cross_entropy(model(batch).flatten(0, 1), target.flatten(), reduction="none") * (batch > 0).flatten()
+    tokens = (batch > 0).sum()
+    return losses.sum() / tokens, tokens
+
+
+def tokens():
+    """The mean over tokens: every batch has another number of them. Tied weights."""
+    model = NextToken()
+    return Case(model, torch.optim.Adam(model.parameters(), lr=0.02), token_loss, Sentences(SIZE, 6), Sentences(TEST, 7))
+
+
+class Normed(nn.Module):
+    """BatchNorm over features and over channels, with different momentum."""
+
+    def __init__(self, dropout):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 4, 3)
+        self.norm1 = nn.BatchNorm1d(4)
+        self.fc = nn.Linear(40, 16, bias=False)
+        self.norm2 = nn.BatchNorm1d(16, momentum=0.25)
+        self.head = nn.Linear(16, CLASSES)
+        self.dropout = dropout
+
+    def forward(self, x):
+        h = torch.relu(self.norm1(self.conv(x.unsqueeze(1))))
+        h = torch.relu(self.norm2(self.fc(h.flatten(1))))
+        return self.head(functional.dropout(h, self.dropout, self.training))
+
+
+def normed(dropout=0.0):
+    model = Normed(dropout)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    return Case(model, optimizer, cross_entropy, classes(SIZE, 2), classes(TEST, 3), batch=112, epochs=10, score=score)
+
+
+def dropout():
+    return normed(0.3)
+
+
+class Augmented(Dataset):
+    """Draws from three generators for every sample."""
+
+    def __init__(self, plain):
+        self.plain = plain
+
+    def __len__(self):
+        return len(self.plain)
+
+    def __getitem__(self, index):
+        x, y = self.plain[index]
+        return x * (1 + 0.1 * random.random()) + 0.1 * torch.rand(()) + 0.1 * float(np.random.rand()), y
+
+
+def augmented():
+    model = mlp()
+    return Case(model, torch.optim.Adam(model.parameters(), lr=0.01), cross_entropy, Augmented(classes(SIZE, 2)), classes(TEST, 3))
+
+
+CASES = {function.__name__: function for function in (groups, epochs, tokens, normed, dropout, augmented)}
+
+
+def make(name):
+    torch.manual_seed(SEED)
+    return CASES[name]()

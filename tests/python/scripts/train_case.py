@@ -1,0 +1,21 @@
+"""train_case.py CASE: trains one of cases.py and prints its epochs as JSON on standard error."""
+
+import json
+import sys
+
+from torch.utils.data import DataLoader
+
+import cases
+import motley
+
+if __name__ == "__main__":
+    case = cases.make(sys.argv[1])
+    collate = cases.pad if sys.argv[1] == "tokens" else None
+    loader = DataLoader(case.train, case.batch, shuffle=True, collate_fn=collate)
+    run = motley.Run(case.model, case.loss, loader, case.optimizer, schedule=case.schedule, schedule_every=case.schedule_every,
+                     test=DataLoader(case.test, 64, collate_fn=collate), score=case.score, clip_norm=case.clip_norm,
+                     precision=case.precision, seed=cases.SEED)
+    for epoch in run.epochs(case.epochs):
+        weights = sum(float(p.detach().double().sum()) for p in case.model.parameters())
+        print("epoch " + json.dumps({"number": epoch.number, "loss": epoch.loss, "test_loss": epoch.test_loss, "weights": weights,
+                                     "learning_rate": epoch.learning_rate, **epoch.scores}), file=sys.stderr, flush=True)

@@ -1,0 +1,138 @@
+"""wrong.py WHAT: a run with one thing wrong; the names are those of the functions below."""
+
+import os
+import signal
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, IterableDataset, Subset, WeightedRandomSampler
+
+import cases
+import motley
+
+HERE = sys.argv[2] if len(sys.argv) > 2 else "head"
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        yield from ()
+
+
+def iterable(case):
+    case.loader = DataLoader(Stream(), 8)
+
+
+def sampler(case):
+    case.loader = DataLoader(case.train, 8, sampler=WeightedRandomSampler([1.0] * len(case.train), 8))
+
+
+def unknown_optimizer(case):
+    case.optimizer = torch.optim.Adagrad(case.model.parameters())
+
+
+def plateau(case):
+    case.schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(case.optimizer)
+
+
+def sum_loss(case):
+    case.loss = lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1], reduction="sum")
+
+
+def class_weights(case):
+    weights = torch.tensor([1.0, 5.0, 1.0, 9.0, 1.0])
+    case.loss = lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1], weights)
+
+
+def contrastive(case):
+    def loss(model, batch):
+        output = functional.normalize(model(batch[0]), dim=1)
+        return functional.cross_entropy(output @ output.T * 5, torch.arange(len(output)))
+
+    case.loss = loss
+
+
+def vector_loss(case):
+    case.loss = lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1], reduction="none")
+
+
+def detached(case):
+    case.loss = lambda model, batch: torch.tensor(1.0)
+
+
+def counting_buffer(case):
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = cases.mlp()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls += 1
+            return self.inner(x)
+
+    case.model = Counting()
+    case.optimizer = torch.optim.SGD(case.model.parameters(), lr=0.1)
+
+
+def raises(case):
+    """On the machine that is told to, after some steps."""
+    plain, calls = case.loss, 0
+
+    def broken_loss(model, batch):
+        nonlocal calls
+        calls += 1
+        if HERE == "broken" and calls > 12:
+            raise ValueError("no such token: 17")
+        return plain(model, batch)
+
+    case.loss, case.epochs = broken_loss, 100000
+
+
+def other_model(case):
+    case.epochs = 100000
+    if HERE == "other":
+        case.model = nn.Sequential(nn.Linear(cases.FEATURES, 25), nn.ReLU(), nn.Linear(25, cases.CLASSES))
+        case.optimizer = torch.optim.SGD(case.model.parameters(), lr=0.1)
+
+
+def other_data(case):
+    case.epochs = 100000
+    if HERE == "other":
+        case.loader = DataLoader(Subset(case.train, range(200)), case.batch)
+
+
+def body_raises(case):
+    case.body = lambda: 1 / 0
+
+
+def forks(case):
+    """A child of the script that ends as Python does leaves the run alone."""
+    def body():
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+
+    case.body = body
+
+
+def interrupted(case):
+    case.epochs = 100000
+    case.body = lambda: os.kill(os.getpid(), signal.SIGINT)
+
+
+def nothing(case):
+    pass
+
+
+if __name__ == "__main__":
+    torch.manual_seed(3)
+    model = cases.mlp()
+    case = cases.Case(model, torch.optim.SGD(model.parameters(), lr=0.1), cases.cross_entropy, cases.classes(300, 2), cases.classes(100, 3))
+    case.loader, case.body = DataLoader(case.train, case.batch, shuffle=True), lambda: None
+    globals()[sys.argv[1]](case)
+    run = motley.Run(case.model, case.loss, case.loader, case.optimizer, schedule=case.schedule)
+    for epoch in run.epochs(case.epochs):
+        case.body()

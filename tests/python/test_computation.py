@@ -1,0 +1,114 @@
+"""A worker's arithmetic by itself, driven as the core drives it."""
+
+import copy
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import cases
+from motley import _computation, _data, _inspect, _model, _optimizer
+
+
+class Task:
+    """What the core gives: weights in, samples by number, chunks out."""
+
+    kind, contributes, version, seed, micro_batch = "train", True, 3, 1, 32
+
+    def __init__(self, computation, flat, count, limits=()):
+        self.computation, self.flat, self.count, self.first = computation, flat, count, 0
+        self.limits, self.begun, self.finals, self.done = list(limits), None, [], []
+
+    def load(self):
+        self.computation.weights.copy_(self.flat)
+
+    def indices(self, first, count):
+        return list(range(first, first + count))
+
+    def limit(self):
+        return self.limits.pop(0) if self.limits else self.count
+
+    def begin(self, count, weight, loss_sum):
+        self.begun = (count, weight, loss_sum)
+
+    def final(self, placement):
+        assert self.begun
+        self.finals.append(placement)
+
+    def progress(self, done):
+        self.done.append(done)
+
+    def finish(self):
+        assert self.begun
+        self.gradients = self.computation.gradients.clone()
+
+
+def make(name, staged=False):
+    case = cases.make(name)
+    collate = cases.pad if name == "tokens" else None
+    train, test = (_data.Recipe(DataLoader(part, case.batch, collate_fn=collate), "loader") for part in (case.train, case.test))
+    read = _optimizer.ReadOptimizer(case.optimizer)
+    work = _inspect.make_work(case.model, case.loss, case.score, train, test, read, "fp32", check=True)
+    flat = _model.flatten(work.layout, work.names)
+    model = copy.deepcopy(case.model)
+    tensors = model.state_dict(keep_vars=True)
+    names = [copy.copy(named) for named in work.names]
+    for named in names:
+        named.tensor = tensors[named.name]
+    return work, _computation.ModelComputation(work, model, names, "cpu", 1, staged), flat
+
+
+@pytest.mark.parametrize("name", ["groups", "tokens", "normed", "dropout"])
+def test_a_device_behind_copies_gives_the_same(name):
+    results = []
+    for staged in (False, True):
+        work, computation, flat = make(name, staged)
+        task = Task(computation, flat, 100)
+        outcome = computation.run(task)
+        assert len(outcome) == 4, outcome
+        results.append((outcome, task.begun, task.gradients, task.done))
+    (outcome, begun, gradients, done), other = results
+    assert other[1] == pytest.approx(begun, rel=1e-6)
+    torch.testing.assert_close(other[2], gradients)
+    assert other[3] == done and done[-1] == 100
+
+
+def test_chunks_are_announced_while_the_last_backward_pass_runs():
+    work, computation, flat = make("epochs")
+    task = Task(computation, flat, 64)
+    computation.run(task)
+    assert sorted(task.finals) == list(range(len(work.layout.placements)))
+
+
+def test_a_trimmed_task_covers_what_is_left():
+    work, computation, flat = make("epochs")
+    task = Task(computation, flat, 96, limits=[96, 40])
+    outcome = computation.run(task)
+    assert task.begun[0] == outcome[0] == 40
+    abandoned = Task(computation, flat, 96, limits=[96, 0])
+    assert computation.run(abandoned)[0] == 0 and abandoned.begun is None
+
+
+def test_out_of_memory_is_told_from_other_failures(capsys):
+    work, computation, flat = make("epochs")
+    work.loss = lambda model, batch: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory"))
+    assert computation.run(Task(computation, flat, 8))[0] == "memory"
+    work.loss = lambda model, batch: 1 / 0
+    kind, text = computation.run(Task(computation, flat, 8))
+    assert kind == "internal" and "ZeroDivisionError" in text and "test_computation.py" in text
+    assert "ZeroDivisionError" in capsys.readouterr().err
+    assert "again" in computation.run(Task(computation, flat, 8))[1]
+
+
+def test_inspection_leaves_the_model_as_it_was():
+    case = cases.make("dropout")
+    case.model.eval()
+    before = copy.deepcopy(case.model.state_dict())
+    drawn = torch.get_rng_state()
+    recipe = _data.Recipe(DataLoader(case.train, case.batch), "loader")
+    found = _inspect.inspect(case.model, case.loss, recipe, "fp32", check=True)
+    assert found.draws and found.mixes
+    assert {name.rsplit(".", 1)[1] for name in found.changing} == {"running_mean", "running_var", "num_batches_tracked"}
+    assert all(torch.equal(before[name], value) for name, value in case.model.state_dict().items())
+    assert torch.equal(drawn, torch.get_rng_state())
+    assert not case.model.training and all(p.grad is None for p in case.model.parameters())

@@ -1,0 +1,130 @@
+"""What goes wrong in a script is named where it happens, with what to try; a broken worker does not stop a run."""
+
+import subprocess
+import sys
+
+import pytest
+
+from conftest import SCRIPTS, train
+
+HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1"]
+WRONG = str(SCRIPTS / "wrong.py")
+
+SAID = {
+    "iterable": ("iterable data set", "__getitem__"),
+    "sampler": ("WeightedRandomSampler", "weight"),
+    "unknown_optimizer": ("Adagrad", "AdamW"),
+    "plateau": ("ReduceLROnPlateau", "CosineAnnealingLR"),
+    "sum_loss": ("is a sum over the samples", "reduction='mean'"),
+    "class_weights": ("not a mean over the samples", "(mean, weight)"),
+    "contrastive": ("not a mean over the samples", "contrastive"),
+    "vector_loss": ("a tensor of [8]", "mean over the samples"),
+    "detached": ("no gradient", "detach"),
+    "counting_buffer": ("inner", "buffer"),
+}
+
+
+@pytest.mark.parametrize("what", sorted(SAID))
+def test_what_cannot_be_trained_is_refused_at_the_start(motley, what):
+    message, remedy = SAID[what]
+    error = motley.fails("train", WRONG, *HERE, what)
+    assert error["code"] == "input", error
+    assert message in error["message"] or what == "counting_buffer" and "calls" in error["message"], error
+    assert remedy in error["try"] or what == "counting_buffer", error
+
+
+def start_head(motley, what, device="none"):
+    return motley.start("train", WRONG, "--run", "run", "--listen", "127.0.0.1:0", "--device", device, "--threads", "1", "--name", "head",
+                        "--token-file", "token", what)
+
+
+def join(motley, name, what, here=""):
+    return motley.start("join", "--token-file", "token", WRONG, "--name", name, "--threads", "1", what, here)
+
+
+def test_an_exception_on_one_worker_shows_on_the_head_and_the_run_goes_on(motley):
+    head = start_head(motley, "raises")
+    good, broken = join(motley, "good", "raises"), join(motley, "broken", "raises", "broken")
+    head.wait_event("worker", worker="broken/cpu", change="excluded")
+    head.wait_event("step", lambda event: event["workers"][0]["worker"] == "good/cpu", after=head.seen())
+    head.interrupt()
+    assert head.end() == 130, head.story()
+    said = "\n".join(head.text)
+    assert "broken/cpu could not compute its share" in said, head.story()
+    assert "ValueError: no such token: 17" in said and "in broken_loss" in said and "wrong.py" in said
+    assert broken.end() != 0, broken.story()
+    assert "ValueError: no such token: 17" in "\n".join(broken.text)
+    motley.audit("run")
+
+
+def test_an_exception_on_the_only_worker_ends_the_run(motley):
+    error = motley.fails("train", WRONG, *HERE, "raises", "broken", status=1)
+    assert "no such token: 17" in error["message"], error
+
+
+@pytest.mark.parametrize("what, said", [("other_model", "0.weight"), ("other_data", "200 samples")])
+def test_another_script_is_refused_with_the_difference(motley, what, said):
+    head = start_head(motley, what, device="cpu")
+    other = join(motley, "other", what, "other")
+    refused = head.wait_event("worker", change="refused")
+    assert said in refused["reason"], refused
+    assert other.end() == 1, other.story()
+    assert said in other.error()["message"], other.story()
+    head.kill()
+
+
+def test_a_worker_without_the_script_is_told_to_bring_it(motley):
+    start_head(motley, "interrupted")
+    other = motley.start("join", "--token-file", "token", "--name", "other")
+    assert other.end() != 0
+    assert "Python script" in other.error()["message"], other.story()
+
+
+def test_a_script_for_a_run_of_something_else_is_refused(motley):
+    motley.start("train", "softmax", "--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token")
+    other = join(motley, "other", "nothing")
+    assert other.end() != 0
+    assert "the run trains 'softmax'" in other.error()["message"], other.story()
+
+
+def test_ctrl_c_leaves_a_checkpoint(motley):
+    program = motley.start("train", WRONG, *HERE, "interrupted")
+    assert program.end() == 130, program.story()
+    assert program.error()["code"] == "interrupted"
+    assert program.named("checkpoint")[-1]["step"] > 0
+    motley.audit("run")
+
+
+def test_an_exception_in_the_body_ends_the_run_with_a_checkpoint(motley):
+    program = motley.start("train", WRONG, *HERE, "body_raises")
+    assert program.end() == 1, program.story()
+    assert "ZeroDivisionError" in "\n".join(program.text)
+    assert program.named("checkpoint")[-1]["step"] > 0
+    motley.audit("run")
+
+
+def test_plan_measures_a_script(motley):
+    plan = motley.run("plan", WRONG, "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1", "--seconds", "1", "--set",
+                      "train.epochs=100000", "nothing")
+    assert plan.process.returncode == 0, plan.story()
+    assert plan.named("plan")[-1]["predicted"]["samples_per_s"] > 0
+
+
+def test_ctrl_c_while_nobody_computes(motley):
+    head = start_head(motley, "nothing")
+    head.wait_event("run")
+    head.interrupt()
+    assert head.end() == 130, head.story()
+
+
+def test_a_fork_after_the_start_is_harmless(motley):
+    train(motley, "wrong.py", "forks")
+
+
+def test_without_torch_the_package_says_what_to_install(tmp_path):
+    code = ("import sys; sys.modules['torch'] = None; import motley\n"
+            "print(motley.__version__)\n"
+            "try: motley.Run\n"
+            "except motley.Error as error: print(error)\n")
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert "needs torch" in said and "pip install torch" in said

@@ -1,0 +1,46 @@
+"""One script on two machines of a network of their own (tools/lab): it trains together, and the result is that of a plain loop.
+
+Needs root, network namespaces and tc; skipped where they are missing.
+"""
+
+import subprocess
+
+import pytest
+
+import cases
+import plain
+from conftest import SCRIPTS
+from test_lab import LAB, lab, on, samples_of, why_no_lab
+from test_parity import epochs_of, loop
+
+HOSTS = {"head": 0.8, "other": 0.4}  # cores
+
+
+@pytest.fixture(scope="module")
+def network():
+    if reason := why_no_lab():
+        pytest.skip(f"no lab: {reason}")
+    hosts = [f"{name}:cpu={cpu}" for name, cpu in HOSTS.items()]
+    done = subprocess.run([*LAB, "up", *hosts, "--rate", "1gbit"], capture_output=True, text=True)
+    if done.returncode != 0:
+        subprocess.run([*LAB, "down"])
+        pytest.skip(f"the lab cannot be set up here: {done.stderr.strip().splitlines()[-1]}")
+    yield
+    lab("down")
+
+
+def test_a_script_trains_on_two_machines(network, motley):
+    script = str(SCRIPTS / "train_case.py")
+    head = motley.start("train", script, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head", "--token-file", "token",
+                        "--listen", f"{lab('ip', 'head')}:7117", "--set", "train.min_workers=2", "--set", "train.shares=[2,1]", "groups",
+                        prefix=on("head"))
+    other = motley.start("join", "--token-file", "token", script, "--threads", "1", "--name", "other", "groups", prefix=on("other"))
+    assert head.end() == 0, head.story()
+    assert other.end() == 0, other.story()
+    motley.audit("run")
+
+    losses, tested = loop(cases.make("groups"))
+    assert plain.worst_loss(head.losses(), losses) <= 1e-5
+    assert epochs_of(head)[-1]["accuracy"] == tested[-1]["accuracy"]
+    assert not epochs_of(other)  # the body runs on the head alone
+    assert all(samples_of(step, "other/cpu") > 0 for step in head.named("step"))
