@@ -15,18 +15,27 @@ class Task:
 
     kind, contributes, version, seed, micro_batch = "train", True, 3, 1, 32
 
-    def __init__(self, computation, flat, count, limits=()):
+    def __init__(self, computation, flat, count, limits=(), from_end=False):
         self.computation, self.flat, self.count, self.first = computation, flat, count, 0
-        self.limits, self.begun, self.finals, self.done = list(limits), None, [], []
+        self.limits, self.begun, self.finals, self.done = list(limits) or [count], None, [], []
+        self.from_end, self.refuse_claims, self.fetched = from_end, 0, []
 
     def load(self):
         self.computation.weights.copy_(self.flat)
 
     def indices(self, first, count):
+        self.fetched.append((first, count))
         return list(range(first, first + count))
 
     def limit(self):
-        return self.limits.pop(0) if self.limits else self.count
+        return self.limits.pop(0) if len(self.limits) > 1 else self.limits[0]
+
+    def claim(self, count):
+        self.refuse_claims -= 1
+        return self.refuse_claims < 0
+
+    def at(self, done, count):
+        return self.count - done - count if self.from_end else done
 
     def begin(self, count, weight, loss_sum):
         self.begun = (count, weight, loss_sum)
@@ -87,6 +96,34 @@ def test_a_trimmed_task_covers_what_is_left():
     assert task.begun[0] == outcome[0] == 40
     abandoned = Task(computation, flat, 96, limits=[96, 0])
     assert computation.run(abandoned)[0] == 0 and abandoned.begun is None
+
+
+def test_a_task_may_be_computed_from_its_end():
+    work, computation, flat = make("epochs")
+    task = Task(computation, flat, 96, limits=[96, 40], from_end=True)
+    task.refuse_claims = 1
+    assert computation.run(task)[0] == 40
+    assert task.fetched == [(64, 32), (56, 8)]
+    whole = Task(computation, flat, 96)
+    whole.at = lambda done, count: 56 + done
+    whole.limits = [40]
+    computation.run(whole)
+    torch.testing.assert_close(task.gradients, whole.gradients)
+
+
+def test_a_raise_after_the_last_forward_pass_is_not_lost():
+    work, computation, flat = make("epochs")
+    task = Task(computation, flat, 96, limits=[32, 64])
+    assert computation.run(task)[0] == task.begun[0] == 64
+
+
+def test_groups_stay_whole_whatever_the_limit():
+    work, computation, flat = make("groups")
+    assert work.acts_on_groups
+    for from_end, fetched in ((False, [(0, 32)]), (True, [(96, 4), (64, 32)])):
+        task = Task(computation, flat, 100, limits=[100, 50], from_end=from_end)
+        assert computation.run(task)[0] == sum(count for _, count in fetched)
+        assert task.fetched == fetched
 
 
 def test_out_of_memory_is_told_from_other_failures(capsys):
