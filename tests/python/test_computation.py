@@ -103,7 +103,7 @@ def test_a_task_may_be_computed_from_its_end():
     task = Task(computation, flat, 96, limits=[96, 40], from_end=True)
     task.refuse_claims = 1
     assert computation.run(task)[0] == 40
-    assert task.fetched == [(64, 32), (56, 8)]
+    assert task.fetched == [(88, 8), (56, 32)]
     whole = Task(computation, flat, 96)
     whole.at = lambda done, count: 56 + done
     whole.limits = [40]
@@ -118,7 +118,7 @@ def test_a_raise_after_the_last_forward_pass_is_not_lost():
 
 
 def test_groups_stay_whole_whatever_the_limit():
-    work, computation, flat = make("groups")
+    work, computation, flat = make("normed")
     assert work.acts_on_groups
     for from_end, fetched in ((False, [(0, 32)]), (True, [(96, 4), (64, 32)])):
         task = Task(computation, flat, 100, limits=[100, 50], from_end=from_end)
