@@ -13,11 +13,11 @@ from motley import _computation, _data, _inspect, _model, _optimizer
 class Task:
     """What the core gives: weights in, samples by number, chunks out."""
 
-    kind, contributes, version, seed, micro_batch = "train", True, 3, 1, 32
+    kind, contributes, version, seed, micro_batch, from_end = "train", True, 3, 1, 32, False
 
     def __init__(self, computation, flat, count, limits=()):
         self.computation, self.flat, self.count, self.first = computation, flat, count, 0
-        self.limits, self.begun, self.finals, self.done = list(limits), None, [], []
+        self.limits, self.begun, self.finals, self.done, self.claims = list(limits), None, [], [], []
 
     def load(self):
         self.computation.weights.copy_(self.flat)
@@ -26,7 +26,16 @@ class Task:
         return list(range(first, first + count))
 
     def limit(self):
-        return self.limits.pop(0) if self.limits else self.count
+        if len(self.limits) > 1:
+            return self.limits.pop(0)
+        return self.limits[0] if self.limits else self.count
+
+    def claim(self, count):
+        self.claims.append(count)
+        return True
+
+    def at(self, done, count):
+        return self.count - done - count if self.from_end else done
 
     def begin(self, count, weight, loss_sum):
         self.begun = (count, weight, loss_sum)
@@ -87,6 +96,20 @@ def test_a_trimmed_task_covers_what_is_left():
     assert task.begun[0] == outcome[0] == 40
     abandoned = Task(computation, flat, 96, limits=[96, 0])
     assert computation.run(abandoned)[0] == 0 and abandoned.begun is None
+
+
+@pytest.mark.parametrize("name", ["groups", "dropout"])
+def test_either_end_gives_the_same(name):
+    found = []
+    for from_end in (False, True):
+        work, computation, flat = make(name)
+        task = Task(computation, flat, 100)
+        task.from_end = from_end
+        assert len(computation.run(task)) == 4
+        assert task.claims[-1] == 100 and task.claims == sorted(task.claims)
+        found.append((task.begun, task.gradients))
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-6)
+    torch.testing.assert_close(found[1][1], found[0][1], rtol=1e-4, atol=1e-5)
 
 
 def test_out_of_memory_is_told_from_other_failures(capsys):
