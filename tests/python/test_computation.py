@@ -98,6 +98,18 @@ def test_a_trimmed_task_covers_what_is_left():
     assert computation.run(abandoned)[0] == 0 and abandoned.begun is None
 
 
+@pytest.mark.parametrize("name", ["groups", "dropout"])
+def test_either_end_gives_the_same(name):
+    found = []
+    for from_end in (False, True):
+        work, computation, flat = make(name)
+        task = Task(computation, flat, 100, from_end=from_end)
+        assert len(computation.run(task)) == 4
+        found.append((task.begun, task.gradients))
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-6)
+    torch.testing.assert_close(found[1][1], found[0][1], rtol=1e-4, atol=1e-5)
+
+
 def test_a_task_may_be_computed_from_its_end():
     work, computation, flat = make("epochs")
     task = Task(computation, flat, 96, limits=[96, 40], from_end=True)
