@@ -95,7 +95,7 @@ def test_follows_the_plain_loop(motley, name, workers):
     motley.audit("run")
 
 
-@pytest.mark.parametrize("name", ["epochs", "normed", "dropout"])
+@pytest.mark.parametrize("name", ["epochs", "dropout"])
 def test_a_loop_of_ones_own_computes_the_same(motley, name):
     expected = train(motley, "train_case.py", name, run="expected")
     here = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token", "--set", "train.min_workers=2"]
