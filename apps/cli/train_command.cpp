@@ -37,7 +37,8 @@ void add_train(CLI::App& app, Command& chosen) {
         return {};
       }
       if (options->target.empty() && !options->resume) {
-        return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script", "motley train fashion-cnn"};
+        return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script",
+                     "motley train fashion-cnn"};
       }
       if (is_script(options->target)) {
         return hand_over(context, {.role = Role::train, .script = options->target, .head = {.train = *options}});
