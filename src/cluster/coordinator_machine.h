@@ -172,6 +172,7 @@ class CoordinatorMachine {
   void park(Member& member, Reason reason, Time now);
   void park_idle(Time now);
   void park_others(Duration pass, Time now);
+  void park_least(WorkerId alone, const Pace::Verdict& verdict, Time now);
   void take_in_parked();
   [[nodiscard]] Pace::Verdict judge(const Member& member);
 

@@ -127,20 +127,26 @@ void CoordinatorMachine::park_others(Duration pass, Time now) {
   if (only == nullptr || sharing < 2 || only->failed_alone) return;
   const Pace::Verdict verdict = pace_.compare(batches_.batch(version_), only->worker);
   if (verdict.pays) return;
-  const bool measured = verdict.without > Duration{};
+  if (verdict.without > Duration{}) return park_least(only->worker, verdict, now);
   const WorkerId alone = only->worker;
   for (Member& member : members_.all()) {
     if (member.state != MemberState::member || member.worker == alone) continue;
-    if (!measured) {
-      park(member, {.code = ReasonCode::compared, .worker = alone}, now);
-      member.compared = true;
-      member.trial_due = now + kComparedPasses * pass;
-      continue;
-    }
-    park(member, does_not_pay(member.worker, verdict), now);
-    member.in_vain = std::min(kInVainMax, member.in_vain + 1);
-    member.trial_due = now + (1 << member.in_vain) * config_.measure_again;
+    park(member, {.code = ReasonCode::compared, .worker = alone}, now);
+    member.compared = true;
+    member.trial_due = now + kComparedPasses * pass;
   }
+}
+
+// One at a time: some of the others may help where all of them do not.
+void CoordinatorMachine::park_least(WorkerId alone, const Pace::Verdict& verdict, Time now) {
+  Member* least = nullptr;
+  for (Member& member : members_.all()) {
+    if (member.state != MemberState::member || member.worker == alone) continue;
+    if (least == nullptr || member.share < least->share) least = &member;
+  }
+  park(*least, does_not_pay(least->worker, verdict), now);
+  least->in_vain = std::min(kInVainMax, least->in_vain + 1);
+  least->trial_due = now + (1 << least->in_vain) * config_.measure_again;
 }
 
 void CoordinatorMachine::take_in_parked() {

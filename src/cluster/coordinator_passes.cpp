@@ -52,8 +52,10 @@ void CoordinatorMachine::open(PassId id, PassRange range, Time now) {
   split_counts_.assign(split_workers_.size(), 0);
   pace_.split(id.kind, range.count, split_workers_, false, split_counts_);
   if (training())
-    for (std::size_t i = 0; i < split_members_.size(); ++i)
+    for (std::size_t i = 0; i < split_members_.size(); ++i) {
+      split_members_[i]->share = split_counts_[i];
       split_members_[i]->left_out = split_counts_[i] == 0 ? split_members_[i]->left_out + 1 : 0;
+    }
   grant_shares(now);
 }
 

@@ -33,6 +33,7 @@ struct Member {
   LeaseId trial = 0;           // the calibration it computes; 0: none
   Time trial_due{};            // while parked: when to measure it again
   bool compared = false;       // while parked: only until others have shown what they do alone
+  std::uint64_t share = 0;     // samples of the newest train pass
   std::uint32_t left_out = 0;  // train passes in a row without a share
   std::uint32_t in_vain = 0;   // times it had a share and the steps were no shorter for it
   bool failed_alone = false;   // a stretch went wrong: leases from now on, whose rules know what to do about it

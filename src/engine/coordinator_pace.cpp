@@ -17,6 +17,8 @@ constexpr double kSlowestBelieved = 3;  // times the mean
 constexpr std::uint32_t kCalibrations = 4;
 constexpr std::uint64_t kFirstCalibration = 16;  // this part of the batch
 constexpr double kLongCalibration = 0.4;         // seconds
+constexpr std::uint32_t kWarm = 1;               // the first is done
+constexpr double kFasterAgain = 1.3;             // a parked worker whose trial was so much faster is measured anew
 constexpr double kStillTrue = 0.25;              // an earlier run's model that is further off is dropped
 constexpr double kTrial = 0.2;                   // seconds of a parked worker's
 constexpr double kLeastGain = 0.01;              // of a step, for which a worker is worth its energy
@@ -186,9 +188,8 @@ double MeasuredPace::with_slack(double seconds) const noexcept {
 
 void MeasuredPace::closed(Duration time) {
   ++passes_;
-  // The first ones with somebody new pay for cold connections.
-  const double newest =
-      std::max(1.0 / kCompared, passes_ <= kExposuresBelieved ? 1 : 1.0 / (passes_ - kExposuresBelieved));
+  // In the first ones with somebody new, connections are cold and shares unsettled.
+  const double newest = std::max(1.0 / kCompared, passes_ <= kSettled ? 1 : 1.0 / (passes_ - kSettled));
   pass_seconds_ += newest * (seconds(time) - pass_seconds_);
   if (expected_ <= 0) return;
   const double slack = std::clamp(seconds(time) - expected_, -expected_, expected_);  // a loss is no measurement
@@ -260,7 +261,8 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
 }
 
 cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, cluster::WorkerId worker) const {
-  if (!fixed_.empty() || passes_ < kCompared || train_.total != total || worker > train_.known.size()) return {};
+  if (!fixed_.empty() || passes_ < kSettled + kCompared || train_.total != total || worker > train_.known.size())
+    return {};
   const std::optional<double> alone = step_alone(worker, total);
   if (!alone) {
     const std::optional<plan::Affine> compute = train_.known[worker - 1].compute.affine();
@@ -350,6 +352,13 @@ void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, d
       about.compute = {};
       about.known_before = false;
     }
+  }
+  if (about.calibrations >= kCalibrations && about.compute.affine() &&
+      kFasterAgain * seconds < about.compute.affine()->seconds(static_cast<double>(samples))) {
+    about.compute = {};
+    about.known_before = false;
+    about.calibrations = kWarm;
+    about.exposures = 0;
   }
   if (about.calibrations++ > 0) about.compute.record(samples, seconds);
   about.trial_samples = samples;

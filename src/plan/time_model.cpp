@@ -10,10 +10,14 @@ constexpr double kForget = 0.97;
 constexpr double kNewestDeviation = 0.1;
 constexpr double kDeviationMin = 0.01;
 constexpr double kDeviationMax = 0.3;
-constexpr double kOutlier = 3;            // deviations
-constexpr double kRatioWeight = 0.05;     // of the prior on fixed / per_sample, in records
-constexpr double kAfterChange = 0.1;      // what the past still counts when the speed has changed
-constexpr double kKnownWeight = 3;        // of an earlier run's model, in records
+constexpr double kOutlier = 3;         // deviations
+constexpr double kRatioWeight = 0.05;  // of the prior on fixed / per_sample, in records
+constexpr double kAfterChange = 0.1;   // what the past still counts when the speed has changed
+constexpr double kKnownWeight = 3;     // of an earlier run's model, in records
+// A processor with a quota, or one that turbos, is fast for some milliseconds: a short record says little about what it
+// can keep up.
+constexpr double kLong = 0.1;  // seconds
+constexpr double kFasterByShort = 1.3;
 constexpr double kPerSampleShare = 0.02;  // at least this part of the time grows with the samples
 
 }  // namespace
@@ -42,6 +46,7 @@ void TimeModel::record(std::uint64_t samples, double seconds) noexcept {
     return add(b, seconds);
   }
   const double expected = fit_->seconds(b);
+  if (seconds < kLong) seconds = std::max(seconds, expected / kFasterByShort);
   const double limit = kOutlier * deviation_ * expected;
   const double off = seconds - expected;
   if (std::abs(off) <= limit) {

@@ -177,6 +177,20 @@ TEST_F(SoloTest, WhoWasMeasuredToMakeStepsLongerIsParkedAndTriedAgainLater) {
   EXPECT_EQ(last(ActionKind::calibrate).session, 2U);
 }
 
+TEST_F(SoloTest, OfSeveralWhoDoNotHelpOneIsParkedAtATime) {
+  make();
+  join(2, false);
+  join(3, false);
+  ended();
+  pace.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  by_lease();
+  EXPECT_EQ(count(ActionKind::park), 1U);
+  EXPECT_TRUE(machine->pass().has_value());
+  by_lease();
+  EXPECT_EQ(count(ActionKind::park), 2U);
+  EXPECT_EQ(lent().worker, 1U);
+}
+
 TEST_F(SoloTest, WithTwoDevicesOfTheHeadNobodyIsAlone) {
   make();
   join(2, false);

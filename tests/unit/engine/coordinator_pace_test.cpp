@@ -64,6 +64,23 @@ TEST_F(PaceOfTwo, SharesFollowADeviceThatIsThrottledToHalf) {
   for (int i = 0; i < 20; ++i) EXPECT_LE(pass(), 0.1) << "in pass " << i + 5;
 }
 
+TEST_F(PaceOfTwo, AParkedWorkerThatWasLetGoIsMeasuredAnew) {
+  const auto seconds = [](std::uint64_t samples) { return 0.01 * static_cast<double>(samples); };
+  int calibrations = 0;
+  for (; const std::uint64_t samples = pace_.calibration(1); ++calibrations)
+    pace_.calibrated(1, samples, seconds(samples));
+  EXPECT_EQ(calibrations, 4);
+  const std::uint64_t trial = pace_.trial(1);
+  EXPECT_NEAR(static_cast<double>(trial), 20, 1);
+  pace_.calibrated(1, trial, 1.1 * seconds(trial));
+  EXPECT_EQ(pace_.calibration(1), 0U) << "not much slower";
+  pace_.calibrated(1, trial, seconds(trial) / 20);
+  for (calibrations = 0; const std::uint64_t samples = pace_.calibration(1); ++calibrations)
+    pace_.calibrated(1, samples, seconds(samples) / 20);
+  EXPECT_EQ(calibrations, 2);
+  EXPECT_NEAR(static_cast<double>(pace_.trial(1)), 400, 4);
+}
+
 TEST_F(PaceOfTwo, WhatGainsMuchIsNotCompared) {
   for (int i = 0; i < 40; ++i) pass();
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays);
@@ -78,13 +95,13 @@ TEST_F(PaceOfTwo, AGainInDoubtIsComparedWithStepsAlone) {
   const double together = last_;
   for (int i = 0; i < 10; ++i) pace_.alone(1, kBatch, 0.9 * together, 0.95 * together);
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays) << "no pass since";
-  for (int i = 0; i < 15; ++i) pass();
+  for (int i = 0; i < 23; ++i) pass();
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays) << "too few";
   pass();
   EXPECT_FALSE(pace_.compare(kBatch, 1).pays);
   EXPECT_NEAR(seconds(pace_.compare(kBatch, 1).without), 0.95 * together, 0.01 * together);
   for (int i = 0; i < 10; ++i) pace_.alone(1, kBatch, 1.2 * together, 1.3 * together);
-  for (int i = 0; i < 16; ++i) pass();
+  for (int i = 0; i < 24; ++i) pass();
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays);
 }
 

@@ -79,6 +79,15 @@ TEST(TimeModel, AChangeIsBelievedAtItsSecondRecord) {
   EXPECT_NEAR(model.affine()->seconds(50), 0.6, 0.05);
 }
 
+TEST(TimeModel, ShortRecordsMakeItFasterStepByStep) {
+  TimeModel model;
+  for (int i = 0; i < 50; ++i) model.record(20, 0.08 * noise());
+  for (int i = 0; i < 2; ++i) model.record(20, 0.02);
+  EXPECT_NEAR(model.affine()->seconds(20), 0.08 / 1.3, 0.004);
+  for (int i = 0; i < 20; ++i) model.record(20, 0.02);
+  EXPECT_NEAR(model.affine()->seconds(20), 0.02, 0.002);
+}
+
 TEST(TimeModel, NeverSaysThatSamplesAreFree) {
   TimeModel model;
   for (int i = 0; i < 50; ++i) {
