@@ -1,0 +1,96 @@
+"""What runs inside Ray's actors: one holds the coordinator, one each device. Thin: they start a process and say how it is."""
+
+import os
+import pathlib
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from motley.ray._processes import Supervised
+
+REPORT_S = 1.0  # at most one report in such a time
+LAST_LINES = 20
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a process is started for. `words` follow the command; the token is never among them."""
+
+    program: str | None  # None: the package's own command
+    words: list[str]
+    directory: str
+    token: str = field(default="", repr=False)
+
+
+def command(program: str | None, words: list[str]) -> list[str]:
+    return [program, *words] if program else [sys.executable, "-m", "motley", *words]
+
+
+def directory(wanted: str) -> str | None:
+    """Where there is no such directory on this node, the actor's own: that of Ray's runtime environment."""
+    return wanted if os.path.isdir(wanted) else None
+
+
+def device(word: str) -> str:
+    """The device in Motley's words; what a GPU is called depends on the machine."""
+    kind, _, number = word.partition(":")
+    if kind != "gpu":
+        return kind
+    return "mps" if sys.platform == "darwin" else f"cuda:{number}"
+
+
+class Coordinator:
+    """The run's head, and the workers of its own node in the same process. Goes on with the run when it is started again."""
+
+    def __init__(self, orders: Orders, run: str, devices: list[str], again: bool):
+        self._run = pathlib.Path(run)
+        words = ["train", "--json", "--run", run, "--token-file", str(self._run / "token")]
+        for each in devices or ["none"]:
+            words += ["--device", device(each) if devices else each]
+
+        def start(restarted: bool) -> list[str]:
+            resumes = (again or restarted) and (self._run / "run.toml").is_file()
+            resume = ["--resume"] if resumes and "--resume" not in orders.words else []
+            return command(orders.program, words + resume + orders.words)
+
+        self._process = Supervised(start, directory(orders.directory))
+
+    def report(self) -> dict[str, Any]:
+        """What happened in the last second."""
+        ended = self._process.wait(REPORT_S)
+        lines = self._process.take_lines()
+        return {"ended": ended, "status": self._process.status, "restarts": self._process.restarts, "lines": lines,
+                "error": self._process.error, "pid": self._process.pid, "supervisor": os.getpid()}
+
+    def token(self) -> str:
+        """Of the run that has begun; only its own machine can read it."""
+        return (self._run / "token").read_text(encoding="utf-8").strip()
+
+    def interrupt(self) -> None:
+        self._process.interrupt()
+
+
+class Worker:
+    """One device of a node as a worker of the run. What it says goes to Ray's log of the actor."""
+
+    def __init__(self, orders: Orders, name: str, device_word: str, threads: int):
+        words = ["join", "--json", "--name", name, "--device", device(device_word), "--nice", "0"]
+        words += ["--threads", str(threads)] if threads else []
+
+        def start(_restarted: bool) -> list[str]:
+            return command(orders.program, [*words, "-", *orders.words])
+
+        self._process = Supervised(start, directory(orders.directory), said=orders.token + "\n", on_line=self._log)
+        self._last: list[str] = []
+
+    def _log(self, stream: str, line: str) -> None:
+        if stream == "err":
+            print(line, file=sys.stderr, flush=True)
+            self._last = [*self._last, line][-LAST_LINES:]
+
+    def report(self) -> dict[str, Any]:
+        """How it is, after a second at most."""
+        ended = self._process.wait(REPORT_S)
+        self._process.take_lines()
+        return {"ended": ended, "status": self._process.status, "restarts": self._process.restarts, "error": self._process.error,
+                "pid": self._process.pid, "supervisor": os.getpid(), "last": self._last}
