@@ -5,6 +5,7 @@
 is `motley train --on ray train.py --lr 0.1`. Needs `pip install ray`.
 """
 
+import contextlib
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -52,13 +53,15 @@ def train(target: str, arguments: Sequence[str] = (), *, address: str = "auto", 
 def main(words: Sequence[str]) -> int:
     """`motley train --on ray …`, without the `motley`; returns its exit status. Errors: what the coordinator did not say itself."""
     wanted = _words.read(words)
+    said = {"out": sys.stdout, "err": sys.stderr} if wanted.json else {"err": sys.stdout}
 
     def on_line(stream: str, line: str) -> None:
-        if stream == "err" or wanted.json:
-            print(line, file=sys.stderr if stream == "err" else sys.stdout, flush=True)
+        if stream in said:
+            print(line, file=said[stream], flush=True)
 
     try:
-        _run(wanted, on_line)
+        with contextlib.redirect_stdout(sys.stderr):  # Ray has words of its own for standard output
+            _run(wanted, on_line)
     except _job.CoordinatorFailed as error:
         return _core.exit_status(error.code)
     except KeyboardInterrupt:

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any
 
+import ray
+
 from motley.ray._processes import Supervised
 
 REPORT_S = 1.0  # at most one report in such a time
@@ -42,14 +44,15 @@ def device(word: str) -> str:
 class Coordinator:
     """The run's head, and the workers of its own node in the same process. Goes on with the run when it is started again."""
 
-    def __init__(self, orders: Orders, run: str, devices: list[str], again: bool):
+    def __init__(self, orders: Orders, run: str, devices: list[str]):
+        again = ray.get_runtime_context().was_current_actor_reconstructed
         self._run = pathlib.Path(run)
         words = ["train", "--json", "--run", run, "--token-file", str(self._run / "token")]
         for each in devices or ["none"]:
             words += ["--device", device(each) if devices else each]
 
         def start(restarted: bool) -> list[str]:
-            resumes = (again or restarted) and (self._run / "run.toml").is_file()
+            resumes = (restarted or again) and (self._run / "run.toml").is_file()
             resume = ["--resume"] if resumes and "--resume" not in orders.words else []
             return command(orders.program, words + resume + orders.words)
 

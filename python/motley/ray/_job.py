@@ -89,6 +89,7 @@ class Job:
             if report["status"] == 0:
                 self._say_goodbye()
         finally:
+            self._hear_out()
             for actor in [coordinator, *(member.actor for member in self._members.values())]:
                 ray.kill(actor)
         if report["status"] != 0:
@@ -107,8 +108,8 @@ class Job:
                     if report["ended"]:
                         return report
                     asked = coordinator.report.remote()
-                    if not self._token and any('"event":"run"' in line for _, line in report["lines"]):
-                        self._token = ray.get(coordinator.token.remote())
+                    if any(line.startswith('{"event":"run"') for stream, line in report["lines"] if stream == "out"):
+                        self._invite_by(ray.get(coordinator.token.remote()))
                 if self._token:
                     self._place_workers()
                     self._ask_workers()
@@ -132,6 +133,14 @@ class Job:
             self._note("the coordinator was started again")
         self._supervisor, self._restarts = report["supervisor"], report["restarts"]
         return report
+
+    def _invite_by(self, token: str) -> None:
+        """A coordinator that was started again keeps its token, unless it could not have its port back."""
+        if self._token not in ("", token):
+            for member in self._members.values():
+                ray.kill(member.actor)
+            self._members.clear()
+        self._token = token
 
     # --- workers -------------------------------------------------------------------------------------------------------------
 
@@ -195,6 +204,12 @@ class Job:
                 except (RayActorError, GetTimeoutError):
                     break
 
+    def _hear_out(self) -> None:
+        """Ray complains of calls that were under way when an actor was killed."""
+        asked = [member.asked for member in self._members.values() if member.asked is not None and member.supervisor]
+        if asked:
+            ray.wait(asked, num_returns=len(asked), timeout=2 * _actors.REPORT_S)
+
     # --- actors --------------------------------------------------------------------------------------------------------------
 
     def _make_coordinator(self, here: list[_nodes.Place], name: str) -> Any:
@@ -202,8 +217,7 @@ class Job:
         words = ["--name", name, *(["--threads", str(threads)] if threads else []), *self._wanted.rest]
         orders = _actors.Orders(self._wanted.program, words, os.getcwd())
         options = self._options("coordinator", self._home, _nodes.together(here))
-        resume = "--resume" in self._wanted.rest
-        return ray.remote(_actors.Coordinator).options(**options).remote(orders, self._run, _nodes.devices_of(here), resume)
+        return ray.remote(_actors.Coordinator).options(**options).remote(orders, self._run, _nodes.devices_of(here))
 
     def _make_worker(self, name: str, place: _nodes.Place) -> Member:
         words = [self._wanted.target, *self._wanted.script_arguments] if self._wanted.is_script else []
