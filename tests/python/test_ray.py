@@ -11,8 +11,9 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
 import motley as package  # noqa: E402
 from conftest import SCRIPTS  # noqa: E402
-from program import settings  # noqa: E402
-from ray_cluster import LocalCluster, await_end, children, command_lines, having, parent  # noqa: E402
+from program import PATIENCE_S, settings  # noqa: E402
+from processes import await_end, children, command_lines, having, parent  # noqa: E402
+from ray_cluster import LocalCluster  # noqa: E402
 
 from motley.ray import _job, _nodes, _processes, _words  # noqa: E402
 
@@ -72,7 +73,7 @@ def test_a_recipe_trains_on_all_nodes(cluster, motley):
 
 def test_a_script_trains_to_its_end(cluster, motley):
     head = start(motley, cluster, *settings(train_min_workers=3, train_shares=[1]), str(SCRIPTS / "train_case.py"), "groups")
-    assert head.end() == 0, head.story()
+    assert head.end(5 * PATIENCE_S) == 0, head.story()
     epochs = [line for line in head.text if line.startswith("epoch ")]
     assert epochs and len(epochs) == len({line for line in epochs}), head.story()  # the body runs on the head alone
     machines = {part["worker"] for step in head.named("step") for part in step["workers"] if part["samples"]}
@@ -126,7 +127,7 @@ def test_a_node_leaves_and_another_joins(cluster, motley):
     head = start(motley, cluster, *ENDLESS)
     wait_share(head, "brief")
     left, before = with_children(*worker_of("brief")), head.seen()
-    os.kill(cluster.raylet("brief"), signal.SIGKILL)
+    cluster.kill("brief")
     wait_gone(head, "brief", before)
     head.wait_text("ray: brief: its node left the cluster")
     await_end(left)
