@@ -69,10 +69,10 @@ class RayHosts:
         """`ray stop` on a host."""
         subprocess.run([*self.on(name), self._ray, "stop"], check=True, capture_output=True)
 
-    def on(self, name):
-        """What stands before a command that is to run on a host."""
+    def on(self, name, directory="/"):
+        """What stands before a command that is to run in a directory of a host."""
         init, = self.processes(name)[:1]
-        return [*LAB, "exec", name, "--", "nsenter", "--target", str(init), "--pid", "--mount", "--"]
+        return [*LAB, "exec", name, "--", "nsenter", "--target", str(init), "--pid", "--mount", f"--wd={directory}", "--"]
 
     def processes(self, name):
         """The processes of a host but the one that starts them, the host's first process first."""

@@ -54,7 +54,8 @@ def wait_share(head, name, after):
 
 
 def test_raylets_come_and_go(hosts, motley):
-    head = motley.start("train", "--on", "ray", "--address", hosts.address, "--run", "run", *RECIPE, prefix=hosts.on("home"))
+    head = motley.start("train", "--on", "ray", "--address", hosts.address, "--run", "run", *RECIPE,
+                        prefix=hosts.on("home", motley.directory))
     for name in HOSTS:
         wait_share(head, name, 0)
 
