@@ -2,8 +2,8 @@
 """A run on a Ray cluster beside the same run without Ray, and beside the parameter server of Ray's documentation.
 
 The hosts are network namespaces with a CPU quota and a shaped link (tools/lab; needs root), each with a raylet of its own. In every
-repetition, in this order: without Ray and without raylets (`motley train` and `motley join`); on the raylets `motley train --on ray`; on the
-same raylets `ray_parameter_server.py`. Same script, model, data, global batch and threads. Steady speed: without the first 20 steps.
+repetition, in this order: without Ray and without raylets (`motley train` and `motley join`); on raylets `motley train --on ray`; on the
+same ones `ray_parameter_server.py`. Same script, model, data, global batch and threads. Steady speed: without the first 20 steps.
 One JSON object a line on standard output, a table on standard error. Needs the Python package (`make python`) and Ray beside it.
 
   bench/ray_lab.py [--mix 0.8:0.2 --mix 0.7:0.7 …] [--rate 1gbit] [--batch 256] [--steps 100] [--repetitions 3]
@@ -46,10 +46,11 @@ def without_ray(args, hosts, scratch):
     def on(host, *words):
         return [*LAB, "exec", host, "--", str(args.motley), *map(str, words)]
 
-    head = measure.start(on(hosts[0], "train", "--run", directory, "--listen", f"{lab('ip', hosts[0])}:7117", "--token-file", token, "--name",
-                            hosts[0], "--device", "cpu", *training(args, hosts)), directory)
-    joiners = [measure.start(on(host, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--nice", 0, "--name", host,
-                                SCRIPT, *training(args, hosts)[-2:]), scratch.fresh(host)) for host in hosts[1:]]
+    here = ["--run", directory, "--listen", f"{lab('ip', hosts[0])}:7117", "--token-file", token, "--name", hosts[0], "--device", "cpu"]
+    head = measure.start(on(hosts[0], "train", *here, *training(args, hosts)), directory)
+    there = ["--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--nice", 0]
+    joiners = [measure.start(on(host, "join", *there, "--name", host, SCRIPT, *training(args, hosts)[-2:]), scratch.fresh(host))
+               for host in hosts[1:]]
     lines = measure.finish(head, TIMEOUT_S)
     for joiner in joiners:
         measure.finish(joiner, TIMEOUT_S)
@@ -97,8 +98,10 @@ def measure_mix(args, mix):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", type=pathlib.Path, default=measure.ROOT / "build/python-env/bin/python", help="with motley, torch and ray")
-    parser.add_argument("--mix", action="append", help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
+    parser.add_argument("--python", type=pathlib.Path, default=measure.ROOT / "build/python-env/bin/python",
+                        help="a Python with motley, torch and ray")
+    parser.add_argument("--mix", action="append",
+                        help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
     parser.add_argument("--batch", type=int, default=256, help="global batch")
     parser.add_argument("--steps", type=int, default=100)
@@ -110,7 +113,7 @@ def main():
         return measure.say("ray_lab: left out: it needs Linux and root (network namespaces)")
     if not args.motley.is_file() or subprocess.run([args.python, "-c", "import ray"], capture_output=True).returncode != 0:
         measure.emit(bench="ray_lab", skipped="needs the Python package and Ray")
-        return measure.say(f"ray_lab: left out: it needs the Python package and Ray beside {args.python}; try: make python, and pip install ray")
+        return measure.say(f"ray_lab: left out: it needs the Python package and Ray in {args.python}; try: make python; pip install ray")
     if pathlib.Path("/run/lab.json").exists():
         sys.exit("ray_lab: a lab is up already; try: tools/lab down")
     summaries = [measure_mix(args, mix) for mix in args.mix or MIXES]

@@ -214,14 +214,14 @@ def test_places_on_the_head_node_are_one_process():
 
 
 def test_nodes_of_one_name_are_told_apart():
-    nodes = [{"NodeID": number * 8, "NodeName": name, "NodeManagerHostname": "host"} for number, name in (("1", "a"), ("2", "b"), ("3", "a"))]
+    nodes = [{"NodeID": number * 8, "NodeName": name} for number, name in (("1", "a"), ("2", "b"), ("3", "a"))]
     assert list(_nodes.names(nodes).values()) == ["a-1111", "b", "a-3333"]
 
 
 def test_words_of_the_command_and_of_the_script(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    wanted = _words.read(["train", "--on", "ray", "--set", "train.seed=4", "x.py", "--lr", "0.1", "--threads", "2", "--", "--run", "theirs"])
-    assert wanted.script_arguments == ["--lr", "0.1", "--run", "theirs"]
+    wanted = _words.read(["train", "--on", "ray", "--set", "train.seed=4", "x.py", "--lr", "1", "--threads", "2", "--", "--run", "theirs"])
+    assert wanted.script_arguments == ["--lr", "1", "--run", "theirs"]
     assert (wanted.target, wanted.threads, wanted.run) == ("x.py", 2, "runs/x-1")
     assert _words.read(["train", "--on=ray", "--set", "train.seed=4", "softmax"]).target == "softmax"
 
