@@ -58,8 +58,10 @@ class RayHosts:
             subprocess.run([*self.on(name), *words], check=True, capture_output=True)
             return
         unshared = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-        shell = subprocess.Popen([*LAB, "exec", name, "--", *unshared, "sh", "-c", '"$@" >&2 && echo started; exec cat', "sh", *words],
-                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        # bash waits for the orphans of its namespace: while a killed raylet is a zombie, what it started believes it alive.
+        script = '"$@" >&2 && echo started; read -r _'
+        shell = subprocess.Popen([*LAB, "exec", name, "--", *unshared, "bash", "-c", script, "bash", *words], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self._inits[name] = shell
         if shell.stdout.readline() != "started\n":
             shell.stdin.close()

@@ -47,8 +47,9 @@ def of(hosts, name, part):
 
 
 def wait_share(head, name, after):
+    """A host that comes back before Ray has noticed that it went is there twice, and has a longer name for the second time."""
     patient = 3 * PATIENCE_S  # Python itself takes its time on the slow hosts
-    head.wait_until(lambda: any(part["worker"] == f"{name}/cpu" and part["samples"]
+    head.wait_until(lambda: any(part["worker"].startswith(name) and part["samples"]
                                 for _, event in head.events[after:] if event["event"] == "step" for part in event["workers"]),
                     f"a share of {name}", patient)
 
