@@ -160,6 +160,19 @@ def test_train_from_python(cluster, tmp_path):
     assert done.stdout.split() == [str(tmp_path / "run"), "done"], done.stderr
 
 
+def test_a_trial_of_tune(cluster, tmp_path):
+    pytest.importorskip("ray.tune", reason="Ray Tune is not installed: pip install 'ray[tune]'", exc_type=ImportError)
+    code = ("import ray, motley.ray\nfrom ray import tune\n"
+            f"ray.init(address={cluster.address!r}, log_to_driver=False)\n"
+            "short = ['--set', 'data.uri=synthetic:2000:16:4', '--set', 'data.test_uri=', '--set', 'train.steps=20']\n"
+            "trial = motley.ray.trainable('softmax', options=short)\n"
+            "tuner = tune.Tuner(trial, param_space={'optimizer.lr': tune.grid_search([0.5, 0.001])},\n"
+            f"    run_config=tune.RunConfig(storage_path={str(tmp_path)!r}, verbose=0))\n"
+            "print('best', tuner.fit().get_best_result('loss', 'min').config['optimizer.lr'])\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert "best 0.5" in done.stdout, done.stderr
+
+
 # --- without a cluster -------------------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ except ImportError as _error:
 
 from motley.ray import _job, _words
 
-__all__ = ["train"]
+__all__ = ["train", "trainable"]
 
 
 def train(target: str, arguments: Sequence[str] = (), *, address: str = "auto", options: Sequence[str] = (), run: str = "",
@@ -48,6 +48,20 @@ def train(target: str, arguments: Sequence[str] = (), *, address: str = "auto", 
             on_event(json.loads(line))
 
     return _run(wanted, on_line)
+
+
+def trainable(target: str, arguments: Sequence[str] = (), *, options: Sequence[str] = (),
+              program: str | None = None) -> Callable[[dict[str, Any]], None]:
+    """A trial for Ray Tune: a run by itself on the devices that the trial has (`tune.with_resources`).
+
+        tune.Tuner(motley.ray.trainable("softmax"), param_space={"optimizer.lr": tune.loguniform(1e-3, 1)})
+
+    Of the trial's parameters, those with a point are keys of the run; the others are arguments of the script, as `--name value`.
+    Evaluations and the end of the run are reported, with their numbers (`loss`, `accuracy`, …).
+    """
+    from motley.ray import _tune
+
+    return _tune.trainable(target, arguments, options, program)
 
 
 def main(words: Sequence[str]) -> int:
