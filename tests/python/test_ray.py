@@ -239,6 +239,7 @@ def test_words_of_the_command_and_of_the_script(tmp_path, monkeypatch):
     assert _words.read(["train", "--on=ray", "--set", "train.seed=4", "softmax"]).target == "softmax"
 
 
-def test_only_the_killed_are_started_again():
-    assert _processes.starts_again(-9, 0) and not _processes.starts_again(-9, _processes.RESTARTS_MAX)
-    assert not any(_processes.starts_again(status, 0) for status in (0, 1, 2, 130))
+def test_who_said_what_is_wrong_is_not_started_again():
+    assert _processes.starts_again(-9, "", 0) and not _processes.starts_again(-9, "", _processes.RESTARTS_MAX)
+    assert _processes.starts_again(1, "busy", 0)
+    assert not any(_processes.starts_again(status, "input", 0) for status in (0, 1, 2, 130))

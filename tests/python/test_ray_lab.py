@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
-from processes import await_end, command_lines  # noqa: E402
+from processes import await_end, children, command_lines, parent  # noqa: E402
 from program import PATIENCE_S, settings  # noqa: E402
 from ray_hosts import LAB, RayHosts, lab  # noqa: E402
 from test_lab import why_no_lab  # noqa: E402
@@ -64,6 +64,13 @@ def test_raylets_come_and_go(hosts, motley):
     os.kill(worker, signal.SIGKILL)
     head.wait_event("worker", after=before, worker="fast/cpu", change="lost")
     wait_share(head, "fast", head.seen())
+
+    worker, = of(hosts, "other", "join")
+    actor = parent(worker)
+    left = [actor, *children(actor)]
+    os.kill(actor, signal.SIGKILL)
+    await_end(left)
+    wait_share(head, "other", head.seen())
 
     before, left = head.seen(), hosts.processes("slow")[1:]
     raylet, = of(hosts, "slow", "raylet/raylet")

@@ -1,10 +1,13 @@
 """A run on a Ray cluster, seen from the driver: actors are made where there are devices, asked how they are, and taken away."""
 
+import contextlib
 import os
 import secrets
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +80,7 @@ class Job:
         self._token = ""
         self._supervisor = 0
         self._restarts = 0
+        self._interrupts = 0
         self._home = ray.get_runtime_context().get_node_id()
 
     def run(self) -> str:
@@ -85,7 +89,8 @@ class Job:
         here = _nodes.places(next(node for node in nodes if node["NodeID"] == self._home), self._wanted.threads)
         coordinator = self._make_coordinator(here, _nodes.names(nodes)[self._home])
         try:
-            report = self._follow(coordinator)
+            with self._hears_interrupts():
+                report = self._follow(coordinator)
             if report["status"] == 0:
                 self._say_goodbye()
         finally:
@@ -101,23 +106,37 @@ class Job:
         """Until the coordinator has ended; returns its last report."""
         asked, interrupts = coordinator.report.remote(), 0
         while True:
-            try:
-                ready, _ = ray.wait([asked], timeout=NODES_EVERY_S)
-                if ready:
-                    report = self._coordinator_report(asked)
-                    if report["ended"]:
-                        return report
-                    asked = coordinator.report.remote()
-                    if any(line.startswith('{"event":"run"') for stream, line in report["lines"] if stream == "out"):
-                        self._invite_by(ray.get(coordinator.token.remote()))
-                if self._token:
-                    self._place_workers()
-                    self._ask_workers()
-            except KeyboardInterrupt:
-                interrupts += 1
-                if interrupts > 1:
-                    raise
+            ready, _ = ray.wait([asked], timeout=NODES_EVERY_S)
+            if ready:
+                report = self._coordinator_report(asked)
+                if report["ended"]:
+                    return report
+                asked = coordinator.report.remote()
+                if any(line.startswith('{"event":"run"') for stream, line in report["lines"] if stream == "out"):
+                    self._invite_by(ray.get(coordinator.token.remote()))
+            if self._token:
+                self._place_workers()
+                self._ask_workers()
+            if self._interrupts > interrupts:
+                interrupts = self._interrupts
                 coordinator.interrupt.remote()
+
+    @contextlib.contextmanager
+    def _hears_interrupts(self) -> Iterator[None]:
+        """Ctrl-C is taken note of, since an exception would cut a line in two; the second one ends the driver."""
+        def interrupted(_number: int, _frame: Any) -> None:
+            self._interrupts += 1
+            if self._interrupts > 1:
+                raise KeyboardInterrupt
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, interrupted)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def _coordinator_report(self, asked: Any) -> dict[str, Any]:
         try:

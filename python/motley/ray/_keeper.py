@@ -10,7 +10,8 @@ import sys
 
 
 def main(supervisor: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for request in (signal.SIGINT, signal.SIGTERM):  # Ray asks the group before it kills it; the supervisor's successor does not wait
+        signal.signal(request, signal.SIG_IGN)
     whole_group = hasattr(os, "killpg") and os.getpgrp() == supervisor
     process = 0
     for line in sys.stdin:

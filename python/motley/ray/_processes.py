@@ -14,14 +14,16 @@ from typing import IO, Any
 
 KEEPER = pathlib.Path(__file__).with_name("_keeper.py")
 RESTARTS_MAX = 5  # in a row
+PAUSE_S = 2.0  # before each of these but the first
 LONG_LIFE_S = 60.0  # after such a life the count begins anew
 LINES_MAX = 20_000  # kept until somebody takes them
 NOT_FOR_CHILDREN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
-def starts_again(status: int, restarts: int) -> bool:
-    """Whether a process that ended with `status` is worth another try: who was killed is, who said what is wrong is not."""
-    return status < 0 and restarts < RESTARTS_MAX
+def starts_again(status: int, code: str, restarts: int) -> bool:
+    """Whether a process that ended with `status` is worth another try: who was killed is, or found its predecessor still there; who said
+    what is wrong is not."""
+    return (status < 0 or code == "busy") and restarts < RESTARTS_MAX
 
 
 class Supervised:
@@ -37,11 +39,11 @@ class Supervised:
         self._lock = threading.Lock()
         self._lines: collections.deque[tuple[str, str]] = collections.deque(maxlen=LINES_MAX)
         self._process: subprocess.Popen[bytes] | None = None
-        self._stopping = False
+        self._stopping = threading.Event()
         self._ended = threading.Event()
         self.status: int | None = None  # of the last end, when there is no further start
         self.restarts = 0
-        self.error: dict[str, str] | None = None  # the last error event
+        self.error: dict[str, str] | None = None  # the error event of the last start
         self._keeper = subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER), str(os.getpid())], stdin=subprocess.PIPE,
                                         stdout=subprocess.DEVNULL)
         threading.Thread(target=self._supervise, name="motley supervisor", daemon=True).start()
@@ -71,7 +73,7 @@ class Supervised:
 
     def _end(self, number: int) -> None:
         with self._lock:
-            self._stopping = True
+            self._stopping.set()
             if self._process is not None and self._process.poll() is None:
                 self._process.send_signal(number)
 
@@ -82,9 +84,12 @@ class Supervised:
                 began = time.monotonic()
                 status = self._run_once(restarted=self.restarts > 0)
                 in_a_row = 0 if time.monotonic() - began > LONG_LIFE_S else in_a_row
-                if self._stopping or not starts_again(status, in_a_row):
+                code = self.error["code"] if self.error else ""
+                if self._stopping.is_set() or not starts_again(status, code, in_a_row):
                     self.status = status
                     return
+                if in_a_row > 0 or code == "busy":
+                    self._stopping.wait(PAUSE_S)
                 in_a_row += 1
                 self.restarts += 1
         except OSError as error:
@@ -100,8 +105,9 @@ class Supervised:
     def _run_once(self, restarted: bool) -> int:
         kept = {name: value for name, value in os.environ.items() if name not in NOT_FOR_CHILDREN}
         with self._lock:
-            if self._stopping:
+            if self._stopping.is_set():
                 return -signal.SIGINT
+            self.error = None
             process = subprocess.Popen(self._command(restarted), cwd=self._directory, env=kept, stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self._process = process
