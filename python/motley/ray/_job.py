@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import signal
+import socket
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from motley.ray._words import Wanted
 
 NAMESPACE = "motley"
 NOT_ON_LINUX = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+ANSWERS_IN_S = 10.0
 NODES_EVERY_S = 1.0
 SCHEDULED_SOON_S = 10.0  # who waits longer for resources is named
 LAST_WORDS_S = 10.0  # for the workers to hear that the run is over
@@ -36,8 +38,11 @@ def connect(address: str) -> bool:
         return False
     check_platform(sys.platform, os.environ)
     try:
+        host, _, port = address.rpartition(":")
+        if port.isdigit() and "/" not in host:  # Ray itself would try for minutes
+            socket.create_connection((host, int(port)), ANSWERS_IN_S).close()
         ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="WARNING")
-    except (ConnectionError, RuntimeError, ValueError, RayError) as error:
+    except (OSError, RuntimeError, ValueError, RayError) as error:
         raise Error(f"--address {address}: no Ray cluster answers ({str(error).splitlines()[0] if str(error) else type(error).__name__})",
                     "ray start --head on one machine, ray start --address=… on the others; or --address local", "io") from None
     return True
