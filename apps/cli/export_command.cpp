@@ -66,6 +66,8 @@ Status run_export(const ExportArguments& arguments, Context& context) {
 void add_export(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = app.add_subcommand("export", "write a run's model as TorchScript (.pt) or safetensors");
+  command->footer(
+      "With the Python package, of a script's run: --torch FILE.pt, for torch.load, with the optimizer's state");
   command->add_option("run", arguments->source, "a run's directory, or one of its checkpoints")->required();
   command->add_option("file", arguments->target, "FILE.pt or FILE.safetensors")->required();
   command->callback(

@@ -8,7 +8,8 @@ void add_plan(CLI::App& app, Command& chosen) {
   CLI::App* command =
       app.add_subcommand("plan", "measure this machine and those that join, and say what training on them would gain");
   runtime::TrainOptions& train = options->train;
-  command->add_option("target", train.target, "a recipe or a run file (RUN.toml), as for train")->required();
+  command->add_option("target", train.target, "a recipe, a run file (RUN.toml) or a Python script, as for train")
+      ->required();
   command->add_option("--set", train.overrides, "KEY=VALUE: override a key of the run; may be repeated")
       ->expected(1)
       ->take_all()

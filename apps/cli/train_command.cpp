@@ -10,7 +10,7 @@ void add_train(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("train", "train a model on this machine and on those that join");
   command->add_option(
       "target", options->target,
-      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini) a run file (RUN.toml) or a Python script");
+      "a recipe (fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini), a run file (RUN.toml) or a Python script");
   command->add_option("--set", options->overrides, "KEY=VALUE: override a key of the run; may be repeated")
       ->expected(1)
       ->take_all()
@@ -37,7 +37,8 @@ void add_train(CLI::App& app, Command& chosen) {
         return {};
       }
       if (options->target.empty() && !options->resume) {
-        return Error{ErrorCode::usage, "train what? expected a recipe or a run file", "motley train fashion-cnn"};
+        return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script",
+                     "motley train fashion-cnn"};
       }
       if (is_script(options->target)) {
         return hand_over(context, {.role = Role::train, .script = options->target, .head = {.train = *options}});

@@ -17,6 +17,7 @@ bool CoordinatorMachine::evaluation_due() const noexcept {
 void CoordinatorMachine::open_next(Time now) {
   MOTLEY_ASSERT(!pass_ && !stretch_ && started_ && !finished_);
   if (stopping_) return finish({.code = ReasonCode::stopped});
+  if (version_ >= steps() && aside_) return;  // its result comes first, or it is overdue
   if (version_ >= steps() && !evaluation_pending_) return finish({.code = ReasonCode::run_over});
   if (members_.count(MemberState::member) == 0) take_in_parked();
   if (members_wanted() > 0) return;

@@ -12,7 +12,6 @@
 namespace motley::engine {
 namespace {
 
-// Nothing heard for so long: the channel of a worker that comes back under the same name is taken for dead.
 // Seconds that a device may take for a sample, or for starting a pass; what claims to be outside is measured.
 constexpr double kSpeedMin = 1e-9;
 constexpr double kSpeedMax = 1e4;

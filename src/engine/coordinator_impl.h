@@ -17,6 +17,8 @@
 
 namespace motley::engine {
 
+// Of a worker that was silent for so many nothing is learned, and if it comes back under the same name its old channel
+// is dead.
 inline constexpr int kMissedHeartbeats = 2;
 
 struct Coordinator::Impl {

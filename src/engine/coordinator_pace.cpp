@@ -30,6 +30,7 @@ constexpr std::uint32_t kExposuresBelieved = 4;
 constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
 // Of a version on its way to a joiner: what is shorter is measured better, and at less cost, by a first pass.
 constexpr double kSlowLink = 0.3;
+constexpr double kSlackLeast = 0.25;     // of a plan's seconds
 constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
@@ -126,7 +127,7 @@ plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t tota
           .alone_samples_per_second = static_cast<double>(total) / compute.seconds(static_cast<double>(total)),
           .compute_seconds = samples == 0 ? 0 : compute.seconds(static_cast<double>(samples)),
           .exposed_seconds = exposed,
-          .least_step_seconds = exposed + compute.seconds(static_cast<double>(grain_)) + slack_.value_or(0)};
+          .least_step_seconds = with_slack(exposed + compute.seconds(static_cast<double>(grain_)))};
 }
 
 std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
@@ -143,7 +144,7 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
   Planned planned;
   planned.global_batch = total;
   const std::optional<double> alone = step_alone(members, total);
-  planned.step_seconds = std::max(1e-9, alone.value_or(expected_seconds(train_, members, plan.counts) + *slack_));
+  planned.step_seconds = std::max(1e-9, alone.value_or(with_slack(expected_seconds(train_, members, plan.counts))));
   planned.samples_per_second = static_cast<double>(total) / planned.step_seconds;
   for (std::size_t i = 0; i < members.size(); ++i)
     planned.workers.push_back(outlook(members[i], total, plan.counts[i]));
@@ -171,6 +172,11 @@ std::optional<double> MeasuredPace::lost_samples() const {
     lost += (compute->fixed + about.exposed.value_or(0) + std::max(0.0, *slack_)) / compute->per_sample;
   }
   return lost;
+}
+
+// Passes that others helped to end may have been much shorter than planned; that says little about a plan of others.
+double MeasuredPace::with_slack(double seconds) const noexcept {
+  return seconds + std::max(slack_.value_or(0), -kSlackLeast * seconds);
 }
 
 void MeasuredPace::closed(Duration time) {

@@ -102,6 +102,7 @@ class MeasuredPace final : public cluster::Pace {
   [[nodiscard]] std::uint64_t grains(std::uint64_t samples) const noexcept;
   /// A step of `total` samples by this one worker; empty unless it made some.
   [[nodiscard]] std::optional<double> step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const;
+  [[nodiscard]] double with_slack(double seconds) const noexcept;
   [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
 
   std::uint64_t grain_, batch_;

@@ -38,7 +38,7 @@ Result<Server> Server::make(Layout layout, OptimizerSpec optimizer, ScheduleSpec
   auto impl = std::make_unique<Impl>();
   impl->layout = std::move(layout);
   impl->optimizer = std::move(optimizer);
-  impl->schedule = schedule;
+  impl->schedule = std::move(schedule);
   impl->clip_norm = clip_norm;
   impl->states = state_names(impl->optimizer);
   impl->chunks.resize(impl->layout.chunks().size());

@@ -53,7 +53,7 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.chunk = [in_mailbox](std::uint64_t task, ChunkId chunk, const SharedBytes& gradient) {
     in_mailbox([=](engine::Worker& w) { w.task_chunk(task, chunk, gradient, now()); });
   };
-  compute.finished = [this, in_mailbox](std::uint64_t task, Outcome outcome, double compute_seconds) {
+  compute.finished = [this, in_mailbox](std::uint64_t task, const Outcome& outcome, double compute_seconds) {
     in_mailbox([=, this](engine::Worker& w) {
       task_failure_.reset();
       w.task_finished(task, outcome, compute_seconds, now());

@@ -27,8 +27,14 @@ class Program:
 
     def __init__(self, command, cwd, preexec=None):
         self.command = [str(word) for word in command]
+
+        def begin():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests may ignore it, which is inherited
+            if preexec is not None:
+                preexec()
+
         self.process = subprocess.Popen(self.command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, preexec_fn=preexec)
+                                        stderr=subprocess.PIPE, preexec_fn=begin)
         self.events = []        # (time of arrival, event)
         self.not_events = []    # lines on standard output that are no events
         self.text = []          # lines on standard error

@@ -144,41 +144,9 @@ def test_parameter_groups(motley, measure, tmp_path, workers):
     measure("weights", plain.worst_weights(load_file(checkpoint(run, steps) / "model.safetensors"), module.state_dict()), 1e-4)
 
 
-class GroupStatistics:
-    """Sees what each BatchNorm layer is given and moves its running statistics once a step, merged by sample count."""
-
-    def __init__(self, module):
-        self.layers = {layer: [] for layer in module.modules() if isinstance(layer, nn.BatchNorm1d)}
-        for layer in self.layers:
-            # Their own running statistics move once a group, so they work on copies.
-            layer.mean, layer.var = layer.running_mean.clone().double(), layer.running_var.clone().double()
-            layer.register_forward_pre_hook(self.note)
-
-    def note(self, layer, inputs):
-        if layer.training:
-            x = inputs[0].detach().double()
-            rows = x.movedim(1, 0).flatten(1)
-            self.layers[layer].append((x.shape[0], rows.mean(1), rows.var(1, unbiased=True)))
-
-    def step(self):
-        for layer, seen in self.layers.items():
-            total = sum(count for count, _, _ in seen)
-            mean = sum(count * mean for count, mean, _ in seen) / total
-            var = sum(count * (var + mean**2) for count, mean, var in seen) / total - mean**2
-            layer.mean = (1 - layer.momentum) * layer.mean + layer.momentum * mean
-            layer.var = (1 - layer.momentum) * layer.var + layer.momentum * var
-            seen.clear()
-
-    def finish(self, steps):
-        for layer in self.layers:
-            layer.running_mean.copy_(layer.mean)
-            layer.running_var.copy_(layer.var)
-            layer.num_batches_tracked.fill_(steps)
-
-
 def train_in_groups(module, data, picks, optimizer):
     """Every group of 32 positions is normalised on its own; the step's loss is the mean over all its samples."""
-    statistics, losses = GroupStatistics(module.train()), []
+    statistics, losses = plain.GroupStatistics(module.train()), []
     x, y = data
     for pick in picks:
         optimizer.zero_grad()

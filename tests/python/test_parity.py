@@ -95,7 +95,7 @@ def test_follows_the_plain_loop(motley, name, workers):
     motley.audit("run")
 
 
-@pytest.mark.parametrize("name", ["epochs", "normed", "dropout"])
+@pytest.mark.parametrize("name", ["epochs", "dropout"])
 def test_a_loop_of_ones_own_computes_the_same(motley, name):
     expected = train(motley, "train_case.py", name, run="expected")
     here = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token", "--set", "train.min_workers=2"]
@@ -110,35 +110,10 @@ def test_a_loop_of_ones_own_computes_the_same(motley, name):
     assert str(list(range(1, cases.make(name).epochs + 1))) in alone.text
 
 
-class GroupStatistics:
-    """Sees what each BatchNorm layer is given and moves its running statistics once a step, merged by sample count."""
-
-    def __init__(self, module):
-        self.layers = {layer: [] for layer in module.modules() if isinstance(layer, nn.BatchNorm1d)}
-        for layer in self.layers:
-            layer.mean, layer.var = layer.running_mean.clone().double(), layer.running_var.clone().double()
-            layer.register_forward_pre_hook(self.note)
-
-    def note(self, layer, inputs):
-        if layer.training:
-            x = inputs[0].detach().double()
-            rows = x.movedim(1, 0).flatten(1)
-            self.layers[layer].append((x.shape[0], rows.mean(1), rows.var(1, unbiased=True)))
-
-    def step(self):
-        for layer, seen in self.layers.items():
-            total = sum(count for count, _, _ in seen)
-            mean = sum(count * mean for count, mean, _ in seen) / total
-            var = sum(count * (var + mean**2) for count, mean, var in seen) / total - mean**2
-            layer.mean = (1 - layer.momentum) * layer.mean + layer.momentum * mean
-            layer.var = (1 - layer.momentum) * layer.var + layer.momentum * var
-            seen.clear()
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_batch_norm_acts_on_groups(motley, workers):
     case = cases.make("normed")
-    statistics, losses = GroupStatistics(case.model), []
+    statistics, losses = plain.GroupStatistics(case.model), []
     for _, pick in batches(case):
         case.optimizer.zero_grad()
         parts = [pick[at : at + GROUP] for at in range(0, len(pick), GROUP)]

@@ -34,6 +34,10 @@ void fill(std::vector<std::string>& out) {
   out.resize(static_cast<std::size_t>(*rc::gen::inRange(0, 4)));
   for (std::string& item : out) fill(item);
 }
+void fill(std::vector<double>& out) {
+  out.resize(static_cast<std::size_t>(*rc::gen::inRange(0, 4)));
+  for (double& item : out) fill(item);
+}
 void fill(std::vector<LayoutEntry>& out) {
   out.resize(static_cast<std::size_t>(*rc::gen::inRange(0, 4)));
   for (LayoutEntry& item : out) item = any_message<LayoutEntry>();

@@ -73,6 +73,16 @@ class SoloTest : public testing::Test {
     actions.clear();
     happen(StretchEnded{stretch.session, stretch.lease, failed});
   }
+  /// Somebody who does not pay evaluates version 7, the end of a stretch, while the next one goes on.
+  void evaluate_beside() {
+    config.test_samples = 5;
+    config.evaluate_every = 7;
+    make();
+    pace.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
+    join(2, false);
+    by_itself(5);
+    ended();
+  }
   [[nodiscard]] const CoordinatorMachine::OpenStretch& lent() const { return machine->stretch().value(); }
   [[nodiscard]] std::size_t count(ActionKind kind) const {
     return static_cast<std::size_t>(std::ranges::count(actions, kind, &Action::kind));
@@ -151,13 +161,7 @@ TEST_F(SoloTest, AWorkerThatDoesNotPayIsParkedBesideTheStretch) {
 }
 
 TEST_F(SoloTest, AParkedWorkerEvaluatesBesideTheStretches) {
-  config.test_samples = 5;
-  config.evaluate_every = 7;
-  make();
-  pace.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
-  join(2, false);
-  by_itself(5);
-  ended();
+  evaluate_beside();
   EXPECT_EQ(last(ActionKind::evaluate_aside).session, 2U);
   EXPECT_EQ(last(ActionKind::evaluate_aside).version, 7U);
   EXPECT_EQ(last(ActionKind::lend).range, (Interval{7, 5}));
@@ -166,13 +170,7 @@ TEST_F(SoloTest, AParkedWorkerEvaluatesBesideTheStretches) {
 }
 
 TEST_F(SoloTest, WhatWasNotEvaluatedAsideEndsTheStretch) {
-  config.test_samples = 5;
-  config.evaluate_every = 7;
-  make();
-  pace.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
-  join(2, false);
-  by_itself(5);
-  ended();
+  evaluate_beside();
   by_itself(1);
   happen(EvaluatedAside{2, machine->aside()->lease, false});
   EXPECT_EQ(last(ActionKind::cut).reason.code, ReasonCode::evaluation);

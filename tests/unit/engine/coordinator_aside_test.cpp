@@ -54,6 +54,36 @@ TEST_F(AsideTest, TheOthersTrainOnMeanwhile) {
   EXPECT_EQ(output.evaluations.back().version, 8u);
 }
 
+TEST_F(AsideTest, TheEndOfTheRunWaitsForIt) {
+  options.steps = 4;
+  begin();
+  Peer& fast = peers[1];
+  work(fast);
+  work(fast);
+  EXPECT_TRUE(fast.grants.empty()) << "the last evaluation comes after it";
+  work(peers[2]);
+  run();
+  ASSERT_EQ(output.evaluations.size(), 2u);
+  EXPECT_EQ(output.evaluations[0].version, 2u);
+  EXPECT_EQ(output.evaluations[1].version, 4u);
+  expect_exact(4);
+}
+
+TEST_F(AsideTest, TheEndOfTheRunDoesNotWaitForWhoIsTooSlow) {
+  options.steps = 4;
+  options.timeouts.lease_unknown = ms(500);
+  begin();
+  Peer& fast = peers[1];
+  work(fast);
+  work(fast);
+  pass_time(ms(1000), {&fast, &peers[2]});
+  ASSERT_EQ(fast.grants.size(), 1u);
+  EXPECT_EQ(fast.grants[0].version, 4u);
+  work(fast);
+  EXPECT_EQ(output.evaluations.size(), 1u);
+  EXPECT_EQ(output.times_finished, 1);
+}
+
 TEST_F(AsideTest, WhoIsLostIsMadeUpForByTheOthers) {
   begin();
   coordinator->session_closed(2, "gone", now);

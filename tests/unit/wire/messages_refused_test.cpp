@@ -169,12 +169,12 @@ TEST(MessagesRefused, TooMany) {
 
 TEST(MessagesRefused, ScoresThatAreTooManyOrBroken) {
   const std::string most(kScoresMax * 8, 'x');
-  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(10, most))), "accepted");
-  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(10, most + "12345678"))),
+  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(11, most))), "accepted");
+  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(11, most + "12345678"))),
             "Finish.scores: expected at most 512 bytes, found 520");
-  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(10, most).key(10, 1).raw("12345678"))),
+  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(11, most).key(11, 1).raw("12345678"))),
             "Finish.scores: expected at most 64 items, found more");
-  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(10, "1234567"))),
+  EXPECT_EQ(refusal(in_envelope(kFinish, Bytes().field(11, "1234567"))),
             "Finish.scores: expected whole numbers of eight bytes, found a part of one");
 }
 
@@ -209,7 +209,7 @@ TEST(MessagesAccepted, FieldsInAnyOrderAndTheLastOneCounts) {
 
 TEST(MessagesAccepted, ScoresThatAreNotPacked) {
   const std::string half("\0\0\0\0\0\0\xE0\x3F", 8);
-  const auto finish = decode(as_bytes(in_envelope(kFinish, Bytes().key(10, 1).raw(half).field(10, half))));
+  const auto finish = decode(as_bytes(in_envelope(kFinish, Bytes().key(11, 1).raw(half).field(11, half))));
   ASSERT_TRUE(finish.ok()) << finish.error().message;
   EXPECT_EQ(std::get<Finish>(*finish).scores, (std::vector<double>{0.5, 0.5}));
 }
