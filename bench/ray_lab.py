@@ -72,7 +72,7 @@ def parameter_server(args, hosts, raylets, scratch):
 def repetition(args, mix, cores, scratch, number):
     hosts = list(cores)
     plain = without_ray(args, hosts, scratch)
-    with RayHosts(args.python.parent / "ray", cores) as raylets:
+    with RayHosts(args.python, cores) as raylets:
         ours = on_ray(args, hosts, raylets, scratch)
         theirs = parameter_server(args, hosts, raylets, scratch)
     result = {"without_ray": round(plain, 1), "on_ray": round(ours, 1), "parameter_server": round(theirs, 1),

@@ -19,13 +19,13 @@ def lab(*words):
 
 
 class RayHosts:
-    """Raylets on the hosts of a lab that is up, the first with the head of the cluster. `hosts`: cores by name. Use as a context.
+    """Raylets on the hosts of a lab that is up, the first with the head of the cluster. `python`: one that has Ray. `hosts`: cores by name. Use as a context.
 
     Each host is a process namespace too: `ray stop` there ends nobody else's Ray, and nothing outlives the context.
     """
 
-    def __init__(self, ray, hosts):
-        self._ray, self._hosts = str(ray), hosts
+    def __init__(self, python, hosts):
+        self._ray, self._hosts = [str(python), "-m", "ray.scripts.scripts"], hosts
         self._inits = {}
         self._folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets lie below it, and their names must be short
         self.address = f"{lab('ip', next(iter(hosts)))}:{PORT}"
@@ -52,7 +52,7 @@ class RayHosts:
         """`ray start` on a host that has none."""
         first = name == next(iter(self._hosts))
         where = ["--head", f"--port={PORT}", f"--temp-dir={self._folder}", "--include-dashboard=false", "--disable-usage-stats"]
-        words = [self._ray, "start", *(where if first else [f"--address={self.address}"]), f"--node-ip-address={lab('ip', name)}",
+        words = [*self._ray, "start", *(where if first else [f"--address={self.address}"]), f"--node-ip-address={lab('ip', name)}",
                  f"--node-name={name}", "--num-cpus=1", f"--object-store-memory={STORE_BYTES}", "--resources", json.dumps({"cpu_node": 1})]
         if name in self._inits:
             subprocess.run([*self.on(name), *words], check=True, capture_output=True)
@@ -69,7 +69,7 @@ class RayHosts:
 
     def stop(self, name):
         """`ray stop` on a host."""
-        subprocess.run([*self.on(name), self._ray, "stop"], check=True, capture_output=True)
+        subprocess.run([*self.on(name), *self._ray, "stop"], check=True, capture_output=True)
 
     def on(self, name, directory="/"):
         """What stands before a command that is to run in a directory of a host."""

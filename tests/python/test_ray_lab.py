@@ -4,7 +4,6 @@ Needs root, network namespaces and tc; skipped where they are missing.
 """
 
 import os
-import pathlib
 import signal
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from ray_hosts import LAB, RayHosts, lab  # noqa: E402
 from test_lab import why_no_lab  # noqa: E402
 
 HOSTS = {"home": 0.8, "fast": 0.6, "slow": 0.3, "other": 0.3}  # cores
-RAY = pathlib.Path(sys.executable).parent / "ray"
 RECIPE = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5,
                                optimizer_lr=0.02, train_epochs=100000, train_shares=[1])]
 
@@ -34,7 +32,7 @@ def hosts():
         subprocess.run([*LAB, "down"])
         pytest.skip(f"the lab cannot be set up here: {done.stderr.strip().splitlines()[-1]}")
     try:
-        with RayHosts(RAY, HOSTS) as hosts:
+        with RayHosts(sys.executable, HOSTS) as hosts:
             yield hosts
     finally:
         lab("down")
