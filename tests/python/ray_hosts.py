@@ -19,9 +19,10 @@ def lab(*words):
 
 
 class RayHosts:
-    """Raylets on the hosts of a lab that is up, the first with the head of the cluster. `python`: one that has Ray. `hosts`: cores by name. Use as a context.
+    """Raylets on the hosts of a lab that is up, the first with the head of the cluster. Use as a context.
 
-    Each host is a process namespace too: `ray stop` there ends nobody else's Ray, and nothing outlives the context.
+    `python`: one that has Ray. `hosts`: cores by name. Each host is a process namespace too: `ray stop` there ends nobody else's Ray,
+    and nothing outlives the context.
     """
 
     def __init__(self, python, hosts):

@@ -153,7 +153,7 @@ class Job:
             self._on_line(stream, line)
         if self._supervisor not in (0, report["supervisor"]):
             self._note("Ray started the coordinator's actor again")
-        if report["restarts"] > self._restarts:
+        if report["restarts"] > (self._restarts if self._supervisor == report["supervisor"] else 0):
             self._note("the coordinator was started again")
         self._supervisor, self._restarts = report["supervisor"], report["restarts"]
         return report
@@ -208,7 +208,7 @@ class Job:
             self._note(f"{member.name}: worker on {member.place.device}")
         elif member.supervisor != report["supervisor"]:
             self._note(f"{member.name}: Ray started its actor again")
-        elif member.restarts < report["restarts"]:
+        if report["restarts"] > (member.restarts if member.supervisor == report["supervisor"] else 0):
             self._note(f"{member.name}: its worker was started again")
         member.supervisor, member.restarts = report["supervisor"], report["restarts"]
         if report["ended"]:
