@@ -5,6 +5,10 @@ import pathlib
 from ray.cluster_utils import Cluster
 
 
+# Ray makes its workers nice, and on a machine that is busy with something else they would hardly get on.
+CONFIG = {"worker_niceness": 0}
+
+
 class LocalCluster:
     """Real raylets on one machine, all of them with this many processors; gone at the end of the with block."""
 
@@ -24,8 +28,8 @@ class LocalCluster:
         return self._cluster.address
 
     def add(self, name, **resources):
-        settings = {"num_cpus": self._cpus, "node_name": name, "resources": resources}
-        self.nodes[name] = self._cluster.add_node(**settings, **({} if self.nodes else {"include_dashboard": False}))
+        first = {} if self.nodes else {"include_dashboard": False, "_system_config": CONFIG}
+        self.nodes[name] = self._cluster.add_node(num_cpus=self._cpus, node_name=name, resources=resources, **first)
 
     def kill(self, name):
         """kill -9 of the node's raylet. It is waited for: as long as it is a zombie, what it started believes it alive."""

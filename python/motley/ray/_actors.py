@@ -3,34 +3,14 @@
 import os
 import pathlib
 import sys
-from dataclasses import dataclass, field
 from typing import Any
 
 import ray
 
-from motley.ray._processes import Supervised
+from motley._processes import Orders, Supervised, command, directory, resuming
 
 REPORT_S = 1.0  # at most one report in such a time
 LAST_LINES = 20
-
-
-@dataclass(frozen=True)
-class Orders:
-    """What a process is started for. `words` follow the command; the token is never among them."""
-
-    program: str | None  # None: the package's own command
-    words: list[str]
-    directory: str
-    token: str = field(default="", repr=False)
-
-
-def command(program: str | None, words: list[str]) -> list[str]:
-    return [program, *words] if program else [sys.executable, "-m", "motley", *words]
-
-
-def directory(wanted: str) -> str | None:
-    """Where there is no such directory on this node, the actor's own: that of Ray's runtime environment."""
-    return wanted if os.path.isdir(wanted) else None
 
 
 def device(word: str) -> str:
@@ -52,9 +32,7 @@ class Coordinator:
             words += ["--device", device(each) if devices else each]
 
         def start(restarted: bool) -> list[str]:
-            resumes = (restarted or again) and (self._run / "run.toml").is_file()
-            resume = ["--resume"] if resumes and "--resume" not in orders.words else []
-            return command(orders.program, words + resume + orders.words)
+            return command(orders.program, resuming(words + orders.words, run, restarted or again))
 
         self._process = Supervised(start, directory(orders.directory))
 

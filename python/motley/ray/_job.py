@@ -17,6 +17,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from motley._errors import Error
+from motley._processes import Orders
 from motley.ray import _actors, _nodes
 from motley.ray._words import Wanted
 
@@ -239,13 +240,13 @@ class Job:
     def _make_coordinator(self, here: list[_nodes.Place], name: str) -> Any:
         threads = sum(place.cpus for place in here if place.device == "cpu")
         words = ["--name", name, *(["--threads", str(threads)] if threads else []), *self._wanted.rest]
-        orders = _actors.Orders(self._wanted.program, words, os.getcwd())
+        orders = Orders(self._wanted.program, words, os.getcwd())
         options = self._options("coordinator", self._home, _nodes.together(here))
         return ray.remote(_actors.Coordinator).options(**options).remote(orders, self._run, _nodes.devices_of(here))
 
     def _make_worker(self, name: str, place: _nodes.Place) -> Member:
         words = [self._wanted.target, *self._wanted.script_arguments] if self._wanted.is_script else []
-        orders = _actors.Orders(self._wanted.program, words, os.getcwd(), self._token)
+        orders = Orders(self._wanted.program, words, os.getcwd(), self._token)
         options = self._options(name, place.node, place.options)
         threads = place.cpus if place.device == "cpu" else 0
         return Member(name, place, ray.remote(_actors.Worker).options(**options).remote(orders, name, place.device, threads))

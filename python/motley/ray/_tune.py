@@ -10,7 +10,7 @@ from ray import tune
 
 from motley._errors import Error
 from motley.ray import _actors
-from motley.ray._processes import Supervised
+from motley._processes import Supervised, command, directory
 
 REPORTED = ("eval", "done")
 
@@ -28,7 +28,7 @@ def trainable(target: str, arguments: Sequence[str], options: Sequence[str], pro
         words += [word for key, value in config.items() if "." in key for word in ("--set", f"{key}={value}")]
         own = [word for key, value in config.items() if "." not in key for word in (f"--{key}", str(value))]
         words += [*options, target, *(["--", *arguments, *own] if target.endswith(".py") else [])]
-        process = Supervised(lambda _restarted: _actors.command(program, words), _actors.directory(here))
+        process = Supervised(lambda _restarted: command(program, words), directory(here))
         try:
             _follow(process)
         finally:

@@ -1,4 +1,4 @@
-"""A `motley` process that is watched, heard and started again. Knows nothing of Ray."""
+"""A `motley` process that is watched, heard and started again, for the engines that place workers."""
 
 import collections
 import json
@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 KEEPER = pathlib.Path(__file__).with_name("_keeper.py")
@@ -17,7 +18,33 @@ RESTARTS_MAX = 5  # in a row
 PAUSE_S = 2.0  # before each of these but the first
 LONG_LIFE_S = 60.0  # after such a life the count begins anew
 LINES_MAX = 20_000  # kept until somebody takes them
-NOT_FOR_CHILDREN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+# Ray's secrets; and by what a launcher tells its processes apart, where one of them is a supervisor.
+NOT_FOR_CHILDREN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "OMPI_COMM_WORLD_RANK", "SLURM_STEP_ID", "PMI_RANK")
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What a process is started for. `words` follow the command; the token is never among them."""
+
+    program: str | None  # None: the package's own command
+    words: list[str]
+    directory: str
+    token: str = field(default="", repr=False)
+
+
+def command(program: str | None, words: Sequence[str]) -> list[str]:
+    return [program, *words] if program else [sys.executable, "-m", "motley", *words]
+
+
+def directory(wanted: str) -> str | None:
+    """Where there is no such directory on this machine, the supervisor's own: that of an engine which brings the files itself."""
+    return wanted if os.path.isdir(wanted) else None
+
+
+def resuming(words: Sequence[str], run: str, restarted: bool) -> list[str]:
+    """The words of a head; of one that was started again, those with which it goes on."""
+    resumes = restarted and os.path.isfile(os.path.join(run, "run.toml")) and "--resume" not in words
+    return [words[0], "--resume", *words[1:]] if resumes else list(words)
 
 
 def starts_again(status: int, code: str, restarts: int) -> bool:
@@ -30,12 +57,14 @@ class Supervised:
     """Runs `command(restarted)` in `directory` until it ends by itself. The methods may be called from any thread.
 
     `said` is what it gets on standard input, which is then closed. on_line(stream, line): each line of "out" and "err", from threads of
-    their own. The process stays in the process group of this one, and ends with this one.
+    their own. The process stays in the process group of this one, unless Ctrl-C in a terminal is not for it (`own_group`), and ends with
+    this one.
     """
 
     def __init__(self, command: Callable[[bool], Sequence[str]], directory: str | None, said: str = "",
-                 on_line: Callable[[str, str], None] | None = None):
+                 on_line: Callable[[str, str], None] | None = None, own_group: bool = False):
         self._command, self._directory, self._said, self._on_line = command, directory, said, on_line
+        self._own_group = own_group
         self._lock = threading.Lock()
         self._lines: collections.deque[tuple[str, str]] = collections.deque(maxlen=LINES_MAX)
         self._process: subprocess.Popen[bytes] | None = None
@@ -109,7 +138,7 @@ class Supervised:
                 return -signal.SIGINT
             self.error = None
             process = subprocess.Popen(self._command(restarted), cwd=self._directory, env=kept, stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=self._own_group)
             self._process = process
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._tell(self._keeper.stdin, f"{process.pid}\n", close=False)
