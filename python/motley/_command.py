@@ -19,6 +19,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _export(words[1:])
     if _launch.on_something(words):
         return _on_ray(words)
+    if words[:1] == ["invite"]:
+        return _invite(words[1:])
     # While the core works, Ctrl-C is its own; Python gets it back for the script.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -51,6 +53,17 @@ def _on_ray(words: list[str]) -> int:
         return ray.main(words)
     except Error as error:
         return _report(error, "--json" in words)
+
+
+def _invite(words: list[str]) -> int:
+    from motley import _invite
+
+    try:
+        return _invite.main(words)
+    except Error as error:
+        return _report(error, "--json" in words)
+    except KeyboardInterrupt:
+        return _report(Error("interrupted", "the machines that were invited have left", "interrupted"), "--json" in words)
 
 
 def _report(error: Error, as_json: bool) -> int:
