@@ -64,11 +64,11 @@ def test_a_killed_process_comes_back(client, motley):
         os.kill(victim(having("join", "--json")[0]), signal.SIGKILL)
         wait(lambda event: event["event"] == "worker" and event["change"] in ("left", "lost"))
         wait(lambda event: len(workers(event)) == 2)
-    os.kill(having("train", "--json", "--run", run)[0], signal.SIGKILL)
+    os.kill(having("--json", "--run", run)[0], signal.SIGKILL)
     wait(lambda event: event["event"] == "run" and event["first_step"] > 0)
     wait(lambda event: len(workers(event)) == 2)
     left = having("join", "--json")
-    os.kill(having("train", "--resume", "--json")[0], signal.SIGINT)
+    os.kill(having("--json", "--run", run)[0], signal.SIGINT)
     thread.join()
     assert failed[0].code == "interrupted"
     await_end(left)

@@ -108,13 +108,13 @@ def test_killed_workers_and_actors_come_back(cluster, motley):
 def test_a_killed_coordinator_goes_on_with_the_run(cluster, motley, listen):
     head = start(motley, cluster, *ENDLESS, *listen)
     wait_share(head, "first")
-    process, = having("train", "--json", "--run", str(motley.directory / "run"))
+    process, = having("--json", "--run", str(motley.directory / "run"))
     before = head.seen()
     os.kill(process, signal.SIGKILL)
     assert head.wait_event("run", after=before)["first_step"] > 0
     wait_share(head, "first", after=head.seen())
 
-    process, = having("train", "--json", "--run", str(motley.directory / "run"))
+    process, = having("--json", "--run", str(motley.directory / "run"))
     before, left = head.seen(), with_children(process, parent(process))
     os.kill(parent(process), signal.SIGKILL)
     await_end(left)
@@ -141,7 +141,7 @@ def test_a_node_leaves_and_another_joins(cluster, motley):
 def test_what_the_driver_starts_ends_with_it(cluster, motley):
     head = start(motley, cluster, *ENDLESS)
     wait_share(head, "first")
-    left = with_children(*worker_of("first"), *having("train", "--json", "--run", str(motley.directory / "run")))
+    left = with_children(*worker_of("first"), *having("--json", "--run", str(motley.directory / "run")))
     head.kill()
     await_end(left)
 
