@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
+.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-lab bench-ray bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -45,7 +45,7 @@ unit: ## the C++ tests alone
 	@$(NINJA)
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
 
-bench: bench-one bench-python bench-planner bench-transport bench-lab bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
+bench: bench-one bench-python bench-planner bench-transport bench-lab bench-ray bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
 
 bench-build:
 	@tools/bootstrap bench
@@ -70,6 +70,9 @@ bench-accelerator: bench-build ## demo, parity and throughput on a card; says so
 
 bench-lab: bench-build ## unequal hosts of the emulated LAN beside PyTorch DDP (Linux, root)
 	$(PYTHON) bench/lab.py
+
+bench-ray: python ## a run on a Ray cluster beside the same without Ray (Linux, root, pip install ray)
+	$(PYTHON) bench/ray_lab.py
 
 bench-plan: bench-build ## predicted against reached speed over mixes, links and models (Linux, root)
 	$(PYTHON) bench/lab_plan.py

@@ -28,6 +28,7 @@ using Command = std::function<Status(Context&)>;
 void add_train(CLI::App& app, Command& chosen);
 void add_plan(CLI::App& app, Command& chosen);
 void add_join(CLI::App& app, Command& chosen);
+void add_invite(CLI::App& app, Command& chosen);
 void add_devices(CLI::App& app, Command& chosen);
 void add_audit(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
@@ -39,6 +40,9 @@ inline bool is_script(const std::string& target) { return target.ends_with(".py"
 
 /// Leaves the rest of the command to the script.
 Status hand_over(Context& context, Launch launch);
+
+/// Works for a run elsewhere until it is over.
+Status lend(const runtime::JoinOptions& options, Context& context);
 
 /// One JSON object a line on standard output.
 void print_json_line(const std::string& object);

@@ -37,13 +37,17 @@ Status run_join(JoinArguments& arguments, Context& context) {
   if (!arguments.script.empty()) {
     return hand_over(context, {.role = Role::join, .script = arguments.script, .join = arguments.options});
   }
-  JoinDisplay display(*context.observer);
-  Status status = runtime::join(arguments.options, *context.models, display.events(), context.stop);
-  if (status) context.observer->note("left; " + std::to_string(display.samples()) + " samples computed here");
-  return status;
+  return lend(arguments.options, context);
 }
 
 }  // namespace
+
+Status lend(const runtime::JoinOptions& options, Context& context) {
+  JoinDisplay display(*context.observer);
+  Status status = runtime::join(options, *context.models, display.events(), context.stop);
+  if (status) context.observer->note("left; " + std::to_string(display.samples()) + " samples computed here");
+  return status;
+}
 
 void add_join(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<JoinArguments>();
@@ -70,6 +74,17 @@ void add_join(CLI::App& app, Command& chosen) {
     const bool only_script = arguments->script.empty() && is_script(arguments->token);  // --token-file
     if (only_script) std::swap(arguments->token, arguments->script);
     chosen = [arguments](Context& context) { return run_join(*arguments, context); };
+  });
+}
+
+void add_invite(CLI::App& app, Command& chosen) {
+  CLI::App* command = app.add_subcommand("invite", "let other machines join over ssh (motley of the Python package)");
+  command->allow_extras();
+  command->callback([&chosen] {
+    chosen = [](Context&) -> Status {
+      return Error{ErrorCode::usage, "invite is a command of the Python package's motley",
+                   "pip install .; or: ssh HOST motley join - < runs/NAME-1/token"};
+    };
   });
 }
 

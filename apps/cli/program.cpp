@@ -17,7 +17,7 @@
 namespace motley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 8> kCommands{"train", "plan",   "join",   "devices",
+constexpr std::array<std::string_view, 9> kCommands{"train", "plan",   "join",   "invite", "devices",
                                                     "audit", "export", "sample", "doctor"};
 
 // Wrong usage is an error like any other: exit status 2, and an event with --json.
@@ -81,6 +81,7 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
   add_train(app, chosen);
   add_plan(app, chosen);
   add_join(app, chosen);
+  add_invite(app, chosen);
   add_devices(app, chosen);
   add_audit(app, chosen);
   add_export(app, chosen);

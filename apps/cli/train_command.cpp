@@ -1,12 +1,50 @@
 #include "commands.h"
 #include "manners_options.h"
+#include "ranks.h"
 #include "runtime/train.h"
 
 namespace motley::cli {
+namespace {
+
+struct TrainArguments {
+  runtime::TrainOptions options;
+  bool keys = false;
+  std::string on, address;  // the Python package takes these before they come here
+};
+
+Status run_train(const TrainArguments& arguments, Context& context) {
+  const runtime::TrainOptions& options = arguments.options;
+  if (arguments.keys) {
+    for (const std::string& line : runtime::describe_keys()) std::printf("%s\n", line.c_str());
+    return {};
+  }
+  if (!arguments.on.empty() || !arguments.address.empty()) {
+    return Error{ErrorCode::usage, "--on and --address are for the motley of the Python package",
+                 "pip install . and pip install ray; then motley train --on ray TARGET"};
+  }
+  if (options.target.empty() && !options.resume) {
+    return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script",
+                 "motley train fashion-cnn"};
+  }
+  Launch launch{.role = Role::train, .head = {.train = options}};
+  if (Status status = take_rank(launch, context.stop, *context.observer); !status) return status;
+  if (launch.role == Role::join) {  // standard output is the head's
+    context.json = false;
+    context.observer = make_observer(false, true);
+  }
+  if (is_script(options.target)) {
+    launch.script = options.target;
+    return hand_over(context, std::move(launch));
+  }
+  if (launch.role == Role::join) return lend(launch.join, context);
+  return runtime::train(launch.head.train, *context.models, *context.observer, context.stop);
+}
+
+}  // namespace
 
 void add_train(CLI::App& app, Command& chosen) {
-  auto options = std::make_shared<runtime::TrainOptions>();
-  auto keys = std::make_shared<bool>(false);
+  auto arguments = std::make_shared<TrainArguments>();
+  runtime::TrainOptions* options = &arguments->options;
   CLI::App* command = app.add_subcommand("train", "train a model on this machine and on those that join");
   command->add_option(
       "target", options->target,
@@ -15,7 +53,7 @@ void add_train(CLI::App& app, Command& chosen) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  command->add_flag("--keys", *keys, "list the keys and their defaults, then leave");
+  command->add_flag("--keys", arguments->keys, "list the keys and their defaults, then leave");
   command->add_option("--run", options->run_dir, "DIR: where the run's files go (default: runs/NAME-1, -2, …)");
   command->add_flag("--resume", options->resume, "go on with the run in --run DIR");
   command->add_option("--listen", options->listen,
@@ -30,22 +68,10 @@ void add_train(CLI::App& app, Command& chosen) {
   command->add_option("--threads", options->threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
   command->add_option("--name", options->name, "name of this machine");
   add_manners(*command, options->manners);
-  command->callback([&chosen, options, keys] {
-    chosen = [options, keys](Context& context) -> Status {
-      if (*keys) {
-        for (const std::string& line : runtime::describe_keys()) std::printf("%s\n", line.c_str());
-        return {};
-      }
-      if (options->target.empty() && !options->resume) {
-        return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script",
-                     "motley train fashion-cnn"};
-      }
-      if (is_script(options->target)) {
-        return hand_over(context, {.role = Role::train, .script = options->target, .head = {.train = *options}});
-      }
-      return runtime::train(*options, *context.models, *context.observer, context.stop);
-    };
-  });
+  command->add_option("--on", arguments->on, "ray: its nodes become workers (motley of the Python package)");
+  command->add_option("--address", arguments->address, "of the Ray cluster (default: this machine's)");
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments](Context& context) { return run_train(*arguments, context); }; });
 }
 
 }  // namespace motley::cli

@@ -5,6 +5,7 @@
 
 #include "bindings.h"
 #include "program.h"
+#include "ranks.h"
 #include "script_models.h"
 
 namespace motley::python {
@@ -49,6 +50,12 @@ void serve(const cli::Launch& launch, const Script& script) {
   raise_if(status);
 }
 
+// A script that was started without the command may be one of several ranks as well.
+void take_rank(cli::Launch& launch) {
+  const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
+  raise_if(run_interruptibly([&](runtime::StopSource& stop) { return cli::take_rank(launch, stop, *observer); }));
+}
+
 void plan(const cli::Launch& launch, const Script& script, const std::string& config) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
@@ -64,6 +71,7 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
 
 void bind_worker(nb::module_& m) {
   m.def("serve", &serve, nb::arg("launch"), nb::arg("script"));
+  m.def("take_rank", &take_rank, nb::arg("launch"));
   m.def("plan", &plan, nb::arg("launch"), nb::arg("script"), nb::arg("config"));
 }
 

@@ -17,6 +17,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["export"] and any(word.startswith("--torch") for word in words):
         return _export(words[1:])
+    if _launch.on_something(words):
+        return _on_ray(words)
+    if words[:1] == ["invite"]:
+        return _invite(words[1:])
     # While the core works, Ctrl-C is its own; Python gets it back for the script.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -40,6 +44,26 @@ def _export(words: list[str]) -> int:
         return _report(error, as_json)
     print(json.dumps({"event": "export", **done}) if as_json else f"step {done['step']} written to {done['path']}")
     return 0
+
+
+def _on_ray(words: list[str]) -> int:
+    try:
+        from motley import ray
+
+        return ray.main(words)
+    except Error as error:
+        return _report(error, "--json" in words)
+
+
+def _invite(words: list[str]) -> int:
+    from motley import _invite
+
+    try:
+        return _invite.main(words)
+    except Error as error:
+        return _report(error, "--json" in words)
+    except KeyboardInterrupt:
+        return _report(Error("interrupted", "the machines that were invited have left", "interrupted"), "--json" in words)
 
 
 def _report(error: Error, as_json: bool) -> int:

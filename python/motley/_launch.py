@@ -1,6 +1,7 @@
 """What this process was started for: `motley train`, `plan` or `join` with a script, or the script by itself."""
 
 import sys
+from collections.abc import Sequence
 
 from motley import _core
 from motley._errors import Error
@@ -26,6 +27,7 @@ def use() -> _core.Launch:
         return _given
     launch = _core.Launch()
     launch.script = sys.argv[0] or "script"
+    _core.take_rank(launch)
     return launch
 
 
@@ -45,6 +47,12 @@ def stopped(error: Error) -> None:
 
 def interrupted() -> Error:
     return _stopped or Error("interrupted before the run began", code="interrupted")
+
+
+def on_something(words: Sequence[str]) -> bool:
+    """Whether the command line is `motley train --on …`: another engine is to place the workers."""
+    ours = list(words[: words.index("--")] if "--" in words else words)
+    return "train" in ours[:2] and any(word == "--on" or word.startswith("--on=") for word in ours)
 
 
 def report(error: Error) -> int:

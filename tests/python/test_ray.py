@@ -1,0 +1,246 @@
+"""Runs on a Ray cluster of several raylets on this machine: workers, actors and nodes are killed, nodes join, and the run goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
+
+import motley as package  # noqa: E402
+from conftest import SCRIPTS  # noqa: E402
+from program import PATIENCE_S, settings  # noqa: E402
+from processes import await_end, children, command_lines, having, parent  # noqa: E402
+from ray_cluster import LocalCluster  # noqa: E402
+
+from motley import _processes  # noqa: E402
+from motley.ray import _job, _nodes, _words  # noqa: E402
+
+ENDLESS = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5,
+                                optimizer_lr=0.02, train_epochs=100000, train_shares=[1])]  # nobody is too slow to be used
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster("home", "first", "second") as cluster:
+        yield cluster
+
+
+def start(motley, cluster, *words):
+    return motley.start("train", "--on", "ray", "--address", cluster.address, "--run", "run", *words)
+
+
+def wait_share(head, name, after=0):
+    return head.wait_event("step", lambda e: any(p["worker"] == f"{name}/cpu" and p["samples"] > 0 for p in e["workers"]), after=after)
+
+
+def wait_gone(head, name, after):
+    """Ray asks a process group to end before it kills it, so a worker may have time for a farewell."""
+    return head.wait_event("worker", lambda e: e["change"] in ("left", "lost"), after=after, worker=f"{name}/cpu")
+
+
+def worker_of(name):
+    """(process of the worker, process of its actor)"""
+    process, = having("join", "--json", "--name", name)
+    return process, parent(process)
+
+
+def with_children(*pids):
+    return [each for pid in pids for each in (pid, *children(pid))]
+
+
+def finish(motley, head, left):
+    """Ctrl-C: the run stops in good order, and nothing of it is left."""
+    head.interrupt()
+    assert head.end() == 130, head.story()
+    assert head.named("checkpoint")
+    await_end(left)
+    motley.audit("run")
+
+
+def test_a_recipe_trains_on_all_nodes(cluster, motley):
+    head = start(motley, cluster, *ENDLESS)
+    for name in ("home", "first", "second"):
+        wait_share(head, name)
+    left = with_children(*worker_of("first"), *worker_of("second"))
+    token = (motley.directory / "run" / "token").read_text().strip()
+    assert not [line for line in command_lines().values() if any(token in word for word in line)]
+    assert not [file for file, text in cluster.logs().items() if token in text]
+    finish(motley, head, left)
+    assert token not in head.story()
+
+
+def test_a_script_trains_to_its_end(cluster, motley):
+    head = start(motley, cluster, *settings(train_min_workers=3, train_shares=[1]), str(SCRIPTS / "train_case.py"), "groups")
+    assert head.end(5 * PATIENCE_S) == 0, head.story()
+    epochs = [line for line in head.text if line.startswith("epoch ")]
+    assert epochs and len(epochs) == len({line for line in epochs}), head.story()  # the body runs on the head alone
+    machines = {part["worker"] for step in head.named("step") for part in step["workers"] if part["samples"]}
+    assert machines == {"home/cpu", "first/cpu", "second/cpu"}
+    assert not having("join", "--json", "--name", "first")
+    motley.audit("run")
+
+
+def test_killed_workers_and_actors_come_back(cluster, motley):
+    head = start(motley, cluster, *ENDLESS)
+    wait_share(head, "first")
+    wait_share(head, "second")
+    worker, actor = worker_of("first")
+    before = head.seen()
+    os.kill(worker, signal.SIGKILL)
+    head.wait_event("worker", worker="first/cpu", change="lost", after=before)
+    head.wait_text("ray: first: its worker was started again")
+    wait_share(head, "first", after=head.seen())
+
+    worker, actor = worker_of("second")
+    left, before = with_children(worker, actor), head.seen()
+    os.kill(actor, signal.SIGKILL)
+    await_end(left)
+    wait_gone(head, "second", before)
+    head.wait_text("ray: second: Ray started its actor again")
+    wait_share(head, "second", after=head.seen())
+    finish(motley, head, with_children(*worker_of("first"), *worker_of("second")))
+
+
+@pytest.mark.parametrize("listen", [[], ["--listen", "0.0.0.0:0"]], ids=["same port", "another port"])
+def test_a_killed_coordinator_goes_on_with_the_run(cluster, motley, listen):
+    head = start(motley, cluster, *ENDLESS, *listen)
+    wait_share(head, "first")
+    process, = having("--json", "--run", str(motley.directory / "run"))
+    before = head.seen()
+    os.kill(process, signal.SIGKILL)
+    assert head.wait_event("run", after=before)["first_step"] > 0
+    wait_share(head, "first", after=head.seen())
+
+    process, = having("--json", "--run", str(motley.directory / "run"))
+    before, left = head.seen(), with_children(process, parent(process))
+    os.kill(parent(process), signal.SIGKILL)
+    await_end(left)
+    assert head.wait_event("run", after=before)["first_step"] > 0
+    wait_share(head, "first", after=head.seen())
+    finish(motley, head, with_children(*worker_of("first")))
+
+
+def test_a_node_leaves_and_another_joins(cluster, motley):
+    cluster.add("brief")
+    head = start(motley, cluster, *ENDLESS)
+    wait_share(head, "brief")
+    left, before = with_children(*worker_of("brief")), head.seen()
+    cluster.kill("brief")
+    wait_gone(head, "brief", before)
+    head.wait_text("ray: brief: its node left the cluster")
+    await_end(left)
+    wait_share(head, "first", after=head.seen())
+    cluster.add("late", cpu_node=1)
+    wait_share(head, "late")
+    finish(motley, head, with_children(*worker_of("first"), *worker_of("late")))
+
+
+def test_what_the_driver_starts_ends_with_it(cluster, motley):
+    head = start(motley, cluster, *ENDLESS)
+    wait_share(head, "first")
+    left = with_children(*worker_of("first"), *having("--json", "--run", str(motley.directory / "run")))
+    head.kill()
+    await_end(left)
+
+
+def test_a_script_that_is_missing_on_the_nodes_is_named(cluster, motley):
+    error = start(motley, cluster, "nowhere.py")
+    assert error.end() == 2, error.story()
+    assert "there is no such script" in error.error()["message"]
+
+
+def test_train_from_python(cluster, tmp_path):
+    code = ("import motley.ray\nevents = []\n"
+            f"run = motley.ray.train('softmax', address={cluster.address!r}, run='run', on_event=events.append,\n"
+            "    options=['--set', 'data.uri=synthetic:2000:16:4', '--set', 'data.test_uri=', '--set', 'train.steps=20'])\n"
+            "print(run, events[-1]['event'])\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == [str(tmp_path / "run"), "done"], done.stderr
+
+
+def test_a_trial_of_tune(cluster, tmp_path):
+    pytest.importorskip("ray.tune", reason="Ray Tune is not installed: pip install 'ray[tune]'", exc_type=ImportError)
+    code = ("import ray, motley.ray\nfrom ray import tune\n"
+            f"ray.init(address={cluster.address!r}, log_to_driver=False)\n"
+            "short = ['--set', 'data.uri=synthetic:2000:16:4', '--set', 'data.test_uri=', '--set', 'train.steps=20']\n"
+            "trial = motley.ray.trainable('softmax', options=short)\n"
+            "tuner = tune.Tuner(trial, param_space={'optimizer.lr': tune.grid_search([0.5, 0.001])},\n"
+            f"    run_config=tune.RunConfig(storage_path={str(tmp_path)!r}, verbose=0))\n"
+            "print('best', tuner.fit().get_best_result('loss', 'min').config['optimizer.lr'])\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert "best 0.5" in done.stdout, done.stderr
+
+
+# --- without a cluster -------------------------------------------------------------------------------------------------------
+
+
+def test_who_is_not_in_a_cluster_is_told_how(motley):
+    error = motley.fails("train", "--on", "ray", "--address", "127.0.0.1:1", "softmax", status=1)
+    assert "no Ray cluster answers" in error["message"] and "ray start" in error["try"]
+
+
+@pytest.mark.parametrize("words, said", [(["--on", "dask"], "expected ray"), (["--on", "ray", "--device", "cpu"], "--device has no place"),
+                                         (["--on", "ray", "--token-file", "x"], "--token-file has no place")])
+def test_what_has_no_place_on_ray_is_refused(motley, words, said):
+    assert said in motley.fails("train", *words, "softmax")["message"]
+
+
+def test_without_ray_it_says_what_to_install(tmp_path):
+    code = "import sys; sys.modules['ray'] = None; from motley._command import main; sys.exit(main(['train', '--on', 'ray', 'x']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2 and "pip install ray" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("system, name", [("darwin", "macOS"), ("win32", "Windows")])
+def test_systems_that_need_a_variable(system, name):
+    with pytest.raises(package.Error, match=f"{name} need RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=1"):
+        _job.check_platform(system, {})
+    _job.check_platform(system, {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"})
+    _job.check_platform("linux", {})
+
+
+def node(**resources):
+    return {"NodeID": "abcdef", "Resources": {name: float(amount) for name, amount in resources.items()}}
+
+
+@pytest.mark.parametrize("resources, expected", [
+    (dict(CPU=4), [("cpu", 4, 0, ())]),
+    (dict(CPU=4, cpu_node=1), [("cpu", 4, 0, ("cpu_node",))]),
+    (dict(CPU=8, GPU=2), [("gpu:0", 1, 1, ()), ("gpu:0", 1, 1, ())]),
+    (dict(CPU=8, GPU=1, cuda=1), [("gpu:0", 1, 1, ("cuda",))]),
+    (dict(CPU=8, cuda=2), [("gpu:0", 1, 0, ("cuda",)), ("gpu:1", 1, 0, ("cuda",))]),
+    (dict(CPU=8, mps=1), [("gpu:0", 1, 0, ("mps",))]),
+    (dict(CPU=8, GPU=1, mps=1, cpu_node=1), [("gpu:0", 1, 1, ("mps",)), ("cpu", 7, 0, ("cpu_node",))]),
+    (dict(CPU=1, GPU=2), [("gpu:0", 0, 1, ()), ("gpu:0", 0, 1, ())]),
+    (dict(memory=1e9), []),
+])
+def test_places_of_a_node(resources, expected):
+    assert [(place.device, place.cpus, place.gpus, place.own) for place in _nodes.places(node(**resources))] == expected
+
+
+def test_places_on_the_head_node_are_one_process():
+    found = _nodes.places(node(CPU=8, GPU=2, cpu_node=1), threads=3)
+    assert _nodes.devices_of(found) == ["gpu:0", "gpu:1", "cpu"]
+    assert _nodes.together(found) == {"num_cpus": 5, "num_gpus": 2, "resources": {"cpu_node": 1}}
+
+
+def test_nodes_of_one_name_are_told_apart():
+    nodes = [{"NodeID": number * 8, "NodeName": name} for number, name in (("1", "a"), ("2", "b"), ("3", "a"))]
+    assert list(_nodes.names(nodes).values()) == ["a-1111", "b", "a-3333"]
+
+
+def test_words_of_the_command_and_of_the_script(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wanted = _words.read(["train", "--on", "ray", "--set", "train.seed=4", "x.py", "--lr", "1", "--threads", "2", "--", "--run", "theirs"])
+    assert wanted.script_arguments == ["--lr", "1", "--run", "theirs"]
+    assert (wanted.target, wanted.threads, wanted.run) == ("x.py", 2, "runs/x-1")
+    assert _words.read(["train", "--on=ray", "--set", "train.seed=4", "softmax"]).target == "softmax"
+
+
+def test_who_said_what_is_wrong_is_not_started_again():
+    assert _processes.starts_again(-9, "", 0) and not _processes.starts_again(-9, "", _processes.RESTARTS_MAX)
+    assert _processes.starts_again(1, "busy", 0)
+    assert not any(_processes.starts_again(status, "input", 0) for status in (0, 1, 2, 130))
