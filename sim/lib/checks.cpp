@@ -29,6 +29,9 @@ double Checks::tolerance() const { return kTolerances[static_cast<std::size_t>(s
 void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, std::vector<SharedBytes> weights) {
   if (incarnation <= incarnation_) fail("incarnation " + text(incarnation) + " after " + text(incarnation_));
   if (version > version_) fail("the head came up at version " + text(version) + ", beyond what was closed");
+  const auto before = weights_.find({incarnation_, version});
+  if (before != weights_.end() && !same_bytes(before->second, weights))
+    fail("the head came up at version " + text(version) + " with other weights than that had");
   incarnation_ = incarnation;
   version_ = version;
   ledger_.erase(ledger_.lower_bound(version), ledger_.end());
