@@ -65,9 +65,10 @@ bench-transport: bench-build ## frames over loopback beside raw sockets
 	lscpu 2>/dev/null | grep -E '^(Model name|CPU\(s\)):' || uname -mp
 	$(BUILD)/bench/transport_bench
 
-bench-codec: bench-build ## encoding and decoding gradients beside a memcpy
+bench-codec: bench-build ## encoding and decoding gradients beside a memcpy; their bytes on a link (Linux, root)
 	lscpu 2>/dev/null | grep -E '^(Model name|CPU\(s\)):' || uname -mp
 	$(BUILD)/bench/codec_bench
+	$(PYTHON) bench/lab_codecs.py
 
 bench-accelerator: bench-build ## demo, parity and throughput on a card; says so where there is none
 	$(PYTHON) bench/accelerator.py

@@ -1,5 +1,9 @@
 #if defined(__x86_64__)
-#define MOTLEY_KERNELS kAvx2
-#define MOTLEY_KERNELS_NAME "avx2"
 #include "codec/kernels_loops.h"
+
+namespace motley::codec {
+
+constinit const Kernels kAvx2 = make_kernels("avx2");
+
+}  // namespace motley::codec
 #endif

@@ -1,5 +1,9 @@
 #if defined(__x86_64__)
-#define MOTLEY_KERNELS kAvx512
-#define MOTLEY_KERNELS_NAME "avx512"
 #include "codec/kernels_loops.h"
+
+namespace motley::codec {
+
+constinit const Kernels kAvx512 = make_kernels("avx512");
+
+}  // namespace motley::codec
 #endif

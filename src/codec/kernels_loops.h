@@ -1,3 +1,4 @@
+#pragma once
 // Compiled once for each instruction set, so nothing here may be shared between them: no functions of the standard
 // library, everything in an unnamed namespace. Plain loops that compilers turn into vector instructions.
 //
@@ -269,8 +270,9 @@ bool finite_any(const Body& body) noexcept {
   return false;
 }
 
+constexpr Kernels make_kernels(const char* name) noexcept {
+  return {name, encode_any, decode_as<Set>, decode_as<Add>, finite_any};
+}
+
 }  // namespace
-
-const Kernels MOTLEY_KERNELS{MOTLEY_KERNELS_NAME, encode_any, decode_as<Set>, decode_as<Add>, finite_any};
-
 }  // namespace motley::codec

@@ -1,7 +1,11 @@
-#define MOTLEY_KERNELS kPortable
-#if defined(__aarch64__)
-#define MOTLEY_KERNELS_NAME "neon"
-#else
-#define MOTLEY_KERNELS_NAME "portable"
-#endif
 #include "codec/kernels_loops.h"
+
+namespace motley::codec {
+
+#if defined(__aarch64__)
+constinit const Kernels kPortable = make_kernels("neon");
+#else
+constinit const Kernels kPortable = make_kernels("portable");
+#endif
+
+}  // namespace motley::codec

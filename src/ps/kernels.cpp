@@ -156,6 +156,7 @@ double sum_parts(std::span<float> out, std::span<const codec::Encoded> parts, fl
                  std::span<double> part_squares) {
   MOTLEY_ASSERT(!parts.empty() && (part_squares.empty() || part_squares.size() == parts.size()));
   double squares = 0;
+  std::array<float, kBlock> floats{};
   for (std::size_t first = 0; first < out.size(); first += kBlock) {
     const std::size_t count = std::min(kBlock, out.size() - first);
     float* block = out.data() + first;
@@ -165,10 +166,9 @@ double sum_parts(std::span<float> out, std::span<const codec::Encoded> parts, fl
     if (with_squares) squares += sum_of_squares(block, count);
     if (part_squares.empty()) continue;
     // The parts are in the cache still.
-    std::array<float, kBlock> part;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i].decode(first, std::span(part).first(count));
-      part_squares[i] += block_squares(part.data(), count);
+      parts[i].decode(first, std::span(floats).first(count));
+      part_squares[i] += block_squares(floats.data(), count);
     }
     if (!with_squares) squares += block_squares(block, count);
   }
