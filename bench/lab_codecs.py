@@ -4,7 +4,7 @@
 The head of the lab (tools/lab; needs root) has no device of its own, so that all gradients travel. What a step takes is the difference of
 a long and a short run, everything included: TLS, TCP, heartbeats. One JSON object a line on standard output, a table on standard error.
 
-  bench/lab_codecs.py [--recipe fashion-cnn] [--set KEY=VALUE …] [--rate 1gbit] [--batch 256] [--steps 60]
+  bench/lab_codecs.py [--codec int8 …] [--recipe fashion-cnn] [--set KEY=VALUE …] [--rate 1gbit] [--batch 256] [--steps 60]
 """
 
 import argparse
@@ -22,6 +22,7 @@ SHORT = 25  # steps; more than `steady` leaves out
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--codec", action="append", choices=CODECS[1:], help="beside fp32; repeatable (default: all)")
     parser.add_argument("--recipe", default="fashion-cnn")
     parser.add_argument("--set", action="append", default=[], help="a key of the run")
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
@@ -71,7 +72,7 @@ def main():
     lab("up", "head:cpu=0.6", "worker:cpu=0.9", "--rate", args.rate)
     try:
         with measure.Scratch() as scratch:
-            results = [measure_codec(args, codec, scratch) for codec in CODECS]
+            results = [measure_codec(args, codec, scratch) for codec in ("fp32", *(args.codec or CODECS[1:]))]
     finally:
         lab("down")
     measure.say(f"\n{args.recipe}, batch {args.batch}, {args.rate}, one worker at a head without a device; bytes a step at its interface")
