@@ -24,9 +24,14 @@ void Checks::fail(std::string what) {
   if (failures_.size() < kFailuresMax) failures_.push_back(std::move(what));
 }
 
+double Checks::tolerance() const { return kTolerances[static_cast<std::size_t>(scenario_.gradients)]; }
+
 void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, std::vector<SharedBytes> weights) {
   if (incarnation <= incarnation_) fail("incarnation " + text(incarnation) + " after " + text(incarnation_));
   if (version > version_) fail("the head came up at version " + text(version) + ", beyond what was closed");
+  const auto before = weights_.find({incarnation_, version});
+  if (before != weights_.end() && !same_bytes(before->second, weights))
+    fail("the head came up at version " + text(version) + " with other weights than that had");
   incarnation_ = incarnation;
   version_ = version;
   ledger_.erase(ledger_.lower_bound(version), ledger_.end());
@@ -68,7 +73,7 @@ void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& st
     const double wanted = expected.loss_sum / expected.weight;
     const double error = std::abs(loss - wanted) / std::max(wanted, kLossMin);
     measured_.loss_error = std::max(measured_.loss_error, error);
-    if (!(error <= kTolerance)) {
+    if (!(error <= tolerance())) {
       fail(name + ": loss " + std::to_string(loss) + ", one machine has " + std::to_string(wanted) + ", off by " +
            std::to_string(error));
     }
@@ -174,7 +179,7 @@ void Checks::finished(std::uint64_t version, const std::vector<SharedBytes>& wei
   check_epochs();
   const Distance off = distance(weights, reference_.weights.back());
   measured_.weights_error = off.relative;
-  if (!(off.relative <= kTolerance)) {
+  if (!(off.relative <= tolerance())) {
     fail("the final weights differ from one machine's by " + std::to_string(off.relative) + " of their norm");
   }
   if (scenario_.undisturbed_single() && !off.same_bits) fail("the final weights have other bits than one machine's");

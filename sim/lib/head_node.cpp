@@ -62,6 +62,7 @@ void HeadNode::start() {
   options.train_fingerprint = world_.data.train->fingerprint();
   options.test_fingerprint = world_.data.test ? world_.data.test->fingerprint() : "";
   options.checksums = world_.scenario.checksums;
+  options.gradients = world_.scenario.gradients;
   options.timeouts = timeouts();
   coordinator_ = std::make_unique<engine::Coordinator>(std::move(options), std::move(*server), *this);
   coordinator_->start(process_.now());

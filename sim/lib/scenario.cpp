@@ -147,12 +147,13 @@ std::string_view to_word(Trouble trouble) noexcept {
   return kWords[static_cast<std::size_t>(trouble)];
 }
 
-Scenario make_scenario(std::uint64_t seed, std::uint64_t steps) {
+Scenario make_scenario(std::uint64_t seed, std::uint64_t steps, wire::CodecId gradients) {
   Dice dice(seed);
   Scenario scenario;
   scenario.seed = seed;
   scenario.run = make_run(dice);
   if (steps > 0) scenario.run.steps = steps;
+  scenario.gradients = gradients;
   scenario.network.seed = seed;
   scenario.network.own_background = dice.chance(0.3);
   if (dice.chance(0.15)) scenario.network.duplicate_probability = dice.uniform(0.01, 0.2);
@@ -176,7 +177,7 @@ std::string describe(const Scenario& scenario) {
   text << "seed " << scenario.seed << ": " << run.steps << " steps of " << run.global_batch << " of "
        << run.train_samples << " samples (grain " << run.grain << "), " << run.features << " x " << run.classes
        << ", test " << run.test_samples << ", clip " << run.clip_norm << ", duplicates "
-       << scenario.network.duplicate_probability << "\n";
+       << scenario.network.duplicate_probability << ", gradients " << codec::to_word(scenario.gradients) << "\n";
   for (std::size_t i = 0; i < scenario.workers.size(); ++i) {
     const WorkerSetup& w = scenario.workers[i];
     text << "  worker " << i << (w.local ? " (local)" : "") << ": " << w.samples_per_second

@@ -72,13 +72,16 @@ struct Scenario {
   NetworkOptions network;
   DiskSetup disk;
   bool checksums = true;
+  wire::CodecId gradients = wire::CodecId::fp32;
 
   /// One worker, nothing goes wrong: the result must be the reference's, bit for bit.
-  [[nodiscard]] bool undisturbed_single() const { return workers.size() == 1 && disturbances.empty(); }
+  [[nodiscard]] bool undisturbed_single() const {
+    return workers.size() == 1 && disturbances.empty() && (gradients == wire::CodecId::fp32 || workers[0].local);
+  }
 };
 
 /// `steps`: 0 leaves the number to the seed.
-Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0);
+Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, wire::CodecId gradients = wire::CodecId::fp32);
 std::string describe(const Scenario& scenario);
 
 }  // namespace motley::sim

@@ -58,8 +58,9 @@ struct CoordinatorOptions {
   SharedBytes model_file;
   std::string train_fingerprint;
   std::string test_fingerprint;
-  bool resumable = true;  // workers of a run that was stopped are told to come back
-  bool checksums = true;  // body checksums on frames to workers of other processes
+  bool resumable = true;                          // workers of a run that was stopped are told to come back
+  bool checksums = true;                          // body checksums on frames to workers of other processes
+  wire::CodecId gradients = wire::CodecId::fp32;  // from workers of other processes
   Timeouts timeouts;
 };
 

@@ -58,7 +58,7 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
     case ActionKind::cancel:
       return send_control(sessions.at(action.session), wire::Cancel{machine.pass()->id.pack(), action.lease});
     case ActionKind::taken:
-      return send_control(sessions.at(action.session), wire::Taken{machine.pass()->id.pack(), action.lease});
+      return send_taken(action);
     case ActionKind::measured:
       workers[action.worker - 1].finish_seconds = seconds(action.elapsed);
       return pace.elapsed(machine.pass()->id.kind, action.worker, action.lease, action.range.count, action.elapsed);
@@ -254,8 +254,32 @@ void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
                                     .count = action.range.count});
 }
 
+wire::CodecId Coordinator::Impl::codec_of(const cluster::Lease& lease) const {
+  const bool exact = options.gradients == wire::CodecId::fp32 || sessions.at(lease.session).local;
+  if (exact || machine.pass()->id.kind != PassKind::train) return wire::CodecId::fp32;
+  return lease.first_of_pass ? options.gradients : wire::CodecId::bf16;
+}
+
+bool Coordinator::Impl::has_feedback(const cluster::Lease& lease) const {
+  return lease.first_of_pass && codec_of(lease) != wire::CodecId::fp32;
+}
+
+void Coordinator::Impl::send_taken(const cluster::Action& action) {
+  wire::Taken taken{machine.pass()->id.pack(), action.lease, {}};
+  const cluster::Coverage& coverage = machine.coverage();
+  if (has_feedback(*machine.lease(action.lease))) {
+    for (ChunkId chunk = 0; chunk < coverage.chunks(); ++chunk) {
+      if (coverage.accepted(action.lease, chunk)) continue;
+      taken.discarded.resize(chunk / 8 + 1);
+      taken.discarded.back() = static_cast<std::uint8_t>(taken.discarded.back() | 1U << chunk % 8);
+    }
+  }
+  send_control(sessions.at(action.session), taken);
+}
+
 void Coordinator::Impl::send_grant(const cluster::Action& action) {
   const auto& pass = *machine.pass();
+  const cluster::Lease& lease = *machine.lease(action.lease);
   const bool meets = action.ceiling != action.range;
   send_control(sessions.at(action.session), wire::Grant{.pass = pass.id.pack(),
                                                         .lease = action.lease,
@@ -265,7 +289,9 @@ void Coordinator::Impl::send_grant(const cluster::Action& action) {
                                                         .first = action.ceiling.first,
                                                         .count = action.ceiling.count,
                                                         .limit = meets ? action.range.count : 0,
-                                                        .from_end = action.ceiling.first < action.range.first});
+                                                        .from_end = action.ceiling.first < action.range.first,
+                                                        .codec = static_cast<std::uint32_t>(codec_of(lease)),
+                                                        .feedback = has_feedback(lease)});
 }
 
 bool Coordinator::Impl::lives(const cluster::Member& member) const {

@@ -62,15 +62,18 @@ std::optional<Coordinator::Impl::Expectation> Coordinator::Impl::header_fault(co
     return Expectation{statistic ? "gradients" : "statistics", std::string(statistic ? "statistics" : "gradients") +
                                                                    " in chunk " + std::to_string(header.chunk)};
   }
-  if (header.codec != wire::CodecId::fp32) {
+  const bool exact = header.codec == wire::CodecId::fp32;
+  const bool lossy = options.gradients != wire::CodecId::fp32 && chunk.kind == ChunkKind::large &&
+                     (header.codec == options.gradients || header.codec == wire::CodecId::bf16);
+  if (!exact && !lossy) {
     return Expectation{"codec 0 (fp32)", "codec " + std::to_string(static_cast<unsigned>(header.codec))};
   }
-  const std::uint64_t total = std::uint64_t{chunk.elements} * sizeof(float);
+  const std::uint64_t total = codec::encoded_bytes(header.codec, chunk.elements);
   if (header.total != total) {
     return Expectation{std::to_string(total) + " bytes in chunk " + std::to_string(header.chunk),
                        std::to_string(header.total)};
   }
-  const bool whole_floats = header.offset % sizeof(float) == 0 && header.length % sizeof(float) == 0;
+  const bool whole_floats = !exact || (header.offset % sizeof(float) == 0 && header.length % sizeof(float) == 0);
   const bool inside = std::uint64_t{header.offset} + header.length <= total;
   if (header.length == 0 || header.length != body || !whole_floats || !inside) {
     return Expectation{"a segment of whole floats inside " + std::to_string(total) + " bytes",
@@ -98,8 +101,10 @@ void Coordinator::Impl::on_gradient(Session& session, const wire::Frame& frame) 
                      "version " + std::to_string(header.version));
   }
   if (lease->chunks[header.chunk] != cluster::Lease::ChunkState::awaited) return drop_frame();
+  if (!uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!uploads.add(lease->id, frame)) return;
-  const bool finite = ps::all_finite(uploads.floats(lease->id, header.chunk));
+  const bool finite =
+      uploads.encoded(lease->id, header.chunk, server.layout().chunks()[header.chunk].elements).finite();
   feed(cluster::ChunkArrived{session.id, lease->id, header.chunk, finite});
 }
 

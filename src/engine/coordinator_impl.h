@@ -63,6 +63,10 @@ struct Coordinator::Impl {
   void on_bye(Session& session, const wire::Bye& bye);
   [[nodiscard]] std::optional<Expectation> header_fault(const wire::FrameHeader& header, std::size_t body) const;
   [[nodiscard]] std::optional<wire::Bye> refusal(const wire::Ready& ready) const;
+  /// What may come, for chunks of large tensors. With feedback: the first lease of a pass only, since the gradient of a
+  /// range that is granted again must not depend on who computes it.
+  [[nodiscard]] wire::CodecId codec_of(const cluster::Lease& lease) const;
+  [[nodiscard]] bool has_feedback(const cluster::Lease& lease) const;
   [[nodiscard]] const cluster::Lease* live_lease(const Session& session, std::uint64_t pass, std::uint64_t lease) const;
   void violation(Session& session, std::string expected, std::string found);
   void end_session(Session& session, wire::Bye bye, std::string why);
@@ -78,6 +82,7 @@ struct Coordinator::Impl {
   void send_next(const cluster::Action& action);
   void send_pass(const cluster::Action& action);
   void send_grant(const cluster::Action& action);
+  void send_taken(const cluster::Action& action);
   void send_calibration(const cluster::Action& action);
   void send_evaluation_aside(const cluster::Action& action);
   void close_session(const cluster::Action& action);
@@ -120,7 +125,7 @@ struct Coordinator::Impl {
   Time now{};
   std::vector<cluster::Event> events;  // waiting for the machine
   cluster::Actions actions;
-  std::vector<std::span<const float>> parts;
+  std::vector<codec::Encoded> parts;
   bool feeding = false;
   bool failed = false;
   ChunkId last_reduced = 0;

@@ -29,7 +29,8 @@ std::vector<ps::RateChange> rate_changes(std::uint64_t first_batch, bool by_samp
 void Coordinator::Impl::reduce(ChunkId chunk) {
   const cluster::Coverage& coverage = machine.coverage();
   parts.clear();
-  for (const auto& piece : coverage.pieces(chunk)) parts.push_back(uploads.floats(piece.lease, chunk));
+  const std::size_t elements = server.layout().chunks()[chunk].elements;
+  for (const auto& piece : coverage.pieces(chunk)) parts.push_back(uploads.encoded(piece.lease, chunk, elements));
   // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.
   const double weight = coverage.weight();
   const bool gradient = server.layout().chunks()[chunk].kind != ChunkKind::statistics;

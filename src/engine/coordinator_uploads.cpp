@@ -27,6 +27,13 @@ const Uploads::Upload* Uploads::find(cluster::LeaseId lease) const noexcept {
   return nullptr;
 }
 
+bool Uploads::fits(cluster::LeaseId lease, const wire::FrameHeader& header) const {
+  const Upload* upload = find(lease);
+  if (upload == nullptr) return true;
+  const Slot& slot = upload->slots[header.chunk];
+  return slot.state != State::filling || slot.codec == header.codec;
+}
+
 bool Uploads::add(cluster::LeaseId lease, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   MOTLEY_ASSERT(header.chunk < chunks_ && header.length == frame.body.size());
@@ -39,6 +46,7 @@ bool Uploads::add(cluster::LeaseId lease, const wire::Frame& frame) {
   }
   Slot& slot = upload->slots[header.chunk];
   if (slot.state == State::whole || slot.state == State::released) return false;
+  slot.codec = header.codec;
   const auto body = frame.body.bytes();
   if (header.length == header.total && holds_floats(body)) {
     if (slot.state == State::filling) release(slot);
@@ -62,10 +70,13 @@ bool Uploads::add(cluster::LeaseId lease, const wire::Frame& frame) {
   return true;
 }
 
-std::span<const float> Uploads::floats(cluster::LeaseId lease, ChunkId chunk) const {
+codec::Encoded Uploads::encoded(cluster::LeaseId lease, ChunkId chunk, std::size_t elements) const {
   const Upload* upload = find(lease);
   MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);
-  return upload->slots[chunk].whole.floats();
+  const Slot& slot = upload->slots[chunk];
+  const auto encoded = codec::Encoded::make(slot.codec, slot.whole.bytes(), elements);
+  MOTLEY_ASSERT(encoded.has_value());
+  return *encoded;
 }
 
 void Uploads::release(Slot& slot) {

@@ -18,11 +18,13 @@ class Uploads {
  public:
   explicit Uploads(std::size_t chunks) : chunks_(chunks) {}
 
+  /// False if a segment of this chunk came in another codec.
+  [[nodiscard]] bool fits(cluster::LeaseId lease, const wire::FrameHeader& header) const;
   /// True when the chunk is whole with this frame; false if bytes are missing, or it was whole before.
-  /// REQUIRES a header that fits the layout.
+  /// REQUIRES a header that fits the layout and what came before.
   bool add(cluster::LeaseId lease, const wire::Frame& frame);
-  /// REQUIRES the chunk is whole and not released.
-  [[nodiscard]] std::span<const float> floats(cluster::LeaseId lease, ChunkId chunk) const;
+  /// As it came. REQUIRES the chunk is whole, not released, and of so many elements.
+  [[nodiscard]] codec::Encoded encoded(cluster::LeaseId lease, ChunkId chunk, std::size_t elements) const;
   /// Frees a payload; more frames for it are ignored.
   void release(cluster::LeaseId lease, ChunkId chunk);
   /// Releases whatever of the lease `coverage` did not accept.
@@ -35,6 +37,7 @@ class Uploads {
   enum class State : std::uint8_t { empty, filling, whole, released };
   struct Slot {
     State state = State::empty;
+    wire::CodecId codec = wire::CodecId::fp32;
     SharedBytes whole;
     MutableBytes filling;
     cluster::IntervalSet received;  // bytes

@@ -41,7 +41,7 @@ void Soloist::begin(std::uint64_t, double weight, double loss_sum) noexcept {
 void Soloist::ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept {
   MOTLEY_ASSERT(begun_ && chunk < sums_.size());
   if (!finite_ || sums_[chunk] != Sum::awaited) return;
-  if (!ps::all_finite(gradient_sum)) {
+  if (!codec::Encoded(gradient_sum).finite()) {
     sums_[chunk] = Sum::not_finite;
     return;
   }

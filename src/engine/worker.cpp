@@ -186,7 +186,10 @@ void Worker::Impl::disconnect(const WorkerAction& action) {
 void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient) {
   const motley::Chunk& place = layout->chunks()[chunk];
   MOTLEY_ASSERT(gradient.size() == std::size_t{place.elements} * sizeof(float));
+  const bool encoded = lease.codec != 0 && place.kind == ChunkKind::large;
+  const SharedBytes body = encoded ? feedback.encode(lease, chunk, gradient.floats()) : gradient;
   wire::FrameHeader header;
+  header.codec = encoded ? static_cast<wire::CodecId>(lease.codec) : wire::CodecId::fp32;
   header.type = place.kind == ChunkKind::statistics ? wire::FrameType::statistic : wire::FrameType::gradient;
   header.run = run;
   header.fence = fence;
@@ -194,11 +197,11 @@ void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const Sha
   header.subject = lease.lease;
   header.version = lease.version;
   header.chunk = chunk;
-  header.total = static_cast<std::uint32_t>(gradient.size());
-  for (std::size_t offset = 0; offset < gradient.size(); offset += wire::kSegmentBytesMax) {
+  header.total = static_cast<std::uint32_t>(body.size());
+  for (std::size_t offset = 0; offset < body.size(); offset += wire::kSegmentBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
-    const std::size_t count = std::min(wire::kSegmentBytesMax, gradient.size() - offset);
-    output.send(wire::seal(header, gradient.slice(offset, count), options.checksums), Lane::gradients);
+    const std::size_t count = std::min(wire::kSegmentBytesMax, body.size() - offset);
+    output.send(wire::seal(header, body.slice(offset, count), options.checksums), Lane::gradients);
   }
 }
 

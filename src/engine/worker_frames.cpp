@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "cluster/fence.h"
 #include "engine/worker_impl.h"
 #include "wire/limits.h"
 
@@ -54,6 +55,7 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     if (admitted || !layout) return;
     admitted = true;
     fence = ticket->fence;
+    feedback.admitted(run, cluster::Fence::unpack(fence).incarnation);
     if (early_fence && *early_fence != fence) forget_early(now);
     output.admitted(ticket->worker);
     decide(event::Admitted{}, now);
@@ -70,6 +72,12 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
                 now);
       return;
     }
+    if (grant->codec > static_cast<std::uint32_t>(wire::CodecId::int4)) {
+      malformed({ErrorCode::protocol, "a codec is 0 to 3; found " + std::to_string(grant->codec),
+                 "update motley on both machines to the same version"},
+                now);
+      return;
+    }
     decide(*grant, now);
   } else if (const auto* trim = std::get_if<wire::Trim>(&message)) {
     decide(*trim, now);
@@ -78,8 +86,9 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
   } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
     why = error_of_bye(*bye);
     decide(*bye, now);
+  } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
+    feedback.taken(*taken);
   }
-  // Taken needs no answer: nothing of a contribution is kept after it was sent.
 }
 
 void Worker::Impl::on_spec(const wire::RunSpec& new_spec, Time now) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/worker.h"
+#include "engine/error_feedback.h"
 #include "engine/worker.h"
 #include "engine/worker_weights.h"
 
@@ -56,6 +57,7 @@ struct Worker::Impl {
   plan::TimeModel speed;
   std::uint32_t speed_records = 0;
   std::optional<Error> why;  // of the disconnect under way
+  ErrorFeedback feedback;    // outlives sessions
 
   // Of the running task.
   std::vector<bool> chunks_sent;

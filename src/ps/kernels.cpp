@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "base/assert.h"
 
@@ -12,6 +11,7 @@ namespace {
 
 // Small enough for the first-level cache together with one part, so that adding many parts streams each part once.
 constexpr std::size_t kBlock = 4096;
+static_assert(kBlock % codec::Encoded::kStride == 0);
 constexpr std::size_t kLanes = 256;
 
 /// In a fixed number of lanes: a single running sum would not vectorise, and letting the compiler reorder it would make
@@ -50,10 +50,6 @@ double block_squares(const float* values, std::size_t count) noexcept {
 /// processors lack.
 inline float fused(float a, float b, float c) noexcept {
   return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c));
-}
-
-void add(float* __restrict out, const float* __restrict part, std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) out[i] += part[i];
 }
 
 template <bool kNesterov>
@@ -156,20 +152,24 @@ void move_statistics(const StatisticsArrays& a, float momentum) noexcept {
   }
 }
 
-double sum_parts(std::span<float> out, std::span<const std::span<const float>> parts, float divisor, bool with_squares,
+double sum_parts(std::span<float> out, std::span<const codec::Encoded> parts, float divisor, bool with_squares,
                  std::span<double> part_squares) {
   MOTLEY_ASSERT(!parts.empty() && (part_squares.empty() || part_squares.size() == parts.size()));
   double squares = 0;
+  std::array<float, kBlock> floats{};
   for (std::size_t first = 0; first < out.size(); first += kBlock) {
     const std::size_t count = std::min(kBlock, out.size() - first);
     float* block = out.data() + first;
-    std::memcpy(block, parts[0].data() + first, count * sizeof(float));
-    for (const auto& part : parts.subspan(1)) add(block, part.data() + first, count);
+    parts[0].decode(first, {block, count});
+    for (const auto& part : parts.subspan(1)) part.add_to(first, {block, count});
     for (std::size_t i = 0; i < count; ++i) block[i] /= divisor;
     if (with_squares) squares += sum_of_squares(block, count);
     if (part_squares.empty()) continue;
     // The parts are in the cache still.
-    for (std::size_t i = 0; i < parts.size(); ++i) part_squares[i] += block_squares(parts[i].data() + first, count);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i].decode(first, std::span(floats).first(count));
+      part_squares[i] += block_squares(floats.data(), count);
+    }
     if (!with_squares) squares += block_squares(block, count);
   }
   return squares;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 
+#include "codec/codec.h"
 #include "ps/spec.h"
 
 namespace motley::ps {
@@ -66,7 +67,7 @@ void move_statistics(const StatisticsArrays& arrays, float momentum) noexcept;
 /// out = (parts[0] + parts[1] + …) / divisor, added in this order; the sum of squares of `out` is returned if
 /// `with_squares`, else 0. `part_squares`, where not empty, gets that of each part added, and that of `out` is returned
 /// too: both to about six digits. REQUIRES at least one part, all as long as `out`.
-double sum_parts(std::span<float> out, std::span<const std::span<const float>> parts, float divisor, bool with_squares,
+double sum_parts(std::span<float> out, std::span<const codec::Encoded> parts, float divisor, bool with_squares,
                  std::span<double> part_squares = {});
 
 void scale(std::span<float> values, float factor) noexcept;

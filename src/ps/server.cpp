@@ -59,12 +59,18 @@ double Server::learning_rate(std::size_t group) const {
 
 double Server::reduce(ChunkId id, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples,
                       std::span<double> part_squares) {
+  const std::vector<codec::Encoded> encoded(parts.begin(), parts.end());
+  return reduce(id, encoded, weight, samples, part_squares);
+}
+
+double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double weight, std::uint64_t samples,
+                      std::span<double> part_squares) {
   MOTLEY_ASSERT(id < impl_->chunks.size());
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::waiting);
   MOTLEY_ASSERT(!parts.empty());
   const std::size_t elements = impl_->layout.chunks()[id].elements;
-  for (const auto& part : parts) MOTLEY_ASSERT(part.size() == elements);
+  for (const auto& part : parts) MOTLEY_ASSERT(part.elements() == elements);
   const bool statistics = impl_->statistics(id);
   const double divisor = statistics ? static_cast<double>(samples) : weight;
   MOTLEY_ASSERT(divisor > 0 && std::isfinite(divisor));

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/codec.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "motley/result.h"
@@ -42,6 +43,8 @@ class Server {
   /// Sums `parts` (each the chunk's elements, in order of positions) and divides by `weight`; statistics chunks are
   /// divided by `samples` instead. `part_squares`, where not empty, gets the squared norm of each part added, and that
   /// of the divided sum is returned; else 0. REQUIRES one call per chunk and step.
+  double reduce(ChunkId chunk, std::span<const codec::Encoded> parts, double weight, std::uint64_t samples,
+                std::span<double> part_squares = {});
   double reduce(ChunkId chunk, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples,
                 std::span<double> part_squares = {});
   /// Global norm over all trained elements, summed in chunk order; scales the gradient as torch's clip_grad_norm_ does.
@@ -77,8 +80,5 @@ class Server {
   explicit Server(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-/// False if any element is NaN or infinite.
-bool all_finite(std::span<const float> values) noexcept;
 
 }  // namespace motley::ps

@@ -35,6 +35,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.min_workers = run.config.min_workers;
   e.shares = run.config.shares;
   e.config = to_toml(run.config);
+  e.gradients = *codec::from_word(run.config.wire_gradients);
   e.model_file = run.inputs.file;
   if (!run.inputs.file.empty()) e.model_sha256 = transport::sha256_hex(run.inputs.file.bytes());
   e.train_fingerprint = run.inputs.train->fingerprint();

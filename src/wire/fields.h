@@ -149,6 +149,8 @@ struct Table<Grant> {
       Field{7, "count", &Grant::count},
       Field{8, "limit", &Grant::limit},
       Field{9, "from_end", &Grant::from_end},
+      Field{10, "codec", &Grant::codec},
+      Field{11, "feedback", &Grant::feedback},
   };
 };
 template <>
@@ -211,7 +213,8 @@ template <>
 struct Table<Taken> {
   static constexpr std::string_view kName = "Taken";
   static constexpr std::uint32_t kKind = 17;
-  static constexpr std::tuple kFields{Field{1, "pass", &Taken::pass, Form::fixed}, Field{2, "lease", &Taken::lease}};
+  static constexpr std::tuple kFields{Field{1, "pass", &Taken::pass, Form::fixed}, Field{2, "lease", &Taken::lease},
+                                      Field{3, "discarded", &Taken::discarded, Form::plain, kChunkBitmapBytesMax}};
 };
 template <>
 struct Table<PassClosed> {

@@ -165,10 +165,10 @@ Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes
       load_le<std::uint32_t>(bytes.data() + kAtReserved32) != 0) {
     return protocol_error("frame: expected the reserved bytes 66 to 71 to be zero, found other values");
   }
-  if (header.codec != CodecId::fp32) {
-    return protocol_error(
-        "frame: expected codec 0 (fp32), found " + std::to_string(static_cast<unsigned>(header.codec)),
-        "install the same version of motley on both machines");
+  if (header.codec > CodecId::int4) {
+    return protocol_error("frame: expected codec 0 to 3 (fp32, bf16, int8, int4), found " +
+                              std::to_string(static_cast<unsigned>(header.codec)),
+                          "install the same version of motley on both machines");
   }
   if (is_segmented(header.type) && std::uint64_t{header.offset} + header.length > header.total) {
     return protocol_error("frame: expected a segment inside " + std::to_string(header.total) + " bytes, found " +

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "codec/codec.h"
 #include "motley/bytes.h"
 #include "motley/result.h"
 
@@ -26,7 +27,7 @@ enum class FrameType : std::uint8_t {
   blob = 10,  // the model file, to a worker that joins
 };
 
-enum class CodecId : std::uint8_t { fp32 = 0 };  // 1 bf16, 2 int8, 3 int4: reserved
+using codec::CodecId;
 
 struct FrameHeader {
   FrameType type = FrameType::control;

@@ -19,8 +19,9 @@ inline constexpr std::size_t kStringBytesMax = 4096;  // any string field unless
 inline constexpr std::size_t kConfigBytesMax = 1 << 20;
 inline constexpr std::size_t kLayoutEntriesMax = 65536;
 inline constexpr std::size_t kShapeDimensionsMax = 16;
-inline constexpr std::size_t kFeaturesMax = 64;  // of Hello
-inline constexpr std::size_t kScoresMax = 64;    // of Finish
+inline constexpr std::size_t kFeaturesMax = 64;                // of Hello
+inline constexpr std::size_t kScoresMax = 64;                  // of Finish
+inline constexpr std::size_t kChunkBitmapBytesMax = 16 << 10;  // of Taken: more chunks than a layout may have
 inline constexpr std::size_t kMacBytesMax = 64;
 inline constexpr std::uint64_t kBlobBytesMax = std::uint64_t{4} << 30;  // a TorchScript file
 

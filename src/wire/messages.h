@@ -72,6 +72,8 @@ struct PassOpened {
 struct Grant {
   std::uint64_t pass = 0, lease = 0, version = 0, epoch = 0, pass_first = 0, first = 0, count = 0, limit = 0;
   bool from_end = false;
+  std::uint32_t codec = 0;  // CodecId of its chunks of large tensors
+  bool feedback = false;    // what the codec leaves out goes into the worker's next contribution
   bool operator==(const Grant&) const = default;
 };
 /// `count` of the lease's positions are wanted from now on, more or fewer than before; `number` counts its Trims.
@@ -103,6 +105,8 @@ struct Finish {
 };
 struct Taken {
   std::uint64_t pass = 0, lease = 0;
+  /// Leases with feedback: bit c % 8 of byte c / 8 is set where chunk c does not count. Shorter: the rest counts.
+  std::vector<std::uint8_t> discarded;
   bool operator==(const Taken&) const = default;
 };
 struct PassClosed {

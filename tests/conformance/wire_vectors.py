@@ -60,7 +60,7 @@ REFUSED = {
     "refused_segment_length": frame_header(type=GRADIENT, length=(256 << 10) + 1),
     "refused_reserved16": frame_header(type=CONTROL, reserved16=1),
     "refused_reserved32": frame_header(type=CONTROL, reserved32=1 << 31),
-    "refused_codec": frame_header(BODY, type=WEIGHTS, codec=1),
+    "refused_codec": frame_header(BODY, type=WEIGHTS, codec=4),
     "refused_outside": frame_header(BODY, type=WEIGHTS, offset=1, total=8),
     "refused_overflow": frame_header(BODY, type=GRADIENT, offset=0xFFFFFFFF, total=7),
 }

@@ -35,6 +35,20 @@ TEST_P(Seeds, KeepTheirPromises) {
 
 INSTANTIATE_TEST_SUITE_P(Fixed, Seeds, testing::Range<std::uint64_t>(1, 201, 25));
 
+class Codecs : public testing::TestWithParam<wire::CodecId> {};
+
+// The machines fail as ever, what counts is counted once, and nobody computes with other weights than the head has.
+TEST_P(Codecs, KeepTheirPromises) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    const Report report = simulate(make_scenario(seed, 0, GetParam()));
+    EXPECT_TRUE(report.ok()) << text_of(report) << "replay: sim --seed " << seed << " --gradients "
+                             << codec::to_word(GetParam()) << " --trace";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Lossy, Codecs, testing::Values(wire::CodecId::bf16, wire::CodecId::int8, wire::CodecId::int4),
+                         [](const auto& param) { return std::string(codec::to_word(param.param)); });
+
 // Three workers of unequal speed on Ethernet, a step of about 0.2 s.
 Scenario three_workers() {
   Scenario scenario;

@@ -116,7 +116,7 @@ TEST(Frame, RefusesAndSaysWhy) {
       {"refused_segment_length", ErrorCode::protocol, "at most 262144 bytes, found 262145"},
       {"refused_reserved16", ErrorCode::protocol, "reserved bytes 66 to 71 to be zero"},
       {"refused_reserved32", ErrorCode::protocol, "reserved bytes 66 to 71 to be zero"},
-      {"refused_codec", ErrorCode::protocol, "expected codec 0 (fp32), found 1"},
+      {"refused_codec", ErrorCode::protocol, "expected codec 0 to 3 (fp32, bf16, int8, int4), found 4"},
       {"refused_outside", ErrorCode::protocol, "inside 8 bytes, found 8 bytes at offset 1"},
       {"refused_overflow", ErrorCode::protocol, "inside 7 bytes, found 8 bytes at offset 4294967295"},
   };

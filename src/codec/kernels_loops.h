@@ -1,0 +1,278 @@
+#pragma once
+// Compiled once for each instruction set, so nothing here may be shared between them: no functions of the standard
+// library, everything in an unnamed namespace. Plain loops that compilers turn into vector instructions.
+//
+// Each operation is a single IEEE 754 one, rounded to nearest even. Scales have eight significant bits and codes seven,
+// so their product is exact, and adding it rounds once, with or without FMA.
+
+#include "codec/kernels.h"
+
+namespace motley::codec {
+namespace {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+
+using Bits16 = std::uint16_t;
+using Bits32 = std::uint32_t;
+
+constexpr Bits32 kExponent = 0x7F800000U;
+constexpr Bits32 kNoSign = 0x7FFFFFFFU;
+constexpr Bits16 kNotFinite = 0x7FC0;  // the scale of a block that cannot be encoded
+constexpr Bits16 kScaleMin = 0x0D80;   // 2^-100: what is computed with it stays clear of denormal numbers
+constexpr Bits16 kScaleMax = 0x7B80;   // 2^120: what is computed with it stays finite
+constexpr float kPower120 = 0x1p120F;
+// Added to a number below 2^22 it leaves the nearest integer in the lowest bits.
+constexpr float kRound = 0x1.8p23F;
+constexpr Bits32 kRoundBits = 0x4B400000U;
+
+inline Bits32 bits_of(float value) noexcept { return __builtin_bit_cast(Bits32, value); }
+inline float float_of(Bits32 bits) noexcept { return __builtin_bit_cast(float, bits); }
+inline Bits16 load16(const std::byte* from) noexcept {
+  Bits16 bits = 0;
+  __builtin_memcpy(&bits, from, sizeof bits);
+  return bits;
+}
+inline void store16(std::byte* to, Bits16 bits) noexcept { __builtin_memcpy(to, &bits, sizeof bits); }
+inline float widened(Bits16 bits) noexcept { return float_of(Bits32{bits} << 16); }
+
+struct Set {
+  void operator()(float& to, float value) const noexcept { to = value; }
+};
+struct Add {
+  void operator()(float& to, float value) const noexcept { to += value; }
+};
+
+// --- bf16 ---
+
+inline Bits16 narrowed(Bits32 bits) noexcept {
+  const Bits32 rounded = (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16;
+  return static_cast<Bits16>((bits & kNoSign) > kExponent ? bits >> 16 | 0x40U : rounded);
+}
+
+template <bool kResidual, bool kLeft>
+void encode_bf16(const float* __restrict values, const float* __restrict residual, std::size_t count,
+                 std::byte* __restrict body, float* __restrict left) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    const float value = kResidual ? values[i] + residual[i] : values[i];
+    const Bits16 code = narrowed(bits_of(value));
+    store16(body + 2 * i, code);
+    if constexpr (kLeft) {
+      const float rest = value - widened(code);
+      left[i] = (bits_of(rest) & kExponent) == kExponent ? 0.0F : rest;
+    }
+  }
+}
+
+template <class Into>
+void decode_bf16(const std::byte* __restrict codes, std::size_t count, float* __restrict out, Into into) noexcept {
+  for (std::size_t i = 0; i < count; ++i) into(out[i], widened(load16(codes + 2 * i)));
+}
+
+// --- blocks with a scale ---
+
+struct Int8 {
+  static constexpr BlockShape kShape = kInt8Block;
+  static constexpr float kLevels = 127;
+  static constexpr std::uint8_t kZero = 0;
+  static void pack(const std::int32_t* __restrict codes, std::byte* __restrict out) noexcept {
+    for (std::size_t i = 0; i < kShape.elements; ++i) out[i] = static_cast<std::byte>(codes[i] & 0xFF);
+  }
+  template <class Into>
+  static void unpack(const std::byte* __restrict in, float scale, float* __restrict out, Into into) noexcept {
+    for (std::size_t i = 0; i < kShape.elements; ++i) {
+      const auto code = static_cast<std::int8_t>(in[i]);
+      into(out[i], static_cast<float>(code) * scale);
+    }
+  }
+};
+
+struct Int4 {  // byte i: element i in the lower half, element 32 + i in the upper; both plus 8
+  static constexpr BlockShape kShape = kInt4Block;
+  static constexpr float kLevels = 7;
+  static constexpr std::uint8_t kZero = 0x88;
+  static void pack(const std::int32_t* __restrict codes, std::byte* __restrict out) noexcept {
+    for (std::size_t i = 0; i < kShape.bytes; ++i)
+      out[i] = static_cast<std::byte>((codes[i] + 8) | (codes[kShape.bytes + i] + 8) << 4);
+  }
+  template <class Into>
+  static void unpack(const std::byte* __restrict in, float scale, float* __restrict out, Into into) noexcept {
+    for (std::size_t i = 0; i < kShape.bytes; ++i) {
+      const auto pair = static_cast<std::int32_t>(in[i]);
+      into(out[i], static_cast<float>((pair & 15) - 8) * scale);
+      into(out[kShape.bytes + i], static_cast<float>((pair >> 4) - 8) * scale);
+    }
+  }
+};
+
+/// Rounded up, so that no code is beyond the levels.
+template <class Block>
+Bits16 scale_of(const float* values) noexcept {
+  std::int32_t largest = 0;  // magnitudes order as their bits do, NaN above all
+  for (std::size_t i = 0; i < Block::kShape.elements; ++i) {
+    const auto bits = static_cast<std::int32_t>(bits_of(values[i]) & kNoSign);
+    largest = bits > largest ? bits : largest;
+  }
+  if (largest == 0) return 0;
+  const auto bits = static_cast<Bits32>(largest);
+  if (bits > bits_of(Block::kLevels * kPower120)) return kNotFinite;
+  const auto scale = static_cast<Bits16>((bits_of(float_of(bits) / Block::kLevels) + 0xFFFFU) >> 16);
+  return scale < kScaleMin ? kScaleMin : scale;
+}
+
+template <class Block, bool kLeft>
+Bits16 encode_block(const float* __restrict values, std::byte* __restrict codes, float* __restrict left) noexcept {
+  const Bits16 scale_bits = scale_of<Block>(values);
+  if (scale_bits == kNotFinite) {
+    for (std::size_t i = 0; i < Block::kShape.bytes; ++i) codes[i] = std::byte{Block::kZero};
+    if constexpr (kLeft)
+      for (std::size_t i = 0; i < Block::kShape.elements; ++i) left[i] = 0;
+    return kNotFinite;
+  }
+  const float scale = widened(scale_bits);
+  const float inverse = scale_bits == 0 ? 0 : 1 / scale;
+  std::int32_t rounded[Block::kShape.elements];
+  for (std::size_t i = 0; i < Block::kShape.elements; ++i) {
+    const float moved = values[i] * inverse + kRound;
+    rounded[i] = static_cast<std::int32_t>(bits_of(moved) - kRoundBits);
+    if constexpr (kLeft) left[i] = values[i] - (moved - kRound) * scale;
+  }
+  Block::pack(rounded, codes);
+  return scale_bits;
+}
+
+template <class Block, bool kResidual, bool kLeft>
+void encode_blocks(const float* __restrict values, const float* __restrict residual, std::size_t count,
+                   std::byte* __restrict body, float* __restrict left) noexcept {
+  constexpr std::size_t kElements = Block::kShape.elements;
+  std::byte* codes = body + (count + kElements - 1) / kElements * kScaleBytes;
+  float sums[kElements], rest[kElements];
+  for (std::size_t first = 0; first < count; first += kElements) {
+    const std::size_t width = count - first < kElements ? count - first : kElements;
+    if (width == kElements) {
+      const float* from = values + first;
+      if constexpr (kResidual) {
+        for (std::size_t i = 0; i < kElements; ++i) sums[i] = values[first + i] + residual[first + i];
+        from = sums;
+      }
+      store16(body, encode_block<Block, kLeft>(from, codes, kLeft ? left + first : nullptr));
+    } else {
+      for (std::size_t i = 0; i < kElements; ++i)
+        sums[i] = i >= width ? 0 : (kResidual ? values[first + i] + residual[first + i] : values[first + i]);
+      store16(body, encode_block<Block, kLeft>(sums, codes, rest));
+      if constexpr (kLeft)
+        for (std::size_t i = 0; i < width; ++i) left[first + i] = rest[i];
+    }
+    body += kScaleBytes;
+    codes += Block::kShape.bytes;
+  }
+}
+
+template <class Block, class Into>
+void decode_blocks(const Body& body, std::size_t first, std::size_t count, float* __restrict out, Into into) noexcept {
+  constexpr std::size_t kElements = Block::kShape.elements;
+  const std::byte* scales = body.bytes + first / kElements * kScaleBytes;
+  const std::byte* codes =
+      body.bytes + (body.elements + kElements - 1) / kElements * kScaleBytes + first / kElements * Block::kShape.bytes;
+  for (; count >= kElements; count -= kElements, out += kElements, codes += Block::kShape.bytes) {
+    Block::unpack(codes, widened(load16(scales)), out, into);
+    scales += kScaleBytes;
+  }
+  if (count == 0) return;
+  float last[kElements];
+  Block::unpack(codes, widened(load16(scales)), last, Set{});
+  for (std::size_t i = 0; i < count; ++i) into(out[i], last[i]);
+}
+
+// --- by codec ---
+
+template <bool kResidual, bool kLeft>
+void encode_as(CodecId codec, const float* values, const float* residual, std::size_t count, std::byte* body,
+               float* left) noexcept {
+  switch (codec) {
+    case CodecId::fp32:
+      for (std::size_t i = 0; i < count; ++i) {
+        const float value = kResidual ? values[i] + residual[i] : values[i];
+        __builtin_memcpy(body + sizeof(float) * i, &value, sizeof value);
+        if constexpr (kLeft) left[i] = 0;
+      }
+      return;
+    case CodecId::bf16:
+      return encode_bf16<kResidual, kLeft>(values, residual, count, body, left);
+    case CodecId::int8:
+      return encode_blocks<Int8, kResidual, kLeft>(values, residual, count, body, left);
+    case CodecId::int4:
+      return encode_blocks<Int4, kResidual, kLeft>(values, residual, count, body, left);
+  }
+}
+
+void encode_any(CodecId codec, const float* values, const float* residual, std::size_t count, std::byte* body,
+                float* left) noexcept {
+  if (residual != nullptr)
+    left != nullptr ? encode_as<true, true>(codec, values, residual, count, body, left)
+                    : encode_as<true, false>(codec, values, residual, count, body, left);
+  else
+    left != nullptr ? encode_as<false, true>(codec, values, residual, count, body, left)
+                    : encode_as<false, false>(codec, values, residual, count, body, left);
+}
+
+template <class Into>
+void decode_as(const Body& body, std::size_t first, std::size_t count, float* __restrict out) noexcept {
+  switch (body.codec) {
+    case CodecId::fp32: {
+      const std::byte* __restrict from = body.bytes + sizeof(float) * first;
+      for (std::size_t i = 0; i < count; ++i) {
+        float value = 0;
+        __builtin_memcpy(&value, from + sizeof(float) * i, sizeof value);
+        Into{}(out[i], value);
+      }
+      return;
+    }
+    case CodecId::bf16:
+      return decode_bf16(body.bytes + 2 * first, count, out, Into{});
+    case CodecId::int8:
+      return decode_blocks<Int8>(body, first, count, out, Into{});
+    case CodecId::int4:
+      return decode_blocks<Int4>(body, first, count, out, Into{});
+  }
+}
+
+/// Whether a scale is one that an encoder writes. Anything else counts as the mark of a block that is not finite.
+template <BlockShape kShape>
+bool finite_scales(const Body& body) noexcept {
+  Bits32 bad = 0;
+  const std::size_t blocks = (body.elements + kShape.elements - 1) / kShape.elements;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const Bits16 scale = load16(body.bytes + kScaleBytes * i);
+    bad |= static_cast<Bits32>(scale != 0) & (static_cast<Bits32>(scale < kScaleMin) | (scale > kScaleMax));
+  }
+  return bad == 0;
+}
+
+bool finite_any(const Body& body) noexcept {
+  Bits32 bad = 0;
+  switch (body.codec) {
+    case CodecId::fp32:
+      for (std::size_t i = 0; i < body.elements; ++i) {
+        Bits32 bits = 0;
+        __builtin_memcpy(&bits, body.bytes + sizeof bits * i, sizeof bits);
+        bad |= static_cast<Bits32>((bits & kExponent) == kExponent);
+      }
+      return bad == 0;
+    case CodecId::bf16:
+      for (std::size_t i = 0; i < body.elements; ++i)
+        bad |= static_cast<Bits32>((load16(body.bytes + 2 * i) & 0x7F80U) == 0x7F80U);
+      return bad == 0;
+    case CodecId::int8:
+      return finite_scales<kInt8Block>(body);
+    case CodecId::int4:
+      return finite_scales<kInt4Block>(body);
+  }
+  return false;
+}
+
+constexpr Kernels make_kernels(const char* name) noexcept {
+  return {name, encode_any, decode_as<Set>, decode_as<Add>, finite_any};
+}
+
+}  // namespace
+}  // namespace motley::codec

@@ -1,0 +1,157 @@
+// Contributions that are not fp32: who is asked for which codec, what is summed, and what the worker is told of it.
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "coordinator_disturbed.h"
+
+namespace motley::engine {
+namespace {
+
+using codec::CodecId;
+
+std::vector<float> decoded(CodecId codec, const std::vector<float>& values) {
+  std::vector<std::byte> body(codec::encoded_bytes(codec, values.size()));
+  codec::encode(codec, values, {}, body, {});
+  std::vector<float> result(values.size());
+  codec::Encoded::make(codec, body, values.size())->decode(0, result);
+  return result;
+}
+
+class CoordinatorCodec : public CoordinatorDisturbed {
+ protected:
+  CoordinatorCodec() { options.gradients = CodecId::int8; }
+
+  [[nodiscard]] wire::Frame encoded_frame(const Peer& peer, const wire::Grant& grant, ChunkId chunk, CodecId codec,
+                                          const std::vector<float>& values) const {
+    wire::FrameHeader h = gradient_frame(peer, grant, chunk).header;
+    std::vector<std::byte> body(codec::encoded_bytes(codec, values.size()));
+    codec::encode(codec, values, {}, body, {});
+    h.codec = codec;
+    h.total = static_cast<std::uint32_t>(body.size());
+    return wire::seal(h, SharedBytes::copy_of(body));
+  }
+  [[nodiscard]] std::vector<float> sum_of(const wire::Grant& grant, ChunkId chunk) const {
+    return gradient_sum(layout.chunks()[chunk], grant.pass_first + grant.first, grant.count);
+  }
+  [[nodiscard]] bool large(ChunkId chunk) const { return layout.chunks()[chunk].kind == ChunkKind::large; }
+  void push_encoded(Peer& peer, const wire::Grant& grant, ChunkId chunk, CodecId codec) {
+    if (!large(chunk)) return push(peer, grant, chunk);
+    deliver(peer, encoded_frame(peer, grant, chunk, codec, sum_of(grant, chunk)));
+  }
+  void compute_encoded(Peer& peer, const wire::Grant& grant) {
+    begin(peer, grant);
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
+      push_encoded(peer, grant, chunk, static_cast<CodecId>(grant.codec));
+    finish(peer, grant);
+  }
+};
+
+TEST_F(CoordinatorCodec, WorkersOfOtherMachinesAreAskedForIt) {
+  options.min_workers = 2;
+  make();
+  Peer& local = join(1, {}, true);
+  Peer& remote = join(2);
+  ASSERT_EQ(local.grants.size(), 1U);
+  EXPECT_EQ(local.grants[0].codec, 0U);
+  EXPECT_FALSE(local.grants[0].feedback);
+  ASSERT_EQ(remote.grants.size(), 1U);
+  EXPECT_EQ(remote.grants[0].codec, 2U);
+  EXPECT_TRUE(remote.grants[0].feedback);
+}
+
+TEST_F(CoordinatorCodec, WhatIsGrantedAgainIsWithoutFeedback) {
+  two();
+  work(*b);
+  lose(*a);
+  ASSERT_EQ(b->grants.size(), 1U);
+  EXPECT_EQ(b->grants[0].codec, 1U);
+  EXPECT_FALSE(b->grants[0].feedback);
+}
+
+TEST_F(CoordinatorCodec, SumsWhatItDecodesInOrderOfPositions) {
+  two();
+  const wire::Grant first = take(*a), second = take(*b);
+  compute_encoded(*b, second);
+  compute_encoded(*a, first);
+  ASSERT_EQ(output.steps.size(), 1U);
+  ps::Server server = test_server(layout);
+  ASSERT_TRUE(server.redo(output.steps[0].gradients).ok());
+  for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
+    const auto bytes = server.weights(chunk).bytes();
+    EXPECT_TRUE(std::ranges::equal(bytes, coordinator->server().weights(chunk).bytes())) << "what is logged is exact";
+    if (!large(chunk)) continue;
+    const std::vector<float> x = decoded(CodecId::int8, sum_of(first, chunk));
+    const std::vector<float> y = decoded(CodecId::int8, sum_of(second, chunk));
+    const auto gradient = output.steps[0].gradients[chunk].floats();
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(gradient[i], (x[i] + y[i]) / 16) << i;
+  }
+}
+
+TEST_F(CoordinatorCodec, TakenNamesTheChunksThatOthersCovered) {
+  two();
+  compute_encoded(*b, take(*b));
+  const wire::Grant late = take(*a);
+  begin(*a, late);
+  push_encoded(*a, late, 0, CodecId::int8);
+  push_encoded(*a, late, 1, CodecId::int8);
+  pass_time(std::chrono::seconds(70), {a, b});
+  ASSERT_EQ(b->grants.size(), 1U) << "it was overdue";
+  compute_encoded(*b, take(*b));
+  ASSERT_EQ(output.steps.size(), 1U);
+  const auto taken = a->all<wire::Taken>();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(layout.chunks().size(), 5U);
+  EXPECT_EQ(taken[0].discarded, std::vector<std::uint8_t>{0b11100});
+  for (const wire::Taken& counted : b->all<wire::Taken>()) EXPECT_TRUE(counted.discarded.empty());
+}
+
+TEST_F(CoordinatorCodec, WhatIsNotFiniteIsRefusedAsAWhole) {
+  two();
+  const wire::Grant grant = take(*a);
+  begin(*a, grant);
+  push_encoded(*a, grant, 0, CodecId::int8);
+  std::vector<float> bad = sum_of(grant, 1);
+  bad[7] = std::numeric_limits<float>::quiet_NaN();
+  deliver(*a, encoded_frame(*a, grant, 1, CodecId::int8, bad));
+  EXPECT_THAT(output.warnings, testing::SizeIs(1));
+  const auto taken = a->all<wire::Taken>();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].discarded, std::vector<std::uint8_t>{0b11111});
+}
+
+TEST_F(CoordinatorCodec, CodecsNobodyAskedForBreakTheProtocol) {
+  two();
+  const wire::Grant grant = take(*a);
+  deliver(*a, encoded_frame(*a, grant, 0, CodecId::int4, sum_of(grant, 0)));
+  ASSERT_TRUE(output.closed.contains(a->session));
+  EXPECT_EQ(output.closed[a->session].code, "protocol");
+  const wire::Grant other = take(*b);
+  deliver(*b, encoded_frame(*b, other, 3, CodecId::int8, sum_of(other, 3)));  // a small tensor
+  EXPECT_TRUE(output.closed.contains(b->session));
+}
+
+TEST_F(CoordinatorCodec, WithoutTheOptionEverythingIsFp32) {
+  options.gradients = CodecId::fp32;
+  two();
+  const wire::Grant grant = take(*a);
+  EXPECT_EQ(grant.codec, 0U);
+  deliver(*a, encoded_frame(*a, grant, 0, CodecId::int8, sum_of(grant, 0)));
+  ASSERT_TRUE(output.closed.contains(a->session));
+  EXPECT_EQ(output.closed[a->session].expected, "codec 0 (fp32)");
+}
+
+TEST_F(CoordinatorCodec, AChunkInTwoCodecsBreaksTheProtocol) {
+  two();
+  const wire::Grant grant = take(*a);
+  const wire::Frame whole = encoded_frame(*a, grant, 0, CodecId::int8, sum_of(grant, 0));
+  deliver(*a, wire::seal(whole.header, whole.body.slice(0, 100)));
+  const wire::Frame exact = gradient_frame(*a, grant, 0);
+  deliver(*a, wire::seal(exact.header, exact.body.slice(0, 100)));
+  EXPECT_TRUE(output.closed.contains(a->session));
+}
+
+}  // namespace
+}  // namespace motley::engine
