@@ -83,7 +83,8 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
   const StepRange pass = soloist.pass();
   indices.resize(pass.count);
   data::SampleOrder(prepared_.seed, pass.epoch, prepared_.train_samples).fill(pass.order_first, indices);
-  const Task task{PassKind::train, soloist.version(), indices, 0, micro_batch_, prepared_.seed};
+  const Task task{PassKind::train, soloist.version(), indices,         0, micro_batch_, prepared_.seed,
+                  false,           pass.epoch,        pass.order_first};
   const Time started = now();
   const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, pass.count), [] {});
   if (!outcome) return outcome.error();
