@@ -38,6 +38,9 @@ void add_doctor(CLI::App& app, Command& chosen);
 /// Whether a target is a Python script.
 inline bool is_script(const std::string& target) { return target.ends_with(".py"); }
 
+/// Why `what` is not to be had in the native program.
+Error needs_python(const std::string& what);
+
 /// Leaves the rest of the command to the script.
 Status hand_over(Context& context, Launch launch);
 

@@ -9,6 +9,7 @@ namespace {
 
 struct JoinArguments {
   std::string token, token_file, script;
+  bool fetch = false, yes = false;
   runtime::JoinOptions options;
 };
 
@@ -35,7 +36,17 @@ Status run_join(JoinArguments& arguments, Context& context) {
   if (!token) return token.error();
   arguments.options.token = std::move(*token);
   if (!arguments.script.empty()) {
+    if (arguments.fetch) return Error{ErrorCode::usage, "--fetch brings the script: expected none", ""};
     return hand_over(context, {.role = Role::join, .script = arguments.script, .join = arguments.options});
+  }
+  if (arguments.fetch) {
+    if (!context.has_python) return needs_python("--fetch");
+    JoinDisplay display(*context.observer);
+    Result<SharedBytes> files = runtime::fetch_script(arguments.options, display.events(), context.stop);
+    if (!files) return files.error();
+    return hand_over(
+        context,
+        {.role = Role::join, .join = arguments.options, .fetched = std::move(*files), .agreed = arguments.yes});
   }
   return lend(arguments.options, context);
 }
@@ -55,6 +66,9 @@ void add_join(CLI::App& app, Command& chosen) {
   command->add_option("token", arguments->token,
                       "the token that `motley train` printed; a file that holds it; or - for standard input");
   command->add_option("script", arguments->script, "the Python script, where the run is one of a script");
+  command->add_flag("--fetch", arguments->fetch,
+                    "have the script's files from the head; lists them and asks before it runs them");
+  command->add_flag("--yes", arguments->yes, "with --fetch: do not ask");
   command->add_option("--token-file", arguments->token_file, "wait for FILE and read the token in it");
   command->add_option("--device", arguments->options.devices, "cpu, cuda:0 or mps; may be repeated")
       ->expected(1)

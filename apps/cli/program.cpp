@@ -132,11 +132,13 @@ int run_program(int argc, char** argv, const ScriptRunner& run_script) {
   }
 }
 
+Error needs_python(const std::string& what) {
+  return {ErrorCode::usage, what + ": this motley was built without Python",
+          "pip install . brings one that runs scripts"};
+}
+
 Status hand_over(Context& context, Launch launch) {
-  if (!context.has_python) {
-    return Error{ErrorCode::usage, launch.script + ": this motley was built without Python",
-                 "pip install . brings one that runs scripts"};
-  }
+  if (!context.has_python) return needs_python(launch.script);
   launch.json = context.json;
   launch.arguments = context.script_arguments;
   context.launch = std::move(launch);

@@ -25,6 +25,8 @@ struct Launch {
   std::vector<std::string> arguments{};  // of the script: whatever the command does not know
   runtime::PlanOptions head{};           // train and plan; train has head.train only
   runtime::JoinOptions join{};
+  SharedBytes fetched{};  // instead of `script`: its files, packed; `agreed`: they are to run without asking
+  bool agreed = false;
   /// What `motley join` says behind the token.
   [[nodiscard]] std::string join_with() const;
 };

@@ -24,6 +24,8 @@ struct Task {
   std::uint32_t micro_batch = 0;  // samples per forward pass, > 0
   std::uint64_t seed = 0;  // of the run; dropout is reseeded per micro-batch from (seed, version, first position)
   bool from_end = false;   // computed from the last sample downwards: what is done is the end of `indices`
+  /// Train passes: position p of the pass is position `order_first + p` of this epoch's sample order.
+  std::uint64_t epoch = 0, order_first = 0;
 
   /// `count` samples after the first `done`: where they start in `indices`.
   [[nodiscard]] std::uint64_t at(std::uint64_t done, std::uint64_t count) const noexcept {

@@ -18,30 +18,39 @@ namespace {
 
 using Flat = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// The weights and the optimizer's state at one version. Taking one copies nothing.
+/// The weights at one version. Taking one copies nothing.
 struct State {
-  ps::Snapshot snapshot;
+  explicit State(const ps::Server& server) : version(server.version()) {
+    for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) weights.push_back(server.weights(chunk));
+  }
+  std::uint64_t version;
+  std::vector<SharedBytes> weights;
   void copy_weights(const Layout& layout, const Flat& to) const {
     if (to.size() != layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
-      const std::span<const std::byte> bytes = snapshot.weights.at(chunk).bytes();
+      const std::span<const std::byte> bytes = weights.at(chunk).bytes();
       std::memcpy(to.data() + layout.chunks()[chunk].offset, bytes.data(), bytes.size());
     }
   }
 };
 
-/// What happened: the end of an epoch, or (`state` empty) an evaluation.
+/// What happened: a step, the end of an epoch (with its state), or an evaluation.
 struct Happening {
+  enum class Kind : std::uint8_t { step, epoch, evaluation };
+  Kind kind = Kind::step;
   std::uint64_t epoch = 0, version = 0, samples = 0;
-  double loss = 0, seconds = 0, learning_rate = 0;
+  double loss = 0, seconds = 0, learning_rate = 0, gradient_norm = 0;
   std::vector<std::pair<std::string, double>> scores{};
   std::optional<State> state{};
 };
+
+constexpr std::size_t kStepsKept = 65536;  // that nobody has looked at; of more, the newest are not told
 
 class Happenings {
  public:
   void add(Happening happening) {
     const std::lock_guard lock(mutex_);
+    if (happening.kind == Happening::Kind::step && queue_.size() >= kStepsKept) return;
     queue_.push_back(std::move(happening));
     changed_.notify_all();
   }
@@ -70,28 +79,41 @@ class Happenings {
 /// Puts together what an epoch is from its steps.
 class EpochSums {
  public:
-  explicit EpochSums(Happenings& happenings) : happenings_(happenings) {}
+  /// `steps`: each of them is wanted, too.
+  EpochSums(Happenings& happenings, bool steps) : happenings_(happenings), steps_(steps) {}
   void step(const engine::StepClosed& step, const engine::Coordinator& coordinator) {
-    if (samples_ == 0) learning_rate_ = coordinator.server().learning_rate(0);
+    if (steps_) {
+      happenings_.add({.kind = Happening::Kind::step,
+                       .epoch = step.epoch,
+                       .version = step.step + 1,
+                       .samples = step.samples,
+                       .loss = step.loss_sum / step.weight,
+                       .seconds = seconds(step.duration),
+                       .learning_rate = step.learning_rate,
+                       .gradient_norm = step.gradient_norm});
+    }
+    if (samples_ == 0) learning_rate_ = step.learning_rate;
     loss_sum_ += step.loss_sum;
     weight_ += step.weight;
     samples_ += step.samples;
     seconds_ += seconds(step.duration);
     const std::uint64_t next = step.step + 1;
     if (next < coordinator.steps() && coordinator.range(next).epoch == step.epoch) return;
-    happenings_.add({.epoch = step.epoch,
+    happenings_.add({.kind = Happening::Kind::epoch,
+                     .epoch = step.epoch,
                      .version = next,
                      .samples = samples_,
                      .loss = loss_sum_ / weight_,
                      .seconds = seconds_,
                      .learning_rate = learning_rate_,
-                     .state = State{coordinator.server().snapshot()}});
+                     .state = State(coordinator.server())});
     loss_sum_ = weight_ = seconds_ = 0;
     samples_ = 0;
   }
 
  private:
   Happenings& happenings_;
+  bool steps_;
   double loss_sum_ = 0, weight_ = 0, seconds_ = 0, learning_rate_ = 0;
   std::uint64_t samples_ = 0;
 };
@@ -101,7 +123,8 @@ class Evaluations final : public observe::Observer {
  public:
   explicit Evaluations(Happenings& happenings) : happenings_(happenings) {}
   void eval(const observe::EvalDone& event) override {
-    happenings_.add({.epoch = event.epoch,
+    happenings_.add({.kind = Happening::Kind::evaluation,
+                     .epoch = event.epoch,
                      .version = event.step,
                      .samples = event.samples,
                      .loss = event.loss,
@@ -125,11 +148,11 @@ class Evaluations final : public observe::Observer {
 
 class HeadRun {
  public:
-  HeadRun(const cli::Launch& launch, const Script& script, const std::string& config)
+  HeadRun(const cli::Launch& launch, const Script& script, const std::string& config, bool steps)
       : options_(launch.head.train),
         models_(std::make_shared<const Script>(script)),
         observer_(observe::make_tee(cli::make_observer(launch.json, true), std::make_unique<Evaluations>(happenings_))),
-        sums_(happenings_) {
+        sums_(happenings_, steps) {
     keep_freed_memory();
     options_.target = launch.script;
     options_.text = config;
@@ -137,6 +160,11 @@ class HeadRun {
     options_.after_step = [this](const engine::StepClosed& step, const engine::Coordinator& coordinator) {
       sums_.step(step, coordinator);
     };
+    if (script.follower != nullptr) {
+      options_.rates_after = [this, follower = script.follower](const observe::EvalDone& done) {
+        return follow(follower->get(), done);
+      };
+    }
   }
   ~HeadRun() {
     if (forked()) static_cast<void>(head_.release());  // its threads are not in this process
@@ -188,6 +216,17 @@ class HeadRun {
   std::string token() const { return cluster::to_text(head_->run().token); }
 
  private:
+  /// On the coordinator's thread.
+  std::vector<double> follow(const nb::object& follower, const observe::EvalDone& done) {
+    const nb::gil_scoped_acquire gil;
+    try {
+      return nb::cast<std::vector<double>>(follower(directory(), done.step, done.loss, done.scores));
+    } catch (const std::exception& error) {
+      observer_->error({ErrorCode::internal, std::string("the schedule did not take an evaluation: ") + error.what(),
+                        "a run that is resumed may go on with another learning rate"});
+      return {};
+    }
+  }
   /// In a child of the process that trains nothing of it runs.
   [[nodiscard]] bool forked() const { return getpid() != process_; }
 
@@ -205,20 +244,26 @@ class HeadRun {
 
 void bind_head(nb::module_& m) {
   nb::class_<State>(m, "State")
-      .def_prop_ro("version", [](const State& state) { return state.snapshot.version; })
+      .def_prop_ro("version", [](const State& state) { return state.version; })
       .def("copy_weights", &State::copy_weights, nb::arg("layout"), nb::arg("to"));
   nb::class_<Happening>(m, "Happening")
+      .def_prop_ro("kind",
+                   [](const Happening& happening) {
+                     constexpr const char* kWords[] = {"step", "epoch", "evaluation"};
+                     return kWords[static_cast<std::size_t>(happening.kind)];
+                   })
       .def_ro("epoch", &Happening::epoch)
       .def_ro("version", &Happening::version)
       .def_ro("samples", &Happening::samples)
       .def_ro("loss", &Happening::loss)
       .def_ro("seconds", &Happening::seconds)
       .def_ro("learning_rate", &Happening::learning_rate)
+      .def_ro("gradient_norm", &Happening::gradient_norm)
       .def_ro("scores", &Happening::scores)
       .def_prop_ro("state", [](const Happening& happening) { return happening.state; });
   nb::class_<HeadRun>(m, "Head", nb::is_weak_referenceable())
-      .def(nb::init<const cli::Launch&, const Script&, const std::string&>(), nb::arg("launch"), nb::arg("script"),
-           nb::arg("config"))
+      .def(nb::init<const cli::Launch&, const Script&, const std::string&, bool>(), nb::arg("launch"),
+           nb::arg("script"), nb::arg("config"), nb::arg("steps"))
       .def("start", &HeadRun::start)
       .def("next", &HeadRun::next)
       .def("stop", &HeadRun::stop)

@@ -1,9 +1,10 @@
-// The layout of a model, made from what Python says of its tensors.
+// The layout of a model, made from what Python says of its tensors; orders and seeds that follow from numbers.
 
 #include <nanobind/ndarray.h>
 
 #include "base/philox.h"
 #include "bindings.h"
+#include "data/order.h"
 #include "motley/layout.h"
 
 namespace motley::python {
@@ -53,6 +54,16 @@ void bind_layout(nb::module_& m) {
       .def_prop_ro("parameters", &Layout::parameters)
       .def_prop_ro("placements", &placements);
   m.def("content_hash", &content_hash);
+  m.def(
+      "sample_order",
+      [](std::uint64_t seed, std::uint64_t epoch, std::uint64_t size, std::uint64_t first, std::uint64_t count) {
+        if (size == 0 || size > data::SampleOrder::kSizeMax || first > size || count > size - first)
+          throw nb::index_error();
+        std::vector<std::uint64_t> numbers(count);
+        data::SampleOrder(seed, epoch, size).fill(first, numbers);
+        return numbers;
+      },
+      nb::arg("seed"), nb::arg("epoch"), nb::arg("size"), nb::arg("first"), nb::arg("count"));
   m.def("mixed_seed", &mixed_seed, nb::arg("seed"), nb::arg("version"), nb::arg("position"));
 }
 

@@ -36,8 +36,19 @@ void bind_program(nb::module_& m) {
       .def(nb::init<>())
       .def_prop_ro("role", &role)
       .def_ro("json", &cli::Launch::json)
+      .def_prop_ro("resumed",
+                   [](const cli::Launch& launch) {
+                     const runtime::TrainOptions& train = launch.head.train;
+                     return launch.role == cli::Role::train && train.resume ? train.run_dir : std::string();
+                   })
       .def_rw("script", &cli::Launch::script)
-      .def_ro("arguments", &cli::Launch::arguments);
+      .def_rw("arguments", &cli::Launch::arguments)
+      .def_prop_ro("fetched",
+                   [](const cli::Launch& launch) {
+                     const auto bytes = launch.fetched.bytes();
+                     return nb::bytes(bytes.data(), bytes.size());
+                   })
+      .def_ro("agreed", &cli::Launch::agreed);
   m.def(
       "report",
       [](bool json, const std::string& code, const std::string& message, const std::string& hint) {

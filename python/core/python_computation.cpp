@@ -200,6 +200,8 @@ void bind_task(nb::module_& m) {
       .def_prop_ro("contributes", &TaskView::contributes)
       .def_prop_ro("version", [](const TaskView& view) { return view.task().version; })
       .def_prop_ro("first", [](const TaskView& view) { return view.task().first; })
+      .def_prop_ro("epoch", [](const TaskView& view) { return view.task().epoch; })
+      .def_prop_ro("order_first", [](const TaskView& view) { return view.task().order_first; })
       .def_prop_ro("count", [](const TaskView& view) { return view.task().indices.size(); })
       .def_prop_ro("micro_batch", [](const TaskView& view) { return view.task().micro_batch; })
       .def_prop_ro("seed", [](const TaskView& view) { return view.task().seed; })

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "python_computation.h"
+#include "python_optimizer.h"
 
 namespace motley::python {
 namespace {
@@ -50,11 +51,14 @@ void set_frozen(Script& script, const std::string& name, const nb::bytes& data) 
 
 using GroupTuple = std::tuple<double, double, double, bool, double, double, double, double>;
 
-void set_optimizer(Script& script, const std::string& kind, const std::vector<GroupTuple>& groups) {
+void set_optimizer(Script& script, const std::string& kind, const std::vector<GroupTuple>& groups,
+                   const nb::object& outside) {
   ps::OptimizerSpec spec;
-  spec.kind = kind == "sgd"    ? ps::OptimizerKind::sgd
-              : kind == "adam" ? ps::OptimizerKind::adam
-                               : ps::OptimizerKind::adamw;
+  spec.kind = kind == "sgd"       ? ps::OptimizerKind::sgd
+              : kind == "adam"    ? ps::OptimizerKind::adam
+              : outside.is_none() ? ps::OptimizerKind::adamw
+                                  : ps::OptimizerKind::outside;
+  if (!outside.is_none()) spec.outside = make_outside_optimizer(outside, script.layout);
   for (const auto& [lr, momentum, dampening, nesterov, weight_decay, beta1, beta2, eps] : groups) {
     spec.groups.push_back({lr, momentum, dampening, nesterov, weight_decay, beta1, beta2, eps});
   }
@@ -73,6 +77,15 @@ void set_schedule(Script& script, std::uint64_t steps_per_row, std::size_t group
   spec.kind = ps::ScheduleKind::table;
   spec.table = std::move(table);
   script.schedule = std::move(spec);
+}
+
+void follow_evaluations(Script& script, const nb::callable& follower,
+                        const std::vector<std::pair<std::uint64_t, std::vector<double>>>& followed) {
+  script.follower = std::make_shared<Kept>(nb::object(follower));
+  for (const auto& [step, lr] : followed) {
+    if (lr.size() != script.optimizer.value().groups.size()) throw nb::value_error("expected a rate for each group");
+    script.followed.push_back({step, lr});
+  }
 }
 
 void add_device(Script& script, const std::string& name, const std::string& description, std::uint64_t memory_bytes,
@@ -107,7 +120,10 @@ Result<runtime::InitialState> ScriptModels::initial_state(const runtime::ModelIn
                               .acts_on_groups = script_->acts_on_groups,
                               .optimizer = script_->optimizer,
                               .schedule = script_->schedule,
-                              .scores = script_->scores};
+                              .scores = script_->scores,
+                              .script_files = script_->files,
+                              .rates_follow_evaluations = script_->follower != nullptr,
+                              .followed = script_->followed};
   return state;
 }
 
@@ -133,10 +149,16 @@ void bind_script(nb::module_& m) {
           nb::arg("layout"), nb::arg("acts_on_groups"), nb::arg("make"))
       .def("set_train", [](Script& s, std::uint64_t size, const std::string& print) { s.train = dataset(size, print); })
       .def("set_test", [](Script& s, std::uint64_t size, const std::string& print) { s.test = dataset(size, print); })
+      .def("set_files",
+           [](Script& s, const nb::bytes& packed) {
+             const std::span data(static_cast<const char*>(packed.data()), packed.size());
+             s.files = SharedBytes::copy_of(std::as_bytes(data));
+           })
       .def("set_scores", [](Script& s, const std::vector<std::string>& names) { s.scores = names; })
       .def("set_weights", &set_weights)
       .def("set_frozen", &set_frozen)
-      .def("set_optimizer", &set_optimizer)
+      .def("set_optimizer", &set_optimizer, nb::arg("kind"), nb::arg("groups"), nb::arg("outside").none())
+      .def("follow_evaluations", &follow_evaluations, nb::arg("follower"), nb::arg("followed"))
       .def("set_schedule", &set_schedule)
       .def("add_device", &add_device);
 }

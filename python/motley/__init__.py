@@ -10,7 +10,7 @@
 from typing import TYPE_CHECKING, Any
 
 from motley import _core
-from motley._epoch import Epoch
+from motley._epoch import Epoch, Step
 from motley._errors import Error
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from motley._run import Run, fit
 
 __version__: str = _core.version
-__all__ = ["ArrayRun", "Epoch", "Error", "Run", "fit"]
+__all__ = ["ArrayRun", "Epoch", "Error", "Run", "Step", "fit"]
 
 _TORCH_HINT = "pip install torch, or the build for your card from https://pytorch.org/get-started"
 

@@ -68,7 +68,7 @@ class ArrayRun:
         for name, view in views(self._layout, self._computation.layout, flat).items():
             view[...] = numpy.asarray(initial[name])
         script.set_weights(flat)
-        script.set_optimizer(self._optimizer, [self._group])
+        script.set_optimizer(self._optimizer, [self._group], None)
         config = _head.config_text({"model": {"kind": "script"}, "data": {"uri": "script"}, "train": {"epochs": count, **self._train},
                                     "optimizer": {"kind": self._optimizer, "lr": self._group[0]}})
         with contextlib.closing(_head.epochs(launch, script, config, tested=False, notes=[], description={})) as happened:

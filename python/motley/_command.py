@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from motley import _core, _launch
+from motley import _core, _fetch, _launch
 from motley._errors import Error
 
 
@@ -26,6 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def run_script(launch: _core.Launch) -> int:
         signal.signal(signal.SIGINT, handler)
+        if launch.fetched:
+            try:
+                launch.script, launch.arguments = _fetch.receive(launch.fetched, launch.agreed)
+            except Error as error:
+                return _report(error, launch.json)
         _launch.give(launch)
         return _run_script(launch)
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _core, _data, _devices, _model
+from motley import _ahead, _core, _data, _devices, _model
 from motley._errors import Error
 
 GROUP = 32  # positions that normalisation layers and dropout act on together
@@ -78,6 +78,7 @@ class ModelComputation:
             torch.set_num_threads(self._threads)
         model.to(self._torch_device)
         self._bind(names)
+        self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
         self._task: Any = None  # whose chunks are handed out as the backward pass finishes them
         self._said: set[str] = set()
 
@@ -161,12 +162,31 @@ class ModelComputation:
         """Asked after the forward pass: the limit may have been raised meanwhile."""
         return 0 < self._limit(task) <= done
 
+    def _read_ahead(self, recipe: _data.Recipe) -> _ahead.Ahead:
+        assert recipe.readers is not None
+
+        def seeds(task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
+            return self._seeds(recipe, task, version, first, count)
+
+        return _ahead.Ahead(recipe.readers, seeds, recipe is self._work.train, recipe.size, recipe.batch_size)
+
+    def _seeds(self, recipe: _data.Recipe, task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
+        """One for each position [first, first + count), where samples are made with random numbers."""
+        if not recipe.draws:
+            return None
+        return [_core.mixed_seed(task.seed, version if recipe is self._work.train else 0, first + i) for i in range(count)]
+
+    def _expect(self, recipe: _data.Recipe, task: _core.Task, limit: int) -> None:
+        """`limit` samples of the task will be fetched."""
+        if recipe.name in self._ahead:
+            self._ahead[recipe.name].expect(task, limit)
+
     def _fetch(self, recipe: _data.Recipe, task: _core.Task, at: int, count: int) -> Any:
-        seeds = None
-        if recipe.draws:
-            version = task.version if recipe is self._work.train else 0
-            seeds = [_core.mixed_seed(task.seed, version, task.first + at + sample) for sample in range(count)]
-        return _data.move(recipe.fetch(task.indices(at, count), seeds), self._torch_device)
+        if recipe.name in self._ahead:
+            batch = recipe.collate(self._ahead[recipe.name].take(task, at, count))
+        else:
+            batch = recipe.fetch(task.indices(at, count), self._seeds(recipe, task, task.version, task.first + at, count))
+        return _data.move(batch, self._torch_device, recipe.pinned)
 
     def _loss(self, model: nn.Module, batch: Any) -> Any:
         assert self._work.loss is not None
@@ -195,6 +215,7 @@ class ModelComputation:
                 return 0, 0.0, 0.0, []
             if limit <= count:
                 break
+            self._expect(self._work.train, task, limit)
             size = self._next(task, count, limit)
             if not task.claim(count + size):
                 continue
@@ -278,6 +299,7 @@ class ModelComputation:
                     return 0, 0.0, 0.0, []
                 if limit <= count:
                     break
+                self._expect(recipe, task, limit)
                 size = min(task.micro_batch, limit - count)
                 if not task.claim(count + size):
                     continue

@@ -1,13 +1,17 @@
 """A DataLoader as a recipe: which samples there are, and how some of them become a batch. The coordinator says which."""
 
 import collections.abc
+import contextlib
+import functools
 import random
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.utils import data
 
+from motley import _ahead
 from motley._errors import Error
 
 try:
@@ -36,6 +40,7 @@ class Recipe:
         self.name = name
         self.dataset = loader.dataset
         self.collate = loader.collate_fn
+        self.pinned = bool(loader.pin_memory)
         self.batch_size = int(loader.batch_size)
         try:
             self.size = len(self.dataset)  # type: ignore[arg-type]
@@ -46,6 +51,7 @@ class Recipe:
             raise Error(f"{name}: the data set has no samples", "look at how it is made")
         self.draws: tuple[str, ...] = ()  # whose random numbers its samples are made with
         self.loader = loader
+        self.readers: _ahead.Readers | None = None
 
     def check_order(self) -> list[str]:
         """What the user should know of the order of training. Errors: a sampler that says which samples there are."""
@@ -55,8 +61,6 @@ class Recipe:
             raise Error(f"{self.name}: a run uses every sample once an epoch, and {type(sampler).__name__} wants otherwise",
                         "shuffle=True; weigh samples in the loss, as (mean, weight)")
         notes = []
-        if self.loader.num_workers:
-            notes.append(f"{self.name}: num_workers is not followed yet; samples are read on the thread that computes")
         if plain:
             notes.append(f"{self.name} does not shuffle; a run always does, by its seed")
         if self.loader.drop_last and self.size % self.batch_size:
@@ -65,23 +69,40 @@ class Recipe:
 
     def fetch(self, indices: list[int], seeds: list[int] | None = None) -> Any:
         """The batch of these samples, on the host. `seeds`: one a sample, for what the data set draws at random."""
-        if seeds is not None and self.draws:
-            samples = [self._drawn(index, seed) for index, seed in zip(indices, seeds, strict=True)]
-        elif hasattr(self.dataset, "__getitems__"):
-            samples = self.dataset.__getitems__(indices)
-        else:
-            samples = [self.dataset[index] for index in indices]
-        return self.collate(samples)
+        return self.collate(read(self.dataset, self.draws, indices, seeds))
 
-    def _drawn(self, index: int, seed: int) -> Any:
-        with GENERATORS:
-            seed_host(seed, self.draws)
-            return self.dataset[index]
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Meanwhile the loader's processes, where it has any, are there to read."""
+        if not self.loader.num_workers:
+            yield
+            return
+        self.readers = _ahead.Readers(self.loader, functools.partial(read, self.dataset, self.draws), self.name)
+        try:
+            yield
+        finally:
+            self.readers.close()
+            self.readers = None
 
     def fingerprint(self) -> str:
         """Equal on machines with the same data set, as far as its length and the shapes of its first sample tell."""
         with RandomWatch():
             return f"{self.size} samples of {describe(self.dataset[0])}"
+
+
+def read(dataset: Any, draws: tuple[str, ...], indices: list[int], seeds: list[int] | None) -> list[Any]:
+    """These samples. `seeds`: one a sample, for what the data set `draws` at random."""
+    if seeds is not None and draws:
+        return [_drawn(dataset, draws, index, seed) for index, seed in zip(indices, seeds, strict=True)]
+    if hasattr(dataset, "__getitems__"):
+        return list(dataset.__getitems__(indices))
+    return [dataset[index] for index in indices]
+
+
+def _drawn(dataset: Any, draws: tuple[str, ...], index: int, seed: int) -> Any:
+    with GENERATORS:
+        seed_host(seed, draws)
+        return dataset[index]
 
 
 def describe(sample: Any) -> str:
@@ -95,16 +116,19 @@ def describe(sample: Any) -> str:
     return type(sample).__name__
 
 
-def move(batch: Any, device: torch.device) -> Any:
-    """The batch with its tensors on the device: tuples, lists, mappings, and what has a method `to`."""
+def move(batch: Any, device: torch.device, pinned: bool = False) -> Any:
+    """The batch with its tensors on the device: tuples, lists, mappings, and what has a method `to`. `pinned`: by way of memory from
+    which a CUDA device copies while it computes; what has a method `pin_memory` goes there, too."""
+    if pinned and device.type == "cuda" and callable(getattr(batch, "pin_memory", None)):
+        batch = batch.pin_memory()
     if isinstance(batch, torch.Tensor) or (hasattr(batch, "to") and callable(batch.to)):
         return batch.to(device, non_blocking=True) if isinstance(batch, torch.Tensor) else batch.to(device)
     if isinstance(batch, collections.abc.Mapping):
-        return {key: move(value, device) for key, value in batch.items()}
+        return {key: move(value, device, pinned) for key, value in batch.items()}
     if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(move(value, device) for value in batch))
+        return type(batch)(*(move(value, device, pinned) for value in batch))
     if isinstance(batch, (list, tuple)):
-        return type(batch)(move(value, device) for value in batch)
+        return type(batch)(move(value, device, pinned) for value in batch)
     return batch
 
 

@@ -1,6 +1,23 @@
-"""What a script sees of an epoch."""
+"""What a script sees of steps and epochs."""
 
 from motley import _core
+
+
+class Step:
+    """One update.
+
+    number, epoch: from 1 on.  loss: mean over its samples.  samples: used.  seconds: it took.  learning_rate: of the first group.
+    gradient_norm: before clipping; 0 without.
+    """
+
+    def __init__(self, happening: _core.Happening):
+        self.number = happening.version
+        self.epoch = happening.epoch + 1
+        self.loss = happening.loss
+        self.samples = happening.samples
+        self.seconds = happening.seconds
+        self.learning_rate = happening.learning_rate
+        self.gradient_norm = happening.gradient_norm
 
 
 class Epoch:

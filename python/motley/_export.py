@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import pathlib
 from typing import Any
@@ -42,15 +43,25 @@ def read(run: pathlib.Path) -> dict[str, Any]:
         parameter, kind = name.rsplit(".", 1)
         by_parameter.setdefault(parameter, {})[kind] = tensor
     optimizer: dict[str, Any] = {"state": {}, "param_groups": []}
+    about = json.loads(description.read_text(encoding="utf-8"))
     number = 0
-    for group in json.loads(description.read_text(encoding="utf-8"))["groups"]:
+    for group in about["groups"]:
         numbers = list(range(number, number + len(group["params"])))
         number += len(numbers)
         for index, parameter in zip(numbers, group["params"], strict=True):
             found = by_parameter.get(parameter)
-            if found is not None and step > 0:
+            if found is not None and step > 0 and "state" in about:
+                likes = about["state"].get(str(index), {})
+                optimizer["state"][index] = {kind: _first(found[kind], shape) for kind, shape in likes.items()}
+            elif found is not None and step > 0:
                 steps = {"step": torch.tensor(float(step))} if "exp_avg" in found else {}
                 optimizer["state"][index] = steps | found
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in group["options"].items()}
         optimizer["param_groups"].append({**options, "params": numbers})
     return {"model": _files.read_safetensors(checkpoint / "model.safetensors"), "optimizer": optimizer, "step": step}
+
+
+def _first(values: torch.Tensor, shape: list[int] | None) -> torch.Tensor | int:
+    """A value of this shape from the first elements; None: a whole number."""
+    flat = values.reshape(-1)
+    return int(flat[0]) if shape is None else flat[: math.prod(shape)].view(shape).clone()

@@ -5,25 +5,28 @@ import json
 import os
 import pathlib
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from motley import _core, _launch
+from motley import _core, _fetch, _launch
 from motley._errors import Error
 
 DESCRIPTION = "script.json"  # in the run's directory: what only the script knows of its optimizer
 
 
 def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: bool, notes: list[str],
-           description: dict[str, Any]) -> Iterator[tuple[_core.Head, _core.Happening, _core.Happening | None]]:
-    """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text.
+           description: dict[str, Any], on_step: Callable[[_core.Happening], None] | None = None,
+           ) -> Iterator[tuple[_core.Head, _core.Happening, _core.Happening | None]]:
+    """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text. `on_step`:
+    called after each step, in the thread that asks for epochs.
 
     Closing the generator stops the run, with a checkpoint. Ctrl-C does, too, and goes on as KeyboardInterrupt.
     """
     if launch.role == "plan":
         _core.plan(launch, script, config)
         raise SystemExit(0)
-    head = _core.Head(launch, script, config)
+    script.set_files(_fetch.pack(launch.script, launch.arguments))
+    head = _core.Head(launch, script, config, on_step is not None)
     for note in notes:
         head.note(note)
     _close_at_exit(head)
@@ -32,9 +35,12 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
         pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
         ended: dict[int, _core.Happening] = {}  # by version, until they are evaluated
         while (happening := _next(head)) is not None:
-            if happening.state is not None and tested:
+            if happening.kind == "step":
+                assert on_step is not None
+                on_step(happening)
+            elif happening.kind == "epoch" and tested:
                 ended[happening.version] = happening
-            elif happening.state is not None:
+            elif happening.kind == "epoch":
                 yield head, happening, None
             elif (epoch := ended.pop(happening.version, None)) is not None:
                 yield head, epoch, happening

@@ -27,6 +27,7 @@ def use() -> _core.Launch:
         return _given
     launch = _core.Launch()
     launch.script = sys.argv[0] or "script"
+    launch.arguments = sys.argv[1:]
     _core.take_rank(launch)
     return launch
 

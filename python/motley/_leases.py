@@ -93,6 +93,7 @@ class LeaseComputation(_computation.ModelComputation):
     def next_size(self, task: _core.Task, done: int) -> int:
         """Samples of the next batch, which is claimed; 0: there is none."""
         while (limit := self._limit(task)) > done:
+            self._expect(self._work.train, task, limit)
             size = self._next(task, done, limit)
             if task.claim(done + size):
                 return size

@@ -1,6 +1,10 @@
-"""Optimizers and schedulers are read, not run: the coordinator makes the updates. A scheduler is stepped ahead on a copy."""
+"""Optimizers and schedulers are read, not run: the coordinator makes the updates. A scheduler is stepped ahead on a copy; one that follows
+evaluations is stepped when they are there."""
 
 import copy
+import json
+import os
+import pathlib
 import warnings
 from typing import Any
 
@@ -15,25 +19,27 @@ Group = tuple[float, float, float, bool, float, float, float, float]
 Rates = tuple[float, float, float, float]
 LEFT_ALONE: Group = (0.0, 0.0, 0.0, False, 0.0, 0.9, 0.999, 1e-8)
 
-SUPPORTED = "torch.optim.SGD, Adam and AdamW"
+KINDS = {torch.optim.SGD: "sgd", torch.optim.Adam: "adam", torch.optim.AdamW: "adamw"}
+OUTSIDE = "script"
 
 
 class ReadOptimizer:
-    """What an optimizer would do: `kind` ("sgd", "adam", "adamw"), `groups`, and the group number of each parameter.
+    """What an optimizer would do: `kind` ("sgd", "adam", "adamw", or OUTSIDE for what only it knows itself), `groups`, and the group
+    number of each parameter.
 
-    Errors: a class or an option that the coordinator does not know, an optimizer that has made steps already.
+    Errors: no optimizer of torch's, one that has made steps already.
     """
 
     def __init__(self, optimizer: Any):
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            raise Error(f"optimizer: expected one of torch.optim, found {type(optimizer).__name__}",
+                        "torch.optim.AdamW(model.parameters())")
         self.optimizer = optimizer
         self.kind = _kind(optimizer)
-        if optimizer.state:
+        # Some make their state beforehand, and count the steps in it.
+        if any(float(state.get("step", 1)) > 0 for state in optimizer.state.values()):
             raise Error("the optimizer has made steps already; the coordinator starts with fresh state",
                         "make a new optimizer for the run")
-        for group in optimizer.param_groups:
-            refused = [name for name in ("maximize", "amsgrad", "differentiable") if group.get(name)]
-            if refused:
-                raise Error(f"the optimizer's option {refused[0]}=True is not supported", f"{SUPPORTED} without {refused[0]}")
         self.groups: list[Group] = [_numbers(group) for group in optimizer.param_groups]
         self.numbers = {id(parameter): number for number, group in enumerate(optimizer.param_groups) for parameter in group["params"]}
 
@@ -47,34 +53,31 @@ class ReadOptimizer:
 
 
 def _kind(optimizer: Any) -> str:
-    kinds = {torch.optim.SGD: "sgd", torch.optim.Adam: "adam", torch.optim.AdamW: "adamw"}
-    kind = kinds.get(type(optimizer))
-    if kind is None:
-        raise Error(f"the optimizer {type(optimizer).__name__} is not supported: the coordinator updates, and knows {SUPPORTED}",
-                    f"use one of {SUPPORTED}")
+    kind = KINDS.get(type(optimizer), OUTSIDE)
+    if any(group.get(option) for group in optimizer.param_groups for option in ("maximize", "amsgrad", "differentiable")):
+        return OUTSIDE
     if kind == "adam" and any(group.get("decoupled_weight_decay") for group in optimizer.param_groups):
         kind = "adamw"
     return kind
 
 
 def _numbers(group: dict[str, Any]) -> Group:
-    beta1, beta2 = group.get("betas", (0.9, 0.999))
-    return (float(group["lr"]), float(group.get("momentum", 0)), float(group.get("dampening", 0)), bool(group.get("nesterov", False)),
-            float(group["weight_decay"]), float(beta1), float(beta2), float(group.get("eps", 1e-8)))
+    def number(key: str, default: float) -> float:
+        value = group.get(key)
+        return float(value) if isinstance(value, (int, float, torch.Tensor)) else default
+
+    betas = group.get("betas")
+    beta1, beta2 = betas if isinstance(betas, tuple) and len(betas) == 2 else (0.9, 0.999)
+    return (number("lr", 0), number("momentum", 0), number("dampening", 0), bool(group.get("nesterov", False)),
+            number("weight_decay", 0), float(beta1), float(beta2), number("eps", 1e-8))
 
 
 def table(read: ReadOptimizer, scheduler: Any, rows: int) -> list[Rates]:
     """The rates of all groups (those of `read.all_groups()`) before each of `rows` steps of the scheduler, row by row."""
-    if isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
-        raise Error("the scheduler ReduceLROnPlateau follows evaluations, which cannot be known beforehand",
-                    "use a scheduler of the number of steps or epochs, such as CosineAnnealingLR")
     if not isinstance(scheduler, lr_scheduler.LRScheduler):
         raise Error(f"schedule: expected a scheduler of torch.optim.lr_scheduler, found {type(scheduler).__name__}",
                     "motley.Run(..., schedule=CosineAnnealingLR(optimizer, steps))")
-    if scheduler.optimizer is not read.optimizer:
-        raise Error("schedule: the scheduler is of another optimizer", "make it with the optimizer that motley.Run gets")
-    shadow = _shadow(read.optimizer)
-    ahead = copy.deepcopy(scheduler, {id(read.optimizer): shadow})
+    ahead, shadow = _on_shadow(read, scheduler)
     rates: list[Rates] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the shadow makes no steps
@@ -95,10 +98,60 @@ def _step(scheduler: Any) -> bool:
     return True
 
 
+def _on_shadow(read: ReadOptimizer, scheduler: Any) -> tuple[Any, Any]:
+    """A copy of the scheduler, and its optimizer: one with the same groups over nothing, so that stepping the scheduler touches no
+    weights. Errors: a scheduler of another optimizer."""
+    if scheduler.optimizer is not read.optimizer:
+        raise Error("schedule: the scheduler is of another optimizer", "make it with the optimizer that motley.Run gets")
+    shadow = _shadow(read.optimizer)
+    return copy.deepcopy(scheduler, {id(read.optimizer): shadow}), shadow
+
+
+class Plateau:
+    """A ReduceLROnPlateau: after each evaluation it says how to go on. It is run through all of them each time, so that a list of them is
+    its whole state; the list is in the run's directory."""
+
+    FILE = "evaluations.json"
+
+    def __init__(self, read: ReadOptimizer, scheduler: Any, scores: list[str]):
+        self._read, self._scheduler = read, scheduler
+        self._history: list[tuple[int, float]] = []  # (step, what it follows) of evaluations
+        _on_shadow(read, scheduler)
+        if scheduler.mode == "max" and not scores:
+            raise Error('schedule: ReduceLROnPlateau(mode="max") follows the first of the scores, and there is none',
+                        'score=..., or mode="min", which follows the loss on the test set')
+
+    def resume(self, directory: str) -> list[tuple[int, list[float]]]:
+        """Takes up what a run before had; the learning rates by group that followed from it, by step."""
+        try:
+            text = pathlib.Path(directory, self.FILE).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        self._history = [(int(step), float(value)) for step, value in json.loads(text)]
+        return [(step, self._rates(number + 1)) for number, (step, _) in enumerate(self._history)]
+
+    def __call__(self, directory: str, step: int, loss: float, scores: list[tuple[str, float]]) -> list[float]:
+        value = loss if self._scheduler.mode == "min" else scores[0][1]
+        self._history = [each for each in self._history if each[0] < step] + [(step, value)]
+        path = pathlib.Path(directory, self.FILE)
+        fresh = path.with_suffix(".new")
+        with open(fresh, "w", encoding="utf-8") as out:
+            out.write(json.dumps(self._history) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+        fresh.replace(path)
+        return self._rates(len(self._history))
+
+    def _rates(self, evaluations: int) -> list[float]:
+        scheduler, shadow = _on_shadow(self._read, self._scheduler)
+        for _, value in self._history[:evaluations]:
+            scheduler.step(value)
+        return [float(group["lr"]) for group in shadow.param_groups] + [LEFT_ALONE[0]]
+
+
 def _shadow(optimizer: Any) -> Any:
-    """An optimizer with the same groups over nothing, so that stepping its scheduler touches no weights."""
-    groups = [{**group, "params": [torch.zeros(1)]} for group in optimizer.param_groups]
-    shadow = type(optimizer)([{"params": group["params"]} for group in groups], lr=0.1)
-    for fresh, group in zip(shadow.param_groups, groups, strict=True):
-        fresh.update(group)
+    shadow = torch.optim.SGD([{"params": [torch.zeros(1)]} for _ in optimizer.param_groups], lr=0.1)
+    for fresh, group in zip(shadow.param_groups, optimizer.param_groups, strict=True):
+        fresh.update({key: copy.deepcopy(value) for key, value in group.items() if key != "params"})
+    shadow.defaults = dict(optimizer.defaults)
     return shadow

@@ -4,14 +4,14 @@ import contextlib
 import copy
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
 
-from motley import _computation, _core, _data, _devices, _files, _head, _inspect, _launch, _leases, _model, _optimizer
-from motley._epoch import Epoch
+from motley import _computation, _core, _data, _devices, _files, _head, _inspect, _launch, _leases, _model, _notebook, _optimizer, _outside
+from motley._epoch import Epoch, Step
 from motley._errors import Error
 
 Loss = Callable[[nn.Module, Any], Any]
@@ -24,22 +24,26 @@ class Run:
 
     loss(model, batch): the mean over the samples of the batch as a tensor, or (mean, weight) where the mean is over something else
         than samples: tokens, weighted samples.
-    train_loader: a DataLoader over a map-style data set; its data set and collate_fn are used, and its batch_size is the **global**
-        batch, over all machines.
-    optimizer: torch.optim.SGD, Adam or AdamW over the model's parameters. It is read, not run: the coordinator makes the updates.
-    schedule: a scheduler of that optimizer; stepped after every "step" or "epoch", as `schedule_every` says.
+    train_loader: a DataLoader over a map-style data set. Its batch_size is the **global** batch, over all machines; its data set,
+        collate_fn, pin_memory, and the num_workers that read ahead (in every process of the run) are used.
+    optimizer: of torch.optim, over the model's parameters. SGD, Adam and AdamW are read, not run: the coordinator makes the updates. Any
+        other runs on the head, on its copy of the weights.
+    schedule: a scheduler of that optimizer; stepped after every "step" or "epoch", as `schedule_every` says. ReduceLROnPlateau follows the
+        evaluations on `test`: their loss, or (mode="max") the first of the scores.
     test: a DataLoader to evaluate on after each epoch.  score(model, batch): a dictionary of sums over the batch, e.g.
         {"accuracy": number of right answers}; divided by the number of samples.
     clip_norm: largest norm of the whole gradient; 0: no clipping.  precision: "fp32", or "bf16" to compute under autocast.
     seed: of the order of samples, of dropout and of augmentation.
     init: where the weights come from, instead of the model: a file that `save` wrote, or a run's directory.
+    callbacks: for loggers: objects with on_step(motley.Step), on_epoch(motley.Epoch) or both, called on the head by whoever iterates over
+        the epochs. Steps that come faster than they are taken are not all told.
 
     Errors: motley.Error with what to try.
     """
 
     def __init__(self, model: nn.Module, loss: Loss | None, train_loader: Any, optimizer: Any, *, schedule: Any = None,
                  schedule_every: str = "epoch", test: Any = None, score: Score | None = None, clip_norm: float = 0.0,
-                 precision: str = "fp32", seed: int = 1, init: str | os.PathLike[str] | None = None):
+                 precision: str = "fp32", seed: int = 1, init: str | os.PathLike[str] | None = None, callbacks: Iterable[Any] = ()):
         if not isinstance(model, nn.Module):
             raise Error(f"model: expected a torch.nn.Module, found {type(model).__name__}",
                         "motley.Run(model, loss, train_loader, optimizer)")
@@ -60,6 +64,12 @@ class Run:
         self._notes = self._train.check_order()
         if init is not None and _launch.role() != "join":  # workers get their weights from the head
             _files.load(model, os.fspath(init))
+        table = _notebook.table() if _launch.role() == "train" else None
+        self._callbacks = [*callbacks, *([table] if table is not None else [])]
+        for callback in self._callbacks:
+            if not any(callable(getattr(callback, name, None)) for name in ("on_step", "on_epoch")):
+                raise Error(f"callbacks: {type(callback).__name__} has neither on_step nor on_epoch",
+                            "class Logger:\n    def on_epoch(self, epoch): ...")
         self._head: _core.Head | None = None
         self._begun = False
         self.history: list[Epoch] = []
@@ -114,7 +124,8 @@ class Run:
     def _serve(self, launch: _core.Launch) -> None:
         work = self._work(check=False)
         script = self._script(work, lambda device, threads: _computation.ModelComputation(work, self._model, work.names, device, threads))
-        _head.serve(launch, script)
+        with self._reading():
+            _head.serve(launch, script)
 
     # --- on the head ---------------------------------------------------------------------------------------------------------
 
@@ -127,18 +138,30 @@ class Run:
         for named in work.names:
             if named.kind == _model.FROZEN:
                 script.set_frozen(named.name, _model.bytes_of(named.tensor))
-        self._set_optimizer(script, count)
+        notes = self._notes + _unused_note(work) + self._set_optimizer(script, work, count, launch.resumed)
         flat = torch.zeros(work.layout.flat_elements)
         happened = _head.epochs(launch, script, self._config(count), tested=work.test is not None,
-                                notes=self._notes + _unused_note(work), description=self._description(work))
-        with contextlib.closing(happened):
+                                notes=notes, description=self._description(work),
+                                on_step=self._on_step if self._wants("on_step") else None)
+        with self._reading(), contextlib.closing(happened):
             for self._head, epoch, tested in happened:
                 assert epoch.state is not None
                 if copied:
                     epoch.state.copy_weights(work.layout, flat)
                     _model.unflatten(work.layout, work.names, flat, epoch.version)
-                yield Epoch(epoch, tested)
+                ended = Epoch(epoch, tested)
+                for on_epoch in self._wants("on_epoch"):
+                    on_epoch(ended)
+                yield ended
         self._head = None
+
+    def _wants(self, what: str) -> list[Callable[[Any], None]]:
+        return [getattr(callback, what) for callback in self._callbacks if hasattr(callback, what)]
+
+    def _on_step(self, happening: _core.Happening) -> None:
+        step = Step(happening)
+        for on_step in self._wants("on_step"):
+            on_step(step)
 
     def _leases(self, launch: _core.Launch, count: int) -> Iterator[_leases.Lease]:
         """The run goes on in a thread beside the script's, which computes."""
@@ -149,7 +172,8 @@ class Run:
         def drive() -> None:
             try:
                 if launch.role == "join":
-                    _core.serve(launch, script)
+                    with self._reading():
+                        _core.serve(launch, script)
                 else:
                     self.history.extend(self._epochs(launch, count, door))
             except Error as error:
@@ -169,6 +193,14 @@ class Run:
             raise failed[0]
         if launch.role == "join":
             raise SystemExit(0)
+
+    def _reading(self) -> contextlib.ExitStack:
+        """Meanwhile there are the processes that read samples. Comes before the threads and sockets of the run: children inherit these."""
+        stack = contextlib.ExitStack()
+        for recipe in (self._train, self._test):
+            if recipe is not None:
+                stack.enter_context(recipe.reading())
+        return stack
 
     def _copied(self, work: _computation.Work, device: str, threads: int) -> _computation.ModelComputation:
         """A worker of the head computes on a copy: the script may look at its model while training goes on."""
@@ -192,15 +224,24 @@ class Run:
             script.add_device(*device)
         return script
 
-    def _set_optimizer(self, script: _core.Script, epochs: int) -> None:
+    def _set_optimizer(self, script: _core.Script, work: _computation.Work, epochs: int, resumed: str) -> list[str]:
+        """Optimizer and schedule; what the user should know of them. `resumed`: the directory of the run that goes on, if any."""
         groups = self._read.all_groups()
-        script.set_optimizer(self._read.kind, groups)
-        if self._schedule is None:
-            return
-        steps_per_epoch = -(-self._train.size // self._train.batch_size)
-        every_step = self._schedule_every == "step"
-        rates = _optimizer.table(self._read, self._schedule, epochs * (steps_per_epoch if every_step else 1))
-        script.set_schedule(1 if every_step else steps_per_epoch, len(groups), rates)
+        self._outside = None
+        if self._read.kind == _optimizer.OUTSIDE:
+            self._outside = _outside.Outside(self._read.optimizer, work.layout, work.names, work.unused)
+        script.set_optimizer(self._read.kind, groups, self._outside)
+        if isinstance(self._schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
+            if work.test is None:
+                raise Error("schedule: ReduceLROnPlateau follows evaluations, and the run has none", "motley.Run(..., test=loader)")
+            plateau = _optimizer.Plateau(self._read, self._schedule, work.scores)
+            script.follow_evaluations(plateau, plateau.resume(resumed) if resumed else [])
+        elif self._schedule is not None:
+            steps_per_epoch = -(-self._train.size // self._train.batch_size)
+            every_step = self._schedule_every == "step"
+            rates = _optimizer.table(self._read, self._schedule, epochs * (steps_per_epoch if every_step else 1))
+            script.set_schedule(1 if every_step else steps_per_epoch, len(groups), rates)
+        return [self._outside.note()] if self._outside is not None else []
 
     def _config(self, epochs: int) -> str:
         """The run file that this run would have. What only torch can say stands in the script."""
@@ -220,19 +261,13 @@ class Run:
         groups = [{"options": {key: value for key, value in group.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
                    "params": [names.get(id(parameter), "") for parameter in group["params"]]}
                   for group in self._read.optimizer.param_groups]
-        return {"optimizer": type(self._read.optimizer).__name__, "groups": groups}
+        state = {} if self._outside is None else {"state": self._outside.described()}
+        return {"optimizer": type(self._read.optimizer).__name__, "groups": groups, **state}
 
 
-def fit(model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, epochs: int, *,
-        on_epoch: Callable[[Epoch], None] | None = None, **options: Any) -> list[Epoch]:
-    """Run(model, loss, train_loader, optimizer, **options) for so many epochs, in one call. Leaves the trained weights in the model.
-    on_epoch: called after each epoch."""
-    done = []
-    for epoch in Run(model, loss, train_loader, optimizer, **options).epochs(epochs):
-        done.append(epoch)
-        if on_epoch is not None:
-            on_epoch(epoch)
-    return done
+def fit(model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, epochs: int, **options: Any) -> list[Epoch]:
+    """Run(model, loss, train_loader, optimizer, **options) for so many epochs, in one call. Leaves the trained weights in the model."""
+    return list(Run(model, loss, train_loader, optimizer, **options).epochs(epochs))
 
 
 def _unused_note(work: _computation.Work) -> list[str]:

@@ -39,7 +39,8 @@ struct MachineConfig {
   std::size_t sessions_max = 256;
   std::uint32_t chunks = 0;
   bool clips = false;
-  bool resumable = true;  // a run that is stopped may go on later
+  bool evaluates_aside = true;  // beside the training, where somebody is free; else the next step waits
+  bool resumable = true;        // a run that is stopped may go on later
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration silence = std::chrono::milliseconds(1800);
   Duration loading = std::chrono::seconds(300);

@@ -21,7 +21,9 @@ void CoordinatorMachine::on(const Started&, Time) {
   MOTLEY_ASSERT(!started_);
   started_ = true;
   // A finished run that is resumed is evaluated once more, so that it ends as any other.
-  evaluation_pending_ = version_ >= steps() && config_.test_samples > 0;
+  // Where steps depend on evaluations, one may be missing that was due when the run ended.
+  const bool missing = version_ >= steps() || (!config_.evaluates_aside && version_ > 0 && evaluation_due());
+  evaluation_pending_ = config_.test_samples > 0 && missing;
 }
 
 void CoordinatorMachine::on(const StopAsked&, Time) {

@@ -27,12 +27,13 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
           .min_workers = options.min_workers,
           .sessions_max = wire::kSessionsMax,
           .chunks = static_cast<std::uint32_t>(server.layout().chunks().size()),
-          .clips = server.clips(),
+          .clips = server.clips() || server.outside(),
+          .evaluates_aside = !options.rates_follow_evaluations,
           .resumable = options.resumable,
           .heartbeat = options.timeouts.heartbeat,
           .silence = options.timeouts.silence,
           .loading = options.timeouts.loading,
-          .solo_after = kSoloAfter};
+          .solo_after = server.outside() ? 0 : kSoloAfter};
 }
 
 }  // namespace

@@ -37,6 +37,9 @@ struct Timeouts {
   Duration lease_unknown = std::chrono::seconds(60);     // likewise before anything was measured
 };
 
+/// A Hello's feature: not to compute, but to have the files of the run's script.
+inline constexpr const char* kFetch = "fetch";
+
 struct CoordinatorOptions {
   std::uint64_t run = 0;
   std::uint32_t incarnation = 1;
@@ -50,12 +53,15 @@ struct CoordinatorOptions {
   std::uint64_t steps = 0;                 // stop at this version
   std::uint64_t epochs = 0;                // instead, where not 0: after so many, and the schedule goes by samples
   std::uint64_t grain = 1;                 // ranges start at multiples of this
+  bool rates_follow_evaluations = false;   // see CoordinatorOutput::rates_after()
   std::uint64_t evaluate_every = 0;        // steps; 0: at the end of each epoch. Always at the end of the run
   std::uint64_t min_workers = 1;           // wait for so many before the first step of this process
   std::vector<double> shares;              // fixed shares in order of admission; empty: by measured speed
   std::string config;                      // RunSpec
   std::string model_sha256;
   SharedBytes model_file;
+  SharedBytes script_files;  // for sessions with the feature kFetch, in place of the model file
+  std::string script_sha256;
   std::string train_fingerprint;
   std::string test_fingerprint;
   bool resumable = true;                          // workers of a run that was stopped are told to come back
@@ -100,6 +106,7 @@ struct StepClosed {
   std::uint64_t samples = 0;
   double weight = 0, loss_sum = 0;  // loss = loss_sum / weight
   double gradient_norm = 0;         // before clipping; 0 without clipping
+  double learning_rate = 0;         // of the first group
   Noise noise;
   std::uint64_t global_batch = 0;
   std::optional<BatchChange> batch_change;  // from the next step on
@@ -141,6 +148,8 @@ class CoordinatorOutput {
   virtual void step_closed(const StepClosed& step) = 0;
   virtual void planned(const Planned& plan) = 0;  // each time other workers take part
   virtual void evaluated(const Evaluated& evaluation) = 0;
+  /// The learning rates by group from the next step on, before which every evaluation then ends; empty: as they are.
+  virtual std::vector<double> rates_after(const Evaluated&) { return {}; }
   virtual void finished() = 0;           // all steps and the last evaluation are done
   virtual void failed(Error error) = 0;  // the run cannot go on (diverged, …)
 };

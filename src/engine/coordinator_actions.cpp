@@ -71,8 +71,7 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
     case ActionKind::reduce:
       return reduce(action.chunk);
     case ActionKind::clip:
-      gradient_norm = server.clip();
-      return feed(cluster::Clipped{});
+      return clip();
     case ActionKind::apply:
       return apply(action.chunk);
     case ActionKind::close_step:
@@ -109,18 +108,20 @@ void Coordinator::Impl::send_control(const Session& session, const wire::Message
 }
 
 void Coordinator::Impl::send_spec(const Session& session) {
-  send_control(session, wire::RunSpec{options.config, options.model_sha256, options.model_file.size()});
-  const std::size_t total = options.model_file.size();
+  const bool fetches = std::ranges::find(session.hello.features, kFetch) != session.hello.features.end();
+  const SharedBytes& file = fetches ? options.script_files : options.model_file;
+  const std::string& sha256 = fetches ? options.script_sha256 : options.model_sha256;
+  const std::size_t total = file.size();
+  send_control(session, wire::RunSpec{options.config, sha256, total});
   wire::FrameHeader header;
   header.type = wire::FrameType::blob;
   header.run = options.run;
   header.total = static_cast<std::uint32_t>(total);
-  header.subject = hash_prefix(options.model_sha256);
+  header.subject = hash_prefix(sha256);
   for (std::size_t offset = 0; offset < total; offset += wire::kSegmentBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
     const std::size_t count = std::min(wire::kSegmentBytesMax, total - offset);
-    output.send(session.id,
-                wire::seal(header, options.model_file.slice(offset, count), options.checksums && !session.local),
+    output.send(session.id, wire::seal(header, file.slice(offset, count), options.checksums && !session.local),
                 Lane::background);
   }
 }

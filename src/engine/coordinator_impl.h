@@ -99,6 +99,7 @@ struct Coordinator::Impl {
 
   // Arithmetic.
   void reduce(ChunkId chunk);
+  void clip();
   void apply(ChunkId chunk);
   void close_step();
   void measure_late(const cluster::Action& action);

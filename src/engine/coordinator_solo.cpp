@@ -31,6 +31,7 @@ StepClosed Coordinator::Impl::describe_step(const Session& session, const Stretc
       .weight = step.weight,
       .loss_sum = step.loss_sum,
       .gradient_norm = step.gradient_norm,
+      .learning_rate = server.learning_rate(0),
       .noise = noise_now(),
       .global_batch = machine.batches().batch(step.step),
       .batch_change = {},

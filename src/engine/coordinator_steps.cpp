@@ -41,6 +41,18 @@ void Coordinator::Impl::reduce(ChunkId chunk) {
   feed(cluster::ChunkReduced{chunk});
 }
 
+// What needs the whole gradient.
+void Coordinator::Impl::clip() {
+  if (server.clips()) gradient_norm = server.clip();
+  if (server.outside()) {
+    if (const Status done = server.step_outside(); !done) {
+      failed = true;
+      return output.failed(done.error());
+    }
+  }
+  feed(cluster::Clipped{});
+}
+
 void Coordinator::Impl::apply(ChunkId chunk) {
   next.set(chunk, server.apply(chunk));
   for (const cluster::Member& member : machine.members().all())
@@ -57,6 +69,7 @@ StepClosed Coordinator::Impl::describe_step() const {
                   .weight = coverage.weight(),
                   .loss_sum = coverage.loss_sum(),
                   .gradient_norm = gradient_norm,
+                  .learning_rate = server.learning_rate(0),
                   .noise = {},
                   .global_batch = machine.batches().batch(machine.version()),
                   .batch_change = {},
@@ -153,6 +166,9 @@ void Coordinator::Impl::close_evaluation() {
   for (const cluster::Member& member : machine.members().all())
     if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{id, machine.version()});
   output.evaluated(result);
+  if (options.rates_follow_evaluations) {
+    if (auto lr = output.rates_after(result); !lr.empty()) server.follow({machine.version(), std::move(lr)});
+  }
   feed(cluster::PassFinished{});
 }
 

@@ -25,6 +25,7 @@ Status check_group(OptimizerKind kind, const GroupSpec& group) {
       !s) {
     return s;
   }
+  if (kind == OptimizerKind::outside) return {};  // its own numbers are its own affair
   if (kind == OptimizerKind::sgd) {
     if (auto s = require(finite_from_zero(group.momentum), "optimizer.momentum", group.momentum, "a number >= 0"); !s) {
       return s;

@@ -51,6 +51,7 @@ Result<Server> Server::make(Layout layout, OptimizerSpec optimizer, ScheduleSpec
 const Layout& Server::layout() const noexcept { return impl_->layout; }
 std::uint64_t Server::version() const noexcept { return impl_->version; }
 bool Server::clips() const noexcept { return impl_->clip_norm > 0; }
+bool Server::outside() const noexcept { return impl_->optimizer.kind == OptimizerKind::outside; }
 
 double Server::learning_rate(std::size_t group) const {
   MOTLEY_ASSERT(group < impl_->optimizer.groups.size());
@@ -109,6 +110,21 @@ double Server::clip() {
   return norm;
 }
 
+Status Server::step_outside() {
+  MOTLEY_ASSERT(outside() && impl_->all(Phase::reduced) && (!clips() || impl_->clipped));
+  std::vector<GroupSpec> groups;
+  for (std::size_t group = 0; group < impl_->optimizer.groups.size(); ++group)
+    groups.push_back(impl_->group_now(group));
+  std::vector<SharedBytes> weights, gradients;
+  impl_->outside_weights.clear();
+  for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
+    weights.push_back(impl_->chunks[c].weights);
+    gradients.push_back(impl_->chunks[c].gradient);
+    impl_->outside_weights.push_back(impl_->pool.take(impl_->bytes_of(c)));
+  }
+  return impl_->optimizer.outside->step(groups, weights, gradients, impl_->outside_weights);
+}
+
 SharedBytes Server::apply(ChunkId id) {
   MOTLEY_ASSERT(id < impl_->chunks.size());
   ChunkState& chunk = impl_->chunks[id];
@@ -145,6 +161,13 @@ void Server::set_rate_changes(std::vector<RateChange> changes) {
   impl_->open_step();
 }
 
+void Server::follow(FollowedRates rates) {
+  MOTLEY_ASSERT(impl_->all(Phase::waiting) && rates.lr.size() == impl_->optimizer.groups.size());
+  std::erase_if(impl_->followed, [&](const FollowedRates& each) { return each.first_step >= rates.first_step; });
+  impl_->followed.push_back(std::move(rates));
+  impl_->open_step();
+}
+
 Status Server::redo(std::span<const SharedBytes> gradients) {
   MOTLEY_ASSERT(impl_->all(Phase::waiting));
   if (gradients.size() != impl_->chunks.size()) {
@@ -164,6 +187,9 @@ Status Server::redo(std::span<const SharedBytes> gradients) {
     impl_->chunks[c].phase = Phase::reduced;
   }
   impl_->clipped = true;  // what is logged is clipped already
+  if (outside()) {
+    if (Status done = step_outside(); !done) return done;
+  }
   for (ChunkId c = 0; c < gradients.size(); ++c) apply(c);
   finish_step();
   return {};

@@ -3,8 +3,9 @@
 // Weight and state chunks are immutable once published: updating writes a new pooled buffer, so a snapshot, a joiner
 // and a frame in flight share them without copies or locks.
 //
-// A step:  reduce(c, …) for every chunk, in any order; then, with clipping, clip(); then apply(c) for every chunk
-// (without clipping apply(c) may follow reduce(c) at once); then finish_step().
+// A step:  reduce(c, …) for every chunk, in any order; then, with clipping, clip(); then, with an optimizer from
+// outside, step_outside(); then apply(c) for every chunk (with neither, apply(c) may follow reduce(c) at once); then
+// finish_step().
 
 #include <cstdint>
 #include <map>
@@ -38,6 +39,8 @@ class Server {
   [[nodiscard]] const Layout& layout() const noexcept;
   [[nodiscard]] std::uint64_t version() const noexcept;
   [[nodiscard]] bool clips() const noexcept;
+  /// The optimizer is from outside.
+  [[nodiscard]] bool outside() const noexcept;
   [[nodiscard]] double learning_rate(std::size_t group) const;  // of the open step
 
   /// Sums `parts` (each the chunk's elements, in order of positions) and divides by `weight`; statistics chunks are
@@ -50,6 +53,8 @@ class Server {
   /// Global norm over all trained elements, summed in chunk order; scales the gradient as torch's clip_grad_norm_ does.
   /// Returns the norm before clipping. REQUIRES every chunk reduced.
   double clip();
+  /// REQUIRES outside(), every chunk reduced, and clipped where clips(). After an error the server is of no use.
+  Status step_outside();
   /// Runs the optimizer on a reduced chunk (moving average for statistics). The new weights, fp32.
   SharedBytes apply(ChunkId chunk);
   /// The final gradient of a chunk of the step just finished or open (after clipping): what the redo log keeps.
@@ -58,12 +63,15 @@ class Server {
   void finish_step();
   /// All changes so far, in order of steps. REQUIRES no chunk of the open step reduced.
   void set_rate_changes(std::vector<RateChange> changes);
+  /// From its step on; replaces what was said of that step and later ones. REQUIRES the same.
+  void follow(FollowedRates rates);
   /// Repeats a step from its logged final gradients (by chunk). ErrorCode::input for wrong sizes.
   Status redo(std::span<const SharedBytes> gradients);
 
   [[nodiscard]] SharedBytes weights(ChunkId chunk) const;  // at version()
   [[nodiscard]] Snapshot snapshot() const;                 // REQUIRES no step half applied
-  /// Another server of the same state and settings, which goes on by itself. REQUIRES no step half applied.
+  /// Another server of the same state and settings, which goes on by itself. REQUIRES no step half applied, not
+  /// outside().
   [[nodiscard]] Server fork() const;
   /// Moves on to the state of a fork. REQUIRES no step begun.
   void adopt(const Snapshot& of_fork);

@@ -51,12 +51,14 @@ struct Server::Impl {
   OptimizerSpec optimizer;
   ScheduleSpec schedule;
   std::vector<RateChange> rate_changes;
+  std::vector<FollowedRates> followed;  // in order of steps
   double clip_norm = 0;
   std::uint64_t version = 0;
   std::vector<std::string> states;
   std::vector<ChunkState> chunks;
-  std::vector<StepScalars> scalars;  // by group, of the open step
-  bool clipped = false;              // of the open step
+  std::vector<StepScalars> scalars;           // by group, of the open step
+  bool clipped = false;                       // of the open step
+  std::vector<MutableBytes> outside_weights;  // likewise, by chunk, where the optimizer is from outside
   BufferPool pool;
 
   [[nodiscard]] std::size_t bytes_of(ChunkId chunk) const { return layout.chunks()[chunk].elements * sizeof(float); }
@@ -65,6 +67,8 @@ struct Server::Impl {
   [[nodiscard]] GroupSpec group_now(std::size_t group) const {
     const SchedulePoint at = schedule_point(rate_changes, version);
     GroupSpec now = group_at(schedule, group, optimizer.groups[group], at.step);
+    for (const FollowedRates& rates : followed)
+      if (rates.first_step <= version) now.lr = rates.lr[group];
     now.lr *= at.rate;
     return now;
   }

@@ -6,6 +6,7 @@
 namespace motley::ps {
 
 std::vector<std::string> state_names(const OptimizerSpec& optimizer) {
+  if (optimizer.kind == OptimizerKind::outside) return {};
   if (optimizer.kind != OptimizerKind::sgd) return {"exp_avg", "exp_avg_sq"};
   const bool momentum =
       std::any_of(optimizer.groups.begin(), optimizer.groups.end(), [](const auto& g) { return g.momentum != 0; });
@@ -42,6 +43,7 @@ Status Server::Impl::take(const Snapshot& snapshot) {
 }
 
 Status Server::Impl::take_states(const Snapshot& snapshot) {
+  if (optimizer.kind == OptimizerKind::outside) return optimizer.outside->restore(version, snapshot.optimizer);
   for (const auto& [name, values] : snapshot.optimizer) {
     if (std::find(states.begin(), states.end(), name) == states.end()) {
       return Error{ErrorCode::input,
@@ -86,6 +88,7 @@ Status Server::Impl::take_states(const Snapshot& snapshot) {
 Snapshot Server::snapshot() const {
   Snapshot result;
   result.version = impl_->version;
+  if (impl_->optimizer.kind == OptimizerKind::outside) result.optimizer = impl_->optimizer.outside->state();
   for (std::size_t i = 0; i < impl_->states.size(); ++i)
     result.optimizer[impl_->states[i]].reserve(impl_->chunks.size());
   for (const ChunkState& chunk : impl_->chunks) {
@@ -98,8 +101,10 @@ Snapshot Server::snapshot() const {
 }
 
 Server Server::fork() const {
+  MOTLEY_ASSERT(!outside());
   Result<Server> made = make(impl_->layout, impl_->optimizer, impl_->schedule, impl_->clip_norm, snapshot());
   MOTLEY_ASSERT(made.ok());
+  made->impl_->followed = impl_->followed;
   made->set_rate_changes(impl_->rate_changes);
   made->impl_->pool = impl_->pool;  // what one gives back the other takes, so that both do not keep idle buffers
   return std::move(*made);

@@ -33,7 +33,7 @@ void Server::Impl::open_step() {
   scalars.clear();
   for (std::size_t group = 0; group < optimizer.groups.size(); ++group) {
     const GroupSpec now = group_now(group);
-    scalars.push_back(step_scalars(optimizer.kind, now, now.lr, version));
+    if (optimizer.kind != OptimizerKind::outside) scalars.push_back(step_scalars(optimizer.kind, now, now.lr, version));
   }
 }
 
@@ -87,6 +87,8 @@ void Server::Impl::update(ChunkId id, std::span<float> new_weights) {
   clear_padding(new_weights, chunk.segments);
   if (statistics(id)) {
     update_statistics(chunk, new_weights);
+  } else if (optimizer.kind == OptimizerKind::outside) {
+    std::ranges::copy(outside_weights[id].floats(), new_weights.begin());
   } else {
     update_parameters(chunk, new_weights);
   }

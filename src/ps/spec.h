@@ -3,13 +3,18 @@
 // torch.optim.
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "motley/bytes.h"
+#include "motley/result.h"
+
 namespace motley::ps {
 
-enum class OptimizerKind : std::uint8_t { sgd, adam, adamw };
+enum class OptimizerKind : std::uint8_t { sgd, adam, adamw, outside };
 
 /// One parameter group. Defaults are torch's. `lr` is the base rate, before the schedule's factor.
 struct GroupSpec {
@@ -24,9 +29,31 @@ struct GroupSpec {
   bool operator==(const GroupSpec&) const = default;
 };
 
+/// An optimizer that somebody else brings. It sees a whole gradient at once and keeps its state itself, so it follows
+/// one server, version by version.
+class OutsideOptimizer {
+ public:
+  using State = std::map<std::string, std::vector<SharedBytes>>;  // by name and chunk, as in Snapshot
+  virtual ~OutsideOptimizer() = default;
+  /// Goes on from the state at `version`; empty at version 0. Errors: input, where it is of another optimizer.
+  virtual Status restore(std::uint64_t version, const State& state) = 0;
+  [[nodiscard]] virtual State state() = 0;
+  /// The weights after a step with these final gradients, all by chunk; statistics chunks are none of its business. The
+  /// groups have the numbers of this step. After an error its state is lost.
+  virtual Status step(std::span<const GroupSpec> groups, std::span<const SharedBytes> weights,
+                      std::span<const SharedBytes> gradients, std::span<MutableBytes> new_weights) = 0;
+};
+
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::sgd;
   std::vector<GroupSpec> groups;  // indexed by LayoutEntry::group; at least one
+  std::shared_ptr<OutsideOptimizer> outside{};
+};
+
+/// Learning rates by group that came from results: they replace those of the schedule from `first_step` on.
+struct FollowedRates {
+  std::uint64_t first_step = 0;
+  std::vector<double> lr;
 };
 
 /// From `first_step` on the batch is another: a step takes the schedule on by `schedule_steps`, and base rates count

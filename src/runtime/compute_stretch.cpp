@@ -87,7 +87,8 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
   while (!soloist.whole()) {
     const engine::Soloist::Part part = soloist.part();
     const Task task{PassKind::train, soloist.version(), std::span(indices).subspan(part.first, part.count),
-                    part.first,      micro_batch_,      prepared_.seed};
+                    part.first,      micro_batch_,      prepared_.seed,
+                    false,           pass.epoch,        pass.order_first};
     const Time began = now();
     const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, part.count), [] {});
     if (!outcome) return outcome.error();

@@ -292,7 +292,8 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   const TaskStop stop(*this, sink);
   TaskWeights weights(order.weights);
   duty_.start(now());
-  const Task task{order.kind, order.version, indices, order.first, micro_batch_, prepared_.seed, order.from_end};
+  const Task task{order.kind,     order.version,  indices,     order.first,     micro_batch_,
+                  prepared_.seed, order.from_end, order.epoch, order.pass_first};
   const Result<Outcome> outcome = compute(task, weights, sink, stop, [&] { sink.restart(); });
   duty_.stop(now());
   const double charge = duty_.take_charge();

@@ -231,7 +231,7 @@ Status in_range(const std::string& key, double value, double low, double high) {
 Status check(const RunConfig& c) {
   const std::vector<Status> all{
       one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
-      one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw"}),
+      one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"fp32", "bf16", "int8", "int4"}),
       one_of("wire.weights", c.wire_weights, {"fp32"}),
@@ -258,6 +258,9 @@ Status check(const RunConfig& c) {
   };
   for (const Status& status : all) {
     if (!status) return status;
+  }
+  if (c.optimizer_kind == "script" && c.model_kind != kScriptKind) {
+    return bad("optimizer.kind: only a Python script brings an optimizer of its own", "--set optimizer.kind=adamw");
   }
   if (c.optimizer.nesterov && (c.optimizer.momentum <= 0 || c.optimizer.dampening != 0)) {
     return bad("optimizer.nesterov: needs a momentum above zero and no dampening", "--set optimizer.momentum=0.9");

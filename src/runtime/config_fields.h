@@ -52,7 +52,7 @@ void visit_fields(Config& c, F&& f) {
   f("train.min_workers", c.min_workers, "workers to wait for before the first step");
   f("train.shares", c.shares, "fixed shares of the workers in the order they joined; empty: by measured speed");
   f("train.checkpoint_seconds", c.checkpoint_seconds, "time between checkpoints");
-  f("optimizer.kind", c.optimizer_kind, "sgd, adam or adamw");
+  f("optimizer.kind", c.optimizer_kind, "sgd, adam or adamw; script: one that a Python script brings");
   f("optimizer.lr", c.optimizer.lr, "learning rate");
   f("optimizer.momentum", c.optimizer.momentum, "sgd");
   f("optimizer.dampening", c.optimizer.dampening, "sgd");

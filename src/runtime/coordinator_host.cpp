@@ -46,7 +46,6 @@ void CoordinatorHost::start() {
   mailbox_->post([this] {
     started_ = last_checkpoint_ = now();
     note_position(engine_.server().version());
-    learning_rate_ = engine_.server().learning_rate(0);
     engine_.start(now());
     if (!ended_) write_checkpoint();
   });
@@ -223,13 +222,12 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   done.loss = last_loss_;
   done.seconds = elapsed;
   done.samples_per_s = elapsed > 0 ? static_cast<double>(step.samples) / elapsed : 0;
-  done.learning_rate = learning_rate_;
+  done.learning_rate = step.learning_rate;
   done.noise = noise_ = event_of(step.noise);
   done.global_batch = step.global_batch;
   done.steps = engine_.steps();
   done.workers = parts_of(step);
   observer_.step(done);
-  learning_rate_ = engine_.server().learning_rate(0);
   if (options_.after_step) options_.after_step(step, engine_);
 
   const double since = seconds(now() - last_checkpoint_);
@@ -238,7 +236,7 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   if (due && step.step + 1 < engine_.steps()) write_checkpoint();
 }
 
-void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
+observe::EvalDone CoordinatorHost::done_of(const engine::Evaluated& evaluation) const {
   observe::EvalDone done;
   done.step = evaluation.version;
   done.epoch = evaluation.epoch;
@@ -252,9 +250,18 @@ void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
     if (options_.scores[i] == "accuracy") done.accuracy = mean;
     done.scores.emplace_back(options_.scores[i], mean);
   }
+  return done;
+}
+
+void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
+  const observe::EvalDone done = done_of(evaluation);
   accuracy_ = done.accuracy;
   evaluated_once_ = true;
   observer_.eval(done);
+}
+
+std::vector<double> CoordinatorHost::rates_after(const engine::Evaluated& evaluation) {
+  return options_.rates_after ? options_.rates_after(done_of(evaluation)) : std::vector<double>();
 }
 
 void CoordinatorHost::finished() {
@@ -266,14 +273,14 @@ void CoordinatorHost::finished() {
   }
 }
 
-void CoordinatorHost::failed(Error error) { end(std::move(error)); }
+void CoordinatorHost::failed(Error error) { end(std::move(error), false); }
 
 // The last checkpoint is on disk before anybody is told that the run is over.
-void CoordinatorHost::end(Status status) {
+void CoordinatorHost::end(Status status, bool worth_keeping) {
   if (ended_) return;
   ended_ = true;
   observer_.waiting("");
-  if (status || status.error().code != ErrorCode::diverged) write_checkpoint();
+  if (worth_keeping) write_checkpoint();
   Result<std::filesystem::path> newest = persister_->drain();
   // Behind the checkpoint event, which the persister has posted by now.
   mailbox_->post([this, status = std::move(status), newest = std::move(newest)]() mutable {

@@ -31,6 +31,7 @@ struct CoordinatorHostOptions {
   bool has_accuracy = true;
   std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
   std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;  // may be empty
+  std::function<std::vector<double>(const observe::EvalDone&)> rates_after;               // likewise
   /// Fills in what a checkpoint needs besides the server's snapshot.
   store::CheckpointContent checkpoint_base;
 };
@@ -109,9 +110,11 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void planned(const engine::Planned& plan) override;
   void step_closed(const engine::StepClosed& step) override;
   void evaluated(const engine::Evaluated& evaluation) override;
+  std::vector<double> rates_after(const engine::Evaluated& evaluation) override;
+  observe::EvalDone done_of(const engine::Evaluated& evaluation) const;
   void finished() override;
   void failed(Error error) override;
-  void end(Status status);
+  void end(Status status, bool worth_keeping = true);
   void report_done(const std::string& checkpoint);
 
   CoordinatorHostOptions options_;
@@ -135,7 +138,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0;
-  double last_loss_ = 0, accuracy_ = 0, learning_rate_ = 0, predicted_samples_per_s_ = 0;
+  double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
   observe::Noise noise_;
   bool evaluated_once_ = false;
 };

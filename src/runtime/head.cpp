@@ -31,6 +31,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.steps = run.config.steps;
   e.epochs = run.config.steps > 0 ? 0 : run.config.epochs;
   e.grain = grain_of(run.config, run.initial.acts_on_groups);
+  e.rates_follow_evaluations = run.initial.rates_follow_evaluations;
   e.evaluate_every = run.config.evaluate_every;
   e.min_workers = run.config.min_workers;
   e.shares = run.config.shares;
@@ -38,6 +39,8 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.gradients = *codec::from_word(run.config.wire_gradients);
   e.model_file = run.inputs.file;
   if (!run.inputs.file.empty()) e.model_sha256 = transport::sha256_hex(run.inputs.file.bytes());
+  e.script_files = run.initial.script_files;
+  if (!e.script_files.empty()) e.script_sha256 = transport::sha256_hex(e.script_files.bytes());
   e.train_fingerprint = run.inputs.train->fingerprint();
   if (run.inputs.test != nullptr) e.test_fingerprint = run.inputs.test->fingerprint();
   host.token = run.token;
@@ -50,6 +53,7 @@ CoordinatorHostOptions host_options(const Run& run) {
     host.has_accuracy = std::ranges::find(host.scores, "accuracy") != host.scores.end();
   }
   host.after_step = run.options.after_step;
+  host.rates_after = run.options.rates_after;
   host.checkpoint_base.layout = run.initial.layout;
   host.checkpoint_base.run = run.token.run;
   host.checkpoint_base.incarnation = run.incarnation;

@@ -112,6 +112,45 @@ Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSour
   return Error{ErrorCode::interrupted, "interrupted while waiting for " + file, ""};
 }
 
+Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& events, StopSource& stop) {
+  SharedBytes files;
+  WorkerHostOptions fetcher;
+  Device none;
+  none.name = "fetch";
+  fetcher.hello = hello_for(none, options.name.empty() ? transport::machine_name() : options.name, 0);
+  fetcher.hello.features = {engine::kFetch};
+  fetcher.prepare = [&files](const wire::RunSpec& spec, const SharedBytes& file) -> Result<PreparedWorker> {
+    if (file.empty()) {
+      return Error{ErrorCode::mismatch, "this run has no files of a script to give",
+                   "motley join TOKEN, with the script where the run is one of a script"};
+    }
+    if (transport::sha256_hex(file.bytes()) != spec.model_sha256)
+      return Error{ErrorCode::protocol, "the files arrived damaged", "join again"};
+    files = file;
+    return Error{ErrorCode::interrupted, "has the files of the script now", ""};
+  };
+  Countdown countdown(1);
+  WorkerHostEvents host;
+  host.note = events.note;
+  host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
+  transport::TcpOptions options_of_tcp;
+  options_of_tcp.plaintext = options.token.plaintext;
+  options_of_tcp.identity = transport::make_identity();
+  const transport::Digest spki = options_of_tcp.identity->spki;
+  transport::Tcp tcp(std::move(options_of_tcp));
+  Status status;
+  {
+    WorkerHost worker(std::move(fetcher), std::move(host));
+    worker.run_remote(tcp, spki, options.token);
+    stop.on_request([&worker] { worker.leave(); });
+    status = countdown.wait();
+    stop.on_request({});
+  }
+  if (!status) return status.error();
+  if (files.empty()) return Error{ErrorCode::interrupted, "interrupted before the files came", ""};
+  return files;
+}
+
 Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events, StopSource& stop) {
   if (Status status = check_overrides(options.overrides); !status) return status;
   Result<std::vector<Device>> devices = choose_devices(provider, options.devices);

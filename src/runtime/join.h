@@ -39,6 +39,9 @@ struct JoinEvents {
 Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
                                                const std::function<void(const std::string&)>& note);
 
+/// The files of the run's script, as python/motley/_fetch.py packs them.
+Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& events, StopSource& stop);
+
 Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events, StopSource& stop);
 
 }  // namespace motley::runtime

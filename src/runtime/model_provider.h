@@ -43,6 +43,9 @@ struct InitialState {
   std::optional<ps::OptimizerSpec> optimizer{};  // where the model comes with its own; else the configuration's
   std::optional<ps::ScheduleSpec> schedule{};    // likewise
   std::vector<std::string> scores{};             // names of Outcome::scores
+  SharedBytes script_files{};                    // for who joins with --fetch
+  bool rates_follow_evaluations = false;         // TrainOptions::rates_after
+  std::vector<ps::FollowedRates> followed{};     // of a run that is resumed: what it gave so far
 };
 
 class ModelProvider {

@@ -144,6 +144,7 @@ Status Run::make_server() {
                        initial.schedule.value_or(schedule_spec(config, steps)), config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
+  for (const ps::FollowedRates& rates : initial.followed) server->follow(rates);
   const fs::path ledger_file = dir->path() / "ledger";
   if (options.resume) {
     Result<store::Ledger> history = store::read_ledger(ledger_file);

@@ -33,6 +33,8 @@ struct TrainOptions {
   Manners manners;                   // of its workers
   /// Called after each step on the coordinator's thread, before the next one opens.
   std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;
+  /// Likewise after each evaluation, where the model's rates follow them: CoordinatorOutput::rates_after().
+  std::function<std::vector<double>(const observe::EvalDone&)> rates_after;
 };
 
 /// The error that ended the run was not yet reported to `observer`.

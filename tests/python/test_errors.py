@@ -13,8 +13,9 @@ WRONG = str(SCRIPTS / "wrong.py")
 SAID = {
     "iterable": ("iterable data set", "__getitem__"),
     "sampler": ("WeightedRandomSampler", "weight"),
-    "unknown_optimizer": ("Adagrad", "AdamW"),
-    "plateau": ("ReduceLROnPlateau", "CosineAnnealingLR"),
+    "closure": ("LBFGS cannot be stepped by itself", "AdamW"),
+    "double_state": ("'average' (torch.float64 [5])", "AdamW"),
+    "plateau": ("ReduceLROnPlateau follows evaluations", "test=loader"),
     "sum_loss": ("is a sum over the samples", "reduction='mean'"),
     "class_weights": ("not a mean over the samples", "(mean, weight)"),
     "contrastive": ("not a mean over the samples", "contrastive"),
@@ -115,6 +116,19 @@ def test_ctrl_c_while_nobody_computes(motley):
     head.wait_event("run")
     head.interrupt()
     assert head.end() == 130, head.story()
+
+
+def test_ctrl_c_on_one_machine_leaves_the_run_to_the_others(motley):
+    head = start_head(motley, "long")
+    good, leaves = join(motley, "good", "long"), join(motley, "leaves", "long")
+    head.wait_event("worker", worker="leaves/cpu", change="joined")
+    head.wait_event("worker", worker="good/cpu", change="joined")
+    leaves.interrupt()
+    assert leaves.end() == 0, leaves.story()
+    head.wait_event("worker", worker="leaves/cpu", change="left")
+    head.wait_event("step", lambda event: event["workers"][0]["worker"] == "good/cpu", after=head.seen())
+    good.kill()
+    head.kill()
 
 
 def test_a_fork_after_the_start_is_harmless(motley):

@@ -15,13 +15,14 @@ from motley import _files
 from test_parity import loop, weights_of
 
 
-def test_a_run_goes_on_in_torch_with_its_optimizer(motley, tmp_path):
-    case = cases.make("groups")
+@pytest.mark.parametrize("name", ["groups", "nadam"])
+def test_a_run_goes_on_in_torch_with_its_optimizer(motley, tmp_path, name):
+    case = cases.make(name)
     loop(case)
-    train(motley, "train_case.py", "groups")
+    train(motley, "train_case.py", name)
     subprocess.run([str(COMMAND), "export", "run", "--torch", "last.pt"], check=True, cwd=tmp_path)
     content = torch.load(tmp_path / "last.pt", weights_only=True)
-    fresh = cases.make("groups")
+    fresh = cases.make(name)
     fresh.model.load_state_dict(content["model"])
     fresh.optimizer.load_state_dict(content["optimizer"])
     assert content["step"] == 42
@@ -34,13 +35,14 @@ def test_a_run_goes_on_in_torch_with_its_optimizer(motley, tmp_path):
             torch.testing.assert_close(found[number][name], tensor, rtol=1e-3, atol=1e-6)
 
 
-def test_an_interrupted_run_is_resumed_as_if_nothing_had_been(motley):
-    whole = train(motley, "train_case.py", "dropout", run="whole")
+@pytest.mark.parametrize("name", ["dropout", "adagrad", "plateau", "nadam"])
+def test_an_interrupted_run_is_resumed_as_if_nothing_had_been(motley, name):
+    whole = train(motley, "train_case.py", name, run="whole")
     options = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1"]
-    first = motley.start("train", str(SCRIPTS / "train_case.py"), *options, "dropout")
-    first.wait_step(7)
+    first = motley.start("train", str(SCRIPTS / "train_case.py"), *options, name)
+    first.wait_step(17)
     first.kill()
-    again = motley.run("train", str(SCRIPTS / "train_case.py"), *options, "--resume", "dropout")
+    again = motley.run("train", str(SCRIPTS / "train_case.py"), *options, "--resume", name)
     assert again.process.returncode == 0, again.story()
     assert {**first.losses(), **again.losses()} == whole.losses()
     motley.audit("run")
@@ -71,7 +73,7 @@ import cases, motley, json
 from torch.utils.data import DataLoader
 case = cases.make("normed")
 case.optimizer.param_groups[0]["lr"] = 0.0
-done = motley.fit(case.model, case.loss, DataLoader(case.train, 112), case.optimizer, 1, init="run", on_epoch=print)
+done = motley.fit(case.model, case.loss, DataLoader(case.train, 112), case.optimizer, 1, init="run")
 print(json.dumps([epoch.number for epoch in done]))
 print(float(case.model.head.weight.detach().sum()))
 """

@@ -41,11 +41,14 @@ def loop(case):
         if case.clip_norm:
             nn.utils.clip_grad_norm_(case.model.parameters(), case.clip_norm)
         case.optimizer.step()
-        if case.schedule and (last or case.schedule_every == "step"):
+        follows = isinstance(case.schedule, torch.optim.lr_scheduler.ReduceLROnPlateau)
+        if case.schedule and not follows and (last or case.schedule_every == "step"):
             case.schedule.step()
         losses.append(loss.item())
         if last:
             tested.append(evaluate(case))
+        if last and follows:
+            case.schedule.step(tested[-1]["test_loss" if case.schedule.mode == "min" else "accuracy"])
     return losses, tested
 
 
@@ -69,7 +72,7 @@ def weights_of(motley, program):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("name", ["groups", "epochs", "tokens"])
+@pytest.mark.parametrize("name", ["groups", "epochs", "tokens", "rmsprop", "plateau", "nadam"])
 def test_follows_the_plain_loop(motley, name, workers):
     case = cases.make(name)
     initial = copy.deepcopy(case.model.state_dict())
@@ -85,6 +88,8 @@ def test_follows_the_plain_loop(motley, name, workers):
         whole = [event for event in program.named("step") if event["samples"] == case.batch]
         assert all(len({part["samples"] for part in event["workers"]}) == workers for event in whole)
 
+    if name in ("plateau", "nadam"):
+        assert len({epoch["learning_rate"] for epoch in epochs_of(program)}) > 1
     epochs = epochs_of(program)
     assert [epoch["number"] for epoch in epochs] == list(range(1, case.epochs + 1))
     for epoch, expected in zip(epochs, tested):

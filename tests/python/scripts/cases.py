@@ -1,5 +1,6 @@
 """Small trainings of every kind: what a script gives to motley.Run, and what a plain loop is made of."""
 
+import os
 import random
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -174,7 +175,61 @@ def augmented():
     return Case(model, torch.optim.Adam(model.parameters(), lr=0.01), cross_entropy, Augmented(classes(SIZE, 2)), classes(TEST, 3))
 
 
-CASES = {function.__name__: function for function in (groups, epochs, tokens, normed, dropout, augmented)}
+class Counted(Dataset):
+    """Writes down who reads what."""
+
+    def __init__(self, plain):
+        self.plain = plain
+
+    def __len__(self):
+        return len(self.plain)
+
+    def __getitem__(self, index):
+        with open("read", "a") as lines:
+            lines.write(f"{os.getppid()} {os.getpid()} {index}\n")
+        return self.plain[index]
+
+
+def counted():
+    case = epochs()
+    case.train = Counted(case.train)
+    return case
+
+
+def rmsprop():
+    """An optimizer that only torch knows, with groups, a schedule for each step and clipping."""
+    case = groups()
+    parameters = [group["params"] for group in case.optimizer.param_groups]
+    case.optimizer = torch.optim.RMSprop([{"params": parameters[0], "lr": 0.01, "momentum": 0.5}, {"params": parameters[1]}], lr=0.003,
+                                         centered=True, momentum=0.9)
+    case.schedule = torch.optim.lr_scheduler.CosineAnnealingLR(case.optimizer, 60)
+    return case
+
+
+def adagrad():
+    """State that is made beforehand, on layers that act on groups."""
+    case = normed()
+    case.optimizer = torch.optim.Adagrad(case.model.parameters(), lr=0.05, initial_accumulator_value=0.1)
+    return case
+
+
+def plateau():
+    """A learning rate that follows the loss on the test set."""
+    case = epochs()
+    case.schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(case.optimizer, factor=0.3, patience=0, threshold=0.4)
+    return case
+
+
+def nadam():
+    """State of several shapes, and a learning rate that follows a score."""
+    case = groups()
+    case.optimizer = torch.optim.NAdam([{"params": group["params"]} for group in case.optimizer.param_groups], lr=0.01)
+    case.schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(case.optimizer, mode="max", factor=0.3, patience=0, threshold=0.1)
+    return case
+
+
+CASES = {function.__name__: function for function in (groups, epochs, tokens, normed, dropout, augmented, counted, rmsprop, adagrad,
+                                                      plateau, nadam)}
 
 
 def make(name):

@@ -1,4 +1,7 @@
-"""train_case.py CASE: trains one of cases.py and prints its epochs as JSON on standard error."""
+"""train_case.py CASE [PROCESSES]: trains one of cases.py and prints its epochs as JSON on standard error.
+
+PROCESSES read the samples; 0: the thread that computes does.
+"""
 
 import json
 import sys
@@ -11,9 +14,10 @@ import motley
 if __name__ == "__main__":
     case = cases.make(sys.argv[1])
     collate = cases.pad if sys.argv[1] == "tokens" else None
-    loader = DataLoader(case.train, case.batch, shuffle=True, collate_fn=collate)
+    processes = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    loader = DataLoader(case.train, case.batch, shuffle=True, collate_fn=collate, num_workers=processes, pin_memory=processes > 0)
     run = motley.Run(case.model, case.loss, loader, case.optimizer, schedule=case.schedule, schedule_every=case.schedule_every,
-                     test=DataLoader(case.test, 64, collate_fn=collate), score=case.score, clip_norm=case.clip_norm,
+                     test=DataLoader(case.test, 64, collate_fn=collate, num_workers=processes), score=case.score, clip_norm=case.clip_norm,
                      precision=case.precision, seed=cases.SEED)
     for epoch in run.epochs(case.epochs):
         weights = sum(float(p.detach().double().sum()) for p in case.model.parameters())

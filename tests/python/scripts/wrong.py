@@ -28,8 +28,18 @@ def sampler(case):
     case.loader = DataLoader(case.train, 8, sampler=WeightedRandomSampler([1.0] * len(case.train), 8))
 
 
-def unknown_optimizer(case):
-    case.optimizer = torch.optim.Adagrad(case.model.parameters())
+def closure(case):
+    case.optimizer = torch.optim.LBFGS(case.model.parameters())
+
+
+def double_state(case):
+    class Averages(torch.optim.SGD):
+        def step(self, closure=None):
+            super().step(closure)
+            for p in self.param_groups[0]["params"]:
+                self.state[p]["average"] = p.detach().double()
+
+    case.optimizer = Averages(list(case.model.parameters())[-1:], lr=0.1)
 
 
 def plateau(case):
@@ -90,6 +100,19 @@ def raises(case):
     case.loss, case.epochs = broken_loss, 100000
 
 
+def unreadable(case):
+    class Broken(torch.utils.data.Dataset):
+        def __len__(self):
+            return len(case.train)
+
+        def __getitem__(self, index):
+            if index == 250:
+                raise OSError("no such file: 250")
+            return case.train[index]
+
+    case.loader = DataLoader(Broken(), case.batch, num_workers=2)
+
+
 def other_model(case):
     case.epochs = 100000
     if HERE == "other":
@@ -121,6 +144,10 @@ def forks(case):
 def interrupted(case):
     case.epochs = 100000
     case.body = lambda: os.kill(os.getpid(), signal.SIGINT)
+
+
+def long(case):
+    case.epochs = 100000
 
 
 def nothing(case):

@@ -129,5 +129,31 @@ TEST_F(AsideTest, AFailureIsMadeUpFor) {
   expect_exact(8);
 }
 
+TEST_F(AsideTest, TheNextStepWaitsWhereItsRateFollows) {
+  options.rates_follow_evaluations = true;
+  output.rates = {0.125};
+  make();
+  Peer& fast = join(1, "fast", false, 0.001);
+  work(fast);
+  Peer& slow = join(2, "slow", false, 0.5);
+  work(fast);
+  EXPECT_TRUE(slow.grants.empty());
+  ASSERT_EQ(fast.grants.size(), 1u);
+  EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
+  EXPECT_EQ(coordinator->server().learning_rate(0), 0.25);
+  work(fast);
+  EXPECT_EQ(coordinator->server().learning_rate(0), 0.125);
+  ASSERT_EQ(fast.grants.size(), 1u);
+  EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::train));
+}
+
+TEST_F(AsideTest, AResumedRunEvaluatesFirstWhatItsRateFollows) {
+  options.rates_follow_evaluations = true;
+  make(2);
+  Peer& fast = join(1, "fast", false, 0.001);
+  ASSERT_EQ(fast.grants.size(), 1u);
+  EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
+}
+
 }  // namespace
 }  // namespace motley::engine

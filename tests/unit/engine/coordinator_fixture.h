@@ -84,6 +84,7 @@ struct RecordingOutput : CoordinatorOutput {
   std::vector<Evaluated> evaluations;
   int times_finished = 0;
   std::optional<Error> error;
+  std::vector<double> rates;  // after each evaluation
 
   void send(SessionId session, wire::Frame frame, Lane lane) override { sent[session].push_back({frame, lane}); }
   void close(SessionId session, const wire::Bye& bye) override { closed[session] = bye; }
@@ -92,6 +93,7 @@ struct RecordingOutput : CoordinatorOutput {
   void planned(const Planned& plan) override { plans.push_back(plan); }
   void step_closed(const StepClosed& step) override { steps.push_back(step); }
   void evaluated(const Evaluated& evaluation) override { evaluations.push_back(evaluation); }
+  std::vector<double> rates_after(const Evaluated&) override { return rates; }
   void finished() override { ++times_finished; }
   void failed(Error why) override { error = std::move(why); }
 };

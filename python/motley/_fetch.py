@@ -1,0 +1,70 @@
+"""The files of a script on their way to a machine that asked for them, and was asked whether to run them."""
+
+import hashlib
+import json
+import pathlib
+import sys
+
+from motley._errors import Error
+
+FILES_MAX = 1000
+BYTES_MAX = 16 << 20
+
+
+def pack(script: str, arguments: list[str]) -> bytes:
+    """The script, and the modules beside it and below that it has imported so far. Nothing where it is no file, or there is too much."""
+    path = pathlib.Path(script).resolve()
+    if path.suffix != ".py" or not path.is_file():
+        return b""
+    files = {path.name: path}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        place = pathlib.Path(file).resolve() if isinstance(file, str) else None
+        if place is not None and place.suffix == ".py" and place.is_relative_to(path.parent) and "site-packages" not in place.parts:
+            files[place.relative_to(path.parent).as_posix()] = place
+    if len(files) > FILES_MAX or sum(place.stat().st_size for place in files.values()) > BYTES_MAX:
+        return b""
+    texts = {name: place.read_text(encoding="utf-8") for name, place in sorted(files.items())}
+    return json.dumps({"script": path.name, "arguments": arguments, "files": texts}, ensure_ascii=False).encode()
+
+
+def unpack(packed: bytes) -> tuple[str, list[str], dict[str, bytes]]:
+    """(the script's name, its arguments, files by name). Errors: anything but a few Python files below one directory."""
+    try:
+        content = json.loads(packed)
+        script, arguments, files = content["script"], content["arguments"], content["files"]
+        whole = {name: text.encode() for name, text in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise Error("what the head sent is no script", "join with the script: motley join TOKEN SCRIPT.py", "protocol") from None
+    right = isinstance(arguments, list) and all(isinstance(word, str) for word in arguments) and script in whole and len(whole) <= FILES_MAX
+    if not right or not all(_is_below(name) for name in whole):
+        raise Error("the head sent files with names that cannot be", "join with the script: motley join TOKEN SCRIPT.py", "protocol")
+    return script, arguments, whole
+
+
+def _is_below(name: str) -> bool:
+    parts = name.split("/")
+    return name.endswith(".py") and name.isprintable() and not any(part in ("", ".", "..") or {"\\", ":"} & set(part) for part in parts)
+
+
+def receive(packed: bytes, agreed: bool) -> tuple[str, list[str]]:
+    """Says what came, asks unless that is `agreed`, and writes it down: (path of the script, its arguments)."""
+    script, words, files = unpack(packed)
+    digest = hashlib.sha256(packed).hexdigest()[:16]
+    lines = [f"  {hashlib.sha256(text).hexdigest()}  {len(text):>8} bytes  {name}" for name, text in sorted(files.items())]
+    print("The head's script, by SHA-256:", *lines, f"It would run as: {' '.join([script, *words])}", sep="\n", file=sys.stderr)
+    if not agreed and not _asked():
+        raise Error("the script was not run", "motley join TOKEN --fetch --yes runs it without asking", "usage")
+    place = pathlib.Path.home() / ".cache" / "motley" / "scripts" / digest
+    for name, text in files.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+    return str(place / script), words
+
+
+def _asked() -> bool:
+    if not sys.stdin.isatty():
+        return False
+    print("Run it on this machine? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
