@@ -20,8 +20,8 @@ struct Affine {
 /// known of fixed / per_sample is kept by a weak prior, and both parts move together.
 ///
 /// A record more than three deviations off counts as three: a hiccup moves little. The second in a row on the same side
-/// is believed: the device did become slower or faster, in all it does. A record of less than 0.1 s makes it no more than
-/// 1.3 times as fast at once.
+/// is believed: the device did become slower or faster, in all it does. A record of less than 0.1 s makes it no more
+/// than 1.3 times as fast at once.
 class TimeModel {
  public:
   TimeModel() = default;
