@@ -221,14 +221,17 @@ void Computer::make_lent_step(double seconds) {
   order.pass_first = pass.order_first;
   for (ChunkId chunk = 0; chunk < model_->layout().chunks().size(); ++chunk)
     order.weights.push_back(SharedBytes::copy_of(std::as_bytes(soloist_->get(chunk))));
-  Gradient gradient = compute(order, pass.count);
-  if (poison_ || scale_ != 1) spoil(gradient.chunks[random_.below(gradient.chunks.size())]);
-  soloist_->begin(gradient.outcome.count, gradient.outcome.weight, gradient.outcome.loss_sum);
-  for (ChunkId chunk = 0; chunk < gradient.chunks.size(); ++chunk)
-    soloist_->ready(chunk, gradient.chunks[chunk].floats());
-  const Result<engine::StretchStep> step = soloist_->finish(gradient.outcome, seconds, process_.now());
-  if (!step) return end_stretch(step.error());
-  stretch_events_.step(*step);
+  while (!soloist_->whole()) {
+    const engine::Soloist::Part part = soloist_->part();
+    order.first = part.first;
+    Gradient gradient = compute(order, part.count);
+    if (poison_ || scale_ != 1) spoil(gradient.chunks[random_.below(gradient.chunks.size())]);
+    soloist_->begin(gradient.outcome.count, gradient.outcome.weight, gradient.outcome.loss_sum);
+    for (ChunkId chunk = 0; chunk < gradient.chunks.size(); ++chunk)
+      soloist_->ready(chunk, gradient.chunks[chunk].floats());
+    if (const Status took = soloist_->took(gradient.outcome); !took) return end_stretch(took.error());
+  }
+  stretch_events_.step(soloist_->finish(seconds, process_.now()));
   next_lent_step();
 }
 

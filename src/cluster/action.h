@@ -69,6 +69,7 @@ enum class ReasonCode : std::uint8_t {
   behind,        // worker; a: its version, b: the current one
   does_not_pay,  // worker; a: least milliseconds of a step with it, b: milliseconds without it
   pays,          // worker
+  compared,      // worker: who is alone for a moment
   nobody_else,   // worker
   alone,         // worker; a: steps
   other_batch,

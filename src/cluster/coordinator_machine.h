@@ -79,6 +79,9 @@ class Pace {
   [[nodiscard]] virtual std::uint64_t relief(const Part& late, WorkerId helper, Duration pass_age) const = 0;
   /// Whether a train pass ends sooner when `worker` joins `members`.
   [[nodiscard]] virtual Verdict judge(std::uint64_t total, std::span<const WorkerId> members, WorkerId worker) = 0;
+  /// Whether the newest train passes were shorter than steps that `worker`, which had a share in them, made alone. What
+  /// does not pay and has no times: it never was alone, and what it gains by the others is in doubt.
+  [[nodiscard]] virtual Verdict compare(std::uint64_t total, WorkerId worker) const = 0;
 };
 
 class CoordinatorMachine {
@@ -168,6 +171,7 @@ class CoordinatorMachine {
   void take_in(Member& member, Reason reason);
   void park(Member& member, Reason reason, Time now);
   void park_idle(Time now);
+  void park_others(Duration pass, Time now);
   void take_in_parked();
   [[nodiscard]] Pace::Verdict judge(const Member& member);
 

@@ -185,8 +185,13 @@ void CoordinatorMachine::watch_sessions(Time now) {
       continue;
     }
     const bool busy = member.trial != 0 || (aside_ && aside_->session == member.session);
-    if (member.state == MemberState::parked && !busy && now >= member.trial_due)
-      calibrate(member, pace_.trial(member.worker));
+    if (member.state == MemberState::parked && !busy && now >= member.trial_due) {
+      if (member.compared) {
+        take_in(member, {.code = ReasonCode::compared, .worker = stretch_ ? stretch_->worker : 0});
+      } else {
+        calibrate(member, pace_.trial(member.worker));
+      }
+    }
     if (now - member.heartbeat_sent >= config_.heartbeat) {
       member.heartbeat_sent = now;
       act(ActionKind::heartbeat).session = member.session;

@@ -10,6 +10,9 @@ namespace {
 
 // Train passes in a row without a share until a worker is parked: shares may change while the models are young.
 constexpr std::uint32_t kLeftOutMax = 3;
+// So many passes' time for steps alone to compare with.
+constexpr int kComparedPasses = 8;
+constexpr std::uint32_t kInVainMax = 2;  // then the wait for the next try grows no more: 4 times as long
 
 std::uint64_t milliseconds(Duration d) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(d).count()));
@@ -71,6 +74,7 @@ void CoordinatorMachine::take_in(Member& member, Reason reason) {
   if (aside_ && aside_->session == member.session) drop_aside(false);
   member.state = MemberState::member;
   member.left_out = 0;
+  member.compared = false;
   member.trial = 0;
   if (stretch_) {  // the version moves on before it can take part: its weights come when the stretch has ended
     if (parked) act(ActionKind::take_in, reason).session = member.session;
@@ -103,6 +107,39 @@ void CoordinatorMachine::park_idle(Time now) {
     if (member.state != MemberState::member || member.left_out < kLeftOutMax) continue;
     const Pace::Verdict verdict = judge(member);
     if (!verdict.pays) park(member, does_not_pay(member.worker, verdict), now);
+  }
+}
+
+// Shares of help and of harm look alike in the models: the wire's work on the head slows its own device down, and
+// sharing makes more of it. So where one device of the head could do without the others, what was measured decides.
+void CoordinatorMachine::park_others(Duration pass, Time now) {
+  if (config_.solo_after == 0 || train_passes_ < config_.solo_after) return;
+  const Member* only = nullptr;
+  std::size_t sharing = 0;
+  for (const Member& member : members_.all()) {
+    if (member.state == MemberState::yielding) return;
+    if (member.state != MemberState::member) continue;
+    ++sharing;
+    if (!member.local) continue;
+    if (only != nullptr) return;
+    only = &member;
+  }
+  if (only == nullptr || sharing < 2 || only->failed_alone) return;
+  const Pace::Verdict verdict = pace_.compare(batches_.batch(version_), only->worker);
+  if (verdict.pays) return;
+  const bool measured = verdict.without > Duration{};
+  const WorkerId alone = only->worker;
+  for (Member& member : members_.all()) {
+    if (member.state != MemberState::member || member.worker == alone) continue;
+    if (!measured) {
+      park(member, {.code = ReasonCode::compared, .worker = alone}, now);
+      member.compared = true;
+      member.trial_due = now + kComparedPasses * pass;
+      continue;
+    }
+    park(member, does_not_pay(member.worker, verdict), now);
+    member.in_vain = std::min(kInVainMax, member.in_vain + 1);
+    member.trial_due = now + (1 << member.in_vain) * config_.measure_again;
   }
 }
 

@@ -133,9 +133,11 @@ void CoordinatorMachine::on(const PassFinished&, Time now) {
     evaluation_pending_ = false;
   }
   const bool trained = training();
+  const Duration took = now - pass_->opened;
   applied_ = reduced_ = 0;
   pass_.reset();
   if (trained) park_idle(now);
+  if (trained) park_others(took, now);
   if (trained && evaluation_pending_) evaluate_aside(now);
   // Somebody computed the same positions and found them finite: the first worker is to blame.
   const std::vector<Avoid> suspects = std::exchange(avoid_, {});

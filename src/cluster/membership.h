@@ -32,7 +32,9 @@ struct Member {
   std::uint64_t holds = 0;     // the version it computes with, unless it streams
   LeaseId trial = 0;           // the calibration it computes; 0: none
   Time trial_due{};            // while parked: when to measure it again
+  bool compared = false;       // while parked: only until others have shown what they do alone
   std::uint32_t left_out = 0;  // train passes in a row without a share
+  std::uint32_t in_vain = 0;   // times it had a share and the steps were no shorter for it
   bool failed_alone = false;   // a stretch went wrong: leases from now on, whose rules know what to do about it
   bool failed_aside = false;   // an evaluation beside the training did not end well, or in time
 

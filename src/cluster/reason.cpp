@@ -31,6 +31,8 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
     case ReasonCode::does_not_pay:
       return "a step would take " + number(reason.a) + " ms with " + who + " and takes " + number(reason.b) +
              " ms without";
+    case ReasonCode::compared:
+      return "the steps are compared with those that " + who + " makes alone";
     case ReasonCode::pays:
       return who + " makes the steps shorter";
     case ReasonCode::aside:

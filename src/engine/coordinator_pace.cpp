@@ -27,6 +27,8 @@ constexpr double kExposedWhileParked = 0.92;
 // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
 // them. A hopeless link is hopeless by a quarter, too.
 constexpr std::uint32_t kExposuresBelieved = 4;
+constexpr std::uint32_t kCompared = 16;        // passes whose mean is compared with steps alone
+constexpr double kClearGain = 1.25;            // over one worker alone, where none was measured: no need to compare
 constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
 // Of a version on its way to a joiner: what is shorter is measured better, and at less cost, by a first pass.
 constexpr double kSlowLink = 0.3;
@@ -122,9 +124,10 @@ plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t tota
   const Known& about = train_.known[worker - 1];
   const plan::Affine compute = *about.compute.affine();
   const double exposed = about.exposed.value_or(about.link_seconds);
+  const double alone = step_alone(worker, total).value_or(compute.seconds(static_cast<double>(total)));
   return {.name = {},
           .samples = samples,
-          .alone_samples_per_second = static_cast<double>(total) / compute.seconds(static_cast<double>(total)),
+          .alone_samples_per_second = static_cast<double>(total) / alone,
           .compute_seconds = samples == 0 ? 0 : compute.seconds(static_cast<double>(samples)),
           .exposed_seconds = exposed,
           .least_step_seconds = with_slack(exposed + compute.seconds(static_cast<double>(grain_)))};
@@ -175,12 +178,18 @@ std::optional<double> MeasuredPace::lost_samples() const {
 }
 
 // Passes that others helped to end may have been much shorter than planned; that says little about a plan of others.
+// The first ones took longer because they were the first.
 double MeasuredPace::with_slack(double seconds) const noexcept {
-  return seconds + std::max(slack_.value_or(0), -kSlackLeast * seconds);
+  const double slack = slack_.value_or(0) * std::min(1.0, static_cast<double>(passes_) / kExposuresBelieved);
+  return seconds + std::max(slack, -kSlackLeast * seconds);
 }
 
 void MeasuredPace::closed(Duration time) {
   ++passes_;
+  // The first ones with somebody new pay for cold connections.
+  const double newest =
+      std::max(1.0 / kCompared, passes_ <= kExposuresBelieved ? 1 : 1.0 / (passes_ - kExposuresBelieved));
+  pass_seconds_ += newest * (seconds(time) - pass_seconds_);
   if (expected_ <= 0) return;
   const double slack = std::clamp(seconds(time) - expected_, -expected_, expected_);  // a loss is no measurement
   slack_ = slack_ && passes_ > 2 ? *slack_ + kNewest * (slack - *slack_) : slack;
@@ -250,21 +259,34 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
   return {.pays = false, .with = duration(least), .without = duration(without)};
 }
 
+cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, cluster::WorkerId worker) const {
+  if (!fixed_.empty() || passes_ < kCompared || train_.total != total || worker > train_.known.size()) return {};
+  const std::optional<double> alone = step_alone(worker, total);
+  if (!alone) {
+    const std::optional<plan::Affine> compute = train_.known[worker - 1].compute.affine();
+    return {.pays = !compute || kClearGain * pass_seconds_ < compute->seconds(static_cast<double>(total))};
+  }
+  if (pass_seconds_ <= *alone) return {};
+  return {.pays = false, .with = duration(pass_seconds_), .without = duration(*alone)};
+}
+
+std::optional<double> MeasuredPace::step_alone(cluster::WorkerId worker, std::uint64_t total) const {
+  const std::optional<plan::Affine> alone =
+      worker <= train_.known.size() ? train_.known[worker - 1].alone.affine() : std::nullopt;
+  if (!alone) return std::nullopt;
+  return alone->seconds(static_cast<double>(total));
+}
+
 std::optional<double> MeasuredPace::step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const {
-  if (members.size() != 1 || members[0] > train_.known.size()) return std::nullopt;
-  const Known& only = train_.known[members[0] - 1];
-  const std::optional<plan::Affine> compute = only.compute.affine();
-  if (!only.alone || !compute) return std::nullopt;
-  return compute->seconds(static_cast<double>(total)) + *only.alone;
+  return members.size() == 1 ? step_alone(members[0], total) : std::nullopt;
 }
 
 void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
   Known& about = known(PassKind::train, worker);
   about.compute.record(samples, compute_seconds);
   if (++about.steps_alone == kStepsAloneTold) told_.clear();
-  if (about.steps_alone == 1) return;  // it makes its own copies of everything
-  const double beyond = std::max(0.0, step_seconds - compute_seconds);
-  about.alone = about.alone ? *about.alone + kNewest * (beyond - *about.alone) : beyond;
+  passes_ = 0;
+  if (about.steps_alone > 1) about.alone.record(samples, step_seconds);  // first it makes its own copies of everything
 }
 
 MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {

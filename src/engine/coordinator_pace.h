@@ -28,6 +28,7 @@ class MeasuredPace final : public cluster::Pace {
   [[nodiscard]] std::uint64_t trial(cluster::WorkerId worker) const override;
   [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
                               cluster::WorkerId worker) override;
+  [[nodiscard]] Verdict compare(std::uint64_t total, cluster::WorkerId worker) const override;
 
   /// The first lease of a pass, from its grant to the last byte of its contribution.
   void elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time);
@@ -75,7 +76,7 @@ class MeasuredPace final : public cluster::Pace {
     double link_seconds = 0;        // of a whole version to it, where that is long; counts until `exposed` is known
     std::uint32_t exposures = 0;    // passes in it
     double spread = 0;              // mean distance of a pass from its expected time, as a part of it
-    std::optional<double> alone;    // seconds of a step by itself beyond computing: the update
+    plan::TimeModel alone;          // of its steps by itself, from beginning to end
     std::uint32_t steps_alone = 0;
     Half elapsed, computed;
     std::uint32_t calibrations = 0;
@@ -100,7 +101,9 @@ class MeasuredPace final : public cluster::Pace {
   /// Empty while the worker's speed is not known.
   [[nodiscard]] std::optional<plan::Part> part_of(const Part& part) const;
   [[nodiscard]] std::uint64_t grains(std::uint64_t samples) const noexcept;
-  /// A step of `total` samples by this one worker; empty unless it made some.
+  /// A step of `total` samples by `worker` alone; empty unless it made some.
+  [[nodiscard]] std::optional<double> step_alone(cluster::WorkerId worker, std::uint64_t total) const;
+  /// The same, if it is the only member.
   [[nodiscard]] std::optional<double> step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const;
   [[nodiscard]] double with_slack(double seconds) const noexcept;
   [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
@@ -119,7 +122,8 @@ class MeasuredPace final : public cluster::Pace {
   double expected_ = 0;          // seconds of the open train pass; 0: unknown
   std::optional<double> slack_;  // seconds a train pass takes beyond what is expected of its slowest worker
   std::vector<cluster::WorkerId> sharing_, told_;
-  std::uint32_t passes_ = 0;  // with the same workers
+  std::uint32_t passes_ = 0;  // with the same workers, since the last step that one of them made alone
+  double pass_seconds_ = 0;   // mean of the newest of these; 0 before the first
   bool told_settled_ = false;
 };
 

@@ -14,7 +14,9 @@ void Coordinator::Impl::lend(const cluster::Action& action) {
                            .steps = action.range.count,
                            .batches = machine.batches(),
                            .opened = now,
-                           .server = std::make_shared<ps::Server>(server.fork())};
+                           .server = std::make_shared<ps::Server>(server.fork()),
+                           .halves = options.adapt_batch,
+                           .grain = options.grain};
   if (output.lend(action.session, order)) return;
   feed(cluster::StretchEnded{action.session, action.lease, true});
 }
@@ -22,23 +24,30 @@ void Coordinator::Impl::lend(const cluster::Action& action) {
 StepClosed Coordinator::Impl::describe_step(const Session& session, const StretchStep& step) const {
   const StepRange pass = machine.batches().range(step.step);
   const double waited = std::max(0.0, seconds(step.duration) - step.compute_seconds);
-  return {.step = step.step,
-          .epoch = pass.epoch,
-          .samples = pass.count,
-          .weight = step.weight,
-          .loss_sum = step.loss_sum,
-          .gradient_norm = step.gradient_norm,
-          .noise = noise_now(),
-          .global_batch = machine.batches().batch(step.step),
-          .batch_change = {},
-          .duration = step.duration,
-          .ranges = {{0, pass.count, session.name}},
-          .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}},
-          .gradients = step.gradients};
+  StepClosed closed{
+      .step = step.step,
+      .epoch = pass.epoch,
+      .samples = pass.count,
+      .weight = step.weight,
+      .loss_sum = step.loss_sum,
+      .gradient_norm = step.gradient_norm,
+      .noise = noise_now(),
+      .global_batch = machine.batches().batch(step.step),
+      .batch_change = {},
+      .duration = step.duration,
+      .ranges = {},
+      .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}},
+      .gradients = step.gradients};
+  for (const std::uint64_t count : step.parts) {
+    const std::uint64_t first = closed.ranges.empty() ? 0 : closed.ranges.back().first + closed.ranges.back().count;
+    closed.ranges.push_back({first, count, session.name});
+  }
+  return closed;
 }
 
 void Coordinator::Impl::take_step(const Session& session, const StretchStep& step) {
   MOTLEY_ASSERT(step.step == server.version());
+  if (step.noise) noise.record(*step.noise);
   const StepClosed closed = describe_step(session, step);
   server.adopt(step.after);
   current.set_version(server.version());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/assert.h"
@@ -12,6 +13,16 @@ Soloist::Soloist(StretchOrder order) : order_(std::move(order)), since_(order_.o
   const std::size_t chunks = order_.server->layout().chunks().size();
   sums_.resize(chunks);
   held_.resize(chunks);
+  if (!order_.halves) return;
+  squares_.resize(chunks);
+  for (const Chunk& chunk : order_.server->layout().chunks()) first_.emplace_back(chunk.elements);
+}
+
+Soloist::Part Soloist::part() const {
+  const std::uint64_t count = pass().count;
+  if (done_ > 0) return {done_, count - done_};
+  const std::uint64_t half = count / 2 / order_.grain * order_.grain;
+  return {0, order_.halves && half > 0 ? half : count};
 }
 
 std::span<const float> Soloist::get(ChunkId chunk) {
@@ -22,9 +33,9 @@ std::span<const float> Soloist::get(ChunkId chunk) {
 // What went out before a computation ran out of memory stands, as with leases.
 void Soloist::begin(std::uint64_t, double weight, double loss_sum) noexcept {
   if (std::exchange(begun_, true)) return;
-  weight_ = weight;
-  loss_sum_ = loss_sum;
-  finite_ = std::isfinite(weight) && weight >= 0 && std::isfinite(loss_sum);
+  weights_.push_back(weight);
+  loss_sum_ += loss_sum;
+  finite_ = finite_ && std::isfinite(weight) && weight >= 0 && std::isfinite(loss_sum_);
 }
 
 void Soloist::ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept {
@@ -34,23 +45,62 @@ void Soloist::ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept
     sums_[chunk] = Sum::not_finite;
     return;
   }
-  order_.server->reduce(chunk, {&gradient_sum, 1}, weight_ > 0 ? weight_ : 1, pass().count);
-  sums_[chunk] = Sum::reduced;
+  sums_[chunk] = Sum::taken;
+  const Part now = part();
+  if (now.first + now.count < pass().count) {
+    std::ranges::copy(gradient_sum, first_[chunk].begin());
+    return;
+  }
+  const double weight = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+  ps::Server& server = *order_.server;
+  if (now.first == 0) {
+    server.reduce(chunk, {&gradient_sum, 1}, weight > 0 ? weight : 1, pass().count);
+    return;
+  }
+  const std::array<std::span<const float>, 2> parts{first_[chunk], gradient_sum};
+  std::array<double, 3>& squares = squares_[chunk];
+  squares = {};
+  const bool gradient = server.layout().chunks()[chunk].kind != ChunkKind::statistics;
+  squares[2] = server.reduce(chunk, parts, weight > 0 ? weight : 1, pass().count,
+                             gradient ? std::span(squares).first(2) : std::span<double>());
 }
 
-Result<StretchStep> Soloist::finish(const Outcome& outcome, double compute_seconds, Time now) {
+Status Soloist::took(const Outcome& outcome) {
   const auto any = [&](Sum state) { return std::ranges::find(sums_, state) != sums_.end(); };
   if (!finite_ || any(Sum::not_finite)) return Error{ErrorCode::diverged, "a gradient or loss is not finite", ""};
-  if (outcome.count != pass().count || any(Sum::awaited))
+  if (outcome.count != part().count || any(Sum::awaited))
     return Error{ErrorCode::internal, "the computation ended with a part of its gradient missing", ""};
+  parts_.push_back(outcome.count);
+  done_ += outcome.count;
+  begun_ = false;
+  std::ranges::fill(sums_, Sum::awaited);
+  return {};
+}
+
+std::optional<plan::NoiseEstimate> Soloist::noise() const {
+  if (parts_.size() != 2) return std::nullopt;
+  std::array<plan::PartNorm, 2> norms{plan::PartNorm{weights_[0], 0}, plan::PartNorm{weights_[1], 0}};
+  double mean_square = 0;
+  for (const std::array<double, 3>& squares : squares_) {
+    norms[0].square += squares[0];
+    norms[1].square += squares[1];
+    mean_square += squares[2];
+  }
+  return plan::noise_estimate(norms, mean_square, static_cast<double>(done_));
+}
+
+StretchStep Soloist::finish(double compute_seconds, Time now) {
+  MOTLEY_ASSERT(whole());
   ps::Server& server = *order_.server;
   StretchStep step{.number = order_.number,
                    .step = server.version(),
-                   .weight = weight_,
+                   .weight = std::accumulate(weights_.begin(), weights_.end(), 0.0),
                    .loss_sum = loss_sum_,
                    .gradient_norm = server.clips() ? server.clip() : 0,
                    .compute_seconds = compute_seconds,
                    .duration = now - since_,
+                   .parts = parts_,
+                   .noise = noise(),
                    .after = {},
                    .gradients = {}};
   for (ChunkId chunk = 0; chunk < sums_.size(); ++chunk) {
@@ -61,8 +111,10 @@ Result<StretchStep> Soloist::finish(const Outcome& outcome, double compute_secon
   step.after = server.snapshot();
   ++made_;
   since_ = now;
-  begun_ = false;
-  std::ranges::fill(sums_, Sum::awaited);
+  done_ = 0;
+  parts_.clear();
+  weights_.clear();
+  loss_sum_ = 0;
   return step;
 }
 

@@ -3,14 +3,17 @@
 // the same arithmetic, so the bits are those of steps made by lease; each step is handed back as it is done, by handles
 // to immutable bytes. One thread at a time, apart from what Sink allows.
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/batch_plan.h"
 #include "base/time.h"
 #include "motley/computation.h"
+#include "plan/noise_scale.h"
 #include "ps/server.h"
 
 namespace motley::engine {
@@ -21,6 +24,9 @@ struct StretchOrder {
   BatchPlan batches;                   // which holds for all of them
   Time opened{};                       // the first step counts from here
   std::shared_ptr<ps::Server> server;  // a fork, at the version of the first step
+  /// Each batch is computed in two parts, cut at a multiple of `grain`, whose norms tell of the gradient noise.
+  bool halves = false;
+  std::uint64_t grain = 1;
 };
 
 struct StretchStep {
@@ -29,11 +35,13 @@ struct StretchStep {
   double weight = 0, loss_sum = 0, gradient_norm = 0;
   double compute_seconds = 0;
   Duration duration{};
+  std::vector<std::uint64_t> parts;  // samples of each
+  std::optional<plan::NoiseEstimate> noise;
   ps::Snapshot after;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log
 };
 
-/// Takes what a Computation yields for the whole batch of a step, and makes the step of it.
+/// Takes what a Computation yields for the batch of a step, part by part, and makes the step of it.
 class Soloist final : public Weights, public Sink {
  public:
   explicit Soloist(StretchOrder order);
@@ -43,9 +51,18 @@ class Soloist final : public Weights, public Sink {
   [[nodiscard]] std::uint64_t number() const noexcept { return order_.number; }
   /// Positions of the next step.
   [[nodiscard]] StepRange pass() const { return order_.batches.range(version()); }
-  /// The step whose gradient is here. Errors: diverged (not finite; nothing was updated), internal (not the whole
-  /// gradient). After an error it is not to be used again.
-  Result<StretchStep> finish(const Outcome& outcome, double compute_seconds, Time now);
+  struct Part {
+    std::uint64_t first = 0, count = 0;  // of the positions of pass()
+  };
+  /// What is to be computed next.
+  [[nodiscard]] Part part() const;
+  /// That was done. Errors: diverged (not finite; nothing was updated), internal (not all of its gradient came). After
+  /// an error it is not to be used again.
+  Status took(const Outcome& outcome);
+  /// Every part of the step was.
+  [[nodiscard]] bool whole() const noexcept { return done_ == pass().count; }
+  /// The step whose gradient is here. REQUIRES whole().
+  StretchStep finish(double compute_seconds, Time now);
 
   std::span<const float> get(ChunkId chunk) override;
   void progress(std::uint64_t) noexcept override {}
@@ -53,15 +70,22 @@ class Soloist final : public Weights, public Sink {
   void ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept override;
 
  private:
+  [[nodiscard]] std::optional<plan::NoiseEstimate> noise() const;
+
   StretchOrder order_;
   std::uint64_t made_ = 0;
   Time since_;
-  // Of the step.
+  // Of the step. What is kept by chunk is apart for each: chunks may come from several threads.
+  std::uint64_t done_ = 0;  // samples of the parts before
+  std::vector<std::uint64_t> parts_;
+  std::vector<double> weights_;  // by part; the last one is that of the part that computes
+  double loss_sum_ = 0;
   bool begun_ = false, finite_ = true;
-  double weight_ = 0, loss_sum_ = 0;
-  enum class Sum : std::uint8_t { awaited, reduced, not_finite };
-  std::vector<Sum> sums_;          // by chunk, each with a byte of its own: chunks may come from several threads
-  std::vector<SharedBytes> held_;  // weights whose spans were given out
+  enum class Sum : std::uint8_t { awaited, taken, not_finite };
+  std::vector<Sum> sums_;                       // of the part
+  std::vector<std::vector<float>> first_;       // the gradient of the first of two parts
+  std::vector<std::array<double, 3>> squares_;  // of both parts and of the mean
+  std::vector<SharedBytes> held_;               // weights whose spans were given out
 };
 
 }  // namespace motley::engine

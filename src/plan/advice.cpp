@@ -49,7 +49,9 @@ Advice advise(double step_seconds, double samples_per_second, std::span<const Ou
   if (workers.size() == 1) {
     advice.recommendation = "use " + fastest->name + ": nobody else has joined";
   } else if (sharing.size() > 1) {
-    advice.recommendation = "use " + list(sharing) + text(": %.2f times ", gain) + fastest->name + " alone";
+    advice.recommendation = "use " + list(sharing);
+    advice.recommendation += gain >= 1 ? text(": %.2f times ", gain) + fastest->name + " alone"
+                                       : ": no gain over " + fastest->name + " alone by what is known so far";
   } else {
     advice.recommendation = "use " + list(sharing) + " alone";
   }

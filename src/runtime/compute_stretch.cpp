@@ -83,15 +83,20 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
   const StepRange pass = soloist.pass();
   indices.resize(pass.count);
   data::SampleOrder(prepared_.seed, pass.epoch, prepared_.train_samples).fill(pass.order_first, indices);
-  const Task task{PassKind::train, soloist.version(), indices, 0, micro_batch_, prepared_.seed};
   const Time started = now();
-  const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, pass.count), [] {});
-  if (!outcome) return outcome.error();
+  while (!soloist.whole()) {
+    const engine::Soloist::Part part = soloist.part();
+    const Task task{PassKind::train, soloist.version(), std::span(indices).subspan(part.first, part.count),
+                    part.first,      micro_batch_,      prepared_.seed};
+    const Time began = now();
+    const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, part.count), [] {});
+    if (!outcome) return outcome.error();
+    if (Status took = soloist.took(*outcome); !took) return took.error();
+    learn(*outcome, seconds(now() - began));
+  }
   const double took = seconds(now() - started);
-  Result<engine::StretchStep> step = soloist.finish(*outcome, took, now());
-  if (step) events_.made_step(pass.count, took);
-  learn(*outcome, took);
-  return step;
+  events_.made_step(pass.count, took);
+  return soloist.finish(took, now());
 }
 
 }  // namespace motley::runtime

@@ -4,6 +4,7 @@ The run trains for a while and is then held where it is, by a learning rate of z
 steps, and while the weights move it follows them.
 """
 
+import pytest
 import torch
 from safetensors.torch import load_file
 from torch.nn import functional
@@ -32,11 +33,13 @@ def brute_force(module, data):
     return trace / (mean_square - trace / len(x))
 
 
-def test_noise_scale_is_that_of_brute_force(motley, fashion, tmp_path, measure):
+@pytest.mark.parametrize("workers, batch", [(2, [f"train.global_batch={BATCH}", "train.shares=[3,1]"]), (1, ['train.global_batch="auto"'])],
+                         ids=["contributions of two", "halves of one"])
+def test_noise_scale_is_that_of_brute_force(motley, fashion, tmp_path, measure, workers, batch):
     run = tmp_path / "run"
-    settings = ["train.shares=[3,1]", f"train.global_batch={BATCH}", "train.seed=1", 'data.test_uri=""']
-    motley.train(run, "fashion-cnn", 2, [*settings, f"train.steps={MOVING}"])
-    held = motley.train(run, None, 2, ["optimizer.lr=0", f"train.steps={MOVING + HELD}"], resume=True)
+    settings = [*batch, "train.seed=1", 'data.test_uri=""']
+    motley.train(run, "fashion-cnn", workers, [*settings, f"train.steps={MOVING}"])
+    held = motley.train(run, None, workers, ["optimizer.lr=0", f"train.steps={MOVING + HELD}"], resume=True)
     module = plain.Cnn()
     module.load_state_dict(load_file(checkpoint(run, MOVING + HELD) / "model.safetensors"))
     expected = brute_force(module, fashion["train"])

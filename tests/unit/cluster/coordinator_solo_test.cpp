@@ -25,6 +25,8 @@ struct WholePace : Pace {
   Verdict judge(std::uint64_t, std::span<const WorkerId> members, WorkerId) override {
     return members.empty() ? Verdict{} : verdict;
   }
+  Verdict comparison;
+  Verdict compare(std::uint64_t, WorkerId) const override { return comparison; }
 };
 
 class SoloTest : public testing::Test {
@@ -64,6 +66,10 @@ class SoloTest : public testing::Test {
     const Action grant = last(ActionKind::grant);
     happen(LeaseBegun{grant.session, grant.lease, grant.range, 12, 0});
     happen(ChunkArrived{grant.session, grant.lease, 0, true});
+  }
+  void tick() {
+    for (const SessionId session : {1U, 2U}) machine->heard(session, now);
+    happen(Ticked{});
   }
   void by_itself(int steps) {
     for (int i = 0; i < steps; ++i) happen(StretchStep{lent().session, lent().lease});
@@ -130,6 +136,55 @@ TEST_F(SoloTest, AWorkerOfAnotherProcessIsLentNothing) {
   make(false);
   EXPECT_EQ(count(ActionKind::lend), 0U);
   EXPECT_TRUE(machine->pass().has_value());
+}
+
+TEST_F(SoloTest, TheOthersWaitUntilItIsKnownWhatOneDoesAlone) {
+  make();
+  join(2, false);
+  ended();
+  now += seconds(1);
+  pace.comparison = {.pays = false};
+  by_lease();
+  EXPECT_EQ(last(ActionKind::park).session, 2U);
+  EXPECT_EQ(last(ActionKind::park).reason, (Reason{.code = ReasonCode::compared, .worker = 1}));
+  EXPECT_EQ(lent().worker, 1U);
+  actions.clear();
+  now += seconds(7);
+  tick();
+  EXPECT_EQ(count(ActionKind::take_in), 0U) << "eight passes of a second are not over";
+  now += seconds(1);
+  tick();
+  EXPECT_EQ(count(ActionKind::calibrate), 0U);
+  EXPECT_EQ(last(ActionKind::take_in).session, 2U);
+  EXPECT_EQ(last(ActionKind::cut).session, 1U);
+}
+
+TEST_F(SoloTest, WhoWasMeasuredToMakeStepsLongerIsParkedAndTriedAgainLater) {
+  make();
+  join(2, false);
+  ended();
+  pace.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  by_lease();
+  EXPECT_EQ(last(ActionKind::park).reason, (Reason{ReasonCode::does_not_pay, 2, 2000, 1000}));
+  EXPECT_EQ(lent().worker, 1U);
+  for (int i = 0; i < 9; ++i) {
+    now += seconds(1);
+    tick();
+  }
+  EXPECT_EQ(count(ActionKind::calibrate), 0U);
+  now += seconds(1);
+  tick();
+  EXPECT_EQ(last(ActionKind::calibrate).session, 2U);
+}
+
+TEST_F(SoloTest, WithTwoDevicesOfTheHeadNobodyIsAlone) {
+  make();
+  join(2, false);
+  join(3, true);
+  ended();
+  pace.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  by_lease();
+  EXPECT_EQ(count(ActionKind::park), 0U);
 }
 
 TEST_F(SoloTest, AWorkerThatPaysEndsTheStretchAtAStep) {

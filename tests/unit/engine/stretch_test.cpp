@@ -20,13 +20,13 @@ StretchOrder order_of(const ps::Server& server) {
           .server = std::make_shared<ps::Server>(server.fork())};
 }
 
-Outcome compute(Soloist& soloist, const Layout& layout) {
-  const StepRange pass = soloist.pass();
-  const auto weight = static_cast<double>(pass.count);
-  soloist.begin(pass.count, weight, 2 * weight);
+void compute_part(Soloist& soloist, const Layout& layout) {
+  const Soloist::Part part = soloist.part();
+  const auto weight = static_cast<double>(part.count);
+  soloist.begin(part.count, weight, 2 * weight);
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
-    soloist.ready(chunk, gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count));
-  return {pass.count, weight, 2 * weight, 0};
+    soloist.ready(chunk, gradient_sum(layout.chunks()[chunk], soloist.pass().order_first + part.first, part.count));
+  EXPECT_TRUE(soloist.took({part.count, weight, 2 * weight, 0}).ok());
 }
 
 void expect_same(const std::vector<SharedBytes>& found, const std::vector<SharedBytes>& expected) {
@@ -51,23 +51,68 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
     const double norm = server.clip();
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) server.apply(chunk);
 
-    const Outcome outcome = compute(soloist, layout);
-    const Result<StretchStep> step = soloist.finish(outcome, 0.5, Time(200 + 50 * static_cast<int>(version)));
-    ASSERT_TRUE(step.ok());
-    EXPECT_EQ(step->number, 5U);
-    EXPECT_EQ(step->step, version);
-    EXPECT_EQ(step->gradient_norm, norm);
-    EXPECT_EQ(step->loss_sum, outcome.loss_sum);
-    EXPECT_EQ(step->duration, Duration(version == 0 ? 100 : 50));
+    compute_part(soloist, layout);
+    ASSERT_TRUE(soloist.whole());
+    const StretchStep step = soloist.finish(0.5, Time(200 + 50 * static_cast<int>(version)));
+    EXPECT_EQ(step.number, 5U);
+    EXPECT_EQ(step.step, version);
+    EXPECT_EQ(step.gradient_norm, norm);
+    EXPECT_EQ(step.loss_sum, 2 * static_cast<double>(pass.count));
+    EXPECT_EQ(step.duration, Duration(version == 0 ? 100 : 50));
+    EXPECT_FALSE(step.noise);
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
-      expect_same({step->gradients[chunk]}, {server.gradient(chunk)});
+      expect_same({step.gradients[chunk]}, {server.gradient(chunk)});
     server.finish_step();
-    adopting.adopt(step->after);
+    adopting.adopt(step.after);
     EXPECT_EQ(adopting.version(), version + 1);
     expect_same(adopting.snapshot().weights, server.snapshot().weights);
     expect_same(adopting.snapshot().optimizer.at("momentum_buffer"), server.snapshot().optimizer.at("momentum_buffer"));
   }
   EXPECT_FALSE(soloist.more());
+}
+
+TEST(Soloist, HalvesOfABatchAreSummedInOrderAndTellOfTheNoise) {
+  const Layout layout = test_layout();
+  ps::Server server = test_server(layout, kClip);
+  StretchOrder order = order_of(server);
+  order.halves = true;
+  order.grain = 3;
+  Soloist soloist(std::move(order));
+  for (std::uint64_t version = 0; version < 3; ++version) {
+    const StepRange pass = soloist.pass();
+    const std::uint64_t half = pass.count / 2 / 3 * 3;
+    std::vector<plan::PartNorm> norms{{static_cast<double>(half), 0}, {static_cast<double>(pass.count - half), 0}};
+    double mean_square = 0;
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
+      const Chunk& place = layout.chunks()[chunk];
+      const std::vector<float> first = gradient_sum(place, pass.order_first, half);
+      const std::vector<float> second = gradient_sum(place, pass.order_first + half, pass.count - half);
+      const std::array<std::span<const float>, 2> parts{first, second};
+      std::array<double, 2> squares{};
+      const bool gradient = place.kind != ChunkKind::statistics;
+      mean_square += server.reduce(chunk, parts, static_cast<double>(pass.count), pass.count,
+                                   gradient ? std::span(squares) : std::span<double>());
+      norms[0].square += squares[0];
+      norms[1].square += squares[1];
+    }
+    server.clip();
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) server.apply(chunk);
+    server.finish_step();
+
+    EXPECT_EQ(soloist.part().count, half);
+    compute_part(soloist, layout);
+    ASSERT_FALSE(soloist.whole());
+    EXPECT_EQ(soloist.part().first, half);
+    compute_part(soloist, layout);
+    const StretchStep step = soloist.finish(0.5, Time(200));
+    EXPECT_EQ(step.parts, (std::vector<std::uint64_t>{half, pass.count - half}));
+    EXPECT_EQ(step.weight, static_cast<double>(pass.count));
+    expect_same(step.after.weights, server.snapshot().weights);
+    const auto expected = plan::noise_estimate(norms, mean_square, static_cast<double>(pass.count));
+    ASSERT_TRUE(step.noise && expected);
+    EXPECT_EQ(step.noise->variance, expected->variance);
+    EXPECT_EQ(step.noise->signal, expected->signal);
+  }
 }
 
 TEST(Soloist, WhatIsNotFiniteIsNotUpdatedWith) {
@@ -81,9 +126,9 @@ TEST(Soloist, WhatIsNotFiniteIsNotUpdatedWith) {
     if (chunk == 1) sum.back() = std::numeric_limits<float>::quiet_NaN();
     soloist.ready(chunk, sum);
   }
-  const Result<StretchStep> step = soloist.finish(outcome, 0, Time(200));
-  ASSERT_FALSE(step.ok());
-  EXPECT_EQ(step.error().code, ErrorCode::diverged);
+  const Status took = soloist.took(outcome);
+  ASSERT_FALSE(took.ok());
+  EXPECT_EQ(took.error().code, ErrorCode::diverged);
 }
 
 TEST(Soloist, APartOfTheGradientIsNotEnough) {
@@ -92,7 +137,7 @@ TEST(Soloist, APartOfTheGradientIsNotEnough) {
   Soloist soloist(order_of(server));
   soloist.begin(16, 16, 0);
   soloist.ready(0, std::vector<float>(layout.chunks()[0].elements, 1));
-  EXPECT_FALSE(soloist.finish({16, 16, 0, 0}, 0, Time(200)).ok());
+  EXPECT_FALSE(soloist.took({16, 16, 0, 0}).ok());
 }
 
 }  // namespace

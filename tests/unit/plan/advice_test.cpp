@@ -17,6 +17,12 @@ TEST(Advice, SaysWhatItGains) {
   EXPECT_EQ(advice.limit, "computing on all of them");
 }
 
+TEST(Advice, DoesNotRecommendALossAsAGain) {
+  const std::vector<Outlook> both{desktop(180), laptop(76)};
+  EXPECT_EQ(advise(0.26, 985, both).recommendation,
+            "use desktop and laptop: no gain over desktop alone by what is known so far");
+}
+
 TEST(Advice, SaysWhomToLeaveOutAndWhy) {
   const std::vector<Outlook> both{desktop(256), laptop(0)};
   const Advice advice = advise(0.256, 1000, both);
