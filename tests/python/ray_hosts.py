@@ -21,11 +21,12 @@ def lab(*words):
 class RayHosts:
     """Raylets on the hosts of a lab that is up, the first with the head of the cluster. Use as a context.
 
-    `python`: one that has Ray. `hosts`: cores by name. Each host is a process namespace too: `ray stop` there ends nobody else's Ray,
-    and nothing outlives the context.
+    `python`: one that has Ray. `hosts`: cores by name. `config`: of Ray's own. Each host is a process namespace too:
+    `ray stop` there ends nobody else's Ray, and nothing outlives the context.
     """
 
-    def __init__(self, python, hosts):
+    def __init__(self, python, hosts, config=None):
+        self._config = config or {}
         self._ray, self._hosts = [str(python), "-m", "ray.scripts.scripts"], hosts
         self._inits = {}
         self._folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # Ray's sockets lie below it, and their names must be short
@@ -52,7 +53,8 @@ class RayHosts:
     def start(self, name):
         """`ray start` on a host that has none."""
         first = name == next(iter(self._hosts))
-        where = ["--head", f"--port={PORT}", f"--temp-dir={self._folder}", "--include-dashboard=false", "--disable-usage-stats"]
+        where = ["--head", f"--port={PORT}", f"--temp-dir={self._folder}", "--include-dashboard=false", "--disable-usage-stats",
+                 f"--system-config={json.dumps(self._config)}"]
         words = [*self._ray, "start", *(where if first else [f"--address={self.address}"]), f"--node-ip-address={lab('ip', name)}",
                  f"--node-name={name}", "--num-cpus=1", f"--object-store-memory={STORE_BYTES}", "--resources", json.dumps({"cpu_node": 1})]
         if name in self._inits:

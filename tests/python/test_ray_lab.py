@@ -14,6 +14,7 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
 from processes import await_end, children, command_lines, parent  # noqa: E402
 from program import PATIENCE_S, settings  # noqa: E402
+from ray_cluster import CONFIG  # noqa: E402
 from ray_hosts import LAB, RayHosts, lab  # noqa: E402
 from test_lab import why_no_lab  # noqa: E402
 
@@ -32,7 +33,7 @@ def hosts():
         subprocess.run([*LAB, "down"])
         pytest.skip(f"the lab cannot be set up here: {done.stderr.strip().splitlines()[-1]}")
     try:
-        with RayHosts(sys.executable, HOSTS) as hosts:
+        with RayHosts(sys.executable, HOSTS, CONFIG) as hosts:
             yield hosts
     finally:
         lab("down")
