@@ -113,6 +113,7 @@ double Server::clip() {
 Status Server::step_outside() {
   MOTLEY_ASSERT(outside() && impl_->all(Phase::reduced) && (!clips() || impl_->clipped));
   std::vector<GroupSpec> groups;
+  groups.reserve(impl_->optimizer.groups.size());
   for (std::size_t group = 0; group < impl_->optimizer.groups.size(); ++group)
     groups.push_back(impl_->group_now(group));
   std::vector<SharedBytes> weights, gradients;
