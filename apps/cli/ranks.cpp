@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <span>
+#include <string_view>
 #include <thread>
 #include <vector>
 
