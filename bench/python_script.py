@@ -5,7 +5,7 @@ Both take turns (A B A B …) in processes of their own, so that a machine that 
 of the ratios of neighbouring turns. Each turn is the last of three epochs. One JSON object a line on standard output, a table on
 standard error. Needs the Python package: `make python`.
 
-  bench/python_script.py [--threads 1,all] [--samples 10240] [--rounds 5]
+  bench/python_script.py [--threads 1,all] [--samples 10240] [--rounds 5] [--read-ms 0.5 --processes 2]
 """
 
 import argparse
@@ -27,7 +27,21 @@ def loss(model, batch):
     return functional.cross_entropy(model(x), y)
 
 
-def turn(kind, samples, threads):
+class Waits:
+    """A data set of which each sample takes a while to read, and no processor."""
+
+    def __init__(self, *tensors, seconds):
+        self.tensors, self.seconds = tensors, seconds
+
+    def __len__(self):
+        return len(self.tensors[0])
+
+    def __getitem__(self, index):
+        time.sleep(self.seconds)
+        return tuple(tensor[index] for tensor in self.tensors)
+
+
+def turn(kind, samples, threads, read_ms, processes):
     """Trains and prints samples/s of the last epoch; runs in a process of its own."""
     import torch
     from torch.utils.data import DataLoader, TensorDataset
@@ -39,7 +53,9 @@ def turn(kind, samples, threads):
     x, y = plain.load_idx(plain.find_fashion())["train"]
     model = plain.Cnn()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    loader = DataLoader(TensorDataset(x[:samples], y[:samples]), BATCH, shuffle=True)
+    part = x[:samples], y[:samples]
+    data = Waits(*part, seconds=read_ms / 1e3) if read_ms else TensorDataset(*part)
+    loader = DataLoader(data, BATCH, shuffle=True, num_workers=processes, persistent_workers=processes > 0)
     if kind == "plain":
         torch.set_num_threads(threads)
         for _ in range(EPOCHS):
@@ -59,15 +75,16 @@ def turn(kind, samples, threads):
     print(json.dumps({"event": "turn", "samples_per_s": speed}), file=sys.__stdout__, flush=True)
 
 
-def compare(python, scratch, samples, threads, rounds):
+def compare(python, scratch, threads, args):
     turns = []
-    for number in range(-1, rounds):
+    rest = ["--samples", args.samples, "--turn-threads", threads, "--read-ms", args.read_ms, "--processes", args.processes]
+    for number in range(-1, args.rounds):
         commands = {"plain": [python, __file__, "--turn", "plain"],
                     "motley": [str(pathlib.Path(python).parent / "motley"), "train", "--threads", str(threads), "--listen", "127.0.0.1:0",
                                __file__, "--turn", "motley"]}
         speeds = {}
         for kind, command in commands.items():
-            started = measure.start([*command, "--samples", str(samples), "--turn-threads", str(threads)], scratch.fresh(kind))
+            started = measure.start([*command, *map(str, rest)], scratch.fresh(kind))
             speeds[kind] = measure.event([line for line in measure.finish(started, 600)], "turn")["samples_per_s"]
         if number >= 0:
             turns.append({"plain_samples_per_s": speeds["plain"], "motley_samples_per_s": speeds["motley"],
@@ -81,18 +98,20 @@ def main():
     parser.add_argument("--threads", default="1,all", help="comma-separated; 'all' is every core (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=10240, help="of an epoch")
     parser.add_argument("--rounds", type=int, default=5, help="turns of each, after one that warms up")
+    parser.add_argument("--read-ms", type=float, default=0, help="that reading a sample takes")
+    parser.add_argument("--processes", type=int, default=0, help="that read samples (num_workers)")
     parser.add_argument("--turn", choices=["plain", "motley"], help=argparse.SUPPRESS)
     parser.add_argument("--turn-threads", type=int, default=1, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.turn:
-        return turn(args.turn, args.samples, args.turn_threads)
+        return turn(args.turn, args.samples, args.turn_threads, args.read_ms, args.processes)
     python = ROOT / "build/python-env/bin/python"  # not what it is a link to
     if not python.exists():
         sys.exit(f"expected the Python package in {python.parents[1]}, found nothing; try: make python")
     results = []
     with measure.Scratch() as scratch:
         for word in dict.fromkeys(args.threads.split(",")):
-            results.append(compare(str(python), scratch, args.samples, measure.cores() if word == "all" else int(word), args.rounds))
+            results.append(compare(str(python), scratch, measure.cores() if word == "all" else int(word), args))
             measure.emit(bench="python_script", result=results[-1], machine=measure.machine())
     measure.table(["threads", "plain PyTorch loop, samples/s", "motley, samples/s", "ratio"],
                   [[r["threads"], r["plain_samples_per_s"], r["motley_samples_per_s"], r["ratio"]] for r in results])

@@ -9,22 +9,27 @@ from motley._errors import Error
 
 FILES_MAX = 1000
 BYTES_MAX = 16 << 20
+INSTALLED = "site-packages"  # of a notebook's kernel, for one, the script is a package's
 
 
 def pack(script: str, arguments: list[str]) -> bytes:
-    """The script, and the modules beside it and below that it has imported so far. Nothing where it is no file, or there is too much."""
+    """The script, and the modules beside it and below that it has imported so far. Nothing where it is no file of
+    text, or there is too much."""
     path = pathlib.Path(script).resolve()
-    if path.suffix != ".py" or not path.is_file():
+    if path.suffix != ".py" or not path.is_file() or INSTALLED in path.parts:
         return b""
     files = {path.name: path}
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        place = pathlib.Path(file).resolve() if isinstance(file, str) else None
-        if place is not None and place.suffix == ".py" and place.is_relative_to(path.parent) and "site-packages" not in place.parts:
+        place = pathlib.Path(file).resolve() if isinstance(file, str) and file.endswith(".py") else None
+        if place is not None and place.is_relative_to(path.parent) and place.is_file() and INSTALLED not in place.parts:
             files[place.relative_to(path.parent).as_posix()] = place
     if len(files) > FILES_MAX or sum(place.stat().st_size for place in files.values()) > BYTES_MAX:
         return b""
-    texts = {name: place.read_text(encoding="utf-8") for name, place in sorted(files.items())}
+    try:
+        texts = {name: place.read_text(encoding="utf-8") for name, place in sorted(files.items())}
+    except (OSError, UnicodeDecodeError):
+        return b""
     return json.dumps({"script": path.name, "arguments": arguments, "files": texts}, ensure_ascii=False).encode()
 
 

@@ -24,7 +24,7 @@ def pack(samples: list[Any]) -> tuple[Any, ...]:
             return ARRAYS, torch.from_numpy(joined), shapes
         except TypeError:  # torch has no such type
             return PLAIN, samples
-    if first and (type(first) in (tuple, list) or hasattr(first, "_fields")):
+    if (type(first) in (tuple, list) or hasattr(first, "_fields")) and first:
         if all(type(sample) is type(first) and len(sample) == len(first) for sample in samples):
             return COLUMNS, type(first), [pack(list(column)) for column in zip(*samples, strict=True)]
     if type(first) is dict and first and all(type(sample) is dict and list(sample) == list(first) for sample in samples):

@@ -73,5 +73,6 @@ def test_what_is_not_beside_the_script_stays(tmp_path):
     script, arguments, files = _fetch.unpack(_fetch.pack(str(tmp_path / "train.py"), ["--layers", "2"]))
     assert (script, arguments, list(files)) == ("train.py", ["--layers", "2"], ["train.py"])
     assert _fetch.pack(str(tmp_path / "none.py"), []) == b""
+    assert _fetch.pack(str(pytest.__file__), []) == b""  # of a package that is installed
     (tmp_path / "train.py").write_text("#" * (_fetch.BYTES_MAX + 1))
     assert _fetch.pack(str(tmp_path / "train.py"), []) == b""
