@@ -14,7 +14,7 @@ import motley
 if __name__ == "__main__":
     case = cases.make(sys.argv[1])
     collate = cases.pad if sys.argv[1] == "tokens" else None
-    processes = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    processes = next((int(word) for word in sys.argv[2:] if word.isdigit()), 0)  # flags of motley's own may follow
     loader = DataLoader(case.train, case.batch, shuffle=True, collate_fn=collate, num_workers=processes, pin_memory=processes > 0)
     run = motley.Run(case.model, case.loss, loader, case.optimizer, schedule=case.schedule, schedule_every=case.schedule_every,
                      test=DataLoader(case.test, 64, collate_fn=collate, num_workers=processes), score=case.score, clip_norm=case.clip_norm,
