@@ -28,7 +28,7 @@ struct Measured {
 class Checks {
  public:
   static constexpr std::size_t kFailuresMax = 64;
-  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1};  // by codec of the gradients
+  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1};  // by codec, the coarser of the two
   static constexpr double kLossMin = 1e-3;                           // below it a difference counts as of this
   static constexpr Duration kStepMax = std::chrono::seconds(7);
 
@@ -40,10 +40,10 @@ class Checks {
   [[nodiscard]] const Measured& measured() const noexcept { return measured_; }
 
   /// The coordinator came up (again) with `weights` at `version`: what it closed after that is undone.
-  void head_started(std::uint32_t incarnation, std::uint64_t version, std::vector<SharedBytes> weights);
-  /// `weights`: of the version after the step, empty if it cannot be said.
-  void step_closed(std::uint32_t incarnation, const engine::StepClosed& step, std::vector<SharedBytes> weights,
-                   Time now, Time healed_at);
+  void head_started(std::uint32_t incarnation, std::uint64_t version, const std::vector<SharedBytes>& weights);
+  /// `weights` of the version after the step, and what workers are to `hold` of it.
+  void step_closed(std::uint32_t incarnation, const engine::StepClosed& step, const std::vector<SharedBytes>& weights,
+                   const std::vector<SharedBytes>& held, Time now, Time healed_at);
   void evaluated(const engine::Evaluated& evaluation);
   /// A worker of a session with this incarnation begins to compute.
   void task_started(std::uint32_t incarnation, const engine::TaskOrder& order);
@@ -67,8 +67,11 @@ class Checks {
   BatchPlan batches_;
   std::vector<std::string> failures_;
   Measured measured_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<SharedBytes>> weights_;  // (incarnation, version)
-  std::map<std::uint64_t, Commit> ledger_;                                               // effective, by step
+  struct Hashes {
+    std::uint64_t weights = 0, held = 0;
+  };
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Hashes> versions_;  // (incarnation, version)
+  std::map<std::uint64_t, Commit> ledger_;                              // effective, by step
   std::uint32_t incarnation_ = 0;
   std::uint64_t version_ = 0;
   Time last_closed_{};

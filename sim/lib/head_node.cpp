@@ -45,7 +45,7 @@ void HeadNode::start() {
   note("starts at version", server->version(), incarnation_);
   std::vector<SharedBytes> weights;
   for (ChunkId c = 0; c < server->layout().chunks().size(); ++c) weights.push_back(server->weights(c));
-  world_.checks.head_started(incarnation_, server->version(), std::move(weights));
+  world_.checks.head_started(incarnation_, server->version(), weights);
 
   const RunSetup& run = world_.scenario.run;
   engine::CoordinatorOptions options;
@@ -62,7 +62,8 @@ void HeadNode::start() {
   options.train_fingerprint = world_.data.train->fingerprint();
   options.test_fingerprint = world_.data.test ? world_.data.test->fingerprint() : "";
   options.checksums = world_.scenario.checksums;
-  options.gradients = world_.scenario.gradients;
+  options.gradients = world_.scenario.codecs.gradients;
+  options.weights = world_.scenario.codecs.weights;
   options.timeouts = timeouts();
   coordinator_ = std::make_unique<engine::Coordinator>(std::move(options), std::move(*server), *this);
   coordinator_->start(process_.now());
@@ -101,6 +102,13 @@ std::vector<SharedBytes> HeadNode::weights() const {
   std::vector<SharedBytes> chunks;
   const ps::Server& server = coordinator_->server();
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) chunks.push_back(server.weights(chunk));
+  return chunks;
+}
+
+std::vector<SharedBytes> HeadNode::held() const {
+  std::vector<SharedBytes> chunks;
+  const auto count = static_cast<ChunkId>(coordinator_->server().layout().chunks().size());
+  for (ChunkId chunk = 0; chunk < count; ++chunk) chunks.push_back(coordinator_->held(chunk));
   return chunks;
 }
 
@@ -187,7 +195,7 @@ void HeadNode::step_closed(const engine::StepClosed& step) {
   note("closed step", step.step, step.samples);
   note("bits of its loss", static_cast<std::uint64_t>(step.loss_sum * 1e9));
   const Time now = world_.queue.now();
-  world_.checks.step_closed(incarnation_, sabotaged(step), weights(), now, world_.healed_at);
+  world_.checks.step_closed(incarnation_, sabotaged(step), weights(), held(), now, world_.healed_at);
   Logged logged{step.step, step.gradients,
                 now + Duration(random_.below(static_cast<std::uint64_t>(world_.scenario.disk.write_max.count()) + 1))};
   if (!log_.empty()) logged.durable_at = std::max(logged.durable_at, log_.back().durable_at);

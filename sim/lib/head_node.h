@@ -34,6 +34,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   [[nodiscard]] std::uint32_t incarnations() const noexcept { return incarnation_; }
   [[nodiscard]] std::uint64_t steps_lent() const noexcept { return steps_lent_; }
   [[nodiscard]] std::vector<SharedBytes> weights() const;
+  [[nodiscard]] std::vector<SharedBytes> held() const;  // by the workers
   [[nodiscard]] std::string waiting_for() const { return coordinator_ ? coordinator_->waiting_for() : "nothing"; }
 
   bool accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end, Network::SessionId& session,

@@ -56,7 +56,7 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
   if (!made) return std::move(made).error();
   ps::Server& server = *made;
   Reference reference;
-  reference.weights.push_back(weights_of(server));
+  reference.weights = weights_of(server);
   const auto chunks = static_cast<ChunkId>(server.layout().chunks().size());
   for (std::uint64_t step = 0; step < run.steps; ++step) {
     const StepRange pass = BatchPlan(run.train_samples, run.global_batch).range(step);
@@ -67,7 +67,7 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
     task.indices = indices;
     task.micro_batch = static_cast<std::uint32_t>(pass.count);
     task.seed = run.seed;
-    Everything all(reference.weights.back(), pass.count);
+    Everything all(reference.weights, pass.count);
     Result<Outcome> outcome = (*model)->run(task, all, all, all);
     if (!outcome) return std::move(outcome).error();
     for (ChunkId chunk = 0; chunk < chunks; ++chunk) {
@@ -78,7 +78,7 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
     for (ChunkId chunk = 0; chunk < chunks; ++chunk) server.apply(chunk);
     server.finish_step();
     reference.steps.push_back({outcome->weight, outcome->loss_sum});
-    reference.weights.push_back(weights_of(server));
+    reference.weights = weights_of(server);
   }
   return reference;
 }

@@ -16,7 +16,7 @@ struct Reference {
     double weight = 0, loss_sum = 0;
   };
   std::vector<Step> steps;
-  std::vector<std::vector<SharedBytes>> weights;  // by version, by chunk
+  std::vector<SharedBytes> weights;  // of the last version, by chunk
 };
 
 /// The server a run starts from.

@@ -119,7 +119,10 @@ Disturbance make_disturbance(Dice& dice, std::size_t workers, Duration horizon) 
 }
 
 void add_disturbances(Dice& dice, Scenario& scenario, Duration horizon) {
-  const std::uint64_t count = dice.chance(0.2) ? dice.between(8, 24) : dice.between(0, 7);
+  constexpr std::uint64_t kStepsOfASeed = 50;
+  std::uint64_t count = dice.chance(0.2) ? dice.between(8, 24) : dice.between(0, 7);
+  if (scenario.run.steps > kStepsOfASeed)
+    count = std::max<std::uint64_t>(count, 2) * scenario.run.steps / kStepsOfASeed;
   std::uint64_t poisons = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     Disturbance d = make_disturbance(dice, scenario.workers.size(), horizon);
@@ -147,13 +150,13 @@ std::string_view to_word(Trouble trouble) noexcept {
   return kWords[static_cast<std::size_t>(trouble)];
 }
 
-Scenario make_scenario(std::uint64_t seed, std::uint64_t steps, wire::CodecId gradients) {
+Scenario make_scenario(std::uint64_t seed, std::uint64_t steps, Codecs codecs) {
   Dice dice(seed);
   Scenario scenario;
   scenario.seed = seed;
   scenario.run = make_run(dice);
   if (steps > 0) scenario.run.steps = steps;
-  scenario.gradients = gradients;
+  scenario.codecs = codecs;
   scenario.network.seed = seed;
   scenario.network.own_background = dice.chance(0.3);
   if (dice.chance(0.15)) scenario.network.duplicate_probability = dice.uniform(0.01, 0.2);
@@ -177,7 +180,8 @@ std::string describe(const Scenario& scenario) {
   text << "seed " << scenario.seed << ": " << run.steps << " steps of " << run.global_batch << " of "
        << run.train_samples << " samples (grain " << run.grain << "), " << run.features << " x " << run.classes
        << ", test " << run.test_samples << ", clip " << run.clip_norm << ", duplicates "
-       << scenario.network.duplicate_probability << ", gradients " << codec::to_word(scenario.gradients) << "\n";
+       << scenario.network.duplicate_probability << ", gradients " << codec::to_word(scenario.codecs.gradients)
+       << ", weights " << codec::to_word(scenario.codecs.weights) << "\n";
   for (std::size_t i = 0; i < scenario.workers.size(); ++i) {
     const WorkerSetup& w = scenario.workers[i];
     text << "  worker " << i << (w.local ? " (local)" : "") << ": " << w.samples_per_second

@@ -64,6 +64,12 @@ struct DiskSetup {
   Duration write_max{};              // a closed step is durable after at most this
 };
 
+/// Between machines.
+struct Codecs {
+  wire::CodecId gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
+  bool operator==(const Codecs&) const = default;
+};
+
 struct Scenario {
   std::uint64_t seed = 0;
   RunSetup run;
@@ -72,16 +78,16 @@ struct Scenario {
   NetworkOptions network;
   DiskSetup disk;
   bool checksums = true;
-  wire::CodecId gradients = wire::CodecId::fp32;
+  Codecs codecs;
 
   /// One worker, nothing goes wrong: the result must be the reference's, bit for bit.
   [[nodiscard]] bool undisturbed_single() const {
-    return workers.size() == 1 && disturbances.empty() && (gradients == wire::CodecId::fp32 || workers[0].local);
+    return workers.size() == 1 && disturbances.empty() && (codecs == Codecs{} || workers[0].local);
   }
 };
 
-/// `steps`: 0 leaves the number to the seed.
-Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, wire::CodecId gradients = wire::CodecId::fp32);
+/// `steps`: 0 leaves the number to the seed; so many that troubles would be rare bring more of them.
+Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, Codecs codecs = {});
 std::string describe(const Scenario& scenario);
 
 }  // namespace motley::sim

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "codec/kernels.h"
 
 namespace motley::sim {
 namespace {
@@ -47,6 +48,8 @@ void WorkerNode::start() {
   options.hello.device = "cpu";
   options.checksums = world_.scenario.checksums && !setup().local;
   options.timeouts = timeouts();
+  // Each worker has another processor.
+  options.instructions = codec::kernels()[index_ % codec::kernels().size()];
   worker_ = std::make_unique<engine::Worker>(std::move(options), *this);
   computer_.build(world_.data);
   process_.later(milliseconds(random_.below(50)), [this] { tick(); });

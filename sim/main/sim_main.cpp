@@ -16,12 +16,13 @@ using namespace motley;
 struct Flags {
   std::uint64_t seed = 0, steps = 0;
   bool trace = false;
-  std::string seeds, gradients = "fp32";
+  std::string seeds, gradients = "fp32", weights = "fp32";
   double minutes = 0;
 };
 
 sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
-  const sim::Scenario scenario = sim::make_scenario(seed, flags.steps, *codec::from_word(flags.gradients));
+  const sim::Scenario scenario =
+      sim::make_scenario(seed, flags.steps, {*codec::from_word(flags.gradients), *codec::from_word(flags.weights)});
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
   if (chatty) std::cout << sim::describe(scenario);
@@ -38,7 +39,8 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
   if (!report.ok() && !chatty) {
     std::cout << "replay: sim --seed " << seed << (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "")
-              << (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) << " --trace" << std::endl;
+              << (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients)
+              << (flags.weights == "fp32" ? "" : " --weights " + flags.weights) << " --trace" << std::endl;
   }
   return report;
 }
@@ -95,6 +97,8 @@ int main(int argc, char** argv) {
   auto* minutes = app.add_option("--minutes", flags.minutes, "run random seeds for so long, until one fails");
   app.add_option("--steps", flags.steps, "steps of the run (the seed says otherwise)");
   app.add_option("--gradients", flags.gradients, "codec of gradients between machines")
+      ->check(CLI::IsMember({"fp32", "bf16", "int8", "int4"}));
+  app.add_option("--weights", flags.weights, "codec of what a step changes of the weights, between machines")
       ->check(CLI::IsMember({"fp32", "bf16", "int8", "int4"}));
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");
   seed->excludes(seeds)->excludes(minutes);

@@ -73,6 +73,11 @@ void CoordinatorMachine::on(const WorkerSynced& event, Time now) {
 void CoordinatorMachine::on(const RefreshWanted& event, Time) {
   Member* member = members_.find(event.session);
   if (member == nullptr || !member->admitted()) return;
+  if (event.differs) {
+    strike(member->worker);
+    member = members_.find(event.session);  // the third strike closes the session
+    if (member == nullptr) return;
+  }
   // It may have thrown away what it was granted along with the weights.
   for (Lease& lease : leases_.all()) {
     if (lease.session != event.session || !lease.live()) continue;

@@ -27,6 +27,7 @@ struct WorkerSynced {
 };
 struct RefreshWanted {
   SessionId session = 0;
+  bool differs = false;  // it holds other weights than it should
 };
 struct LeaseBegun {
   SessionId session = 0;

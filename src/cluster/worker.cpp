@@ -143,13 +143,17 @@ void WorkerMachine::on(const worker_event::Tick&) {
   } else if (now_ - last_weights_ > refresh_wait_) {
     last_weights_ = now_;
     refresh_wait_ = std::min<Duration>(2 * refresh_wait_, kRefreshWaitMax);
-    state_ = WorkerState::syncing;
-    confirmed_ = false;
-    version_.reset();
-    whole_.reset();
-    act(Kind::forget_weights, WorkerReason::versions_missed);
-    act(Kind::send_refresh, WorkerReason::versions_missed);
+    start_over(WorkerReason::versions_missed, 0);
   }
+}
+
+void WorkerMachine::start_over(WorkerReason reason, std::uint64_t differs) {
+  if (state_ == WorkerState::member) state_ = WorkerState::syncing;
+  confirmed_ = false;
+  version_.reset();
+  whole_.reset();
+  act(Kind::forget_weights, reason);
+  act(Kind::send_refresh, reason).version = differs;
 }
 
 // --- versions ---
@@ -193,6 +197,10 @@ void WorkerMachine::on(const worker_event::VersionWhole& whole) {
   if (!open_ || (version_ && whole.version <= *version_)) return;
   if (!whole_ || whole.version > *whole_) whole_ = whole.version;
   move_on();
+}
+
+void WorkerMachine::on(const worker_event::WeightsDiffer& differ) {
+  if (open_ && admitted_) start_over(WorkerReason::weights_differ, differ.version);
 }
 
 void WorkerMachine::on(const wire::PassOpened& opened) {

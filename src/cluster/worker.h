@@ -48,6 +48,9 @@ struct WeightsForgotten {};  // what came before admission was of another sessio
 struct VersionWhole {
   std::uint64_t version = 0;
 };
+struct WeightsDiffer {  // what a version came to is not what the coordinator holds
+  std::uint64_t version = 0;
+};
 struct TaskProgress {
   std::uint64_t number = 0, done = 0;
 };
@@ -73,10 +76,11 @@ struct Tick {};
 using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::Disconnected, worker_event::Heard, worker_event::SpecWhole,
                  worker_event::Prepared, worker_event::PrepareFailed, worker_event::Admitted, worker_event::VersionSeen,
-                 worker_event::WeightsForgotten, worker_event::VersionWhole, worker_event::TaskProgress,
-                 worker_event::TaskLimited, worker_event::TaskBegun, worker_event::TaskFinished,
-                 worker_event::TaskFailed, worker_event::LeaveAsked, worker_event::Malformed, worker_event::Tick,
-                 wire::PassOpened, wire::PassClosed, wire::Grant, wire::Trim, wire::Cancel, wire::Bye>;
+                 worker_event::WeightsForgotten, worker_event::VersionWhole, worker_event::WeightsDiffer,
+                 worker_event::TaskProgress, worker_event::TaskLimited, worker_event::TaskBegun,
+                 worker_event::TaskFinished, worker_event::TaskFailed, worker_event::LeaveAsked,
+                 worker_event::Malformed, worker_event::Tick, wire::PassOpened, wire::PassClosed, wire::Grant,
+                 wire::Trim, wire::Cancel, wire::Bye>;
 
 enum class WorkerReason : std::uint8_t {
   none,
@@ -85,6 +89,7 @@ enum class WorkerReason : std::uint8_t {
   version_complete,   // all chunks of a version are there
   pass_closed,        // the pass was closed
   versions_missed,    // chunks of a closed version did not come
+  weights_differ,     // they are not what the coordinator holds
   lease_granted,      // a lease at the version held, and nothing runs
   lease_trimmed,      // the coordinator moved the end of the lease
   lease_cancelled,    // the coordinator took the lease back
@@ -106,8 +111,8 @@ struct WorkerAction {
   enum class Kind : std::uint8_t {
     prepare,  // build the model, open the data
     send_ready,
-    send_synced,  // version
-    send_refresh,
+    send_synced,     // version
+    send_refresh,    // version: at which they differ, or 0
     send_heartbeat,  // number: the lease that is computed, or 0
     send_progress,   // lease, count; limit and trim in answers to a Trim
     send_begin,      // lease, count
@@ -197,6 +202,7 @@ class WorkerMachine {
   void on(const worker_event::VersionSeen&);
   void on(const worker_event::WeightsForgotten&);
   void on(const worker_event::VersionWhole&);
+  void on(const worker_event::WeightsDiffer&);
   void on(const worker_event::TaskProgress&);
   void on(const worker_event::TaskLimited&);
   void on(const worker_event::TaskBegun&);
@@ -215,6 +221,7 @@ class WorkerMachine {
   WorkerAction& act(WorkerAction::Kind kind, WorkerReason reason) { return actions_->add(kind, reason); }
   void know_closed(std::uint64_t version);
   void move_on();
+  void start_over(WorkerReason reason, std::uint64_t differs);
   std::deque<Queued>::iterator queued_lease(std::uint64_t lease);
   void start_next();
   void end_session(bool reconnect, WorkerReason reason);

@@ -29,12 +29,13 @@ std::string_view what(WorkerAction::Kind kind) noexcept {
 }
 
 std::string_view why(WorkerReason reason) noexcept {
-  constexpr std::array<std::string_view, 21> kWords{"",
+  constexpr std::array<std::string_view, 22> kWords{"",
                                                     "run and model are known",
                                                     "model and data are ready",
                                                     "all its chunks are here",
                                                     "the pass was closed",
                                                     "chunks of a closed version did not come",
+                                                    "they are not what the coordinator holds",
                                                     "a lease at the version held was granted",
                                                     "the coordinator moved the end of the lease",
                                                     "the coordinator took the lease back",

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/assert.h"
+#include "codec/delta.h"
 #include "codec/kernels.h"
 
 namespace motley::codec {
@@ -61,6 +62,21 @@ double error_bound(CodecId codec, double magnitude) noexcept {
   return 0;
 }
 
+double delta_error_bound(CodecId codec, double magnitude) noexcept {
+  constexpr double kSmallest = 0x1p-100;  // differences no larger than that may be left out
+  switch (codec) {
+    case CodecId::fp32:
+      return 0;
+    case CodecId::bf16:
+      return std::max(magnitude / 256, kSmallest);
+    case CodecId::int8:
+      return std::max(magnitude / 127, kSmallest);
+    case CodecId::int4:
+      return std::max(magnitude / 7, kSmallest);
+  }
+  return 0;
+}
+
 std::size_t encoded_bytes(CodecId codec, std::size_t elements) noexcept {
   switch (codec) {
     case CodecId::fp32:
@@ -82,6 +98,21 @@ void encode(CodecId codec, std::span<const float> values, std::span<const float>
   MOTLEY_ASSERT(body.size() == encoded_bytes(codec, values.size()));
   best().encode(codec, values.data(), residual.empty() ? nullptr : residual.data(), values.size(), body.data(),
                 left.empty() ? nullptr : left.data());
+}
+
+bool encode_delta(CodecId codec, std::span<const float> target, std::span<const float> base, std::span<std::byte> body,
+                  std::span<float> moved) noexcept {
+  MOTLEY_ASSERT(codec != CodecId::fp32);
+  MOTLEY_ASSERT(base.size() == target.size() && moved.size() == target.size());
+  MOTLEY_ASSERT(body.size() == encoded_bytes(codec, target.size()));
+  return best().encode_delta(codec, target.data(), base.data(), target.size(), body.data(), moved.data());
+}
+
+bool add_delta(CodecId codec, std::span<const std::byte> body, std::span<const float> base, std::span<float> moved,
+               const Kernels* set) noexcept {
+  MOTLEY_ASSERT(moved.size() == base.size());
+  if (body.size() != encoded_bytes(codec, base.size())) return false;
+  return (set != nullptr ? *set : best()).add_delta({codec, body.data(), base.size()}, base.data(), moved.data());
 }
 
 std::optional<Encoded> Encoded::make(CodecId codec, std::span<const std::byte> body, std::size_t elements) noexcept {

@@ -33,6 +33,10 @@ struct Kernels {
   void (*decode)(const Body& body, std::size_t first, std::size_t count, float* out) noexcept = nullptr;
   void (*add)(const Body& body, std::size_t first, std::size_t count, float* sum) noexcept = nullptr;
   bool (*finite)(const Body& body) noexcept = nullptr;
+  /// As codec::encode_delta and codec::add_delta.
+  bool (*encode_delta)(CodecId codec, const float* target, const float* base, std::size_t count, std::byte* body,
+                       float* moved) noexcept = nullptr;
+  bool (*add_delta)(const Body& body, const float* base, float* moved) noexcept = nullptr;
 };
 
 extern const Kernels kPortable;  // on arm64 that is NEON, which every such processor has

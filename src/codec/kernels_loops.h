@@ -2,8 +2,8 @@
 // Compiled once for each instruction set, so nothing here may be shared between them: no functions of the standard
 // library, everything in an unnamed namespace. Plain loops that compilers turn into vector instructions.
 //
-// Each operation is a single IEEE 754 one, rounded to nearest even. Scales have eight significant bits and codes seven,
-// so their product is exact, and adding it rounds once, with or without FMA.
+// Each operation is a single IEEE 754 one, rounded to nearest even. Scales have eight significant bits (deltas: one)
+// and codes seven, so their product is exact, and adding it rounds once, with or without FMA.
 
 #include "codec/kernels.h"
 
@@ -104,8 +104,16 @@ struct Int4 {  // byte i: element i in the lower half, element 32 + i in the upp
   }
 };
 
+/// What rounding a scale up leaves of its bits: those of a gradient keep eight, those of a delta are powers of two.
+struct Fine {
+  static constexpr Bits32 kDropped = 0xFFFF;
+};
+struct PowerOfTwo {
+  static constexpr Bits32 kDropped = 0x7FFFFF;
+};
+
 /// Rounded up, so that no code is beyond the levels.
-template <class Block>
+template <class Block, class Scale>
 Bits16 scale_of(const float* values) noexcept {
   std::int32_t largest = 0;  // magnitudes order as their bits do, NaN above all
   for (std::size_t i = 0; i < Block::kShape.elements; ++i) {
@@ -115,13 +123,14 @@ Bits16 scale_of(const float* values) noexcept {
   if (largest == 0) return 0;
   const auto bits = static_cast<Bits32>(largest);
   if (bits > bits_of(Block::kLevels * kPower120)) return kNotFinite;
-  const auto scale = static_cast<Bits16>((bits_of(float_of(bits) / Block::kLevels) + 0xFFFFU) >> 16);
+  const Bits32 up = (bits_of(float_of(bits) / Block::kLevels) + Scale::kDropped) & ~Scale::kDropped;
+  const auto scale = static_cast<Bits16>(up >> 16);
   return scale < kScaleMin ? kScaleMin : scale;
 }
 
-template <class Block, bool kLeft>
+template <class Block, class Scale, bool kLeft>
 Bits16 encode_block(const float* __restrict values, std::byte* __restrict codes, float* __restrict left) noexcept {
-  const Bits16 scale_bits = scale_of<Block>(values);
+  const Bits16 scale_bits = scale_of<Block, Scale>(values);
   if (scale_bits == kNotFinite) {
     for (std::size_t i = 0; i < Block::kShape.bytes; ++i) codes[i] = std::byte{Block::kZero};
     if constexpr (kLeft)
@@ -154,11 +163,11 @@ void encode_blocks(const float* __restrict values, const float* __restrict resid
         for (std::size_t i = 0; i < kElements; ++i) sums[i] = values[first + i] + residual[first + i];
         from = sums;
       }
-      store16(body, encode_block<Block, kLeft>(from, codes, kLeft ? left + first : nullptr));
+      store16(body, encode_block<Block, Fine, kLeft>(from, codes, kLeft ? left + first : nullptr));
     } else {
       for (std::size_t i = 0; i < kElements; ++i)
         sums[i] = i >= width ? 0 : (kResidual ? values[first + i] + residual[first + i] : values[first + i]);
-      store16(body, encode_block<Block, kLeft>(sums, codes, rest));
+      store16(body, encode_block<Block, Fine, kLeft>(sums, codes, rest));
       if constexpr (kLeft)
         for (std::size_t i = 0; i < width; ++i) left[first + i] = rest[i];
     }
@@ -270,8 +279,77 @@ bool finite_any(const Body& body) noexcept {
   return false;
 }
 
+// --- deltas ---
+
+bool encode_delta_bf16(const float* __restrict target, const float* __restrict base, std::size_t count,
+                       std::byte* __restrict body, float* __restrict moved) noexcept {
+  Bits32 bad = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Bits32 bits = bits_of(target[i] - base[i]);
+    const Bits16 code = (bits & kNoSign) < Bits32{kScaleMin} << 16 ? Bits16{0} : narrowed(bits);
+    store16(body + 2 * i, code);
+    bad |= static_cast<Bits32>((code & 0x7F80U) == 0x7F80U);
+    moved[i] = base[i] + widened(code);
+  }
+  return bad == 0;
+}
+
+// What is added is what a reader adds, by the same loop.
+template <class Block>
+bool encode_delta_blocks(const float* __restrict target, const float* __restrict base, std::size_t count,
+                         std::byte* __restrict body, float* __restrict moved) noexcept {
+  constexpr std::size_t kElements = Block::kShape.elements;
+  std::byte* codes = body + (count + kElements - 1) / kElements * kScaleBytes;
+  float wanted[kElements], sums[kElements];
+  bool finite = true;
+  for (std::size_t first = 0; first < count; first += kElements) {
+    const std::size_t width = count - first < kElements ? count - first : kElements;
+    for (std::size_t i = 0; i < width; ++i) wanted[i] = target[first + i] - base[first + i];
+    for (std::size_t i = width; i < kElements; ++i) wanted[i] = 0;
+    const Bits16 scale = encode_block<Block, PowerOfTwo, false>(wanted, codes, nullptr);
+    finite = finite && scale != kNotFinite;
+    store16(body, scale);
+    for (std::size_t i = 0; i < width; ++i) sums[i] = base[first + i];
+    for (std::size_t i = width; i < kElements; ++i) sums[i] = 0;
+    Block::unpack(codes, widened(scale), sums, Add{});
+    for (std::size_t i = 0; i < width; ++i) moved[first + i] = sums[i];
+    body += kScaleBytes;
+    codes += Block::kShape.bytes;
+  }
+  return finite;
+}
+
+bool encode_delta_any(CodecId codec, const float* target, const float* base, std::size_t count, std::byte* body,
+                      float* moved) noexcept {
+  if (codec == CodecId::bf16) return encode_delta_bf16(target, base, count, body, moved);
+  if (codec == CodecId::int8) return encode_delta_blocks<Int8>(target, base, count, body, moved);
+  if (codec == CodecId::int4) return encode_delta_blocks<Int4>(target, base, count, body, moved);
+  return false;
+}
+
+template <BlockShape kShape>
+bool powers_of_two(const Body& body) noexcept {
+  Bits32 others = 0;
+  const std::size_t blocks = (body.elements + kShape.elements - 1) / kShape.elements;
+  for (std::size_t i = 0; i < blocks; ++i) others |= load16(body.bytes + kScaleBytes * i);
+  return (others & PowerOfTwo::kDropped >> 16) == 0;
+}
+
+bool add_delta_any(const Body& body, const float* __restrict base, float* __restrict moved) noexcept {
+  if (body.codec == CodecId::fp32 || !finite_any(body)) return false;
+  if (body.codec == CodecId::int8 && !powers_of_two<kInt8Block>(body)) return false;
+  if (body.codec == CodecId::int4 && !powers_of_two<kInt4Block>(body)) return false;
+  constexpr std::size_t kPiece = 1024;  // stays in the cache between copying and adding
+  for (std::size_t first = 0; first < body.elements; first += kPiece) {
+    const std::size_t count = body.elements - first < kPiece ? body.elements - first : kPiece;
+    for (std::size_t i = 0; i < count; ++i) moved[first + i] = base[first + i];
+    decode_as<Add>(body, first, count, moved + first);
+  }
+  return true;
+}
+
 constexpr Kernels make_kernels(const char* name) noexcept {
-  return {name, encode_any, decode_as<Set>, decode_as<Add>, finite_any};
+  return {name, encode_any, decode_as<Set>, decode_as<Add>, finite_any, encode_delta_any, add_delta_any};
 }
 
 }  // namespace

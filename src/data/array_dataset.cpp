@@ -9,7 +9,7 @@
 
 #include "base/assert.h"
 #include "base/little_endian.h"
-#include "data/content_hash.h"
+#include "base/xxh64.h"
 
 namespace motley::data {
 namespace {

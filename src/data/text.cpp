@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/assert.h"
-#include "data/content_hash.h"
+#include "base/xxh64.h"
 #include "data/file.h"
 
 namespace motley::data {

@@ -197,6 +197,7 @@ void Coordinator::stop(Time now) {
 }
 
 const ps::Server& Coordinator::server() const { return impl_->server; }
+const SharedBytes& Coordinator::held(ChunkId chunk) const { return impl_->current.held(chunk); }
 
 std::uint64_t Coordinator::epoch() const {
   const std::uint64_t version = impl_->server.version();

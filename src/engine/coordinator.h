@@ -67,6 +67,7 @@ struct CoordinatorOptions {
   bool resumable = true;                          // workers of a run that was stopped are told to come back
   bool checksums = true;                          // body checksums on frames to workers of other processes
   wire::CodecId gradients = wire::CodecId::fp32;  // from workers of other processes
+  wire::CodecId weights = wire::CodecId::fp32;    // to them: of what a step changes
   Timeouts timeouts;
 };
 
@@ -179,7 +180,10 @@ class Coordinator {
   /// No new pass opens after the current step closes (or at once when no step is open); then finished() is called.
   void stop(Time now);
 
+  /// Its weights are the exact ones: what steps start from and what is saved.
   [[nodiscard]] const ps::Server& server() const;
+  /// What workers compute and evaluate with at this version: the same, or with lossy weights close to it.
+  [[nodiscard]] const SharedBytes& held(ChunkId chunk) const;
   [[nodiscard]] std::uint64_t epoch() const;
   [[nodiscard]] std::uint64_t steps() const;  // the run stops at this version, unless the batch changes again
   /// The positions of a step, likewise.

@@ -209,8 +209,10 @@ void Coordinator::Impl::send_chunk(const Session& session, VersionFrames& frames
   wire::FrameHeader header;
   header.run = options.run;
   header.fence = session.fence;
-  frames.each(chunk, header, session.local, options.checksums && !session.local,
-              [&](wire::Frame frame) { output.send(session.id, std::move(frame), lane); });
+  const VersionFrames::Reader reader{.local = session.local,
+                                     .checksum = options.checksums && !session.local,
+                                     .holds_before = session.holds && *session.holds + 1 == frames.version()};
+  frames.each(chunk, header, reader, [&](wire::Frame frame) { output.send(session.id, std::move(frame), lane); });
 }
 
 void Coordinator::Impl::send_weights(const cluster::Action& action) {
@@ -219,6 +221,20 @@ void Coordinator::Impl::send_weights(const cluster::Action& action) {
   if (member != nullptr && member->state == cluster::MemberState::syncing) session.weights_sent_at = now;
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
     send_chunk(session, current, chunk, action.urgent ? Lane::weights : Lane::background);
+  // What comes on the lane of weights may overtake the background.
+  if (action.urgent) session.holds = current.version();
+}
+
+void Coordinator::Impl::publish(ChunkId chunk, const SharedBytes& exact) {
+  const bool lossy = options.weights != wire::CodecId::fp32 && server.layout().chunks()[chunk].kind == ChunkKind::large;
+  const auto moves = [&](const cluster::Member& member) {
+    const Session& to = sessions.at(member.session);
+    return member.streams && !to.local && to.holds == current.version();
+  };
+  // While nobody needs a delta, what workers hold is exact.
+  if (lossy && std::ranges::any_of(machine.members().all(), moves))
+    return next.approach(chunk, exact, current.held(chunk), options.weights, pool);
+  next.set(chunk, exact);
 }
 
 void Coordinator::Impl::send_next(const cluster::Action& action) {

@@ -146,14 +146,25 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
   } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
     if (session.weights_sent_at) pace.reached(session.worker, now - *session.weights_sent_at);
     session.weights_sent_at.reset();
+    if (synced->version <= machine.version()) session.holds = std::max(session.holds, std::optional(synced->version));
     feed(cluster::WorkerSynced{session.id, synced->version});
-  } else if (std::holds_alternative<wire::Refresh>(message)) {
-    feed(cluster::RefreshWanted{session.id});
+  } else if (const auto* refresh = std::get_if<wire::Refresh>(&message)) {
+    on_refresh(session, *refresh);
   } else if (std::holds_alternative<wire::Yield>(message)) {
     feed(cluster::WorkerYields{session.id});
   } else {
     violation(session, "a message of a worker", std::string(wire::name_of(message)));
   }
+}
+
+void Coordinator::Impl::on_refresh(Session& session, const wire::Refresh& refresh) {
+  session.holds.reset();
+  if (refresh.version != 0) {
+    output.warning(session.name + " found its weights of version " + std::to_string(refresh.version) +
+                   " to differ from those of this run; it gets them whole, and a strike" +
+                   " (its memory or its processor may be faulty)");
+  }
+  feed(cluster::RefreshWanted{session.id, refresh.version != 0});
 }
 
 void Coordinator::Impl::on_begin(Session& session, const wire::Begin& begin) {

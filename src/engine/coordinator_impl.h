@@ -37,6 +37,8 @@ struct Coordinator::Impl {
     Time heartbeat_at{};
     bool computes = false;                  // by its newest heartbeat
     std::optional<Time> weights_sent_at{};  // until it is in sync for the first time
+    // A version of which every chunk is there before what is sent now on the lane of weights.
+    std::optional<std::uint64_t> holds{};
   };
   struct Worker {  // by number - 1
     std::string name;
@@ -58,6 +60,7 @@ struct Coordinator::Impl {
   void on_message(Session& session, const wire::Message& message);
   void on_gradient(Session& session, const wire::Frame& frame);
   void on_ready(Session& session, const wire::Ready& ready);
+  void on_refresh(Session& session, const wire::Refresh& refresh);
   void on_begin(Session& session, const wire::Begin& begin);
   void on_finish(Session& session, const wire::Finish& finish);
   void on_bye(Session& session, const wire::Bye& bye);
@@ -77,6 +80,8 @@ struct Coordinator::Impl {
   void send_control(const Session& session, const wire::Message& message);
   void send_spec(const Session& session);
   void send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane);
+  /// The next version of a chunk, for those who hold this one.
+  void publish(ChunkId chunk, const SharedBytes& exact);
   void admit(const cluster::Action& action);
   void send_weights(const cluster::Action& action);
   void send_next(const cluster::Action& action);
@@ -121,6 +126,7 @@ struct Coordinator::Impl {
   cluster::CoordinatorMachine machine;
   Uploads uploads;
   VersionFrames current, next;  // whole; growing while the step closes
+  BufferPool pool;              // of what deltas are and lead to
   std::map<SessionId, Session> sessions;
   std::vector<Worker> workers;
   Time now{};

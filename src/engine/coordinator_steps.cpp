@@ -54,7 +54,7 @@ void Coordinator::Impl::clip() {
 }
 
 void Coordinator::Impl::apply(ChunkId chunk) {
-  next.set(chunk, server.apply(chunk));
+  publish(chunk, server.apply(chunk));
   for (const cluster::Member& member : machine.members().all())
     if (member.streams) send_chunk(sessions.at(member.session), next, chunk, Lane::weights);
   feed(cluster::ChunkApplied{chunk});
@@ -119,8 +119,12 @@ void Coordinator::Impl::close_step() {
     options.batch_changes.push_back(*step.batch_change);
     server.set_rate_changes(rate_changes(options.global_batch, options.epochs > 0, options.batch_changes));
   }
-  for (const cluster::Member& member : machine.members().all())
-    if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{pass, server.version()});
+  for (const cluster::Member& member : machine.members().all()) {
+    if (!member.streams) continue;
+    Session& session = sessions.at(member.session);
+    session.holds = server.version();
+    send_control(session, wire::PassClosed{pass, server.version()});
+  }
   pace.closed(step.duration);
   output.step_closed(step);
   feed(cluster::PassFinished{});

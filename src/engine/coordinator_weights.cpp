@@ -5,43 +5,61 @@
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/xxh64.h"
+#include "codec/delta.h"
 #include "wire/limits.h"
 
 namespace motley::engine {
 
+void VersionFrames::set(Form& form, SharedBytes bytes) {
+  form.bytes = std::move(bytes);
+  form.checksums.clear();
+}
+
 void VersionFrames::set(ChunkId chunk, SharedBytes bytes) {
   MOTLEY_ASSERT(!bytes.empty());
-  chunks_[chunk].bytes = std::move(bytes);
-  chunks_[chunk].checksums.clear();
+  set(chunks_[chunk].whole, std::move(bytes));
+  set(chunks_[chunk].delta, {});
+}
+
+void VersionFrames::approach(ChunkId chunk, const SharedBytes& exact, const SharedBytes& before, wire::CodecId codec,
+                             BufferPool& pool) {
+  MutableBytes body = pool.take(codec::encoded_bytes(codec, exact.floats().size()));
+  MutableBytes moved = pool.take(exact.size());
+  if (!codec::encode_delta(codec, exact.floats(), before.floats(), body.bytes(), moved.floats()))
+    return set(chunk, exact);
+  ChunkFrames& frames = chunks_[chunk];
+  frames.codec = codec;
+  frames.hash = (version_ + chunk) % kHashEvery == 0 ? xxh64(moved.bytes()) : 0;
+  set(frames.whole, std::move(moved).seal());
+  set(frames.delta, std::move(body).seal());
 }
 
 void VersionFrames::clear() {
-  for (ChunkBytes& chunk : chunks_) {
-    chunk.bytes = SharedBytes();
-    chunk.checksums.clear();
+  for (ChunkFrames& frames : chunks_) {
+    set(frames.whole, {});
+    set(frames.delta, {});
   }
 }
 
-std::size_t VersionFrames::segments_of(ChunkId chunk) const noexcept {
-  return (chunks_[chunk].bytes.size() + wire::kSegmentBytesMax - 1) / wire::kSegmentBytesMax;
+std::size_t VersionFrames::segments_of(const Form& form) noexcept {
+  return (form.bytes.size() + wire::kSegmentBytesMax - 1) / wire::kSegmentBytesMax;
 }
 
-wire::Frame VersionFrames::segment(ChunkId chunk, wire::FrameHeader header, std::size_t index, bool local,
-                                   bool checksum) {
-  ChunkBytes& from = chunks_[chunk];
-  MOTLEY_ASSERT(!from.bytes.empty());
-  if (local) return wire::seal(header, from.bytes, false);
+wire::Frame VersionFrames::segment(Form& form, wire::FrameHeader header, std::size_t index, Reader reader) {
+  MOTLEY_ASSERT(!form.bytes.empty());
+  if (reader.local) return wire::seal(header, form.bytes, false);
   const std::size_t offset = index * wire::kSegmentBytesMax;
-  SharedBytes body = from.bytes.slice(offset, std::min(wire::kSegmentBytesMax, from.bytes.size() - offset));
+  SharedBytes body = form.bytes.slice(offset, std::min(wire::kSegmentBytesMax, form.bytes.size() - offset));
   header.offset = static_cast<std::uint32_t>(offset);
-  if (checksum) {
-    if (from.checksums.empty()) {
-      for (std::size_t at = 0; at < from.bytes.size(); at += wire::kSegmentBytesMax) {
-        const std::size_t count = std::min(wire::kSegmentBytesMax, from.bytes.size() - at);
-        from.checksums.push_back(crc32c(from.bytes.bytes().subspan(at, count)));
+  if (reader.checksum) {
+    if (form.checksums.empty()) {
+      for (std::size_t at = 0; at < form.bytes.size(); at += wire::kSegmentBytesMax) {
+        const std::size_t count = std::min(wire::kSegmentBytesMax, form.bytes.size() - at);
+        form.checksums.push_back(crc32c(form.bytes.bytes().subspan(at, count)));
       }
     }
-    header.body_crc = from.checksums[index];
+    header.body_crc = form.checksums[index];
   }
   return wire::seal(header, std::move(body), false);
 }

@@ -13,35 +13,62 @@ namespace motley::engine {
 
 class VersionFrames {
  public:
+  /// A chunk's delta has the hash of what it leads to once in so many versions; chunks take turns.
+  static constexpr std::uint64_t kHashEvery = 64;
+
   explicit VersionFrames(std::size_t chunks) : chunks_(chunks) {}
 
   void set_version(std::uint64_t version) noexcept { version_ = version; }
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   void set(ChunkId chunk, SharedBytes bytes);
-  [[nodiscard]] bool has(ChunkId chunk) const noexcept { return !chunks_[chunk].bytes.empty(); }
+  /// What a delta from `before` leads to in place of `exact`; `exact` itself where there is no such delta. REQUIRES
+  /// floats, of one length; a codec that is not fp32.
+  void approach(ChunkId chunk, const SharedBytes& exact, const SharedBytes& before, wire::CodecId codec,
+                BufferPool& pool);
+  [[nodiscard]] bool has(ChunkId chunk) const noexcept { return !chunks_[chunk].whole.bytes.empty(); }
+  /// What those hold that have this version. REQUIRES has(chunk).
+  [[nodiscard]] const SharedBytes& held(ChunkId chunk) const noexcept { return chunks_[chunk].whole.bytes; }
   void clear();
 
-  /// Calls send(frame) for every segment. Frames in the same process go whole and without checksum.
+  struct Reader {
+    bool local = false;  // frames in the same process go whole and without checksum
+    bool checksum = true;
+    bool holds_before = false;  // the version before this one, all of it: a delta will do
+  };
+  /// Calls send(frame) for every segment.
   template <class Send>
-  void each(ChunkId chunk, wire::FrameHeader header, bool local, bool checksum, Send&& send) {
+  void each(ChunkId chunk, wire::FrameHeader header, Reader reader, Send&& send) {
+    ChunkFrames& frames = chunks_[chunk];
+    const bool moves = reader.holds_before && !reader.local && !frames.delta.bytes.empty();
+    Form& form = moves ? frames.delta : frames.whole;
     header.type = wire::FrameType::weights;
     header.version = version_;
     header.chunk = chunk;
-    header.total = static_cast<std::uint32_t>(chunks_[chunk].bytes.size());
-    const std::size_t segments = local ? 1 : segments_of(chunk);
-    for (std::size_t i = 0; i < segments; ++i) send(segment(chunk, header, i, local, checksum));
+    header.total = static_cast<std::uint32_t>(form.bytes.size());
+    if (moves) {
+      header.codec = frames.codec;
+      header.subject = frames.hash;
+    }
+    const std::size_t segments = reader.local ? 1 : segments_of(form);
+    for (std::size_t i = 0; i < segments; ++i) send(segment(form, header, i, reader));
   }
 
  private:
-  struct ChunkBytes {
+  struct Form {
     SharedBytes bytes;
     std::vector<std::uint32_t> checksums;  // by segment; empty until somebody needs them
   };
-  [[nodiscard]] std::size_t segments_of(ChunkId chunk) const noexcept;
-  wire::Frame segment(ChunkId chunk, wire::FrameHeader header, std::size_t index, bool local, bool checksum);
+  struct ChunkFrames {
+    Form whole, delta;
+    wire::CodecId codec = wire::CodecId::fp32;  // of the delta
+    std::uint64_t hash = 0;                     // of `whole`; 0: not its turn
+  };
+  static void set(Form& form, SharedBytes bytes);
+  [[nodiscard]] static std::size_t segments_of(const Form& form) noexcept;
+  static wire::Frame segment(Form& form, wire::FrameHeader header, std::size_t index, Reader reader);
 
   std::uint64_t version_ = 0;
-  std::vector<ChunkBytes> chunks_;
+  std::vector<ChunkFrames> chunks_;
 };
 
 }  // namespace motley::engine

@@ -57,7 +57,7 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       send(wire::Synced{action.version});
       break;
     case WorkerAction::Kind::send_refresh:
-      send(wire::Refresh{});
+      send(wire::Refresh{action.version});
       break;
     case WorkerAction::Kind::send_heartbeat:
       send(wire::Heartbeat{static_cast<std::uint64_t>(now.count()), heartbeat_heard_ns, action.number});

@@ -11,6 +11,7 @@
 
 #include "base/time.h"
 #include "cluster/worker.h"
+#include "codec/delta.h"
 #include "engine/coordinator.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
@@ -40,6 +41,7 @@ struct WorkerOptions {
   wire::Hello hello;
   bool checksums = true;
   Timeouts timeouts;
+  const codec::Kernels* instructions = nullptr;  // that add what changes of the weights; null: the fastest
 };
 
 class WorkerOutput {

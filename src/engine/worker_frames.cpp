@@ -137,7 +137,10 @@ void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
   }
   const std::uint64_t version = frame.header.version;
   if (!weights.knows(version)) decide(event::VersionSeen{version}, now);
-  if (weights.add(frame)) decide(event::VersionWhole{version}, now);
+  const Result<WeightsAssembler::Added> added = weights.add(frame);
+  if (!added) return malformed(added.error(), now);
+  if (*added == WeightsAssembler::Added::whole) decide(event::VersionWhole{version}, now);
+  if (*added == WeightsAssembler::Added::differs) decide(event::WeightsDiffer{version}, now);
 }
 
 }  // namespace motley::engine

@@ -18,7 +18,8 @@ struct Worker::Impl {
   Impl(WorkerOptions worker_options, WorkerOutput& worker_output)
       : options(std::move(worker_options)),
         output(worker_output),
-        machine({options.timeouts.heartbeat, options.timeouts.silence}) {}
+        machine({options.timeouts.heartbeat, options.timeouts.silence}),
+        weights(options.instructions) {}
 
   void decide(const cluster::WorkerEvent& happened, Time now);
   void perform(const cluster::WorkerAction& action, Time now);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/assert.h"
+#include "base/xxh64.h"
 #include "wire/limits.h"
 
 namespace motley::engine {
@@ -37,10 +38,8 @@ void ByteCover::add(std::uint64_t offset, std::uint64_t length) {
 
 void WeightsAssembler::reset(const Layout& layout) {
   forget();
-  chunk_bytes_.clear();
-  for (const motley::Chunk& chunk : layout.chunks()) {
-    chunk_bytes_.push_back(chunk.elements * static_cast<std::uint32_t>(sizeof(float)));
-  }
+  const auto chunks = layout.chunks();
+  places_.assign(chunks.begin(), chunks.end());
 }
 
 void WeightsAssembler::forget() {
@@ -52,14 +51,18 @@ void WeightsAssembler::forget() {
 Status WeightsAssembler::check(const wire::Frame& frame) const {
   const wire::FrameHeader& header = frame.header;
   const std::size_t body_bytes = frame.body.size();
-  if (header.chunk >= chunk_bytes_.size()) {
+  if (header.chunk >= places_.size()) {
     return malformed("weights of chunk " + std::to_string(header.chunk) + " arrived; the model has " +
-                     std::to_string(chunk_bytes_.size()) + " chunks");
+                     std::to_string(places_.size()) + " chunks");
   }
-  const std::uint32_t expected = chunk_bytes_[header.chunk];
-  if (header.total != expected || header.codec != wire::CodecId::fp32) {
-    return malformed("weights of chunk " + std::to_string(header.chunk) + " should be " + std::to_string(expected) +
-                     " bytes of fp32; found " + std::to_string(header.total) + " bytes of codec " +
+  const motley::Chunk& place = places_[header.chunk];
+  const bool delta = header.codec != wire::CodecId::fp32;
+  const std::size_t expected = codec::encoded_bytes(header.codec, place.elements);
+  if (header.total != expected || (delta && (place.kind != ChunkKind::large || header.version == 0))) {
+    return malformed("weights of chunk " + std::to_string(header.chunk) + " should be " +
+                     std::to_string(place.elements * sizeof(float)) + " bytes of fp32" +
+                     (place.kind == ChunkKind::large ? ", or a delta" : "") + "; found " +
+                     std::to_string(header.total) + " bytes of codec " +
                      std::to_string(static_cast<unsigned>(header.codec)));
   }
   if (header.length != body_bytes || header.length == 0 || std::uint64_t{header.offset} + header.length > expected) {
@@ -93,31 +96,52 @@ WeightsAssembler::Version* WeightsAssembler::slot_of(std::uint64_t version) {
   if (!slot) return nullptr;
   *slot = std::make_unique<Version>();
   (*slot)->number = version;
-  (*slot)->chunks.resize(chunk_bytes_.size());
-  (*slot)->missing = chunk_bytes_.size();
+  (*slot)->chunks.resize(places_.size());
+  (*slot)->missing = places_.size();
   return slot->get();
 }
 
-bool WeightsAssembler::add(const wire::Frame& frame) {
+SharedBytes WeightsAssembler::collect(Chunk& chunk, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   const auto body = frame.body.bytes();
-  Version* version = slot_of(header.version);
-  if (!version) return false;
-  Chunk& chunk = version->chunks[header.chunk];
-  if (chunk.done) return false;
-  if (header.length == header.total && float_aligned(body)) {
-    chunk.whole = frame.body;
-  } else {
-    if (chunk.filling.bytes().empty()) chunk.filling = pool_.take(header.total);
-    std::memcpy(chunk.filling.bytes().data() + header.offset, body.data(), body.size());
-    chunk.cover.add(header.offset, header.length);
-    if (!chunk.cover.covers(header.total)) return false;
-    chunk.whole = std::move(chunk.filling).seal();
+  const bool delta = header.codec != wire::CodecId::fp32;
+  if (header.length == header.total && (delta || float_aligned(body))) return frame.body;
+  // A chunk may be sent once more in another form: to a worker that asked for everything again.
+  if (chunk.filling.bytes().size() != header.total || chunk.codec != header.codec) {
+    chunk.filling = pool_.take(header.total);
+    chunk.codec = header.codec;
+    chunk.cover = {};
   }
-  chunk.done = true;
+  std::memcpy(chunk.filling.bytes().data() + header.offset, body.data(), body.size());
+  chunk.cover.add(header.offset, header.length);
+  return chunk.cover.covers(header.total) ? std::move(chunk.filling).seal() : SharedBytes();
+}
+
+Result<WeightsAssembler::Added> WeightsAssembler::add(const wire::Frame& frame) {
+  const wire::FrameHeader& header = frame.header;
+  const bool delta = header.codec != wire::CodecId::fp32;
+  if (delta && adopted_ != header.version - 1) return Added::part;
+  Version* version = slot_of(header.version);
+  if (!version) return Added::part;
+  Chunk& chunk = version->chunks[header.chunk];
+  if (chunk.done) return Added::part;
+  SharedBytes bytes = collect(chunk, frame);
+  if (bytes.empty()) return Added::part;
   chunk.filling = MutableBytes();
+  if (delta) {
+    const SharedBytes& before = current_[header.chunk];
+    MutableBytes moved = pool_.take(before.size());
+    if (!codec::add_delta(header.codec, bytes.bytes(), before.floats(), moved.floats(), set_)) {
+      return malformed("the delta of chunk " + std::to_string(header.chunk) + " to version " +
+                       std::to_string(header.version) + " has a scale or number that no encoder writes");
+    }
+    bytes = std::move(moved).seal();
+    if (header.subject != 0 && xxh64(bytes.bytes()) != header.subject) return Added::differs;
+  }
+  chunk.whole = std::move(bytes);
+  chunk.done = true;
   MOTLEY_ASSERT(version->missing > 0);
-  return --version->missing == 0;
+  return --version->missing == 0 ? Added::whole : Added::part;
 }
 
 void WeightsAssembler::adopt(std::uint64_t version) {

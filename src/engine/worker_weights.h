@@ -1,6 +1,7 @@
 #pragma once
 // Puts segments together again: weights by version and chunk, and the model file. Segments may come in any order and
-// more than once. Chunks that come in one frame are kept by reference, others are copied once. One thread at a time.
+// more than once. Chunks that come whole in one frame are kept by reference, others are copied once; a delta makes a
+// new chunk of the one in use. One thread at a time.
 
 #include <array>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/delta.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "motley/result.h"
@@ -31,14 +33,23 @@ class ByteCover {
 /// At most two versions: the one in use and the next.
 class WeightsAssembler {
  public:
+  /// `set`: the instructions that add deltas; null: the fastest.
+  explicit WeightsAssembler(const codec::Kernels* set = nullptr) : set_(set) {}
+
   void reset(const Layout& layout);
   /// ErrorCode::protocol for sizes that do not fit the layout.
   [[nodiscard]] Status check(const wire::Frame& frame) const;
   /// Whether a segment of `version` was taken before, or would not be taken.
   [[nodiscard]] bool knows(std::uint64_t version) const noexcept;
-  /// True when this made its version whole. Old versions are ignored; a version that is not whole makes way for a newer
-  /// one. REQUIRES check() passed, and that a whole version is adopted before a newer one comes.
-  bool add(const wire::Frame& frame);
+  enum class Added : std::uint8_t {
+    part,
+    whole,    // this made its version whole
+    differs,  // the chunk is not what the frame says it comes to
+  };
+  /// Old versions are ignored, and so are deltas from a version that is not in use; a version that is not whole makes
+  /// way for a newer one. ErrorCode::protocol for a delta that no encoder writes. REQUIRES check() passed, and that a
+  /// whole version is adopted before a newer one comes.
+  Result<Added> add(const wire::Frame& frame);
   /// Tasks compute with `version` from now on; older ones are dropped. REQUIRES it is whole.
   void adopt(std::uint64_t version);
   void forget();
@@ -49,6 +60,7 @@ class WeightsAssembler {
   struct Chunk {
     SharedBytes whole;
     MutableBytes filling;
+    wire::CodecId codec = wire::CodecId::fp32;  // of what is filling
     ByteCover cover;
     bool done = false;
   };
@@ -58,8 +70,11 @@ class WeightsAssembler {
     std::size_t missing = 0;
   };
   Version* slot_of(std::uint64_t version);
+  /// All bytes of a frame's chunk in the form of the frame; empty while some are missing.
+  SharedBytes collect(Chunk& chunk, const wire::Frame& frame);
 
-  std::vector<std::uint32_t> chunk_bytes_;
+  const codec::Kernels* set_;
+  std::vector<motley::Chunk> places_;
   std::array<std::unique_ptr<Version>, 2> slots_;
   std::optional<std::uint64_t> adopted_;
   std::vector<SharedBytes> current_;

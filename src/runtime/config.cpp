@@ -234,7 +234,7 @@ Status check(const RunConfig& c) {
       one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"fp32", "bf16", "int8", "int4"}),
-      one_of("wire.weights", c.wire_weights, {"fp32"}),
+      one_of("wire.weights", c.wire_weights, {"fp32", "bf16", "int8", "int4"}),
       in_range("model.block", static_cast<double>(c.model_block), 1, 65536),
       in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
       in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),

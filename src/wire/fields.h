@@ -121,7 +121,7 @@ template <>
 struct Table<Refresh> {
   static constexpr std::string_view kName = "Refresh";
   static constexpr std::uint32_t kKind = 9;
-  static constexpr std::tuple<> kFields{};
+  static constexpr std::tuple kFields{Field{1, "version", &Refresh::version}};
 };
 template <>
 struct Table<PassOpened> {

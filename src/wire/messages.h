@@ -60,6 +60,7 @@ struct Synced {
   bool operator==(const Synced&) const = default;
 };  // worker: holds all of it
 struct Refresh {
+  std::uint64_t version = 0;  // what it held of it was not what the coordinator holds; 0: chunks did not come
   bool operator==(const Refresh&) const = default;
 };  // worker: send all weights
 struct PassOpened {

@@ -99,7 +99,7 @@ TEST(Config, BrokenTomlNamesTheLine) { EXPECT_THAT(failure("[model]\nkind = \n")
 TEST(Config, ValuesOutOfRangeAreRefused) {
   for (const char* bad :
        {"train.global_batch=0", "optimizer.momentum=1.5", "train.epochs=0", "data.std=0", "schedule.step_size=0",
-        "optimizer.nesterov=true", "train.shares=[-1]", "train.min_workers=0", "wire.weights=int8"}) {
+        "optimizer.nesterov=true", "train.shares=[-1]", "train.min_workers=0", "wire.weights=int7"}) {
     EXPECT_FALSE(load_config("softmax", {bad})) << bad;
   }
 }

@@ -35,19 +35,26 @@ TEST_P(Seeds, KeepTheirPromises) {
 
 INSTANTIATE_TEST_SUITE_P(Fixed, Seeds, testing::Range<std::uint64_t>(1, 201, 25));
 
-class Codecs : public testing::TestWithParam<wire::CodecId> {};
+class LossyCodecs : public testing::TestWithParam<Codecs> {};
 
 // The machines fail as ever, what counts is counted once, and nobody computes with other weights than the head has.
-TEST_P(Codecs, KeepTheirPromises) {
+TEST_P(LossyCodecs, KeepTheirPromises) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const Report report = simulate(make_scenario(seed, 0, GetParam()));
     EXPECT_TRUE(report.ok()) << text_of(report) << "replay: sim --seed " << seed << " --gradients "
-                             << codec::to_word(GetParam()) << " --trace";
+                             << codec::to_word(GetParam().gradients) << " --weights "
+                             << codec::to_word(GetParam().weights) << " --trace";
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Lossy, Codecs, testing::Values(wire::CodecId::bf16, wire::CodecId::int8, wire::CodecId::int4),
-                         [](const auto& param) { return std::string(codec::to_word(param.param)); });
+using enum wire::CodecId;
+INSTANTIATE_TEST_SUITE_P(Between, LossyCodecs,
+                         testing::Values(Codecs{bf16, fp32}, Codecs{int8, fp32}, Codecs{int4, fp32}, Codecs{fp32, bf16},
+                                         Codecs{fp32, int8}, Codecs{int8, int8}, Codecs{int4, int4}),
+                         [](const auto& param) {
+                           return std::string(codec::to_word(param.param.gradients)) + "_up_" +
+                                  std::string(codec::to_word(param.param.weights)) + "_down";
+                         });
 
 // Three workers of unequal speed on Ethernet, a step of about 0.2 s.
 Scenario three_workers() {

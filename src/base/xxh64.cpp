@@ -1,11 +1,11 @@
-#include "data/content_hash.h"
+#include "base/xxh64.h"
 
 #include <array>
 #include <bit>
 
 #include "base/little_endian.h"
 
-namespace motley::data {
+namespace motley {
 namespace {
 
 constexpr std::uint64_t kPrime1 = 0x9E3779B185EBCA87U;
@@ -47,4 +47,4 @@ std::uint64_t xxh64(std::span<const std::byte> bytes, std::uint64_t seed) noexce
   return hash ^ (hash >> 32);
 }
 
-}  // namespace motley::data
+}  // namespace motley
