@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -55,11 +56,18 @@ int main() {
       const motley::codec::Body encoded{codec, body.data(), kElements};
       const double decode = gigabytes_per_second([&] { set->decode(encoded, 0, kElements, sum.data()); });
       const double add = gigabytes_per_second([&] { set->add(encoded, 0, kElements, sum.data()); });
+      const double make = gigabytes_per_second([&] {
+        if (!set->encode_delta(codec, values.data(), residual.data(), kElements, body.data(), left.data()))
+          std::abort();
+      });
+      const double move = gigabytes_per_second([&] {
+        if (!set->add_delta(encoded, residual.data(), sum.data())) std::abort();
+      });
       std::printf(
           "%s\n{\"set\":\"%s\",\"codec\":\"%s\",\"encode_gb_s\":%.1f,\"encode_feedback_gb_s\":%.1f,\"decode_gb_s\":%."
           "1f,"
-          "\"decode_add_gb_s\":%.1f}",
-          comma, set->name, motley::codec::to_word(codec).data(), plain, feedback, decode, add);
+          "\"decode_add_gb_s\":%.1f,\"encode_delta_gb_s\":%.1f,\"add_delta_gb_s\":%.1f}",
+          comma, set->name, motley::codec::to_word(codec).data(), plain, feedback, decode, add, make, move);
       comma = ",";
     }
   }

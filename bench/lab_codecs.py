@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Gradients in fewer bits, on the wire: bytes a step at a worker's network interface, and samples a second, for each codec.
+"""Gradients and weights in fewer bits, on the wire: bytes a step at a worker's network interface, and samples a second, for each codec.
 
-The head of the lab (tools/lab; needs root) has no device of its own, so that all gradients travel. What a step takes is the difference of
+The head of the lab (tools/lab; needs root) has no device of its own, so that everything travels. What a step takes is the difference of
 a long and a short run, everything included: TLS, TCP, heartbeats. One JSON object a line on standard output, a table on standard error.
 
   bench/lab_codecs.py [--codec int8 …] [--recipe fashion-cnn] [--set KEY=VALUE …] [--rate 1gbit] [--batch 256] [--steps 60]
@@ -40,7 +40,7 @@ def interface():
 def run(args, codec, steps, scratch):
     directory = scratch.fresh(codec)
     token = directory.with_suffix(".token")
-    extra = dict(word.split("=", 1) for word in args.set) | {"wire.gradients": f'"{codec}"'}
+    extra = dict(word.split("=", 1) for word in args.set) | {"wire.gradients": f'"{codec}"', "wire.weights": f'"{codec}"'}
     command = measure.train_command(args.motley, args.recipe, directory, batch=args.batch, steps=steps, threads=0,
                                     listen="0.0.0.0:7117", devices=("none",), extra=extra)
     before = interface()
@@ -77,9 +77,9 @@ def main():
         lab("down")
     measure.say(f"\n{args.recipe}, batch {args.batch}, {args.rate}, one worker at a head without a device; bytes a step at its interface")
     exact = results[0]
-    measure.table(["gradients", "up", "of fp32", "down", "samples/s", "over fp32"],
-                  [[r["codec"], r["up_bytes"], r["up_bytes"] / exact["up_bytes"], r["down_bytes"], r["samples_per_s"],
-                    r["samples_per_s"] / exact["samples_per_s"]] for r in results])
+    measure.table(["both ways", "up", "of fp32", "down", "of fp32", "samples/s", "over fp32"],
+                  [[r["codec"], r["up_bytes"], r["up_bytes"] / exact["up_bytes"], r["down_bytes"], r["down_bytes"] / exact["down_bytes"],
+                    r["samples_per_s"], r["samples_per_s"] / exact["samples_per_s"]] for r in results])
 
 
 if __name__ == "__main__":

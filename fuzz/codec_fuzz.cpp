@@ -1,5 +1,6 @@
 // Bodies of the codecs: a length that does not fit is refused, and what says it is finite decodes to finite numbers, at
-// once or piece by piece. Input: the codec, the number of elements in two bytes, the body.
+// once or piece by piece; a delta moves zeros to the same numbers. Input: the codec, the number of elements in two
+// bytes, the body.
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "base/assert.h"
 #include "codec/codec.h"
+#include "codec/delta.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace motley::codec;
@@ -19,12 +21,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto encoded = Encoded::make(codec, body, elements);
   MOTLEY_ASSERT(encoded.has_value() == (body.size() == encoded_bytes(codec, elements)));
   if (!encoded) return 0;
-  std::vector<float> whole(elements), sum(elements);
+  std::vector<float> whole(elements), sum(elements), moved(elements);
   encoded->decode(0, whole);
   encoded->add_to(0, sum);
   if (!encoded->finite()) return 0;
   MOTLEY_ASSERT(std::all_of(whole.begin(), whole.end(), [](float value) { return std::isfinite(value); }));
   MOTLEY_ASSERT(sum == whole);
+  if (add_delta(codec, body, std::vector<float>(elements), moved)) MOTLEY_ASSERT(moved == whole);
   for (std::size_t first = 0; first < elements; first += Encoded::kStride) {
     std::vector<float> part(std::min(Encoded::kStride, elements - first));
     encoded->decode(first, part);

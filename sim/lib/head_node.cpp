@@ -142,6 +142,7 @@ void HeadNode::send(engine::SessionId session, wire::Frame frame, engine::Lane l
       world_.checks.fail("the head sent a control frame that cannot be read: " + message.error().message);
     }
   }
+  if (frame.header.type == wire::FrameType::weights && frame.header.codec != wire::CodecId::fp32) ++deltas_;
   world_.network.send(session, Side::head, std::move(frame), lane);
 }
 

@@ -33,6 +33,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   [[nodiscard]] std::uint64_t version() const { return coordinator_ ? coordinator_->server().version() : 0; }
   [[nodiscard]] std::uint32_t incarnations() const noexcept { return incarnation_; }
   [[nodiscard]] std::uint64_t steps_lent() const noexcept { return steps_lent_; }
+  [[nodiscard]] std::uint64_t deltas() const noexcept { return deltas_; }
   [[nodiscard]] std::vector<SharedBytes> weights() const;
   [[nodiscard]] std::vector<SharedBytes> held() const;  // by the workers
   [[nodiscard]] std::string waiting_for() const { return coordinator_ ? coordinator_->waiting_for() : "nothing"; }
@@ -71,6 +72,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   std::vector<engine::SessionId> sessions_;
   std::map<engine::SessionId, Computer*> locals_;
   std::uint64_t steps_lent_ = 0;  // and taken over
+  std::uint64_t deltas_ = 0;
   bool done_ = false, failed_ = false;
   // The disk.
   std::optional<ps::Snapshot> snapshot_;

@@ -128,6 +128,7 @@ void add_disturbances(Dice& dice, Scenario& scenario, Duration horizon) {
     Disturbance d = make_disturbance(dice, scenario.workers.size(), horizon);
     // Somebody must stay to finish the run; and what is not finite twice ends it.
     if (d.trouble == Trouble::leave && d.worker == 0) d.trouble = Trouble::freeze;
+    if (d.trouble == Trouble::leave && scenario.run.steps > kStepsOfASeed) d.trouble = Trouble::step_aside;
     if (d.trouble == Trouble::poison && ++poisons > 1) continue;
     if (scenario.workers[d.worker].local) {  // lives in the head's process
       if (d.trouble == Trouble::kill || d.trouble == Trouble::power) d.trouble = Trouble::head_kill;

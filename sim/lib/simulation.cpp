@@ -82,6 +82,7 @@ class Simulation {
     report.duplicates = world_.network.duplicates();
     report.incarnations = head_.incarnations();
     report.steps_lent = head_.steps_lent();
+    report.deltas = head_.deltas();
     report.measured = world_.checks.measured();
     return report;
   }

@@ -23,6 +23,7 @@ struct Report {
   std::uint64_t events = 0, frames = 0, duplicates = 0;
   std::uint32_t incarnations = 0;
   std::uint64_t steps_lent = 0;  // made without asking
+  std::uint64_t deltas = 0;      // frames of weights that are no use to who does not hold the version before
   Measured measured;
   [[nodiscard]] bool ok() const noexcept { return failures.empty(); }
 };

@@ -29,12 +29,13 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   sim::Report report = sim::simulate(scenario, options);
   if (chatty || !report.ok()) {
     std::printf(
-        "%s: %.1f virtual seconds, %llu frames, %u starts of the head, slowest step %.2f s, %llu trims, %llu raises, "
+        "%s: %.1f virtual seconds, %llu frames, %llu of deltas, %u starts of the head, slowest step %.2f s, %llu "
+        "trims, %llu raises, "
         "loss error %.1e, weights error %.1e, trace %016llx\n",
         report.ok() ? "ok" : "FAILED", report.virtual_seconds, static_cast<unsigned long long>(report.frames),
-        report.incarnations, report.measured.slowest_step_s, static_cast<unsigned long long>(report.measured.trims),
-        static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error,
-        report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
+        static_cast<unsigned long long>(report.deltas), report.incarnations, report.measured.slowest_step_s,
+        static_cast<unsigned long long>(report.measured.trims), static_cast<unsigned long long>(report.measured.raises),
+        report.measured.loss_error, report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
   }
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
   if (!report.ok() && !chatty) {

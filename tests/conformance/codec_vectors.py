@@ -36,13 +36,14 @@ def bf16_code(value):
     return number + 0x7FFF + (number >> 16 & 1) >> 16
 
 
-def block_scale(block, levels):
+def block_scale(block, levels, kept_bits=16):
     if not all(math.isfinite(v) and abs(v) <= levels * 2.0**120 for v in block):
         return NOT_FINITE
     largest = max(abs(v) for v in block)
     if largest == 0:
         return 0
-    return max(bits(f32(largest / levels)) + 0xFFFF >> 16, SCALE_MIN)
+    dropped = (1 << 32 - kept_bits) - 1
+    return max((bits(f32(largest / levels)) + dropped & ~dropped) >> 16, SCALE_MIN)
 
 
 def block_codes(block, scale):
@@ -52,7 +53,7 @@ def block_codes(block, scale):
     return [round(f32(v * inverse)) for v in block]  # half to even
 
 
-def encode(codec, values):
+def encode(codec, values, kept_bits=16):
     if codec == "bf16":
         return b"".join(struct.pack("<H", bf16_code(v)) for v in values)
     size, levels = {"int8": (256, 127), "int4": (64, 7)}[codec]
@@ -60,7 +61,7 @@ def encode(codec, values):
     for first in range(0, len(values), size):
         block = values[first:first + size]
         block = block + [0.0] * (size - len(block))
-        scale = block_scale(block, levels)
+        scale = block_scale(block, levels, kept_bits)
         scales += struct.pack("<H", scale)
         numbers = block_codes(block, scale)
         if codec == "int8":
@@ -84,6 +85,55 @@ def decode(codec, body, count):
     return values[:count]
 
 
+def encode_delta(codec, target, base):
+    """(body, what base becomes). Scales keep sign and exponent alone."""
+    wanted = [f32(t - b) for t, b in zip(target, base)]
+    if codec == "bf16":
+        wanted = [0.0 if abs(v) < 2.0**-100 else v for v in wanted]
+    body = encode(codec, wanted, kept_bits=9)
+    return body, add_delta(codec, body, base)
+
+
+def add_delta(codec, body, base):
+    return [f32(b + d) for b, d in zip(base, decode(codec, body, len(base)))]
+
+
+def xxh64(data, seed=0):
+    """As https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md has it."""
+    mask = (1 << 64) - 1
+    p1, p2, p3, p4, p5 = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+
+    def rotated(number, by):
+        number &= mask
+        return (number << by | number >> 64 - by) & mask
+
+    def mixed(lane, word):
+        return rotated(lane + word * p2, 31) * p1 & mask
+
+    at = 0
+    hash = seed + p5 & mask
+    if len(data) >= 32:
+        lanes = [seed + p1 + p2 & mask, seed + p2 & mask, seed, seed - p1 & mask]
+        for at in range(0, len(data) - 31, 32):
+            lanes = [mixed(lane, word) for lane, word in zip(lanes, struct.unpack_from("<4Q", data, at))]
+        at += 32
+        hash = sum(rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18))) & mask
+        for lane in lanes:
+            hash = (hash ^ mixed(0, lane)) * p1 + p4 & mask
+    hash = hash + len(data) & mask
+    while len(data) - at >= 8:
+        hash = rotated(hash ^ mixed(0, *struct.unpack_from("<Q", data, at)), 27) * p1 + p4 & mask
+        at += 8
+    if len(data) - at >= 4:
+        hash = rotated(hash ^ struct.unpack_from("<I", data, at)[0] * p1 & mask, 23) * p2 + p3 & mask
+        at += 4
+    for byte in data[at:]:
+        hash = rotated(hash ^ byte * p5 & mask, 11) * p1 & mask
+    hash = (hash ^ hash >> 33) * p2 & mask
+    hash = (hash ^ hash >> 29) * p3 & mask
+    return hash ^ hash >> 32
+
+
 def values():
     """Large and small, with a block of zeros and one of hardly more."""
     result = [f32((i * 7919 % 1009 - 504) * 2.0**-(i % 23)) for i in range(COUNT)]
@@ -105,11 +155,19 @@ def spoiled():
     return result
 
 
+def held():
+    """Where a replica stands that is to become values()."""
+    return [f32(v - f32((i * 104729 % 997 - 498) * 2.0**-(12 + i % 7))) for i, v in enumerate(values())]
+
+
 GOLDEN = {}
 for CODEC in ("bf16", "int8", "int4"):
     GOLDEN[f"{CODEC}_plain"] = encode(CODEC, values())
     GOLDEN[f"{CODEC}_feedback"] = encode(CODEC, [f32(v + r) for v, r in zip(values(), residual())])
     GOLDEN[f"{CODEC}_spoiled"] = encode(CODEC, spoiled())
+    BODY, MOVED = encode_delta(CODEC, values(), held())
+    GOLDEN[f"{CODEC}_delta"] = BODY
+    GOLDEN[f"{CODEC}_moved"] = struct.pack(f"<{COUNT}f", *MOVED)
 
 if __name__ == "__main__" and "--write" in sys.argv:
     for name, body in GOLDEN.items():

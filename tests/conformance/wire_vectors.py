@@ -41,6 +41,8 @@ NAMES = dict(run=RUN, fence=FENCE, pass_=PASS)
 FRAMES = {  # accepted
     "frame_control": frame_header(b"\x4a\x00", type=CONTROL, run=RUN),
     "frame_weights": frame_header(BODY, type=WEIGHTS, version=6, chunk=0, **NAMES),
+    "frame_weights_delta": frame_header(BODY, type=WEIGHTS, subject=0xFBCEA83C8A378BF1, version=6, chunk=1, offset=4, total=258, codec=2,
+                                        **NAMES),
     "frame_gradient": frame_header(BODY, type=GRADIENT, subject=9, version=5, chunk=3, offset=8, total=16, **NAMES),
     "frame_statistic": frame_header(BODY, type=STATISTIC, subject=9, version=5, chunk=4, shard=1, flags=0x8001, **NAMES),
     "frame_ack": frame_header(type=ACK, subject=9, **NAMES),

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "base/xxh64.h"
+#include "codec/delta.h"
 #include "codec/kernels.h"
 
 namespace motley::codec {
@@ -47,6 +49,16 @@ std::vector<float> golden_spoiled() {
   return values;
 }
 
+// Where a replica stands that is to become golden_values().
+std::vector<float> golden_held() {
+  std::vector<float> held = golden_values();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const auto number = static_cast<double>(i * 104729 % 997) - 498;
+    held[i] -= static_cast<float>(std::ldexp(number, -static_cast<int>(12 + i % 7)));
+  }
+  return held;
+}
+
 std::vector<std::byte> file(CodecId codec, const std::string& kind) {
   std::ifstream in(std::string(MOTLEY_TEST_DATA) + "/" + std::string(to_word(codec)) + "_" + kind + ".bin",
                    std::ios::binary);
@@ -54,6 +66,10 @@ std::vector<std::byte> file(CodecId codec, const std::string& kind) {
   std::vector<std::byte> result(bytes.size());
   std::memcpy(result.data(), bytes.data(), bytes.size());
   return result;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 struct Case {
@@ -89,8 +105,30 @@ TEST_P(EverySet, WritesTheGoldenBytes) {
   EXPECT_EQ(encode(golden_spoiled(), {}, left), file(GetParam().codec, "spoiled"));
 }
 
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+TEST_P(EverySet, WritesTheGoldenDeltas) {
+  const auto [codec, set] = GetParam();
+  if (codec == CodecId::fp32) return;
+  const std::vector<float> target = golden_values(), base = golden_held();
+  std::vector<float> moved(kCount), read(kCount);
+  std::vector<std::byte> body(encoded_bytes(codec, kCount));
+  EXPECT_TRUE(set->encode_delta(codec, target.data(), base.data(), kCount, body.data(), moved.data()));
+  EXPECT_EQ(body, file(codec, "delta"));
+  EXPECT_TRUE(set->add_delta({codec, body.data(), kCount}, base.data(), read.data()));
+  EXPECT_TRUE(same_bits(moved, read));
+  const std::vector<std::byte> golden = file(codec, "moved");
+  ASSERT_EQ(golden.size(), kCount * sizeof(float));
+  EXPECT_EQ(std::memcmp(golden.data(), moved.data(), golden.size()), 0);
+  if (codec == CodecId::int8) {
+    EXPECT_EQ(xxh64(golden), 0xD508CD01F53CB03CU);
+  }
+}
+
+TEST_P(EverySet, SaysWhatNoDeltaLeadsTo) {
+  const auto [codec, set] = GetParam();
+  const std::vector<float> base = golden_held();
+  std::vector<float> moved(kCount);
+  std::vector<std::byte> body(encoded_bytes(codec, kCount));
+  EXPECT_FALSE(set->encode_delta(codec, golden_spoiled().data(), base.data(), kCount, body.data(), moved.data()));
 }
 
 // Random bit patterns: numbers of all sizes, denormal ones, NaN and infinities.
@@ -121,6 +159,16 @@ TEST_P(EverySet, AgreesWithThePortableOne) {
       set->decode(encoded, 0, count, sum.data());
       kPortable.decode(encoded, 0, count, portable_sum.data());
       EXPECT_TRUE(!finite || same_bits(sum, portable_sum));
+      if (codec == CodecId::fp32) continue;
+      std::vector<std::byte> delta(body.size()), portable_delta(body.size());
+      std::vector<float> moved(count), portable_moved(count);
+      const bool reached = set->encode_delta(codec, values.data(), residual.data(), count, delta.data(), moved.data());
+      EXPECT_EQ(reached, kPortable.encode_delta(codec, values.data(), residual.data(), count, portable_delta.data(),
+                                                portable_moved.data()));
+      EXPECT_EQ(delta, portable_delta);
+      EXPECT_TRUE(!reached || same_bits(moved, portable_moved));
+      EXPECT_EQ(set->add_delta({codec, delta.data(), count}, residual.data(), moved.data()), reached);
+      EXPECT_TRUE(!reached || same_bits(moved, portable_moved));
     }
   }
 }
@@ -137,6 +185,22 @@ TEST(Codec, NotFiniteIsSeenInEveryPlace) {
       std::vector<float> copy = values;
       copy[i] = -bad;
       EXPECT_FALSE(Encoded(copy).finite());
+    }
+  }
+}
+
+TEST(Codec, DeltasNeedScalesThatArePowersOfTwo) {
+  const std::vector<float> target = golden_values(), base = golden_held();
+  std::vector<float> moved(kCount);
+  for (const CodecId codec : {CodecId::int8, CodecId::int4}) {
+    std::vector<std::byte> body(encoded_bytes(codec, kCount));
+    ASSERT_TRUE(encode_delta(codec, target, base, body, moved));
+    ASSERT_TRUE(add_delta(codec, body, base, moved));
+    EXPECT_FALSE(add_delta(codec, std::span(body).first(body.size() - 1), base, moved));
+    for (const std::uint32_t scale : {0x3F81U, 0x3FC0U, 0xBF80U, 0x7F80U, 0x7FC0U, 0x0080U, 0x8000U}) {
+      body[2] = static_cast<std::byte>(scale & 0xFF);
+      body[3] = static_cast<std::byte>(scale >> 8);
+      EXPECT_FALSE(add_delta(codec, body, base, moved)) << scale;
     }
   }
 }

@@ -35,6 +35,8 @@ TEST_P(Seeds, KeepTheirPromises) {
 
 INSTANTIATE_TEST_SUITE_P(Fixed, Seeds, testing::Range<std::uint64_t>(1, 201, 25));
 
+using enum wire::CodecId;
+
 class LossyCodecs : public testing::TestWithParam<Codecs> {};
 
 // The machines fail as ever, what counts is counted once, and nobody computes with other weights than the head has.
@@ -47,7 +49,15 @@ TEST_P(LossyCodecs, KeepTheirPromises) {
   }
 }
 
-using enum wire::CodecId;
+// So long that machines come and go tens of times; each has another instruction set.
+TEST_P(LossyCodecs, KeepReplicasTheSameBits) {
+  const Scenario scenario = make_scenario(18, 600, GetParam());
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_GT(scenario.disturbances.size(), 20U);
+  EXPECT_EQ(report.deltas > 1000, GetParam().weights != fp32);
+}
+
 INSTANTIATE_TEST_SUITE_P(Between, LossyCodecs,
                          testing::Values(Codecs{bf16, fp32}, Codecs{int8, fp32}, Codecs{int4, fp32}, Codecs{fp32, bf16},
                                          Codecs{fp32, int8}, Codecs{int8, int8}, Codecs{int4, int4}),

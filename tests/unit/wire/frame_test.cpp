@@ -57,6 +57,12 @@ std::vector<Vector> vectors() {
   gradient.chunk = 3;
   gradient.offset = 8;
   gradient.total = 16;
+  FrameHeader delta = weights;
+  delta.subject = 0xFBCEA83C8A378BF1;
+  delta.chunk = 1;
+  delta.offset = 4;
+  delta.total = 258;
+  delta.codec = CodecId::int8;
   FrameHeader statistic = of_type(FrameType::statistic);
   statistic.subject = 9;
   statistic.version = 5;
@@ -73,6 +79,7 @@ std::vector<Vector> vectors() {
   return {
       {"frame_control", seal(control, bytes_of({0x4A, 0x00}))},
       {"frame_weights", seal(weights, two_floats())},
+      {"frame_weights_delta", seal(delta, two_floats())},
       {"frame_gradient", seal(gradient, two_floats())},
       {"frame_statistic", seal(statistic, two_floats())},
       {"frame_ack", seal(ack, {})},

@@ -88,7 +88,7 @@ std::vector<Named> messages() {
       {"admitted", Admitted{3, kFence}},
       {"attach", Attach{kFence, octets("0123456789abcdef0123456789abcdef")}},
       {"synced", Synced{128}},
-      {"refresh", Refresh{}},
+      {"refresh", Refresh{300}},
       {"pass_opened", PassOpened{kPass, 5, 1, 256, 256}},
       {"grant", Grant{kPass, 9, 5, 1, 59904, 32, 96, 64, true, 2, true}},
       {"trim", Trim{kPass, 9, 64, 2}},
