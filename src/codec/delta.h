@@ -12,14 +12,18 @@ namespace motley::codec {
 
 struct Kernels;
 
+/// The length of a delta of `elements` on the wire.
+std::size_t delta_bytes(CodecId codec, std::size_t elements) noexcept;
+
 /// Encodes target - base; `moved` becomes base with that added, as every reader will have it. False where the
 /// difference is not finite (int8, int4: or beyond 7 · 2^120): then neither is of use. REQUIRES a codec that is not
-/// fp32, all of one length, `body` of encoded_bytes(); nothing overlaps.
+/// fp32, all of one length, `body` of delta_bytes(); nothing overlaps.
 [[nodiscard]] bool encode_delta(CodecId codec, std::span<const float> target, std::span<const float> base,
                                 std::span<std::byte> body, std::span<float> moved) noexcept;
 
 /// `moved` becomes base with the delta added. False, and nothing is written, for a body of another length, or with a
-/// scale or number that no encoder writes. `set`: the instructions to use; null: the fastest. REQUIRES `moved` as long as `base`; nothing overlaps.
+/// scale or number that no encoder writes. `set`: the instructions to use; null: the fastest. REQUIRES `moved` as long
+/// as `base`; nothing overlaps.
 [[nodiscard]] bool add_delta(CodecId codec, std::span<const std::byte> body, std::span<const float> base,
                              std::span<float> moved, const Kernels* set = nullptr) noexcept;
 

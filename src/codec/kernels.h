@@ -16,7 +16,8 @@ struct BlockShape {
 };
 inline constexpr BlockShape kInt8Block{256, 256};
 inline constexpr BlockShape kInt4Block{64, 32};
-inline constexpr std::size_t kScaleBytes = 2;  // the upper half of an fp32
+inline constexpr std::size_t kScaleBytes = 2;       // the upper half of an fp32
+inline constexpr std::size_t kDeltaScaleBytes = 1;  // its exponent
 
 /// `elements`: of the whole body, since scales lie before codes.
 struct Body {

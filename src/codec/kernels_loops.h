@@ -104,12 +104,21 @@ struct Int4 {  // byte i: element i in the lower half, element 32 + i in the upp
   }
 };
 
-/// What rounding a scale up leaves of its bits: those of a gradient keep eight, those of a delta are powers of two.
+/// Scales of gradients: eight significant bits, the upper half of an fp32.
 struct Fine {
-  static constexpr Bits32 kDropped = 0xFFFF;
+  static constexpr std::size_t kBytes = kScaleBytes;
+  static constexpr Bits32 kDropped = 0xFFFF;  // by rounding up
+  static void store(std::byte* to, Bits16 scale) noexcept { store16(to, scale); }
+  static float load(const std::byte* from) noexcept { return widened(load16(from)); }
 };
+
+/// Scales of deltas: powers of two, the exponent of an fp32.
 struct PowerOfTwo {
+  static constexpr std::size_t kBytes = kDeltaScaleBytes;
   static constexpr Bits32 kDropped = 0x7FFFFF;
+  static constexpr Bits32 kMin = kScaleMin >> 7, kMax = kScaleMax >> 7;
+  static void store(std::byte* to, Bits16 scale) noexcept { *to = static_cast<std::byte>(scale >> 7 & 0xFF); }
+  static float load(const std::byte* from) noexcept { return float_of(static_cast<Bits32>(*from) << 23); }
 };
 
 /// Rounded up, so that no code is beyond the levels.
@@ -176,19 +185,19 @@ void encode_blocks(const float* __restrict values, const float* __restrict resid
   }
 }
 
-template <class Block, class Into>
+template <class Block, class Scale, class Into>
 void decode_blocks(const Body& body, std::size_t first, std::size_t count, float* __restrict out, Into into) noexcept {
   constexpr std::size_t kElements = Block::kShape.elements;
-  const std::byte* scales = body.bytes + first / kElements * kScaleBytes;
-  const std::byte* codes =
-      body.bytes + (body.elements + kElements - 1) / kElements * kScaleBytes + first / kElements * Block::kShape.bytes;
+  const std::byte* scales = body.bytes + first / kElements * Scale::kBytes;
+  const std::byte* codes = body.bytes + (body.elements + kElements - 1) / kElements * Scale::kBytes +
+                           first / kElements * Block::kShape.bytes;
   for (; count >= kElements; count -= kElements, out += kElements, codes += Block::kShape.bytes) {
-    Block::unpack(codes, widened(load16(scales)), out, into);
-    scales += kScaleBytes;
+    Block::unpack(codes, Scale::load(scales), out, into);
+    scales += Scale::kBytes;
   }
   if (count == 0) return;
   float last[kElements];
-  Block::unpack(codes, widened(load16(scales)), last, Set{});
+  Block::unpack(codes, Scale::load(scales), last, Set{});
   for (std::size_t i = 0; i < count; ++i) into(out[i], last[i]);
 }
 
@@ -239,9 +248,9 @@ void decode_as(const Body& body, std::size_t first, std::size_t count, float* __
     case CodecId::bf16:
       return decode_bf16(body.bytes + 2 * first, count, out, Into{});
     case CodecId::int8:
-      return decode_blocks<Int8>(body, first, count, out, Into{});
+      return decode_blocks<Int8, Fine>(body, first, count, out, Into{});
     case CodecId::int4:
-      return decode_blocks<Int4>(body, first, count, out, Into{});
+      return decode_blocks<Int4, Fine>(body, first, count, out, Into{});
   }
 }
 
@@ -299,7 +308,7 @@ template <class Block>
 bool encode_delta_blocks(const float* __restrict target, const float* __restrict base, std::size_t count,
                          std::byte* __restrict body, float* __restrict moved) noexcept {
   constexpr std::size_t kElements = Block::kShape.elements;
-  std::byte* codes = body + (count + kElements - 1) / kElements * kScaleBytes;
+  std::byte* codes = body + (count + kElements - 1) / kElements * PowerOfTwo::kBytes;
   float wanted[kElements], sums[kElements];
   bool finite = true;
   for (std::size_t first = 0; first < count; first += kElements) {
@@ -308,12 +317,12 @@ bool encode_delta_blocks(const float* __restrict target, const float* __restrict
     for (std::size_t i = width; i < kElements; ++i) wanted[i] = 0;
     const Bits16 scale = encode_block<Block, PowerOfTwo, false>(wanted, codes, nullptr);
     finite = finite && scale != kNotFinite;
-    store16(body, scale);
+    PowerOfTwo::store(body, scale);
     for (std::size_t i = 0; i < width; ++i) sums[i] = base[first + i];
     for (std::size_t i = width; i < kElements; ++i) sums[i] = 0;
-    Block::unpack(codes, widened(scale), sums, Add{});
+    Block::unpack(codes, PowerOfTwo::load(body), sums, Add{});
     for (std::size_t i = 0; i < width; ++i) moved[first + i] = sums[i];
-    body += kScaleBytes;
+    body += PowerOfTwo::kBytes;
     codes += Block::kShape.bytes;
   }
   return finite;
@@ -327,24 +336,39 @@ bool encode_delta_any(CodecId codec, const float* target, const float* base, std
   return false;
 }
 
-template <BlockShape kShape>
-bool powers_of_two(const Body& body) noexcept {
-  Bits32 others = 0;
-  const std::size_t blocks = (body.elements + kShape.elements - 1) / kShape.elements;
-  for (std::size_t i = 0; i < blocks; ++i) others |= load16(body.bytes + kScaleBytes * i);
-  return (others & PowerOfTwo::kDropped >> 16) == 0;
+template <class Decode>
+void add_in_pieces(std::size_t count, const float* __restrict base, float* __restrict moved, Decode decode) noexcept {
+  constexpr std::size_t kPiece = 1024;  // stays in the cache between copying and adding
+  for (std::size_t first = 0; first < count; first += kPiece) {
+    const std::size_t width = count - first < kPiece ? count - first : kPiece;
+    for (std::size_t i = 0; i < width; ++i) moved[first + i] = base[first + i];
+    decode(first, width, moved + first);
+  }
 }
 
-bool add_delta_any(const Body& body, const float* __restrict base, float* __restrict moved) noexcept {
-  if (body.codec == CodecId::fp32 || !finite_any(body)) return false;
-  if (body.codec == CodecId::int8 && !powers_of_two<kInt8Block>(body)) return false;
-  if (body.codec == CodecId::int4 && !powers_of_two<kInt4Block>(body)) return false;
-  constexpr std::size_t kPiece = 1024;  // stays in the cache between copying and adding
-  for (std::size_t first = 0; first < body.elements; first += kPiece) {
-    const std::size_t count = body.elements - first < kPiece ? body.elements - first : kPiece;
-    for (std::size_t i = 0; i < count; ++i) moved[first + i] = base[first + i];
-    decode_as<Add>(body, first, count, moved + first);
+template <class Block>
+bool add_delta_blocks(const Body& body, const float* base, float* moved) noexcept {
+  Bits32 bad = 0;
+  const std::size_t blocks = (body.elements + Block::kShape.elements - 1) / Block::kShape.elements;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto exponent = static_cast<Bits32>(body.bytes[i]);
+    bad |= static_cast<Bits32>(exponent != 0) &
+           (static_cast<Bits32>(exponent < PowerOfTwo::kMin) | static_cast<Bits32>(exponent > PowerOfTwo::kMax));
   }
+  if (bad != 0) return false;
+  add_in_pieces(body.elements, base, moved, [&](std::size_t first, std::size_t count, float* sum) {
+    decode_blocks<Block, PowerOfTwo>(body, first, count, sum, Add{});
+  });
+  return true;
+}
+
+bool add_delta_any(const Body& body, const float* base, float* moved) noexcept {
+  if (body.codec == CodecId::int8) return add_delta_blocks<Int8>(body, base, moved);
+  if (body.codec == CodecId::int4) return add_delta_blocks<Int4>(body, base, moved);
+  if (body.codec != CodecId::bf16 || !finite_any(body)) return false;
+  add_in_pieces(body.elements, base, moved, [&](std::size_t first, std::size_t count, float* sum) {
+    decode_bf16(body.bytes + 2 * first, count, sum, Add{});
+  });
   return true;
 }
 

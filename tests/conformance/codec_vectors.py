@@ -53,7 +53,8 @@ def block_codes(block, scale):
     return [round(f32(v * inverse)) for v in block]  # half to even
 
 
-def encode(codec, values, kept_bits=16):
+def encode(codec, values, delta=False):
+    """Scales of deltas are exponents."""
     if codec == "bf16":
         return b"".join(struct.pack("<H", bf16_code(v)) for v in values)
     size, levels = {"int8": (256, 127), "int4": (64, 7)}[codec]
@@ -61,8 +62,8 @@ def encode(codec, values, kept_bits=16):
     for first in range(0, len(values), size):
         block = values[first:first + size]
         block = block + [0.0] * (size - len(block))
-        scale = block_scale(block, levels, kept_bits)
-        scales += struct.pack("<H", scale)
+        scale = block_scale(block, levels, 9 if delta else 16)
+        scales += struct.pack("<B", scale >> 7 & 0xFF) if delta else struct.pack("<H", scale)
         numbers = block_codes(block, scale)
         if codec == "int8":
             codes += struct.pack(f"<{size}b", *numbers)
@@ -71,31 +72,32 @@ def encode(codec, values, kept_bits=16):
     return scales + codes
 
 
-def decode(codec, body, count):
+def decode(codec, body, count, delta=False):
     if codec == "bf16":
         return [of_bits(code << 16) for code in struct.unpack(f"<{count}H", body)]
     size, width = {"int8": (256, 256), "int4": (64, 32)}[codec]
     blocks = -(-count // size)
-    scales = struct.unpack(f"<{blocks}H", body[:2 * blocks])
+    form = struct.Struct(f"<{blocks}{'B' if delta else 'H'}")
     values = []
-    for index, scale in enumerate(scales):
-        codes = body[2 * blocks + width * index:][:width]
+    for index, scale in enumerate(form.unpack(body[:form.size])):
+        scale <<= 7 if delta else 0
+        codes = body[form.size + width * index:][:width]
         numbers = struct.unpack(f"<{width}b", codes) if codec == "int8" else [b % 16 - 8 for b in codes] + [b // 16 - 8 for b in codes]
         values += [f32(number * of_bits(scale << 16)) for number in numbers]
     return values[:count]
 
 
 def encode_delta(codec, target, base):
-    """(body, what base becomes). Scales keep sign and exponent alone."""
+    """(body, what base becomes)."""
     wanted = [f32(t - b) for t, b in zip(target, base)]
     if codec == "bf16":
         wanted = [0.0 if abs(v) < 2.0**-100 else v for v in wanted]
-    body = encode(codec, wanted, kept_bits=9)
+    body = encode(codec, wanted, delta=True)
     return body, add_delta(codec, body, base)
 
 
 def add_delta(codec, body, base):
-    return [f32(b + d) for b, d in zip(base, decode(codec, body, len(base)))]
+    return [f32(b + d) for b, d in zip(base, decode(codec, body, len(base), delta=True))]
 
 
 def xxh64(data, seed=0):

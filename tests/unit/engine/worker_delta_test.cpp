@@ -89,7 +89,7 @@ class WorkerDelta : public testing::Test {
   wire::Frame next_delta(std::uint64_t version) {
     for (float& value : exact[0]) value += 0.01F;
     std::vector<float> moved(held[0].size());
-    std::vector<std::byte> body(codec::encoded_bytes(CodecId::int8, moved.size()));
+    std::vector<std::byte> body(codec::delta_bytes(CodecId::int8, moved.size()));
     EXPECT_TRUE(codec::encode_delta(CodecId::int8, exact[0], held[0], body, moved));
     held[0] = moved;
     wire::FrameHeader header = header_of(version, 0);
@@ -180,7 +180,7 @@ TEST_F(WorkerDelta, IgnoresADeltaFromAVersionItDoesNotHold) {
 TEST_F(WorkerDelta, WhatNoEncoderWritesEndsTheSession) {
   wire::Frame delta = next_delta(1);
   std::vector<std::byte> body(delta.body.bytes().begin(), delta.body.bytes().end());
-  body[0] |= std::byte{1};  // no power of two
+  body[0] = std::byte{0xFF};  // the scale of what is not finite
   worker.frame(wire::seal(delta.header, SharedBytes::copy_of(body)), now);
   EXPECT_THAT(out.ended, testing::HasSubstr("the delta of chunk 0 to version 1 has a scale or number"));
 }
@@ -189,7 +189,7 @@ TEST_F(WorkerDelta, OfASmallTensorEndsTheSession) {
   wire::FrameHeader header = header_of(1, 1);
   header.codec = CodecId::int8;
   const std::size_t elements = layout.chunks()[1].elements;
-  const std::vector<std::byte> body(codec::encoded_bytes(CodecId::int8, elements));
+  const std::vector<std::byte> body(codec::delta_bytes(CodecId::int8, elements));
   worker.frame(wire::seal(header, SharedBytes::copy_of(body)), now);
   EXPECT_THAT(out.ended, testing::HasSubstr("bytes of fp32; found"));
 }
