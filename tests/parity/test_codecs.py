@@ -1,4 +1,4 @@
-"""Gradients in fewer bits teach a model as much: fashion-cnn with two workers on connections of their own, against the same run in fp32.
+"""Gradients and weights in fewer bits teach a model as much: fashion-cnn with two workers on connections of their own, against the same run in fp32.
 
 Losses of single steps differ as soon as weights do; what must agree is what was learned: the mean loss of the last steps, and the accuracy.
 """
@@ -16,15 +16,16 @@ LOSS, ACCURACY = {"bf16": 0.005, "int8": 0.005, "int4": 0.01}, 0.01
 
 @pytest.fixture(scope="module")
 def run(motley, tmp_path_factory):
-    """run(codec) -> (mean loss of the last steps, accuracy), each run once. The head has no device, so all gradients travel."""
+    """run(up, down) -> (mean loss of the last steps, accuracy), each run once. The head has no device, so everything travels."""
     done = {}
 
-    def once(codec):
-        if codec in done:
-            return done[codec]
-        folder = tmp_path_factory.mktemp(codec)
+    def once(up, down):
+        if (up, down) in done:
+            return done[up, down]
+        folder = tmp_path_factory.mktemp(f"{up}-{down}")
         settings = [f"train.steps={STEPS}", f"train.global_batch={BATCH}", "train.seed=3", "train.min_workers=2", "train.shares=[5,3]",
-                    f"wire.gradients={codec}", *plain.recipe("fashion-cnn", "nesterov").settings]
+                    f"wire.gradients={up}", f"wire.weights={down}",
+                    *plain.recipe("fashion-cnn", "nesterov").settings]
         words = [word for setting in settings for word in ("--set", setting)]
         head = motley.start("train", "fashion-cnn", "--run", folder / "run", "--listen", "127.0.0.1:0", "--device", "none",
                             "--token-file", folder / "token", *words)
@@ -39,15 +40,15 @@ def run(motley, tmp_path_factory):
         assert motley.audit(folder / "run")["samples"] == STEPS * BATCH
         assert (checkpoint(folder / "run", STEPS) / "model.safetensors").is_file()
         losses = head.losses()
-        done[codec] = statistics.fmean(list(losses.values())[-LAST:]), head.of("eval")[-1]["accuracy"]
-        return done[codec]
+        done[up, down] = statistics.fmean(list(losses.values())[-LAST:]), head.of("eval")[-1]["accuracy"]
+        return done[up, down]
 
     return once
 
 
-@pytest.mark.parametrize("codec", ["bf16", "int8", "int4"])
-def test_learns_as_much_as_fp32(run, measure, codec):
-    loss, accuracy = run(codec)
-    exact_loss, exact_accuracy = run("fp32")
-    measure("mean loss", abs(loss - exact_loss) / exact_loss, LOSS[codec])
+@pytest.mark.parametrize("up, down", [("bf16", "fp32"), ("int8", "fp32"), ("int4", "fp32"), ("bf16", "bf16"), ("int8", "int8"), ("int4", "int4")])
+def test_learns_as_much_as_fp32(run, measure, up, down):
+    loss, accuracy = run(up, down)
+    exact_loss, exact_accuracy = run("fp32", "fp32")
+    measure("mean loss", abs(loss - exact_loss) / exact_loss, LOSS[up])
     measure("accuracy", abs(accuracy - exact_accuracy), ACCURACY)
