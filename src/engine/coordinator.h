@@ -129,6 +129,7 @@ struct Planned {
 struct Evaluated {
   std::uint64_t version = 0, epoch = 0, samples = 0, correct = 0;
   double weight = 0, loss_sum = 0;
+  bool exact = true;  // of the exact weights; else of those that workers hold: Coordinator::held()
   std::vector<double> scores{};
 };
 

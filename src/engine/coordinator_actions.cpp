@@ -263,6 +263,7 @@ void Coordinator::Impl::send_calibration(const cluster::Action& action) {
 void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
   const Session& session = sessions.at(action.session);
   const std::uint64_t pass = evaluation_pass(action.version);
+  aside_exact = held_exactly();
   send_control(session, wire::PassOpened{pass, action.version, machine.aside()->epoch, 0, action.range.count});
   send_control(session, wire::Grant{.pass = pass,
                                     .lease = action.lease,

@@ -112,6 +112,8 @@ struct Coordinator::Impl {
   [[nodiscard]] bool lives(const cluster::Member& member) const;
   void close_evaluation();
   void evaluated_aside(const wire::Finish& finish);
+  /// What workers hold of this version is what the server has.
+  [[nodiscard]] bool held_exactly() const;
   [[nodiscard]] Noise noise_now() const;
   [[nodiscard]] std::optional<BatchChange> next_batch(const StepClosed& step) const;
   void diverged(const cluster::Action& action);
@@ -135,6 +137,7 @@ struct Coordinator::Impl {
   std::vector<codec::Encoded> parts;
   bool feeding = false;
   bool failed = false;
+  bool aside_exact = true;  // what is evaluated beside the training
   ChunkId last_reduced = 0;
   double gradient_norm = 0;
   std::map<std::uint64_t, std::vector<double>> scores;  // of the open evaluation, by lease

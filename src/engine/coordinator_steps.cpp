@@ -155,6 +155,7 @@ void Coordinator::Impl::close_evaluation() {
   const auto& pass = *machine.pass();
   const cluster::Coverage& coverage = machine.coverage();
   Evaluated result{.version = machine.version(), .epoch = pass.range.epoch, .samples = pass.range.count};
+  result.exact = held_exactly();
   for (const auto& piece : coverage.pieces(0)) {
     const cluster::Contribution* part = coverage.find(piece.lease);
     MOTLEY_ASSERT(part != nullptr);
@@ -176,6 +177,12 @@ void Coordinator::Impl::close_evaluation() {
   feed(cluster::PassFinished{});
 }
 
+bool Coordinator::Impl::held_exactly() const {
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
+    if (current.held(chunk).bytes().data() != server.weights(chunk).bytes().data()) return false;
+  return true;
+}
+
 void Coordinator::Impl::evaluated_aside(const wire::Finish& finish) {
   const cluster::CoordinatorMachine::Aside aside = *machine.aside();
   // Where losses are not finite the version of the day will not be better, and says so in a pass of its own.
@@ -188,6 +195,7 @@ void Coordinator::Impl::evaluated_aside(const wire::Finish& finish) {
                       .correct = finish.correct,
                       .weight = finish.weight,
                       .loss_sum = finish.loss_sum,
+                      .exact = aside_exact,
                       .scores = finish.scores});
   }
   feed(cluster::EvaluatedAside{aside.session, aside.lease, whole});

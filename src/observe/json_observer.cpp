@@ -100,7 +100,8 @@ class JsonObserver final : public Observer {
                {"epoch", e.epoch},
                {"loss", number(e.loss)},
                {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
-               {"samples", e.samples}};
+               {"samples", e.samples},
+               {"weights", e.exact ? "exact" : "held"}};
     for (const auto& [name, mean] : e.scores) event["scores"][name] = number(mean);
     write(event);
   }

@@ -72,6 +72,7 @@ struct EvalDone {
   std::uint64_t step = 0, epoch = 0, samples = 0;
   double loss = 0, accuracy = 0;
   bool has_accuracy = true;                            // false for regressions: null in JSON
+  bool exact = true;                                   // of the weights that are saved, not of what workers hold
   std::vector<std::pair<std::string, double>> scores;  // of a script, by name: means over the samples
 };
 

@@ -71,7 +71,8 @@ class PlainObserver final : public Observer {
   void eval(const EvalDone& e) override {
     line(format("evaluation after step %llu (epoch %llu): loss %.6f", static_cast<unsigned long long>(e.step),
                 static_cast<unsigned long long>(e.epoch), e.loss) +
-         (e.has_accuracy ? format(", accuracy %.4f", e.accuracy) : std::string()));
+         (e.has_accuracy ? format(", accuracy %.4f", e.accuracy) : std::string()) +
+         (e.exact ? "" : " (of the weights that workers hold)"));
   }
   void checkpoint(std::uint64_t step, const std::string& path) override {
     line(format("checkpoint of step %llu: %s", static_cast<unsigned long long>(step), path.c_str()));

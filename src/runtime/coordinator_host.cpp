@@ -244,6 +244,7 @@ observe::EvalDone CoordinatorHost::done_of(const engine::Evaluated& evaluation) 
   done.loss = evaluation.loss_sum / evaluation.weight;
   done.accuracy = static_cast<double>(evaluation.correct) / evaluation.weight;  // a text has many targets a sample
   done.has_accuracy = options_.has_accuracy;
+  done.exact = evaluation.exact;
   for (std::size_t i = 0; i < options_.scores.size(); ++i) {
     const double sum = i < evaluation.scores.size() ? evaluation.scores[i] : 0;
     const double mean = sum / static_cast<double>(evaluation.samples);

@@ -15,7 +15,7 @@ FIELDS = {
     "worker": dict(worker=TEXT, machine=TEXT, device=TEXT, change=TEXT, reason=TEXT),
     "step": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER, workers=LIST),
     "plan": dict(predicted=dict, fastest_alone=dict, shares=dict),
-    "eval": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, accuracy=MAYBE, samples=WHOLE),
+    "eval": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, accuracy=MAYBE, samples=WHOLE, weights=TEXT),
     "checkpoint": dict(step=WHOLE, path=TEXT),
     "done": dict(steps=WHOLE, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER, loss=NUMBER, accuracy=MAYBE,
                  predicted_samples_per_s=MAYBE, checkpoint=TEXT),

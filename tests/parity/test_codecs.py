@@ -1,4 +1,4 @@
-"""Gradients and weights in fewer bits teach a model as much: fashion-cnn with two workers on connections of their own, against the same run in fp32.
+"""Gradients and weights in fewer bits teach a model as much: fashion-cnn with two workers on connections of their own, against fp32.
 
 Losses of single steps differ as soon as weights do; what must agree is what was learned: the mean loss of the last steps, and the accuracy.
 """
@@ -46,9 +46,10 @@ def run(motley, tmp_path_factory):
     return once
 
 
-@pytest.mark.parametrize("up, down", [("bf16", "fp32"), ("int8", "fp32"), ("int4", "fp32"), ("bf16", "bf16"), ("int8", "int8"), ("int4", "int4")])
+@pytest.mark.parametrize("down", ["fp32", "same"])
+@pytest.mark.parametrize("up", ["bf16", "int8", "int4"])
 def test_learns_as_much_as_fp32(run, measure, up, down):
-    loss, accuracy = run(up, down)
+    loss, accuracy = run(up, up if down == "same" else down)
     exact_loss, exact_accuracy = run("fp32", "fp32")
     measure("mean loss", abs(loss - exact_loss) / exact_loss, LOSS[up])
     measure("accuracy", abs(accuracy - exact_accuracy), ACCURACY)

@@ -93,10 +93,25 @@ TEST_F(CoordinatorDelta, WorkersOfTheHeadShareWhatTheOthersHold) {
 
 TEST_F(CoordinatorDelta, WithNobodyElseWeightsAreExact) {
   options.shares = {1, 1};
+  options.test_samples = 16;
+  options.steps = 1;
   make();
   a = &join(1, {}, true);
   step();
   EXPECT_TRUE(exact());
+  run();
+  ASSERT_EQ(output.evaluations.size(), 1U);
+  EXPECT_TRUE(output.evaluations[0].exact);
+}
+
+TEST_F(CoordinatorDelta, EvaluationsSayWhoseWeightsTheyAreOf) {
+  options.test_samples = 16;
+  options.steps = 1;
+  two();
+  step();
+  run();
+  ASSERT_EQ(output.evaluations.size(), 1U);
+  EXPECT_FALSE(output.evaluations[0].exact);
 }
 
 TEST_F(CoordinatorDelta, WhoJoinsGetsWhatTheOthersHoldWhole) {
