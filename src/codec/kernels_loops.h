@@ -303,13 +303,13 @@ bool encode_delta_bf16(const float* __restrict target, const float* __restrict b
   return bad == 0;
 }
 
-// What is added is what a reader adds, by the same loop.
+// What is added is what a reader finds, by the same loop.
 template <class Block>
 bool encode_delta_blocks(const float* __restrict target, const float* __restrict base, std::size_t count,
                          std::byte* __restrict body, float* __restrict moved) noexcept {
   constexpr std::size_t kElements = Block::kShape.elements;
   std::byte* codes = body + (count + kElements - 1) / kElements * PowerOfTwo::kBytes;
-  float wanted[kElements], sums[kElements];
+  float wanted[kElements], found[kElements];
   bool finite = true;
   for (std::size_t first = 0; first < count; first += kElements) {
     const std::size_t width = count - first < kElements ? count - first : kElements;
@@ -318,10 +318,8 @@ bool encode_delta_blocks(const float* __restrict target, const float* __restrict
     const Bits16 scale = encode_block<Block, PowerOfTwo, false>(wanted, codes, nullptr);
     finite = finite && scale != kNotFinite;
     PowerOfTwo::store(body, scale);
-    for (std::size_t i = 0; i < width; ++i) sums[i] = base[first + i];
-    for (std::size_t i = width; i < kElements; ++i) sums[i] = 0;
-    Block::unpack(codes, PowerOfTwo::load(body), sums, Add{});
-    for (std::size_t i = 0; i < width; ++i) moved[first + i] = sums[i];
+    Block::unpack(codes, PowerOfTwo::load(body), found, Set{});
+    for (std::size_t i = 0; i < width; ++i) moved[first + i] = base[first + i] + found[i];
     body += PowerOfTwo::kBytes;
     codes += Block::kShape.bytes;
   }
