@@ -255,6 +255,25 @@ TEST_F(WorkerMachineTest, MissingChunksOfAClosedVersionAreAskedFor) {
   EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt, Kind::send_synced));
 }
 
+TEST_F(WorkerMachineTest, WeightsThatDifferAreAskedForAtOnce) {
+  join(0);
+  tell(opened(0));
+  EXPECT_THAT(tell(event::WeightsDiffer{1}), ElementsAre(Kind::forget_weights, Kind::send_refresh));
+  EXPECT_EQ(last().version, 1U);
+  EXPECT_EQ(machine.state(), WorkerState::syncing);
+  EXPECT_EQ(machine.version(), std::nullopt);
+  EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt, Kind::send_synced));
+  EXPECT_EQ(machine.state(), WorkerState::member);
+}
+
+TEST_F(WorkerMachineTest, WhoLeavesGoesOnLeavingWhenItsWeightsDiffer) {
+  join(0);
+  tell(grant(0, 1));
+  tell(event::LeaveAsked{});
+  tell(event::WeightsDiffer{1});
+  EXPECT_EQ(machine.state(), WorkerState::leaving);
+}
+
 TEST_F(WorkerMachineTest, LeavingFinishesTheLeaseAndNothingElse) {
   join(0);
   tell(grant(0, 1));
