@@ -35,8 +35,12 @@ struct Coordinator::Impl {
     bool said_bye = false;
     std::uint64_t heartbeat_heard_ns = 0;
     Time heartbeat_at{};
-    bool computes = false;                  // by its newest heartbeat
-    std::optional<Time> weights_sent_at{};  // until it is in sync for the first time
+    bool computes = false;  // by its newest heartbeat
+    struct Sent {
+      std::uint64_t version;
+      Time at;
+    };
+    std::optional<Sent> weights_sent{};  // beside the run, until they are there
   };
   struct Worker {  // by number - 1
     std::string name;
