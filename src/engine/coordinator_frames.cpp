@@ -144,8 +144,10 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
     if (calibration) return feed(cluster::Calibrated{session.id, failure->lease, true});
     feed(cluster::LeaseFailed{session.id, failure->lease});
   } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
-    if (session.weights_sent_at) pace.reached(session.worker, now - *session.weights_sent_at);
-    session.weights_sent_at.reset();
+    if (session.weights_sent && session.weights_sent->version == synced->version) {
+      pace.reached(session.worker, now - session.weights_sent->at);
+      session.weights_sent.reset();
+    }
     if (synced->version <= machine.version()) session.holds = std::max(session.holds, std::optional(synced->version));
     feed(cluster::WorkerSynced{session.id, synced->version});
   } else if (const auto* refresh = std::get_if<wire::Refresh>(&message)) {
