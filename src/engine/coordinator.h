@@ -64,10 +64,10 @@ struct CoordinatorOptions {
   std::string script_sha256;
   std::string train_fingerprint;
   std::string test_fingerprint;
-  bool resumable = true;                          // workers of a run that was stopped are told to come back
-  bool checksums = true;                          // body checksums on frames to workers of other processes
-  wire::CodecId gradients = wire::CodecId::fp32;  // from workers of other processes
-  wire::CodecId weights = wire::CodecId::fp32;    // to them: of what a step changes
+  bool resumable = true;  // workers of a run that was stopped are told to come back
+  bool checksums = true;  // body checksums on frames to workers of other processes
+  // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
+  std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
   Timeouts timeouts;
 };
 

@@ -228,15 +228,25 @@ void Coordinator::Impl::send_weights(const cluster::Action& action) {
 }
 
 void Coordinator::Impl::publish(ChunkId chunk, const SharedBytes& exact) {
-  const bool lossy = options.weights != wire::CodecId::fp32 && server.layout().chunks()[chunk].kind == ChunkKind::large;
+  const wire::CodecId codec =
+      server.layout().chunks()[chunk].kind == ChunkKind::large ? weights_codec() : wire::CodecId::fp32;
   const auto moves = [&](const cluster::Member& member) {
     const Session& to = sessions.at(member.session);
     return member.streams && !to.local && to.holds == current.version();
   };
   // While nobody needs a delta, what workers hold is exact.
-  if (lossy && std::ranges::any_of(machine.members().all(), moves))
-    return next.approach(chunk, exact, current.held(chunk), options.weights, pool);
+  if (codec != wire::CodecId::fp32 && std::ranges::any_of(machine.members().all(), moves))
+    return next.approach(chunk, exact, current.held(chunk), codec, pool);
   next.set(chunk, exact);
+}
+
+// All hold the same bits, so the slowest link decides.
+wire::CodecId Coordinator::Impl::weights_codec() const {
+  if (options.weights) return *options.weights;
+  wire::CodecId least = wire::CodecId::fp32;
+  for (const cluster::Member& member : machine.members().all())
+    if (member.streams && !sessions.at(member.session).local) least = std::max(least, pace.codec(member.worker));
+  return least;
 }
 
 void Coordinator::Impl::send_next(const cluster::Action& action) {
@@ -275,9 +285,9 @@ void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
 }
 
 wire::CodecId Coordinator::Impl::codec_of(const cluster::Lease& lease) const {
-  const bool exact = options.gradients == wire::CodecId::fp32 || sessions.at(lease.session).local;
-  if (exact || machine.pass()->id.kind != PassKind::train) return wire::CodecId::fp32;
-  return lease.first_of_pass ? options.gradients : wire::CodecId::bf16;
+  if (sessions.at(lease.session).local || machine.pass()->id.kind != PassKind::train) return wire::CodecId::fp32;
+  const wire::CodecId codec = options.gradients.value_or(pace.codec(lease.worker));
+  return lease.first_of_pass || codec == wire::CodecId::fp32 ? codec : wire::CodecId::bf16;
 }
 
 bool Coordinator::Impl::has_feedback(const cluster::Lease& lease) const {

@@ -63,8 +63,10 @@ std::optional<Coordinator::Impl::Expectation> Coordinator::Impl::header_fault(co
                                                                    " in chunk " + std::to_string(header.chunk)};
   }
   const bool exact = header.codec == wire::CodecId::fp32;
-  const bool lossy = options.gradients != wire::CodecId::fp32 && chunk.kind == ChunkKind::large &&
-                     (header.codec == options.gradients || header.codec == wire::CodecId::bf16);
+  const wire::CodecId given = options.gradients.value_or(header.codec);
+  const bool lossy = chunk.kind == ChunkKind::large && given != wire::CodecId::fp32 &&
+                     header.codec <= wire::CodecId::int4 &&
+                     (header.codec == given || header.codec == wire::CodecId::bf16);
   if (!exact && !lossy) {
     return Expectation{"codec 0 (fp32)", "codec " + std::to_string(static_cast<unsigned>(header.codec))};
   }
@@ -190,6 +192,7 @@ void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) 
     // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
     workers[session.worker - 1].compute_seconds = finish.compute_seconds;
     workers[session.worker - 1].wait_seconds = finish.wait_seconds;
+    pace.left_out(session.worker, finish.residual);
     pace.computed(cluster::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
                   finish.compute_seconds);
   }

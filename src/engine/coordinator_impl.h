@@ -86,6 +86,7 @@ struct Coordinator::Impl {
   void send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane);
   /// The next version of a chunk, for those who hold this one.
   void publish(ChunkId chunk, const SharedBytes& exact);
+  [[nodiscard]] wire::CodecId weights_codec() const;
   void admit(const cluster::Action& action);
   void send_weights(const cluster::Action& action);
   void send_next(const cluster::Action& action);

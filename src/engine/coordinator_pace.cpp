@@ -134,7 +134,8 @@ plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t tota
           .alone_samples_per_second = static_cast<double>(total) / alone,
           .compute_seconds = samples == 0 ? 0 : compute.seconds(static_cast<double>(samples)),
           .exposed_seconds = exposed,
-          .least_step_seconds = with_slack(exposed + compute.seconds(static_cast<double>(grain_)))};
+          .least_step_seconds = with_slack(exposed + compute.seconds(static_cast<double>(grain_))),
+          .codec = std::string(codec::to_word(about.codec.codec()))};
 }
 
 std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
@@ -293,9 +294,31 @@ void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double
   if (about.steps_alone > 1) about.alone.record(samples, step_seconds);  // first it makes its own copies of everything
 }
 
+codec::CodecId MeasuredPace::codec(cluster::WorkerId worker) const {
+  return worker <= train_.known.size() ? train_.known[worker - 1].codec.codec() : codec::CodecId::fp32;
+}
+
+void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
+  Known& about = known(PassKind::train, worker);
+  if (follows_ == 0 || !about.exposed) return;
+  codec_changed(about, about.codec.pass(about.computed.seconds, *about.exposed));
+}
+
+void MeasuredPace::left_out(cluster::WorkerId worker, double lengths) {
+  Known& about = known(PassKind::train, worker);
+  if (follows_ > 0) codec_changed(about, about.codec.residual(lengths));
+}
+
+void MeasuredPace::codec_changed(Known& known, double exposed_factor) {
+  if (exposed_factor == 1 || !known.exposed) return;
+  *known.exposed *= exposed_factor;
+  known.exposures = 1;  // the next pass says more than this
+  told_.clear();
+}
+
 MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {
   std::vector<Known>& all = of(kind).known;
-  if (all.size() < worker) all.resize(worker);
+  while (all.size() < worker) all.emplace_back().codec = plan::CodecChoice(follows_);
   return all[worker - 1];
 }
 
@@ -324,6 +347,7 @@ void MeasuredPace::reached(cluster::WorkerId worker, Duration time) {
   Known& about = known(PassKind::train, worker);
   if (!about.exposed) {
     about.link_seconds = seconds(time) >= kSlowLink ? seconds(time) : 0;
+    if (follows_ > 0) about.link_seconds *= about.codec.version(seconds(time));
   } else if (!about.parked_link) {
     about.parked_link = {seconds(time), *about.exposed};
   } else if (const double part = seconds(time) / about.parked_link->version_seconds; part < kFasterLink) {

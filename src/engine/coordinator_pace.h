@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
+#include "plan/codec_choice.h"
 #include "plan/planner.h"
 #include "plan/shift.h"
 
@@ -16,7 +17,11 @@ namespace motley::engine {
 class MeasuredPace final : public cluster::Pace {
  public:
   explicit MeasuredPace(const CoordinatorOptions& options)
-      : grain_(options.grain), batch_(options.global_batch), fixed_(options.shares), timeouts_(options.timeouts) {}
+      : grain_(options.grain),
+        batch_(options.global_batch),
+        fixed_(options.shares),
+        timeouts_(options.timeouts),
+        follows_((options.gradients ? 0 : 0.5) + (options.weights ? 0 : 0.5)) {}
 
   void split(PassKind kind, std::uint64_t total, std::span<const cluster::WorkerId> workers, bool reissue,
              std::span<std::uint64_t> counts) override;
@@ -39,6 +44,12 @@ class MeasuredPace final : public cluster::Pace {
   /// What a version of the weights took to get to it: the least its link costs in a pass, until one was run. Of a
   /// parked worker it tells when the link has become faster.
   void reached(cluster::WorkerId worker, Duration time);
+  /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
+  [[nodiscard]] codec::CodecId codec(cluster::WorkerId worker) const;
+  /// A pass in which it had a share is closed: its codec may change.
+  void weigh_codec(cluster::WorkerId worker);
+  /// By the codec of its newest contribution, in lengths of that.
+  void left_out(cluster::WorkerId worker, double lengths);
   /// After so long a lease of a train pass is still not done. `computes`: of that time its device had at most these
   /// samples; else it had computed them, or waited for weights.
   void late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time, bool computes);
@@ -72,6 +83,7 @@ class MeasuredPace final : public cluster::Pace {
   };
   struct Known {
     plan::TimeModel compute;
+    plan::CodecChoice codec;
     double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
     double link_seconds = 0;        // of a whole version to it, where that is long; counts until `exposed` is known
@@ -104,6 +116,7 @@ class MeasuredPace final : public cluster::Pace {
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
+  void codec_changed(Known& known, double exposed_factor);
   /// Empty while the worker's speed is not known.
   [[nodiscard]] std::optional<plan::Part> part_of(const Part& part) const;
   [[nodiscard]] std::uint64_t grains(std::uint64_t samples) const noexcept;
@@ -117,6 +130,7 @@ class MeasuredPace final : public cluster::Pace {
   std::uint64_t grain_, batch_;
   std::vector<double> fixed_;
   Timeouts timeouts_;
+  double follows_;  // the part of a worker's bytes whose codec is open
   Kind train_, evaluate_;
   /// Fills candidates_. A worker whose time varies is to be done a little earlier: the pass waits for the last one.
   void gather(const Kind& kind, std::span<const cluster::WorkerId> workers);

@@ -126,6 +126,8 @@ void Coordinator::Impl::close_step() {
     send_control(session, wire::PassClosed{pass, server.version()});
   }
   pace.closed(step.duration);
+  for (const cluster::Member& member : machine.members().all())
+    if (member.share > 0 && !sessions.at(member.session).local) pace.weigh_codec(member.worker);
   output.step_closed(step);
   feed(cluster::PassFinished{});
 }

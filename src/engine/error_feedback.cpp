@@ -1,10 +1,28 @@
 #include "engine/error_feedback.h"
 
+#include <array>
+#include <cmath>
 #include <span>
 
 #include "codec/codec.h"
 
 namespace motley::engine {
+namespace {
+
+// In lanes, so that it takes no longer than reading them.
+double squares(std::span<const float> values) {
+  constexpr std::size_t kLanes = 16;
+  std::array<float, kLanes> sums{};
+  double sum = 0;
+  std::size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes)
+    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[i + lane] * values[i + lane];
+  for (const float lane : sums) sum += lane;
+  for (; i < values.size(); ++i) sum += double{values[i]} * values[i];
+  return sum;
+}
+
+}  // namespace
 
 void ErrorFeedback::admitted(std::uint64_t run, std::uint32_t incarnation) {
   const std::pair now{run, incarnation};
@@ -20,15 +38,23 @@ SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::
     codec::encode(codec, gradient, {}, body.bytes(), {});
     return std::move(body).seal();
   }
-  if (std::exchange(lease_, lease.lease) != lease.lease)
-    for (Slot& slot : slots_) slot.sent = false;
+  if (std::exchange(lease_, lease.lease) != lease.lease) forget_sent();
   if (chunk >= slots_.size()) slots_.resize(chunk + 1);
   Slot& slot = slots_[chunk];
   slot.left.resize(gradient.size());
   codec::encode(codec, gradient, slot.residual, body.bytes(), slot.left);
   slot.sent = true;
+  left2_ += squares(slot.left);
+  gradient2_ += squares(gradient);
   return std::move(body).seal();
 }
+
+void ErrorFeedback::forget_sent() {
+  for (Slot& slot : slots_) slot.sent = false;
+  left2_ = gradient2_ = 0;
+}
+
+double ErrorFeedback::left_out() const { return gradient2_ > 0 ? std::sqrt(left2_ / gradient2_) : 0; }
 
 void ErrorFeedback::taken(const wire::Taken& taken) {
   if (taken.lease != lease_) return;

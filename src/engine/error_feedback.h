@@ -21,6 +21,8 @@ class ErrorFeedback {
   /// What goes on the wire for a chunk of `lease`.
   SharedBytes encode(const wire::Grant& lease, ChunkId chunk, std::span<const float> gradient);
   void taken(const wire::Taken& taken);
+  /// Of the newest contribution: ‖what was left out‖ / ‖what was to be sent‖, over the chunks sent so far; 0 without.
+  [[nodiscard]] double left_out() const;
   /// Empty: zero.
   [[nodiscard]] std::span<const float> residual(ChunkId chunk) const;
 
@@ -30,8 +32,11 @@ class ErrorFeedback {
     bool sent = false;
   };
 
+  void forget_sent();
+
   std::vector<Slot> slots_;  // by chunk
   std::uint64_t lease_ = 0;  // whose chunks were sent
+  double left2_ = 0, gradient2_ = 0;
   std::pair<std::uint64_t, std::uint32_t> coordinator_{};
   BufferPool pool_;
 };

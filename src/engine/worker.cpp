@@ -133,6 +133,7 @@ void Worker::Impl::send_finish(const WorkerAction& action) {
     finish.wait_seconds = wait_seconds;
     finish.micro_batch = outcome.micro_batch;
     finish.scores = outcome.scores;
+    finish.residual = feedback.left_out();
   }
   send(finish);
 }

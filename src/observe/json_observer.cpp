@@ -81,7 +81,8 @@ class JsonObserver final : public Observer {
                          {"samples", share.samples},
                          {"alone_samples_per_s", number(share.alone_samples_per_s)},
                          {"compute_s", number(share.compute_s)},
-                         {"exposed_s", number(share.exposed_s)}});
+                         {"exposed_s", number(share.exposed_s)},
+                         {"codec", share.codec}});
     }
     write({{"event", "plan"},
            {"global_batch", e.global_batch},

@@ -58,6 +58,7 @@ struct PlanMade {
     std::string worker;
     std::uint64_t samples = 0;  // 0: left out
     double alone_samples_per_s = 0, compute_s = 0, exposed_s = 0;
+    std::string codec;
   };
   std::uint64_t global_batch = 0;
   double step_s = 0, samples_per_s = 0;  // predicted

@@ -16,6 +16,7 @@ struct Outlook {
   double compute_seconds = 0;           // of its share
   double exposed_seconds = 0;           // of a step, beyond computing: waiting for weights, sending gradients
   double least_step_seconds = 0;        // the shortest step in which it has a share
+  std::string codec = "fp32";           // of its numbers on the wire, where that is open
 };
 
 struct Advice {

@@ -175,8 +175,8 @@ observe::PlanMade event_of(const engine::Planned& plan) {
   made.limit = plan.advice.limit;
   made.noise = event_of(plan.noise);
   for (const plan::Outlook& worker : plan.workers) {
-    made.shares.push_back(
-        {worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds, worker.exposed_seconds});
+    made.shares.push_back({worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds,
+                           worker.exposed_seconds, worker.codec});
     if (worker.alone_samples_per_second <= made.fastest_alone_samples_per_s) continue;
     made.fastest_alone = worker.name;
     made.fastest_alone_samples_per_s = worker.alone_samples_per_second;

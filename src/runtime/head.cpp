@@ -36,8 +36,8 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.min_workers = run.config.min_workers;
   e.shares = run.config.shares;
   e.config = to_toml(run.config);
-  e.gradients = *codec::from_word(run.config.wire_gradients);
-  e.weights = *codec::from_word(run.config.wire_weights);
+  e.gradients = codec::from_word(run.config.wire_gradients);
+  e.weights = codec::from_word(run.config.wire_weights);
   e.model_file = run.inputs.file;
   if (!run.inputs.file.empty()) e.model_sha256 = transport::sha256_hex(run.inputs.file.bytes());
   e.script_files = run.initial.script_files;

@@ -207,6 +207,7 @@ struct Table<Finish> {
       Field{9, "wait_seconds", &Finish::wait_seconds},
       Field{10, "micro_batch", &Finish::micro_batch},
       Field{11, "scores", &Finish::scores},
+      Field{12, "residual", &Finish::residual},
   };
 };
 template <>

@@ -102,6 +102,7 @@ struct Finish {
   double weight = 0, loss_sum = 0, compute_seconds = 0, wait_seconds = 0;
   std::uint32_t micro_batch = 0;  // samples of a forward pass on that device
   std::vector<double> scores;
+  double residual = 0;  // of error feedback: what was left out of the newest contribution, in lengths of that
   bool operator==(const Finish&) const = default;
 };
 struct Taken {
