@@ -75,6 +75,7 @@ bench-accelerator: bench-build ## demo, parity and throughput on a card; says so
 
 bench-lab: bench-build ## unequal hosts of the emulated LAN beside PyTorch DDP (Linux, root)
 	$(PYTHON) bench/lab.py
+	$(PYTHON) bench/lab.py --recipe gpt-mini
 
 bench-ray: python ## a run on a Ray cluster beside the same without Ray (Linux, root, pip install ray)
 	$(PYTHON) bench/ray_lab.py

@@ -3,7 +3,8 @@
 
 One process a host; prints one JSON object. With --world 1 the model is not wrapped: the host's own speed.
 
-  GLOO_SOCKET_IFNAME=eth0 ddp_gloo.py --data ~/.cache/motley/fashion-mnist --rank 0 --world 2 --address 10.77.0.10 --batch 256
+  GLOO_SOCKET_IFNAME=eth0 ddp_gloo.py --recipe fashion-cnn --data ~/.cache/motley/fashion-mnist --rank 0 --world 2
+    --address 10.77.0.10 --batch 256
 """
 
 import argparse
@@ -16,6 +17,7 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+LAYERS, HEADS, WIDTH, BLOCK = 6, 6, 384, 64  # of gpt-mini, with the windows that lab.py trains on
 
 
 class Cnn(nn.Module):
@@ -29,6 +31,51 @@ class Cnn(nn.Module):
         return self.layers(x)
 
 
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(approximate="tanh"), nn.Linear(4 * WIDTH, WIDTH))
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, dim=2))
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.norm2(x))
+
+
+class Gpt(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bytes, self.places = nn.Embedding(256, WIDTH), nn.Embedding(BLOCK, WIDTH)
+        self.layers = nn.Sequential(*(Layer() for _ in range(LAYERS)), nn.LayerNorm(WIDTH))
+        self.head = nn.Linear(WIDTH, 256, bias=False)
+        self.head.weight = self.bytes.weight
+
+    def forward(self, x):
+        return self.head(self.layers(self.bytes(x) + self.places.weight)).flatten(0, 1)
+
+
+class Images:
+    def __init__(self, directory):
+        self.x = (idx(directory, "images").view(-1, 1, 28, 28) / 255 - 0.2860) / 0.3530
+        self.y = idx(directory, "labels").long()
+
+    def draw(self, batch):
+        index = torch.randint(len(self.y), (batch,))
+        return self.x[index], self.y[index]
+
+
+class Text:
+    def __init__(self, file):
+        self.bytes = torch.frombuffer(bytearray(file.read_bytes()), dtype=torch.uint8).long()
+
+    def draw(self, batch):
+        windows = torch.randint(len(self.bytes) - BLOCK - 1, (batch, 1)) + torch.arange(BLOCK + 1)
+        return self.bytes[windows[:, :-1]], self.bytes[windows[:, 1:]].flatten()
+
+
 def idx(directory, kind):
     """The bytes of the elements in an IDX file: four bytes of type and rank, four for each extent, the elements."""
     file = next(directory.glob(f"train-{kind}*"))
@@ -38,7 +85,8 @@ def idx(directory, kind):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="directory with Fashion-MNIST as IDX files")
+    parser.add_argument("--recipe", choices=["fashion-cnn", "gpt-mini"], required=True)
+    parser.add_argument("--data", type=pathlib.Path, required=True, help="directory with Fashion-MNIST as IDX files; a text")
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--world", type=int, default=1)
     parser.add_argument("--address", default="127.0.0.1", help="of rank 0")
@@ -51,8 +99,7 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.rank)
-    x, y = (idx(args.data, "images").view(-1, 1, 28, 28) / 255 - 0.2860) / 0.3530, idx(args.data, "labels").long()
-    model = Cnn()
+    data, model, clip_norm = (Images(args.data), Cnn(), 0) if args.recipe == "fashion-cnn" else (Text(args.data), Gpt(), 1)
     if args.world > 1:
         distributed.init_process_group("gloo", init_method=f"tcp://{args.address}:{args.port}", rank=args.rank, world_size=args.world)
         # As its own guide advises for speed: gradients are views of the buckets that travel.
@@ -63,10 +110,12 @@ def main():
     for step in range(args.warm_up + args.steps):
         if step == args.warm_up:
             started = time.perf_counter()
-        index = torch.randint(len(y), (args.batch,))
+        x, y = data.draw(args.batch)
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x[index]), y[index]) * args.weight
+        loss = nn.functional.cross_entropy(model(x), y) * args.weight
         loss.backward()
+        if clip_norm:
+            nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
         optimizer.step()
         loss.item()
     seconds = time.perf_counter() - started

@@ -3,15 +3,18 @@
 
 Each host is a network namespace with a CPU quota and a shaped link (tools/lab; needs root). In every repetition, in this order: all hosts
 train alone, at the same time; all train together; DDP with equal batches; DDP with batches in proportion to what each host did alone, the
-gradients weighted. The global batch is the same everywhere. Steady speed: without the first 20 steps. One JSON object a line on standard
-output, a table on standard error.
+gradients weighted. The global batch is the same everywhere. Steady speed: without the first steps. The ceiling is a step that ends when
+every host has computed its part, in proportion to its speed, and nothing is sent: each trains alone with that part as its batch, all at
+the same time. One JSON object a line on standard output, a table on standard error.
 
-  bench/lab.py [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--batch 256] [--steps 150] [--repetitions 3] [--plaintext]
+  bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--repetitions 3] [--plaintext]
 """
 
 import argparse
+import dataclasses
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -20,8 +23,20 @@ import measure
 LAB = str(measure.ROOT / "tools/lab")
 MIXES = ["0.7:0.7", "0.8:0.2", "0.9:0.45:0.18:0.1"]
 NAMES = ("one", "two", "three", "four", "five", "six")
-WARM_UP = 20
 TIMEOUT_S = 900
+TEXT_BYTES = 1 << 20
+
+
+@dataclasses.dataclass
+class Work:
+    batch: int  # global
+    steps: int
+    warm_up: int  # steps before those that count
+    settings: dict
+
+
+# gpt-mini has windows of 64 bytes here instead of 256, or a step of a fifth of a core would take most of a minute.
+WORKS = {"fashion-cnn": Work(256, 150, 20, {}), "gpt-mini": Work(32, 12, 3, {"model.block": "64"})}
 
 
 def arguments():
@@ -31,8 +46,7 @@ def arguments():
     parser.add_argument("--mix", action="append",
                         help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
-    parser.add_argument("--batch", type=int, default=256, help="global batch")
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--recipe", choices=WORKS, default="fashion-cnn")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--plaintext", action="store_true", help="without TLS")
     parser.add_argument("--no-ddp", action="store_true", help="without the peer")
@@ -47,28 +61,50 @@ def on(host, command):
     return [LAB, "exec", host, "--", *[str(word) for word in command]]
 
 
-def steady(lines):
+def words(path):
+    """A text that needs no download: words of random letters, the same on each call."""
+    chance = random.Random(7)
+    vocabulary = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(500)]
+    text = ""
+    while len(text) < TEXT_BYTES:
+        text += " ".join(chance.choices(vocabulary, k=200)) + ".\n"
+    path.write_text(text)
+    return path
+
+
+def choose(args, recipe, scratch):
+    args.recipe, args.work = recipe, WORKS[recipe]
+    args.settings = dict(args.work.settings)
+    if recipe == "fashion-cnn":
+        args.data = measure.images(args.motley)
+    else:
+        args.data = words(scratch.path / "words.txt")
+        args.settings["data.uri"] = f"text:{args.data}"
+
+
+def steady(args, lines):
     """Samples a second of the steps after the first ones."""
-    steps = [line for line in lines if line.get("event") == "step"][WARM_UP:]
+    steps = [line for line in lines if line.get("event") == "step"][args.work.warm_up:]
     return sum(step["samples"] for step in steps) / sum(step["seconds"] for step in steps), steps
 
 
-def alone(args, hosts, scratch):
+def alone(args, hosts, scratch, batches=None):
     started = []
-    for host in hosts:
+    for host, batch in zip(hosts, batches or [args.work.batch] * len(hosts)):
         directory = scratch.fresh(f"alone-{host}")
-        command = measure.train_command(args.motley, args.recipe, directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1,
-                                        extra=args.data)
+        command = measure.train_command(args.motley, args.recipe, directory, batch=batch, steps=args.work.steps + args.work.warm_up,
+                                        threads=1, extra=args.settings)
         started.append(measure.start(on(host, command), directory))
     # Slow hosts go on when fast ones are done: nothing else runs on their cores meanwhile.
-    return [steady(measure.finish(each, TIMEOUT_S))[0] for each in started]
+    return [steady(args, measure.finish(each, TIMEOUT_S))[0] for each in started]
 
 
 def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
-    command = measure.train_command(args.motley, args.recipe, directory, batch=args.batch, steps=args.steps + WARM_UP, threads=1,
-                                    listen="0.0.0.0:7117", extra={"train.min_workers": str(len(hosts)), **args.data})
+    settings = {"train.min_workers": str(len(hosts)), **args.settings}
+    command = measure.train_command(args.motley, args.recipe, directory, batch=args.work.batch,
+                                    steps=args.work.steps + args.work.warm_up, threads=1, listen="0.0.0.0:7117", extra=settings)
     command += ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
     head = measure.start(on(hosts[0], command), directory)
     joiners = []
@@ -78,7 +114,7 @@ def joint(args, hosts, scratch):
     lines = measure.finish(head, TIMEOUT_S)
     for joiner in joiners:
         measure.finish(joiner, TIMEOUT_S)
-    speed, steps = steady(lines)
+    speed, steps = steady(args, lines)
     parts = {}
     for step in steps:
         for part in step["workers"]:
@@ -92,9 +128,10 @@ def joint(args, hosts, scratch):
 def ddp(args, hosts, batches, scratch):
     started = []
     for rank, host in enumerate(hosts):
-        command = ["env", "GLOO_SOCKET_IFNAME=eth0", args.python, measure.ROOT / "bench/ddp_gloo.py", "--data", args.images,
-                   "--batch", batches[rank], "--weight", batches[rank] * len(hosts) / sum(batches), "--steps", args.steps,
-                   "--warm-up", WARM_UP, "--world", len(hosts), "--rank", rank, "--address", lab("ip", hosts[0])]
+        command = ["env", "GLOO_SOCKET_IFNAME=eth0", args.python, measure.ROOT / "bench/ddp_gloo.py", "--recipe", args.recipe,
+                   "--data", args.data, "--batch", batches[rank], "--weight", batches[rank] * len(hosts) / sum(batches),
+                   "--steps", args.work.steps, "--warm-up", args.work.warm_up, "--world", len(hosts), "--rank", rank,
+                   "--address", lab("ip", hosts[0])]
         started.append(measure.start(on(host, command), scratch.fresh(f"ddp-{host}")))
     return sum(measure.event(measure.finish(each, TIMEOUT_S), "done")["samples_per_s"] for each in started)
 
@@ -105,15 +142,22 @@ def in_proportion(batch, speeds):
     return shares
 
 
+def without_wire(args, hosts, batches, scratch):
+    speeds = alone(args, hosts, scratch, batches)
+    return sum(batches) / max(batch / speed for batch, speed in zip(batches, speeds))
+
+
 def repetition(args, mix, hosts, scratch, number):
     each = alone(args, hosts, scratch)
+    by_hand = in_proportion(args.work.batch, each)
     together, parts, changes, predicted = joint(args, hosts, scratch)
+    ceiling = without_wire(args, hosts, by_hand, scratch)
     result = {"mix": mix, "repetition": number, "alone": [round(speed, 1) for speed in each], "joint": round(together, 1),
-              "eta": round(together / sum(each), 4), "over_fastest": round(together / max(each), 4), "predicted": predicted,
+              "eta": round(together / sum(each), 4), "ceiling_eta": round(ceiling / sum(each), 4),
+              "over_fastest": round(together / max(each), 4), "predicted": predicted,
               "workers": parts, "changes": changes}
     if not args.no_ddp:
-        equal = [args.batch // len(hosts)] * len(hosts)
-        by_hand = in_proportion(args.batch, each)
+        equal = [args.work.batch // len(hosts)] * len(hosts)
         result |= {"ddp_equal": round(ddp(args, hosts, equal, scratch), 1), "ddp_by_hand": round(ddp(args, hosts, by_hand, scratch), 1),
                    "ddp_batches": by_hand}
         result |= {f"{way}_eta": round(result[way] / sum(each), 4) for way in ("ddp_equal", "ddp_by_hand")}
@@ -127,11 +171,13 @@ def measure_mix(args, mix):
     lab("up", *[f"{host}:cpu={share}" for host, share in zip(hosts, cores)], "--rate", args.rate)
     try:
         with measure.Scratch() as scratch:
+            choose(args, args.recipe, scratch)
             results = [repetition(args, mix, hosts, scratch, number) for number in range(args.repetitions)]
     finally:
         lab("down")
-    keys = ["joint", "eta", "over_fastest"] + ([] if args.no_ddp else ["ddp_equal", "ddp_equal_eta", "ddp_by_hand", "ddp_by_hand_eta"])
-    summary = {"mix": mix, "rate": args.rate, "global_batch": args.batch, "tls": not args.plaintext,
+    keys = ["joint", "eta", "ceiling_eta", "over_fastest"]
+    keys += [] if args.no_ddp else ["ddp_equal", "ddp_equal_eta", "ddp_by_hand", "ddp_by_hand_eta"]
+    summary = {"recipe": args.recipe, "mix": mix, "rate": args.rate, "global_batch": args.work.batch, "tls": not args.plaintext,
                "alone_sum": measure.median([sum(r["alone"]) for r in results])}
     summary |= {key: measure.median([r[key] for r in results]) for key in keys}
     if not args.no_ddp:
@@ -150,12 +196,12 @@ def main():
         sys.exit(f"lab: expected a Python with torch at {args.python}, found none; try: make bench, or --no-ddp")
     if pathlib.Path("/run/lab.json").exists():
         sys.exit("lab: a lab is up already; try: tools/lab down")
-    args.images, args.recipe, args.data = measure.images(args.motley), "fashion-cnn", {}
     summaries = [measure_mix(args, mix) for mix in args.mix or MIXES]
     machine = measure.machine()
-    measure.say(f"\nfashion-cnn, global batch {args.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, hosts by their "
-                f"cores, on {machine['processor']}, {machine['cores']} cores")
-    columns = {"hosts": "mix", "alone, sum": "alone_sum", "together": "joint", "eta": "eta", "over fastest": "over_fastest"}
+    measure.say(f"\n{args.recipe}, global batch {args.work.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, "
+                f"hosts by their cores, on {machine['processor']}, {machine['cores']} cores")
+    columns = {"hosts": "mix", "alone, sum": "alone_sum", "together": "joint", "eta": "eta", "ceiling": "ceiling_eta",
+               "over fastest": "over_fastest"}
     if not args.no_ddp:
         columns |= {"DDP equal: eta": "ddp_equal_eta", "DDP by hand: eta": "ddp_by_hand_eta", "ours over it": "joint_over_ddp"}
     measure.table(list(columns), [[summary[key] for key in columns.values()] for summary in summaries])

@@ -5,47 +5,30 @@ For each model and mix every host first trains alone; then all train together on
 had settled, what the run then reached, who was left out, and how that compares with the fastest host alone. One JSON object a line on
 standard output, a table on standard error.
 
-  bench/lab_plan.py [--recipe fashion-cnn …] [--mix 0.8:0.2 …] [--rate 1gbit …] [--steps 120]
+  bench/lab_plan.py [--recipe fashion-cnn …] [--mix 0.8:0.2 …] [--rate 1gbit …]
 """
 
 import argparse
 import os
 import pathlib
-import random
 import sys
 
 import lab
 import measure
 
-BATCH = {"fashion-cnn": 256, "gpt-mini": 32}
-STEPS = {"fashion-cnn": 150, "gpt-mini": 30}
-WARM_UP = {"fashion-cnn": 20, "gpt-mini": 4}
 MIXES = ["0.8:0.2", "0.7:0.7", "0.9:0.45:0.18"]
 RATES = ["1gbit", "200mbit", "50mbit", "10mbit"]
-TEXT_BYTES = 1 << 20
 FASTEST_KEPT = 0.99
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motley", help="the program (default: the release build)")
-    parser.add_argument("--recipe", action="append", choices=BATCH, help="repeatable (default: both)")
+    parser.add_argument("--recipe", action="append", choices=lab.WORKS, help="repeatable (default: both)")
     parser.add_argument("--mix", action="append",
                         help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
     parser.add_argument("--rate", action="append", help="of every link. Repeatable (default: %s)" % ", ".join(RATES))
-    parser.add_argument("--steps", type=int, help="of each run")
     return parser.parse_args()
-
-
-def words(path):
-    """A text that needs no download: words of random letters, the same on each call."""
-    chance = random.Random(7)
-    vocabulary = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(500)]
-    text = ""
-    while len(text) < TEXT_BYTES:
-        text += " ".join(chance.choices(vocabulary, k=200)) + ".\n"
-    path.write_text(text)
-    return path
 
 
 def row(args, mix, rate, hosts, each, scratch):
@@ -53,7 +36,7 @@ def row(args, mix, rate, hosts, each, scratch):
         lab.lab("rate", host, rate)
     joint, parts, changes, predicted = lab.joint(args, hosts, scratch)
     shares = [change for change in changes if change["event"] == "plan"][-1]["shares"]
-    result = {"recipe": args.recipe, "mix": mix, "rate": rate, "global_batch": args.batch, "fastest_alone": max(each),
+    result = {"recipe": args.recipe, "mix": mix, "rate": rate, "global_batch": args.work.batch, "fastest_alone": max(each),
               "alone_sum": sum(each), "predicted": predicted, "joint": joint, "error": abs(predicted / joint - 1),
               "eta": joint / sum(each), "over_fastest": joint / max(each),
               "left_out": sorted(name for name, samples in shares.items() if samples == 0), "workers": parts}
@@ -63,9 +46,7 @@ def row(args, mix, rate, hosts, each, scratch):
 
 
 def rows(args, recipe, mix, rates, scratch):
-    args.recipe, args.batch, args.steps = recipe, BATCH[recipe], args.given_steps or STEPS[recipe]
-    args.data = {} if recipe == "fashion-cnn" else {"data.uri": f"text:{words(scratch.path / 'words.txt')}"}
-    lab.WARM_UP = WARM_UP[recipe]
+    lab.choose(args, recipe, scratch)
     cores = mix.split(":")
     hosts = lab.NAMES[:len(cores)]
     lab.lab("up", *[f"{host}:cpu={share}" for host, share in zip(hosts, cores)], "--rate", "1gbit")
@@ -78,13 +59,13 @@ def rows(args, recipe, mix, rates, scratch):
 
 def main():
     args = arguments()
-    args.motley, args.given_steps, args.plaintext = measure.motley(args.motley), args.steps, False
+    args.motley, args.plaintext = measure.motley(args.motley), False
     if sys.platform != "linux" or os.geteuid() != 0 or not os.access(lab.LAB, os.X_OK):
         measure.emit(bench="lab_plan", skipped="needs Linux, root and tools/lab")
         return measure.say("lab_plan: left out: it needs Linux and root (network namespaces)")
     if pathlib.Path("/run/lab.json").exists():
         sys.exit("lab_plan: a lab is up already; try: tools/lab down")
-    recipes = args.recipe or list(BATCH)
+    recipes = args.recipe or list(lab.WORKS)
     mixes, rates = args.mix or MIXES, args.rate or RATES
     with measure.Scratch() as scratch:
         results = [each for recipe in recipes for mix in mixes for each in rows(args, recipe, mix, rates, scratch)]

@@ -175,6 +175,8 @@ class CoordinatorMachine {
   void park_others(Duration pass, Time now);
   void park_least(WorkerId alone, const Pace::Verdict& verdict, Time now);
   void take_in_parked();
+  void try_link(Member& member, Time now);
+  void link_answered(Member& member, Time now);
   [[nodiscard]] Pace::Verdict judge(const Member& member);
 
   // Evaluation beside the training: coordinator_aside.cpp

@@ -65,7 +65,9 @@ void CoordinatorMachine::on(const WorkerReady& event, Time) {
 
 void CoordinatorMachine::on(const WorkerSynced& event, Time now) {
   Member* member = members_.find(event.session);
-  if (member == nullptr || member->state != MemberState::syncing || event.version > version_) return;
+  if (member == nullptr || event.version > version_) return;
+  if (member->state == MemberState::parked) link_answered(*member, now);
+  if (member->state != MemberState::syncing) return;
   member->holds = event.version;
   consider(*member, now);
 }
@@ -196,6 +198,7 @@ void CoordinatorMachine::watch_sessions(Time now) {
       if (member.compared) {
         take_in(member, {.code = ReasonCode::compared, .worker = stretch_ ? stretch_->worker : 0});
       } else {
+        try_link(member, now);
         calibrate(member, pace_.trial(member.worker));
       }
     }

@@ -1,6 +1,7 @@
 // Who takes part: measured beside the run, taken in where it shortens a step, parked where it would hold up the others.
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 #include "cluster/coordinator_machine.h"
@@ -12,6 +13,8 @@ namespace {
 constexpr std::uint32_t kLeftOutMax = 3;
 // So many passes' time for steps alone to compare with.
 constexpr int kComparedPasses = 8;
+constexpr int kLinkTriedAgain = 2;       // times measure_again, at least
+constexpr int kLinkRests = 50;           // times as long as it was busy with a version
 constexpr std::uint32_t kInVainMax = 2;  // then the wait for the next try grows no more: 4 times as long
 
 std::uint64_t milliseconds(Duration d) {
@@ -37,6 +40,21 @@ void CoordinatorMachine::consider(Member& member, Time now) {
   } else {
     park(member, does_not_pay(member.worker, verdict), now);
   }
+}
+
+// Calibrations cannot tell that a link has become faster.
+void CoordinatorMachine::try_link(Member& member, Time now) {
+  if (member.local || now < member.link_due || version_ <= member.holds + 1) return;  // it answers only if it jumped
+  const std::uint64_t behind = std::exchange(member.holds, version_);
+  member.link_tried = now;
+  member.link_due = now + kLinkTriedAgain * config_.measure_again;
+  act(ActionKind::send_weights, {ReasonCode::behind, member.worker, behind, version_}).session = member.session;
+}
+
+void CoordinatorMachine::link_answered(Member& member, Time now) {
+  if (member.link_tried == Time{}) return;
+  member.link_due = std::max(member.link_due, now + kLinkRests * (now - member.link_tried));
+  member.link_tried = {};
 }
 
 Pace::Verdict CoordinatorMachine::judge(const Member& member) {
@@ -99,7 +117,9 @@ void CoordinatorMachine::park(Member& member, Reason reason, Time now) {
   member.state = MemberState::parked;
   member.streams = false;
   member.trial_due = now + config_.measure_again;
-  if (!told) act(ActionKind::park, reason).session = member.session;
+  if (told) return;
+  member.link_due = member.link_tried = {};
+  act(ActionKind::park, reason).session = member.session;
 }
 
 void CoordinatorMachine::park_idle(Time now) {

@@ -32,6 +32,8 @@ struct Member {
   std::uint64_t holds = 0;     // the version it computes with, unless it streams
   LeaseId trial = 0;           // the calibration it computes; 0: none
   Time trial_due{};            // while parked: when to measure it again
+  Time link_due{};             // while parked: when to send it a version, to see how long that takes
+  Time link_tried{};           // when one was sent
   bool compared = false;       // while parked: only until others have shown what they do alone
   std::uint64_t share = 0;     // samples of the newest train pass
   std::uint32_t left_out = 0;  // train passes in a row without a share

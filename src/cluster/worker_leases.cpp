@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "cluster/pass.h"
 #include "cluster/worker.h"
 #include "motley/computation.h"
 
@@ -25,6 +26,10 @@ bool WorkerMachine::remember(const wire::Grant& grant) {
 void WorkerMachine::on(const wire::Grant& grant) {
   if (!open_ || !admitted_ || !remember(grant)) return;
   confirmed_ = confirmed_ || version_.has_value();
+  if (PassId::unpack(grant.pass).kind == PassKind::calibrate) {  // a parked worker hears of no pass
+    know_closed(grant.version);
+    move_on();
+  }
   if (state_ == WorkerState::leaving) {
     finish_empty(grant, WorkerReason::leave_asked);
     return;

@@ -218,7 +218,9 @@ void Coordinator::Impl::send_chunk(const Session& session, VersionFrames& frames
 void Coordinator::Impl::send_weights(const cluster::Action& action) {
   Session& session = sessions.at(action.session);
   const cluster::Member* member = machine.members().find(action.session);
-  if (member != nullptr && member->state == cluster::MemberState::syncing) session.weights_sent_at = now;
+  const bool beside = member != nullptr && member->state != cluster::MemberState::member;
+  session.weights_sent.reset();
+  if (beside) session.weights_sent = {machine.version(), now};
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
     send_chunk(session, current, chunk, action.urgent ? Lane::weights : Lane::background);
   // What comes on the lane of weights may overtake the background.

@@ -144,8 +144,11 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
     if (calibration) return feed(cluster::Calibrated{session.id, failure->lease, true});
     feed(cluster::LeaseFailed{session.id, failure->lease});
   } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
-    if (session.weights_sent_at) pace.reached(session.worker, now - *session.weights_sent_at);
-    session.weights_sent_at.reset();
+    if (session.weights_sent && session.weights_sent->version == synced->version) {
+      const auto took = static_cast<double>((now - session.weights_sent->at).count());
+      pace.reached(session.worker, Duration(static_cast<Duration::rep>(took * (session.local ? 1 : pass_share))));
+      session.weights_sent.reset();
+    }
     if (synced->version <= machine.version()) session.holds = std::max(session.holds, std::optional(synced->version));
     feed(cluster::WorkerSynced{session.id, synced->version});
   } else if (const auto* refresh = std::get_if<wire::Refresh>(&message)) {

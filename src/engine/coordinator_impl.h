@@ -35,8 +35,12 @@ struct Coordinator::Impl {
     bool said_bye = false;
     std::uint64_t heartbeat_heard_ns = 0;
     Time heartbeat_at{};
-    bool computes = false;                  // by its newest heartbeat
-    std::optional<Time> weights_sent_at{};  // until it is in sync for the first time
+    bool computes = false;  // by its newest heartbeat
+    struct Sent {
+      std::uint64_t version;
+      Time at;
+    };
+    std::optional<Sent> weights_sent{};  // beside the run, until they are there
     // A version of which every chunk is there before what is sent now on the lane of weights.
     std::optional<std::uint64_t> holds{};
   };
@@ -129,6 +133,7 @@ struct Coordinator::Impl {
   Uploads uploads;
   VersionFrames current, next;  // whole; growing while the step closes
   BufferPool pool;              // of what deltas are and lead to
+  double pass_share;            // of the bytes of a version: what a pass moves in one direction
   std::map<SessionId, Session> sessions;
   std::vector<Worker> workers;
   Time now{};

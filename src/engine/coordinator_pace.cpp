@@ -25,7 +25,7 @@ constexpr double kLeastGain = 0.01;              // of a step, for which a worke
 constexpr double kSpreadToDeviation = 1.25;      // of a normal distribution
 constexpr double kSpreadMax = 0.15;
 // A worker that was left out because of its link is tried again in the end.
-constexpr double kExposedWhileParked = 0.92;
+constexpr double kExposedWhileParked = 0.97;
 // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
 // them. A hopeless link is hopeless by a quarter, too.
 constexpr std::uint32_t kExposuresBelieved = 4;
@@ -34,6 +34,7 @@ constexpr double kClearGain = 1.25;            // over one worker alone, where n
 constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
 // Of a version on its way to a joiner: what is shorter is measured better, and at less cost, by a first pass.
 constexpr double kSlowLink = 0.3;
+constexpr double kFasterLink = 0.5;      // times as long as when it was parked: no chance
 constexpr double kSlackLeast = 0.25;     // of a plan's seconds
 constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
 
@@ -46,7 +47,8 @@ Duration duration(double seconds) {
 std::optional<plan::Affine> MeasuredPace::Known::time() const noexcept {
   std::optional<plan::Affine> time = compute.affine();
   if (time && exposed) {
-    time->fixed += *exposed * std::min(1.0, static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved);
+    const double part = static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved;
+    time->fixed += *exposed * (exposed_settled ? 1 : std::min(1.0, part));
   }
   if (time && !exposed) time->fixed += link_seconds;
   if (!time && whole_per_sample > 0) time = plan::Affine{0, whole_per_sample};
@@ -319,7 +321,15 @@ void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::Le
 }
 
 void MeasuredPace::reached(cluster::WorkerId worker, Duration time) {
-  if (seconds(time) >= kSlowLink) known(PassKind::train, worker).link_seconds = seconds(time);
+  Known& about = known(PassKind::train, worker);
+  if (!about.exposed) {
+    about.link_seconds = seconds(time) >= kSlowLink ? seconds(time) : 0;
+  } else if (!about.parked_link) {
+    about.parked_link = {seconds(time), *about.exposed};
+  } else if (const double part = seconds(time) / about.parked_link->version_seconds; part < kFasterLink) {
+    about.exposed = std::min(*about.exposed, part * about.parked_link->exposed);
+    about.exposures = 0;
+  }
 }
 
 void MeasuredPace::late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time,
@@ -358,7 +368,9 @@ void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, d
     about.compute = {};
     about.known_before = false;
     about.calibrations = kWarm;
+    about.exposed.reset();  // its processor does both
     about.exposures = 0;
+    about.exposed_settled = false;
   }
   if (about.calibrations++ > 0) about.compute.record(samples, seconds);
   about.trial_samples = samples;
@@ -380,6 +392,8 @@ void MeasuredPace::pair_up(Known& known) {
     exposed = *known.exposed + newest * (exposed - *known.exposed);
   }
   known.exposed = exposed;
+  known.exposed_settled = known.exposed_settled || known.exposures >= kExposuresBelieved;
+  known.parked_link.reset();
 }
 
 }  // namespace motley::engine

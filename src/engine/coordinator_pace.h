@@ -36,7 +36,8 @@ class MeasuredPace final : public cluster::Pace {
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
   /// Samples of a forward pass on its device.
   void uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples);
-  /// What its first version of the weights took to get to it: the least its link costs in a pass, until one was run.
+  /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves: the least
+  /// its link costs in a pass, until one was run. Of a parked worker it tells when the link has become faster.
   void reached(cluster::WorkerId worker, Duration time);
   /// After so long a lease of a train pass is still not done. `computes`: of that time its device had at most these
   /// samples; else it had computed them, or waited for weights.
@@ -75,8 +76,13 @@ class MeasuredPace final : public cluster::Pace {
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
     double link_seconds = 0;        // of a whole version to it, where that is long; counts until `exposed` is known
     std::uint32_t exposures = 0;    // passes in it
-    double spread = 0;              // mean distance of a pass from its expected time, as a part of it
-    plan::TimeModel alone;          // of its steps by itself, from beginning to end
+    bool exposed_settled = false;   // it is no longer what first passes cost
+    struct Link {
+      double version_seconds, exposed;
+    };
+    std::optional<Link> parked_link;  // as it was when it was first measured beside the run
+    double spread = 0;                // mean distance of a pass from its expected time, as a part of it
+    plan::TimeModel alone;            // of its steps by itself, from beginning to end
     std::uint32_t steps_alone = 0;
     Half elapsed, computed;
     std::uint32_t calibrations = 0;

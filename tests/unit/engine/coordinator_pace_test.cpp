@@ -37,6 +37,16 @@ class PaceOfTwo : public testing::Test {
     pace_.closed(nanoseconds(last_));
     return std::max(finish[0], finish[1]) / ((finish[0] + finish[1]) / 2) - 1;
   }
+  double compute(std::uint64_t samples) {
+    return devices_[1].fixed + devices_[1].per_sample * static_cast<double>(samples);
+  }
+  /// The second one, parked, computes beside the run.
+  void try_it() {
+    while (pace_.calibration(2) > 0) pace_.calibrated(2, pace_.calibration(2), compute(pace_.calibration(2)));
+    const std::uint64_t samples = pace_.trial(2);
+    pace_.calibrated(2, samples, compute(samples));
+  }
+  bool judged() { return pace_.judge(kBatch, std::array<cluster::WorkerId, 1>{1}, 2).pays; }
   double noise(const Device& device) { return 1 + device.noise * (2 * random_.uniform() - 1); }
   static Duration nanoseconds(double seconds) { return Duration(static_cast<std::int64_t>(1e9 * seconds)); }
 
@@ -79,6 +89,36 @@ TEST_F(PaceOfTwo, AParkedWorkerThatWasLetGoIsMeasuredAnew) {
     pace_.calibrated(1, samples, seconds(samples) / 20);
   EXPECT_EQ(calibrations, 2);
   EXPECT_NEAR(static_cast<double>(pace_.trial(1)), 400, 4);
+}
+
+TEST_F(PaceOfTwo, TrialsSayNothingOfALink) {
+  devices_[1].exposed = 0.8;
+  for (int i = 0; i < 10; ++i) pass();
+  ASSERT_FALSE(judged()) << "the link alone takes longer than a step";
+  for (int i = 0; i < 3; ++i) try_it();
+  EXPECT_FALSE(judged());
+  for (int i = 0; i < 40; ++i) try_it();
+  EXPECT_TRUE(judged()) << "after minutes it gets another chance";
+}
+
+TEST_F(PaceOfTwo, AVersionThatArrivesSoonerSpeaksForTheLink) {
+  devices_[1].exposed = 0.8;
+  for (int i = 0; i < 10; ++i) pass();
+  pace_.reached(2, nanoseconds(0.2));
+  pace_.reached(2, nanoseconds(0.15));
+  EXPECT_FALSE(judged());
+  pace_.reached(2, nanoseconds(0.01));
+  EXPECT_TRUE(judged());
+}
+
+TEST_F(PaceOfTwo, WhoComputesFasterAgainMayDoMoreAtTheWireAsWell) {
+  devices_[1] = {20 * devices_[1].fixed, 20 * devices_[1].per_sample, 0.4, 0};
+  for (int i = 0; i < 10; ++i) pass();
+  EXPECT_FALSE(judged());
+  devices_[1] = devices_[0];
+  try_it();
+  for (std::uint64_t samples = 0; (samples = pace_.calibration(2)) > 0;) pace_.calibrated(2, samples, compute(samples));
+  EXPECT_TRUE(judged());
 }
 
 TEST_F(PaceOfTwo, WhatGainsMuchIsNotCompared) {

@@ -155,6 +155,65 @@ TEST_F(ParkingTest, WhomTheWeightsReachTooSlowlyDoesNotHoldUpASinglePass) {
   EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded, WorkerEvent::readmitted));
 }
 
+// A pass moves a quarter of what a first version takes.
+TEST_F(ParkingTest, WithFewerBitsASlowLinkMayDo) {
+  for (const auto codec : {wire::CodecId::fp32, wire::CodecId::int8}) {
+    options.gradients = options.weights = codec;
+    peers.clear();
+    output = {};
+    make();
+    Peer& fast = join(1, "fast", false, 0.02);
+    step_of(fast);
+    Peer& far = open(2, "far");
+    far.seconds_per_sample = 0.02;
+    ready(far);
+    pass_time(ms(700), {&fast, &far});
+    synced(far);
+    if (codec == wire::CodecId::fp32) {
+      EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+    } else {
+      EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined));
+    }
+  }
+}
+
+TEST_F(ParkingTest, ALinkThatBecameFasterIsNoticed) {
+  options.steps = 5000;
+  make();
+  Peer& fast = join(1, "fast", false, 0.001);
+  step_of(fast);
+  Peer& far = open(2, "far");
+  far.seconds_per_sample = 0.001;
+  ready(far);
+  pass_time(ms(1400), {&fast, &far});
+  synced(far);
+  ASSERT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+  std::size_t known = far.weights.size();
+  const auto seconds_until_sent = [&] {
+    int tenths = 0;
+    for (; tenths < 1200 && far.weights.size() == known; ++tenths) {
+      pass_time(ms(100), {&fast, &far});
+      if (far.weights.size() == known) step_of(fast);
+    }
+    known = far.weights.size();
+    return tenths / 10;
+  };
+  EXPECT_LE(seconds_until_sent(), 7);
+  const std::uint64_t sent = coordinator->server().version();
+  for (int i = 0; i < 10; ++i) {
+    step_of(fast);
+    pass_time(ms(200), {&fast, &far});
+  }
+  synced(far, sent);
+  EXPECT_GE(seconds_until_sent(), 90) << "a version is no small thing for such a link";
+  synced(far);
+  for (int step = 0; step < 12 && far.grants.empty(); ++step) {
+    pass_time(ms(1000), {&fast, &far});
+    if (far.grants.empty()) work(fast);
+  }
+  EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded, WorkerEvent::readmitted));
+}
+
 TEST_F(ParkingTest, StepsOfAForecastTakeTime) {
   make();
   Peer& fast = join(1, "fast", false, 0.001);
