@@ -107,8 +107,8 @@ std::vector<SharedBytes> HeadNode::weights() const {
 
 std::vector<SharedBytes> HeadNode::held() const {
   std::vector<SharedBytes> chunks;
-  const auto count = static_cast<ChunkId>(coordinator_->server().layout().chunks().size());
-  for (ChunkId chunk = 0; chunk < count; ++chunk) chunks.push_back(coordinator_->held(chunk));
+  chunks.resize(coordinator_->server().layout().chunks().size());
+  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) chunks[chunk] = coordinator_->held(chunk);
   return chunks;
 }
 

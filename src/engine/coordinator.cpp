@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "codec/delta.h"
 #include "engine/coordinator_impl.h"
 #include "wire/limits.h"
 
@@ -36,6 +37,19 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
           .solo_after = server.outside() ? 0 : kSoloAfter};
 }
 
+// What a pass moves in its busier direction, of a whole version.
+double busier_share(const Layout& layout, const CoordinatorOptions& options) {
+  std::size_t whole = 0, up = 0, down = 0;
+  for (const Chunk& chunk : layout.chunks()) {
+    const std::size_t exact = chunk.elements * sizeof(float);
+    const bool lossy = chunk.kind == ChunkKind::large;
+    whole += exact;
+    up += lossy ? codec::encoded_bytes(options.gradients, chunk.elements) : exact;
+    down += lossy ? codec::delta_bytes(options.weights, chunk.elements) : exact;
+  }
+  return static_cast<double>(std::max(up, down)) / static_cast<double>(std::max<std::size_t>(whole, 1));
+}
+
 }  // namespace
 
 Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorOutput& out)
@@ -46,7 +60,8 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       machine(machine_config(options, server), pace),
       uploads(server.layout().chunks().size()),
       current(server.layout().chunks().size()),
-      next(server.layout().chunks().size()) {
+      next(server.layout().chunks().size()),
+      pass_share(busier_share(server.layout(), options)) {
   current.set_version(server.version());
   next.set_version(server.version() + 1);
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) current.set(chunk, server.weights(chunk));

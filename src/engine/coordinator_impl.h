@@ -134,6 +134,7 @@ struct Coordinator::Impl {
   Uploads uploads;
   VersionFrames current, next;  // whole; growing while the step closes
   BufferPool pool;              // of what deltas are and lead to
+  double pass_share;            // of the bytes of a version: what a pass moves in one direction
   std::map<SessionId, Session> sessions;
   std::vector<Worker> workers;
   Time now{};

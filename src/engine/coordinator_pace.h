@@ -41,8 +41,8 @@ class MeasuredPace final : public cluster::Pace {
   void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
   /// Samples of a forward pass on its device.
   void uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples);
-  /// What a version of the weights took to get to it: the least its link costs in a pass, until one was run. Of a
-  /// parked worker it tells when the link has become faster.
+  /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves: the least
+  /// its link costs in a pass, until one was run. Of a parked worker it tells when the link has become faster.
   void reached(cluster::WorkerId worker, Duration time);
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(cluster::WorkerId worker) const;

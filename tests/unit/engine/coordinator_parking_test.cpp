@@ -155,6 +155,28 @@ TEST_F(ParkingTest, WhomTheWeightsReachTooSlowlyDoesNotHoldUpASinglePass) {
   EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded, WorkerEvent::readmitted));
 }
 
+// A pass moves a quarter of what a first version takes.
+TEST_F(ParkingTest, WithFewerBitsASlowLinkMayDo) {
+  for (const auto codec : {wire::CodecId::fp32, wire::CodecId::int8}) {
+    options.gradients = options.weights = codec;
+    peers.clear();
+    output = {};
+    make();
+    Peer& fast = join(1, "fast", false, 0.02);
+    step_of(fast);
+    Peer& far = open(2, "far");
+    far.seconds_per_sample = 0.02;
+    ready(far);
+    pass_time(ms(700), {&fast, &far});
+    synced(far);
+    if (codec == wire::CodecId::fp32) {
+      EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
+    } else {
+      EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined));
+    }
+  }
+}
+
 TEST_F(ParkingTest, ALinkThatBecameFasterIsNoticed) {
   options.steps = 5000;
   make();

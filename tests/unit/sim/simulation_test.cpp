@@ -49,18 +49,18 @@ TEST_P(LossyCodecs, KeepTheirPromises) {
   }
 }
 
-// So long that machines come and go tens of times; each has another instruction set.
+// So long that machines come and go; each has another instruction set.
 TEST_P(LossyCodecs, KeepReplicasTheSameBits) {
-  const Scenario scenario = make_scenario(18, 600, GetParam());
+  const Scenario scenario = make_scenario(18, 300, GetParam());
   const Report report = simulate(scenario);
   EXPECT_TRUE(report.ok()) << text_of(report);
-  EXPECT_GT(scenario.disturbances.size(), 20U);
-  EXPECT_EQ(report.deltas > 1000, GetParam().weights != fp32);
+  EXPECT_GT(scenario.disturbances.size(), 10U);
+  EXPECT_EQ(report.deltas > 500, GetParam().weights != fp32);
 }
 
 INSTANTIATE_TEST_SUITE_P(Between, LossyCodecs,
-                         testing::Values(Codecs{bf16, fp32}, Codecs{int8, fp32}, Codecs{int4, fp32}, Codecs{fp32, bf16},
-                                         Codecs{fp32, int8}, Codecs{int8, int8}, Codecs{int4, int4}),
+                         testing::Values(Codecs{int8, fp32}, Codecs{fp32, int8}, Codecs{bf16, bf16}, Codecs{int8, int8},
+                                         Codecs{int4, int4}),
                          [](const auto& param) {
                            return std::string(codec::to_word(param.param.gradients)) + "_up_" +
                                   std::string(codec::to_word(param.param.weights)) + "_down";

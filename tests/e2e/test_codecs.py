@@ -1,0 +1,40 @@
+"""Fewer bits in both directions, with machines that die and come back: every sample once, and hardly another loss."""
+
+import pathlib
+
+from program import settings
+
+STEPS = 150
+RUN = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5, train_steps=STEPS,
+               optimizer_lr=0.02)
+LOCAL = ["--listen", "127.0.0.1:0", "--token-file", "token"]
+
+
+def wait_share(head, after=0):
+    return head.wait_event("step", lambda e: any(p["worker"] == "guest/cpu" and p["samples"] > 0 for p in e["workers"]), after=after)
+
+
+def test_killed_joiner_and_interrupted_head(motley):
+    codecs = settings(wire_gradients="int8", wire_weights="int8", train_shares="[1,1,1,1]")
+    head = motley.start("train", "softmax", *RUN, *codecs, *settings(train_min_workers=2), "--run", "run", "--device", "cpu", *LOCAL)
+    joiner = motley.start("join", "--token-file", "token", "--name", "guest")
+    wait_share(head)
+    joiner.kill()
+    joiner = motley.start("join", "--token-file", "token", "--name", "guest")
+    head.wait_event("worker", worker="guest/cpu", change="readmitted")
+    wait_share(head, after=head.seen())
+    head.interrupt()
+    assert head.end() == 130, head.story()
+    joiner.kill()  # the head's port will be another
+    pathlib.Path(motley.directory, "token").unlink(missing_ok=True)
+    again = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+    joiner = motley.start("join", "--token-file", "token", "--name", "guest")
+    wait_share(again)
+    assert again.end() == 0, again.story()
+    assert joiner.end() == 0, joiner.story()
+    assert motley.audit("run")["samples"] == STEPS // 10 * 20000
+    alone = motley.run("train", "softmax", *RUN, "--run", "alone", "--device", "cpu", "--listen", "127.0.0.1:0")
+    assert alone.process.returncode == 0, alone.story()
+    exact, lossy = alone.losses(), head.losses() | again.losses()
+    assert list(exact) == list(lossy)
+    assert max(abs(lossy[step] - exact[step]) / exact[step] for step in exact) < 1e-2
