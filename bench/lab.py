@@ -3,11 +3,12 @@
 
 Each host is a network namespace with a CPU quota and a shaped link (tools/lab; needs root). In every repetition, in this order: all hosts
 train alone, at the same time; all train together; DDP with equal batches; DDP with batches in proportion to what each host did alone, the
-gradients weighted. The global batch is the same everywhere. Steady speed: without the first steps. The ceiling is a step that ends when
-every host has computed its part, in proportion to its speed, and nothing is sent: each trains alone with that part as its batch, all at
-the same time. One JSON object a line on standard output, a table on standard error.
+gradients weighted. The global batch is the same everywhere. Steady speed: without the first steps. `nothing sent` is a step that ends when
+every host has computed its part, in proportion to its speed, as if no number had to travel: each trains alone with that part as its batch,
+all at the same time. One JSON object a line on standard output, a table on standard error.
 
-  bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--repetitions 3] [--plaintext]
+  bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--set KEY=VALUE …] [--repetitions 3]
+    [--plaintext]
 """
 
 import argparse
@@ -47,6 +48,7 @@ def arguments():
                         help="cores of the hosts; the first is the head. Repeatable (default: %s)" % ", ".join(MIXES))
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
     parser.add_argument("--recipe", choices=WORKS, default="fashion-cnn")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the run together; repeatable")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--plaintext", action="store_true", help="without TLS")
     parser.add_argument("--no-ddp", action="store_true", help="without the peer")
@@ -102,7 +104,7 @@ def alone(args, hosts, scratch, batches=None):
 def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
-    settings = {"train.min_workers": str(len(hosts)), **args.settings}
+    settings = {"train.min_workers": str(len(hosts)), **args.settings, **dict(each.split("=", 1) for each in args.set)}
     command = measure.train_command(args.motley, args.recipe, directory, batch=args.work.batch,
                                     steps=args.work.steps + args.work.warm_up, threads=1, listen="0.0.0.0:7117", extra=settings)
     command += ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
@@ -151,9 +153,9 @@ def repetition(args, mix, hosts, scratch, number):
     each = alone(args, hosts, scratch)
     by_hand = in_proportion(args.work.batch, each)
     together, parts, changes, predicted = joint(args, hosts, scratch)
-    ceiling = without_wire(args, hosts, by_hand, scratch)
+    unsent = without_wire(args, hosts, by_hand, scratch)
     result = {"mix": mix, "repetition": number, "alone": [round(speed, 1) for speed in each], "joint": round(together, 1),
-              "eta": round(together / sum(each), 4), "ceiling_eta": round(ceiling / sum(each), 4),
+              "eta": round(together / sum(each), 4), "nothing_sent_eta": round(unsent / sum(each), 4),
               "over_fastest": round(together / max(each), 4), "predicted": predicted,
               "workers": parts, "changes": changes}
     if not args.no_ddp:
@@ -175,9 +177,10 @@ def measure_mix(args, mix):
             results = [repetition(args, mix, hosts, scratch, number) for number in range(args.repetitions)]
     finally:
         lab("down")
-    keys = ["joint", "eta", "ceiling_eta", "over_fastest"]
+    keys = ["joint", "eta", "nothing_sent_eta", "over_fastest"]
     keys += [] if args.no_ddp else ["ddp_equal", "ddp_equal_eta", "ddp_by_hand", "ddp_by_hand_eta"]
-    summary = {"recipe": args.recipe, "mix": mix, "rate": args.rate, "global_batch": args.work.batch, "tls": not args.plaintext,
+    summary = {"recipe": args.recipe, "set": args.set, "mix": mix, "rate": args.rate, "global_batch": args.work.batch,
+               "tls": not args.plaintext,
                "alone_sum": measure.median([sum(r["alone"]) for r in results])}
     summary |= {key: measure.median([r[key] for r in results]) for key in keys}
     if not args.no_ddp:
@@ -200,7 +203,7 @@ def main():
     machine = measure.machine()
     measure.say(f"\n{args.recipe}, global batch {args.work.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, "
                 f"hosts by their cores, on {machine['processor']}, {machine['cores']} cores")
-    columns = {"hosts": "mix", "alone, sum": "alone_sum", "together": "joint", "eta": "eta", "ceiling": "ceiling_eta",
+    columns = {"hosts": "mix", "alone, sum": "alone_sum", "together": "joint", "eta": "eta", "nothing sent: eta": "nothing_sent_eta",
                "over fastest": "over_fastest"}
     if not args.no_ddp:
         columns |= {"DDP equal: eta": "ddp_equal_eta", "DDP by hand: eta": "ddp_by_hand_eta", "ours over it": "joint_over_ddp"}

@@ -59,7 +59,7 @@ def rows(args, recipe, mix, rates, scratch):
 
 def main():
     args = arguments()
-    args.motley, args.plaintext = measure.motley(args.motley), False
+    args.motley, args.plaintext, args.set = measure.motley(args.motley), False, []
     if sys.platform != "linux" or os.geteuid() != 0 or not os.access(lab.LAB, os.X_OK):
         measure.emit(bench="lab_plan", skipped="needs Linux, root and tools/lab")
         return measure.say("lab_plan: left out: it needs Linux and root (network namespaces)")

@@ -44,8 +44,8 @@ double busier_share(const Layout& layout, const CoordinatorOptions& options) {
     const std::size_t exact = chunk.elements * sizeof(float);
     const bool lossy = chunk.kind == ChunkKind::large;
     whole += exact;
-    up += lossy ? codec::encoded_bytes(options.gradients, chunk.elements) : exact;
-    down += lossy ? codec::delta_bytes(options.weights, chunk.elements) : exact;
+    up += lossy ? codec::encoded_bytes(options.gradients.value_or(codec::CodecId::fp32), chunk.elements) : exact;
+    down += lossy ? codec::delta_bytes(options.weights.value_or(codec::CodecId::fp32), chunk.elements) : exact;
   }
   return static_cast<double>(std::max(up, down)) / static_cast<double>(std::max<std::size_t>(whole, 1));
 }

@@ -30,20 +30,20 @@ double CodecChoice::size(CodecId codec) const noexcept {
 }
 
 double CodecChoice::move_to(CodecId codec) noexcept {
-  passes_ = ample_ = 0;
+  passes_ = slow_ = ample_ = 0;
   return size(codec) / size(std::exchange(codec_, codec));
 }
 
 double CodecChoice::pass(double compute_seconds, double exposed_seconds) noexcept {
   const auto part = [&](double exposed) { return exposed / (compute_seconds + exposed); };
   ++passes_;
-  if (passes_ < (part(exposed_seconds) > kHoldsUpMuch ? kAtOnce : kCertain)) return 1;
+  slow_ = part(exposed_seconds) > kHoldsUp ? slow_ + 1 : 0;
   if (exposed_before_ > 0 && passes_ == kCertain && exposed_seconds > kSaved * std::exchange(exposed_before_, 0)) {
     least_ = before_;
     return move_to(least_);
   }
   const auto with = [&](CodecId codec) { return exposed_seconds * size(codec) / size(codec_); };
-  if (part(exposed_seconds) > kHoldsUp && codec_ < least_) {
+  if (slow_ >= (part(exposed_seconds) > kHoldsUpMuch ? kAtOnce : kCertain) && codec_ < least_) {
     CodecId next = fewer(codec_);
     while (next < least_ && part(with(next)) > kHoldsUp) next = fewer(next);
     before_ = codec_;

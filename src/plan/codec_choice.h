@@ -36,6 +36,7 @@ class CodecChoice {
   codec::CodecId before_ = codec::CodecId::fp32;
   double exposed_before_ = 0;  // with that, if fewer bits are on trial
   std::uint32_t passes_ = 0;   // with this codec
+  std::uint32_t slow_ = 0;     // in a row in which the link held up the steps
   std::uint32_t ample_ = 0;    // in a row in which more bits would have cost little
 };
 

@@ -121,6 +121,27 @@ TEST_F(PaceOfTwo, WhoComputesFasterAgainMayDoMoreAtTheWireAsWell) {
   EXPECT_TRUE(judged());
 }
 
+TEST_F(PaceOfTwo, WhereTheLinkIsTheLimitNumbersGetFewerBits) {
+  options_.gradients.reset();
+  options_.weights.reset();
+  pace_ = MeasuredPace(options_);
+  const auto passes = [&](double wire) {
+    for (int i = 0; i < 40; ++i) {
+      const auto bytes = static_cast<double>(codec::encoded_bytes(pace_.codec(2), 4096));
+      devices_[1].exposed = wire * bytes / (4 * 4096);
+      pass();
+      pace_.weigh_codec(2);
+    }
+  };
+  passes(0.01);
+  EXPECT_EQ(pace_.codec(2), codec::CodecId::fp32);
+  passes(0.15);
+  EXPECT_EQ(pace_.codec(2), codec::CodecId::int4);
+  EXPECT_TRUE(judged());
+  pace_.left_out(2, 3.5);
+  EXPECT_EQ(pace_.codec(2), codec::CodecId::int8);
+}
+
 TEST_F(PaceOfTwo, WhatGainsMuchIsNotCompared) {
   for (int i = 0; i < 40; ++i) pass();
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays);

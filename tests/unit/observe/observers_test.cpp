@@ -74,7 +74,7 @@ PlanMade a_plan() {
   plan.samples_per_s = 2560;
   plan.fastest_alone = "desktop/cpu";
   plan.fastest_alone_samples_per_s = 2000;
-  plan.shares = {{"desktop/cpu", 256, 2000, 0.1, 0}};
+  plan.shares = {{"desktop/cpu", 256, 2000, 0.1, 0, "fp32"}};
   plan.recommendation = "use desktop/cpu: nobody else has joined";
   plan.limit = "computing on desktop/cpu";
   plan.noise = {100, 812.5, 278.6};
@@ -88,7 +88,7 @@ TEST(JsonObserver, APlanNamesSharesAndTheFastestAlone) {
             "{\"event\":\"plan\",\"global_batch\":256,\"predicted\":{\"samples_per_s\":2560.0,\"step_s\":0.1},"
             "\"fastest_alone\":{\"worker\":\"desktop/cpu\",\"samples_per_s\":2000.0},\"shares\":{\"desktop/cpu\":256},"
             "\"outlook\":[{\"worker\":\"desktop/cpu\",\"samples\":256,\"alone_samples_per_s\":2000.0,\"compute_s\":0.1,"
-            "\"exposed_s\":0.0}],\"recommendation\":\"use desktop/cpu: nobody else has joined\",\"limit\":"
+            "\"exposed_s\":0.0,\"codec\":\"fp32\"}],\"recommendation\":\"use desktop/cpu: nobody else has joined\",\"limit\":"
             "\"computing on desktop/cpu\",\"noise_scale\":812.5,\"useful_global_batch\":279}\n");
 }
 
