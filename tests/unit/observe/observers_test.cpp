@@ -84,12 +84,13 @@ PlanMade a_plan() {
 TEST(JsonObserver, APlanNamesSharesAndTheFastestAlone) {
   Pipe pipe;
   make_json_observer(pipe.in())->plan(a_plan());
-  EXPECT_EQ(pipe.text(),
-            "{\"event\":\"plan\",\"global_batch\":256,\"predicted\":{\"samples_per_s\":2560.0,\"step_s\":0.1},"
-            "\"fastest_alone\":{\"worker\":\"desktop/cpu\",\"samples_per_s\":2000.0},\"shares\":{\"desktop/cpu\":256},"
-            "\"outlook\":[{\"worker\":\"desktop/cpu\",\"samples\":256,\"alone_samples_per_s\":2000.0,\"compute_s\":0.1,"
-            "\"exposed_s\":0.0,\"codec\":\"fp32\"}],\"recommendation\":\"use desktop/cpu: nobody else has joined\",\"limit\":"
-            "\"computing on desktop/cpu\",\"noise_scale\":812.5,\"useful_global_batch\":279}\n");
+  EXPECT_EQ(
+      pipe.text(),
+      "{\"event\":\"plan\",\"global_batch\":256,\"predicted\":{\"samples_per_s\":2560.0,\"step_s\":0.1},"
+      "\"fastest_alone\":{\"worker\":\"desktop/cpu\",\"samples_per_s\":2000.0},\"shares\":{\"desktop/cpu\":256},"
+      "\"outlook\":[{\"worker\":\"desktop/cpu\",\"samples\":256,\"alone_samples_per_s\":2000.0,\"compute_s\":0.1,"
+      "\"exposed_s\":0.0,\"codec\":\"fp32\"}],\"recommendation\":\"use desktop/cpu: nobody else has joined\",\"limit\":"
+      "\"computing on desktop/cpu\",\"noise_scale\":812.5,\"useful_global_batch\":279}\n");
 }
 
 TEST(PlainObserver, APlanSaysWhatToDo) {
