@@ -32,11 +32,8 @@ constexpr std::uint32_t kExposuresBelieved = 4;
 constexpr std::uint32_t kCompared = 16;        // passes whose mean is compared with steps alone
 constexpr double kClearGain = 1.25;            // over one worker alone, where none was measured: no need to compare
 constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
-// Of a version on its way to a joiner: what is shorter is measured better, and at less cost, by a first pass.
-constexpr double kSlowLink = 0.3;
-constexpr double kFasterLink = 0.5;      // times as long as when it was parked: no chance
-constexpr double kSlackLeast = 0.25;     // of a plan's seconds
-constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
+constexpr double kSlackLeast = 0.25;           // of a plan's seconds
+constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
@@ -294,28 +291,6 @@ void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double
   if (about.steps_alone > 1) about.alone.record(samples, step_seconds);  // first it makes its own copies of everything
 }
 
-codec::CodecId MeasuredPace::codec(cluster::WorkerId worker) const {
-  return worker <= train_.known.size() ? train_.known[worker - 1].codec.codec() : codec::CodecId::fp32;
-}
-
-void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
-  Known& about = known(PassKind::train, worker);
-  if (follows_ == 0 || !about.exposed) return;
-  codec_changed(about, about.codec.pass(about.computed.seconds, *about.exposed));
-}
-
-void MeasuredPace::left_out(cluster::WorkerId worker, double lengths) {
-  Known& about = known(PassKind::train, worker);
-  if (follows_ > 0) codec_changed(about, about.codec.residual(lengths));
-}
-
-void MeasuredPace::codec_changed(Known& known, double exposed_factor) {
-  if (exposed_factor == 1 || !known.exposed) return;
-  *known.exposed *= exposed_factor;
-  known.exposures = 1;  // the next pass says more than this
-  told_.clear();
-}
-
 MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {
   std::vector<Known>& all = of(kind).known;
   while (all.size() < worker) all.emplace_back().codec = plan::CodecChoice(follows_);
@@ -341,19 +316,6 @@ void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::Le
   about.computed = {lease, seconds};
   about.compute.record(samples, seconds);
   pair_up(about);
-}
-
-void MeasuredPace::reached(cluster::WorkerId worker, Duration time) {
-  Known& about = known(PassKind::train, worker);
-  if (!about.exposed) {
-    about.link_seconds = seconds(time) >= kSlowLink ? seconds(time) : 0;
-    if (follows_ > 0) about.link_seconds *= about.codec.version(seconds(time));
-  } else if (!about.parked_link) {
-    about.parked_link = {seconds(time), *about.exposed};
-  } else if (const double part = seconds(time) / about.parked_link->version_seconds; part < kFasterLink) {
-    about.exposed = std::min(*about.exposed, part * about.parked_link->exposed);
-    about.exposures = 0;
-  }
 }
 
 void MeasuredPace::late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time,

@@ -56,7 +56,8 @@ double CodecChoice::pass(double compute_seconds, double exposed_seconds) noexcep
 }
 
 double CodecChoice::version(double seconds) noexcept {
-  return codec_ == CodecId::fp32 && seconds >= kSlowVersion ? move_to(std::min(CodecId::int8, least_)) : 1;
+  if (codec_ == CodecId::fp32 && seconds >= kSlowVersion) move_to(std::min(CodecId::int8, least_));
+  return size(codec_);
 }
 
 double CodecChoice::residual(double lengths) noexcept {

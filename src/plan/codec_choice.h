@@ -21,7 +21,8 @@ class CodecChoice {
   /// Of a worker's usual pass: seconds of computing, and those beyond that went by on the wire. Returns what the latter
   /// will be multiplied by, if the codec has changed; else 1.
   double pass(double compute_seconds, double exposed_seconds) noexcept;
-  /// A whole version in fp32 takes so long to reach it, before any pass; returns likewise what that is multiplied by.
+  /// A whole version in fp32 took so long to reach it, before any pass. Returns the part of that which it takes from
+  /// now on.
   double version(double seconds) noexcept;
   /// What the codec left out of the newest contribution, in lengths of that contribution. Returns as pass() does.
   double residual(double lengths) noexcept;

@@ -71,6 +71,7 @@ TEST_F(CodecChoiceTest, ASlowVersionDecidesBeforeTheFirstPass) {
   EXPECT_EQ(choice.version(0.2), 1);
   EXPECT_NEAR(choice.version(0.8), 0.252, 0.002);
   EXPECT_EQ(choice.codec(), CodecId::int8);
+  EXPECT_NEAR(choice.version(0.1), 0.252, 0.002);
 }
 
 }  // namespace
