@@ -25,7 +25,9 @@ void Checks::fail(std::string what) {
 }
 
 double Checks::tolerance() const {
-  const auto of = [](wire::CodecId codec) { return kTolerances[static_cast<std::size_t>(codec)]; };
+  const auto of = [](std::optional<wire::CodecId> codec) {
+    return kTolerances[static_cast<std::size_t>(codec.value_or(wire::CodecId::int4))];
+  };
   return std::max(of(scenario_.codecs.gradients), of(scenario_.codecs.weights));
 }
 

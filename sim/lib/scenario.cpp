@@ -175,14 +175,16 @@ Scenario make_scenario(std::uint64_t seed, std::uint64_t steps, Codecs codecs) {
   return scenario;
 }
 
+std::string_view to_word(std::optional<wire::CodecId> codec) { return codec ? codec::to_word(*codec) : "auto"; }
+
 std::string describe(const Scenario& scenario) {
   std::ostringstream text;
   const RunSetup& run = scenario.run;
   text << "seed " << scenario.seed << ": " << run.steps << " steps of " << run.global_batch << " of "
        << run.train_samples << " samples (grain " << run.grain << "), " << run.features << " x " << run.classes
        << ", test " << run.test_samples << ", clip " << run.clip_norm << ", duplicates "
-       << scenario.network.duplicate_probability << ", gradients " << codec::to_word(scenario.codecs.gradients)
-       << ", weights " << codec::to_word(scenario.codecs.weights) << "\n";
+       << scenario.network.duplicate_probability << ", gradients " << to_word(scenario.codecs.gradients) << ", weights "
+       << to_word(scenario.codecs.weights) << "\n";
   for (std::size_t i = 0; i < scenario.workers.size(); ++i) {
     const WorkerSetup& w = scenario.workers[i];
     text << "  worker " << i << (w.local ? " (local)" : "") << ": " << w.samples_per_second

@@ -3,7 +3,9 @@
 // head's own worker, if there is one, is worker 0; it lives and dies with the head.
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
@@ -64,11 +66,12 @@ struct DiskSetup {
   Duration write_max{};              // a closed step is durable after at most this
 };
 
-/// Between machines.
+/// Between machines. Empty: auto.
 struct Codecs {
-  wire::CodecId gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
+  std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
   bool operator==(const Codecs&) const = default;
 };
+std::string_view to_word(std::optional<wire::CodecId> codec);
 
 struct Scenario {
   std::uint64_t seed = 0;

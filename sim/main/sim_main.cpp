@@ -22,7 +22,7 @@ struct Flags {
 
 sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   const sim::Scenario scenario =
-      sim::make_scenario(seed, flags.steps, {*codec::from_word(flags.gradients), *codec::from_word(flags.weights)});
+      sim::make_scenario(seed, flags.steps, {codec::from_word(flags.gradients), codec::from_word(flags.weights)});
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
   if (chatty) std::cout << sim::describe(scenario);
@@ -98,9 +98,9 @@ int main(int argc, char** argv) {
   auto* minutes = app.add_option("--minutes", flags.minutes, "run random seeds for so long, until one fails");
   app.add_option("--steps", flags.steps, "steps of the run (the seed says otherwise)");
   app.add_option("--gradients", flags.gradients, "codec of gradients between machines")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8", "int4"}));
+      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--weights", flags.weights, "codec of what a step changes of the weights, between machines")
-      ->check(CLI::IsMember({"fp32", "bf16", "int8", "int4"}));
+      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");
   seed->excludes(seeds)->excludes(minutes);
   seeds->excludes(minutes);
