@@ -55,7 +55,9 @@ TEST_P(LossyCodecs, KeepReplicasTheSameBits) {
   const Report report = simulate(scenario);
   EXPECT_TRUE(report.ok()) << text_of(report);
   EXPECT_GT(scenario.disturbances.size(), 10U);
-  if (GetParam().weights) EXPECT_EQ(report.deltas > 500, *GetParam().weights != fp32);
+  if (GetParam().weights) {
+    EXPECT_EQ(report.deltas > 500, *GetParam().weights != fp32);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Between, LossyCodecs,
