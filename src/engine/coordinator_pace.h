@@ -46,7 +46,7 @@ class MeasuredPace final : public cluster::Pace {
   void reached(cluster::WorkerId worker, Duration time);
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(cluster::WorkerId worker) const;
-  /// A pass in which it had a share is closed: its codec may change.
+  /// A pass in which it had a share is closed: its codec may change, which it does not while leases are open.
   void weigh_codec(cluster::WorkerId worker);
   /// By the codec of its newest contribution, in lengths of that.
   void left_out(cluster::WorkerId worker, double lengths);
@@ -84,6 +84,7 @@ class MeasuredPace final : public cluster::Pace {
   struct Known {
     plan::TimeModel compute;
     plan::CodecChoice codec;
+    double left_out = 0;            // by it, of the newest contribution
     double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
     double link_seconds = 0;        // of a whole version to it, where that is long; counts until `exposed` is known
@@ -116,7 +117,6 @@ class MeasuredPace final : public cluster::Pace {
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
-  void codec_changed(Known& known, double exposed_factor);
   /// Empty while the worker's speed is not known.
   [[nodiscard]] std::optional<plan::Part> part_of(const Part& part) const;
   [[nodiscard]] std::uint64_t grains(std::uint64_t samples) const noexcept;

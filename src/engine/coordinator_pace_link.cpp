@@ -33,19 +33,16 @@ codec::CodecId MeasuredPace::codec(cluster::WorkerId worker) const {
 void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
   Known& about = known(PassKind::train, worker);
   if (follows_ == 0 || !about.exposed) return;
-  codec_changed(about, about.codec.pass(about.computed.seconds, *about.exposed));
+  double factor = about.codec.residual(about.left_out);
+  if (factor == 1) factor = about.codec.pass(about.computed.seconds, *about.exposed);
+  if (factor == 1) return;
+  *about.exposed *= factor;
+  about.exposures = 1;  // the next pass says more than this
+  told_.clear();
 }
 
 void MeasuredPace::left_out(cluster::WorkerId worker, double lengths) {
-  Known& about = known(PassKind::train, worker);
-  if (follows_ > 0) codec_changed(about, about.codec.residual(lengths));
-}
-
-void MeasuredPace::codec_changed(Known& known, double exposed_factor) {
-  if (exposed_factor == 1 || !known.exposed) return;
-  *known.exposed *= exposed_factor;
-  known.exposures = 1;  // the next pass says more than this
-  told_.clear();
+  known(PassKind::train, worker).left_out = lengths;
 }
 
 }  // namespace motley::engine

@@ -143,6 +143,32 @@ TEST_F(CoordinatorCodec, WithoutTheOptionEverythingIsFp32) {
   EXPECT_EQ(output.closed[a->session].expected, "codec 0 (fp32)");
 }
 
+TEST_F(CoordinatorCodec, WithAutoWhoseLinkHoldsUpTheStepsGetsFewerBits) {
+  options.gradients.reset();
+  options.weights.reset();
+  options.shares = {1, 1};  // nobody is left out, so that its codec alone decides
+  options.min_workers = 2;
+  options.steps = 40;
+  make();
+  Peer& local = join(1, {}, true);
+  Peer& remote = join(2);
+  std::vector<std::uint32_t> codecs;
+  while (output.times_finished == 0 && codecs.size() < 30) {
+    ASSERT_EQ(remote.grants.size(), 1U);
+    const wire::Grant grant = take(remote);
+    codecs.push_back(grant.codec);
+    EXPECT_EQ(grant.feedback, grant.codec != 0);
+    work(local);
+    pass_time(ms(600), {&local, &remote});  // of which it computes some milliseconds
+    compute_encoded(remote, grant);
+    collect();
+  }
+  EXPECT_EQ(codecs[0], 0U);
+  EXPECT_EQ(codecs[1], 0U);
+  EXPECT_EQ(codecs[3], static_cast<std::uint32_t>(CodecId::int4));
+  EXPECT_EQ(codecs.back(), 0U) << "it saved nothing: the wait has another reason";
+}
+
 TEST_F(CoordinatorCodec, AChunkInTwoCodecsBreaksTheProtocol) {
   two();
   const wire::Grant grant = take(*a);
