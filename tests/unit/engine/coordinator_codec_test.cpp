@@ -151,7 +151,7 @@ TEST_F(CoordinatorCodec, WithAutoWhoseLinkHoldsUpTheStepsGetsFewerBits) {
   options.steps = 40;
   make();
   Peer& local = join(1, {}, true);
-  Peer& remote = join(2);
+  Peer& remote = join(2, "remote", false, 0.001);
   std::vector<std::uint32_t> codecs;
   while (output.times_finished == 0 && codecs.size() < 30) {
     ASSERT_EQ(remote.grants.size(), 1U);
