@@ -65,7 +65,6 @@ std::optional<Coordinator::Impl::Expectation> Coordinator::Impl::header_fault(co
   const bool exact = header.codec == wire::CodecId::fp32;
   const wire::CodecId given = options.gradients.value_or(header.codec);
   const bool lossy = chunk.kind == ChunkKind::large && given != wire::CodecId::fp32 &&
-                     header.codec <= wire::CodecId::int4 &&
                      (header.codec == given || header.codec == wire::CodecId::bf16);
   if (!exact && !lossy) {
     return Expectation{"codec 0 (fp32)", "codec " + std::to_string(static_cast<unsigned>(header.codec))};

@@ -1,28 +1,12 @@
 #include "engine/error_feedback.h"
 
-#include <array>
 #include <cmath>
 #include <span>
 
 #include "codec/codec.h"
+#include "ps/kernels.h"
 
 namespace motley::engine {
-namespace {
-
-// In lanes, so that it takes no longer than reading them.
-double squares(std::span<const float> values) {
-  constexpr std::size_t kLanes = 16;
-  std::array<float, kLanes> sums{};
-  double sum = 0;
-  std::size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += values[i + lane] * values[i + lane];
-  for (const float lane : sums) sum += lane;
-  for (; i < values.size(); ++i) sum += double{values[i]} * values[i];
-  return sum;
-}
-
-}  // namespace
 
 void ErrorFeedback::admitted(std::uint64_t run, std::uint32_t incarnation) {
   const std::pair now{run, incarnation};
@@ -44,8 +28,8 @@ SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::
   slot.left.resize(gradient.size());
   codec::encode(codec, gradient, slot.residual, body.bytes(), slot.left);
   slot.sent = true;
-  left2_ += squares(slot.left);
-  gradient2_ += squares(gradient);
+  left2_ += ps::squares(slot.left);
+  gradient2_ += ps::squares(gradient);
   return std::move(body).seal();
 }
 

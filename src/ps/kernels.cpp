@@ -152,6 +152,13 @@ void move_statistics(const StatisticsArrays& a, float momentum) noexcept {
   }
 }
 
+double squares(std::span<const float> values) noexcept {
+  double sum = 0;
+  for (std::size_t first = 0; first < values.size(); first += kBlock)
+    sum += block_squares(values.data() + first, std::min(kBlock, values.size() - first));
+  return sum;
+}
+
 double sum_parts(std::span<float> out, std::span<const codec::Encoded> parts, float divisor, bool with_squares,
                  std::span<double> part_squares) {
   MOTLEY_ASSERT(!parts.empty() && (part_squares.empty() || part_squares.size() == parts.size()));

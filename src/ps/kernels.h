@@ -70,6 +70,9 @@ void move_statistics(const StatisticsArrays& arrays, float momentum) noexcept;
 double sum_parts(std::span<float> out, std::span<const codec::Encoded> parts, float divisor, bool with_squares,
                  std::span<double> part_squares = {});
 
+/// The sum of squares, to about six digits.
+double squares(std::span<const float> values) noexcept;
+
 void scale(std::span<float> values, float factor) noexcept;
 
 }  // namespace motley::ps

@@ -23,6 +23,16 @@ class ParkingTest : public CoordinatorTest {
     options.steps = 40;
   }
 
+  /// "far", whom the weights take so long to reach, while `fast` is there.
+  Peer& join_from_afar(Peer& fast, double seconds_per_sample, Duration weights) {
+    Peer& far = open(2, "far");
+    far.seconds_per_sample = seconds_per_sample;
+    ready(far);
+    pass_time(weights, {&fast, &far});
+    synced(far);
+    return far;
+  }
+
   /// A step by `peer` alone, which must have been granted all of it.
   void step_of(Peer& peer) {
     ASSERT_EQ(peer.grants.size(), 1u);
@@ -139,11 +149,7 @@ TEST_F(ParkingTest, WhomTheWeightsReachTooSlowlyDoesNotHoldUpASinglePass) {
   make();
   Peer& fast = join(1, "fast", false, 0.001);
   step_of(fast);
-  Peer& far = open(2, "far");
-  far.seconds_per_sample = 0.001;
-  ready(far);
-  pass_time(ms(1400), {&fast, &far});
-  synced(far);
+  Peer& far = join_from_afar(fast, 0.001, ms(1400));
   EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
   for (int i = 0; i < 5; ++i) step_of(fast);
   EXPECT_TRUE(far.grants.empty());
@@ -164,11 +170,7 @@ TEST_F(ParkingTest, WithFewerBitsASlowLinkMayDo) {
     make();
     Peer& fast = join(1, "fast", false, 0.02);
     step_of(fast);
-    Peer& far = open(2, "far");
-    far.seconds_per_sample = 0.02;
-    ready(far);
-    pass_time(ms(700), {&fast, &far});
-    synced(far);
+    join_from_afar(fast, 0.02, ms(700));
     if (codec == wire::CodecId::fp32) {
       EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
     } else {
@@ -182,11 +184,7 @@ TEST_F(ParkingTest, ALinkThatBecameFasterIsNoticed) {
   make();
   Peer& fast = join(1, "fast", false, 0.001);
   step_of(fast);
-  Peer& far = open(2, "far");
-  far.seconds_per_sample = 0.001;
-  ready(far);
-  pass_time(ms(1400), {&fast, &far});
-  synced(far);
+  Peer& far = join_from_afar(fast, 0.001, ms(1400));
   ASSERT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded));
   std::size_t known = far.weights.size();
   const auto seconds_until_sent = [&] {

@@ -6,41 +6,22 @@
 #include <vector>
 
 #include "codec/codec.h"
-#include "engine/worker.h"
+#include "worker_fixture.h"
 
 namespace motley::engine {
 namespace {
 
 using codec::CodecId;
 
-constexpr std::uint64_t kRun = 77;
-constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
-
-struct Recorder final : WorkerOutput {
+struct Recorder final : QuietOutput {
   void send(wire::Frame frame, Lane) override {
     if (frame.header.type != wire::FrameType::control) gradients.push_back(frame);
   }
-  void prepare(const wire::RunSpec&, const SharedBytes&) override {}
   void start_task(TaskOrder order) override { task = order.number; }
-  void limit_task(std::uint64_t, std::uint64_t) override {}
-  void finish_early(std::uint64_t) override {}
-  void admitted(std::uint64_t) override {}
-  void step_done(std::uint64_t, std::uint64_t) override {}
-  void disconnect(bool, const Error& why) override { ended = why.message; }
 
   std::vector<wire::Frame> gradients;
   std::uint64_t task = 0;
-  std::string ended;
 };
-
-Layout test_layout() {
-  std::vector<LayoutEntry> entries(2);
-  entries[0].name = "weight";
-  entries[0].shape = {8000};
-  entries[1].name = "bias";
-  entries[1].shape = {10};
-  return *Layout::make(std::move(entries));
-}
 
 class WorkerCodec : public testing::Test {
  protected:
@@ -98,15 +79,8 @@ class WorkerCodec : public testing::Test {
     EXPECT_TRUE(std::ranges::equal(frame.body.bytes(), body));
   }
 
-  Layout layout = test_layout();
-  std::vector<std::vector<float>> values = [this] {
-    std::vector<std::vector<float>> all;
-    for (const Chunk& chunk : layout.chunks()) {
-      auto& one = all.emplace_back(chunk.elements);
-      for (std::size_t i = 0; i < one.size(); ++i) one[i] = static_cast<float>(i % 97) / 7;
-    }
-    return all;
-  }();
+  Layout layout = two_tensors();
+  std::vector<std::vector<float>> values = ramps(layout);
   Recorder out;
   Worker worker{WorkerOptions{}, out};
   Time now{std::chrono::seconds(1)};

@@ -7,54 +7,31 @@
 
 #include "base/xxh64.h"
 #include "codec/delta.h"
-#include "engine/worker.h"
+#include "worker_fixture.h"
 
 namespace motley::engine {
 namespace {
 
 using codec::CodecId;
 
-constexpr std::uint64_t kRun = 77;
 constexpr std::uint64_t kFence = std::uint64_t{1} << 32 | 1;
-constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
 
-struct Recorder final : WorkerOutput {
+struct Recorder final : QuietOutput {
   void send(wire::Frame frame, Lane) override {
     if (frame.header.type != wire::FrameType::control) return;
     const auto message = wire::decode(frame.body.bytes());
     if (const auto* refresh = std::get_if<wire::Refresh>(&*message)) refreshes.push_back(refresh->version);
     if (const auto* synced = std::get_if<wire::Synced>(&*message)) syncs.push_back(synced->version);
   }
-  void prepare(const wire::RunSpec&, const SharedBytes&) override {}
   void start_task(TaskOrder order) override { tasks.push_back(std::move(order)); }
-  void limit_task(std::uint64_t, std::uint64_t) override {}
-  void finish_early(std::uint64_t) override {}
-  void admitted(std::uint64_t) override {}
-  void step_done(std::uint64_t, std::uint64_t) override {}
-  void disconnect(bool, const Error& why) override { ended = why.message; }
 
   std::vector<TaskOrder> tasks;
   std::vector<std::uint64_t> refreshes, syncs;
-  std::string ended;
 };
-
-Layout test_layout() {
-  std::vector<LayoutEntry> entries(2);
-  entries[0].name = "weight";
-  entries[0].shape = {8000};
-  entries[1].name = "bias";
-  entries[1].shape = {10};
-  return *Layout::make(std::move(entries));
-}
 
 class WorkerDelta : public testing::Test {
  protected:
   WorkerDelta() {
-    for (const Chunk& chunk : layout.chunks()) {
-      auto& one = exact.emplace_back(chunk.elements);
-      for (std::size_t i = 0; i < one.size(); ++i) one[i] = static_cast<float>(i % 97) / 7;
-    }
-    held = exact;
     worker.connected(now);
     control(wire::RunSpec{"[train]", "", 0}, 0);
     worker.prepared(layout, "train", "test", std::nullopt, now);
@@ -109,8 +86,8 @@ class WorkerDelta : public testing::Test {
       EXPECT_TRUE(std::ranges::equal(out.tasks.back().weights[chunk].bytes(), std::as_bytes(std::span(held[chunk]))));
   }
 
-  Layout layout = test_layout();
-  std::vector<std::vector<float>> exact, held;
+  Layout layout = two_tensors();
+  std::vector<std::vector<float>> exact = ramps(layout), held = exact;
   Recorder out;
   Worker worker{WorkerOptions{}, out};
   Time now{std::chrono::seconds(1)};

@@ -1,0 +1,47 @@
+#pragma once
+// A worker of a model with one large and one small tensor, whose computing the test does itself.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/worker.h"
+
+namespace motley::engine {
+
+constexpr std::uint64_t kRun = 77;
+constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
+
+/// Keeps why the worker left; a test adds what it looks at.
+struct QuietOutput : WorkerOutput {
+  void prepare(const wire::RunSpec&, const SharedBytes&) override {}
+  void limit_task(std::uint64_t, std::uint64_t) override {}
+  void finish_early(std::uint64_t) override {}
+  void admitted(std::uint64_t) override {}
+  void step_done(std::uint64_t, std::uint64_t) override {}
+  void disconnect(bool, const Error& why) override { ended = why.message; }
+
+  std::string ended;
+};
+
+inline Layout two_tensors() {
+  std::vector<LayoutEntry> entries(2);
+  entries[0].name = "weight";
+  entries[0].shape = {8000};
+  entries[1].name = "bias";
+  entries[1].shape = {10};
+  return *Layout::make(std::move(entries));
+}
+
+/// Numbers for each chunk.
+inline std::vector<std::vector<float>> ramps(const Layout& layout) {
+  std::vector<std::vector<float>> all;
+  for (const Chunk& chunk : layout.chunks()) {
+    auto& one = all.emplace_back(chunk.elements);
+    for (std::size_t i = 0; i < one.size(); ++i) one[i] = static_cast<float>(i % 97) / 7;
+  }
+  return all;
+}
+
+}  // namespace motley::engine
