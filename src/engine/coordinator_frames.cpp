@@ -147,7 +147,8 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
   } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
     if (session.weights_sent && session.weights_sent->version == synced->version) {
       const auto took = static_cast<double>((now - session.weights_sent->at).count());
-      pace.reached(session.worker, Duration(static_cast<Duration::rep>(took * (session.local ? 1 : pass_share))));
+      pace.reached(session.worker, Duration(static_cast<Duration::rep>(took * (session.local ? 1 : pass_share))),
+                   !session.local);
       session.weights_sent.reset();
     }
     if (synced->version <= machine.version()) session.holds = std::max(session.holds, std::optional(synced->version));

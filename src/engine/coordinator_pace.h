@@ -43,7 +43,7 @@ class MeasuredPace final : public cluster::Pace {
   void uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples);
   /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves: the least
   /// its link costs in a pass, until one was run. Of a parked worker it tells when the link has become faster.
-  void reached(cluster::WorkerId worker, Duration time);
+  void reached(cluster::WorkerId worker, Duration time, bool remote);
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(cluster::WorkerId worker) const;
   /// A pass in which it had a share is closed: its codec may change, which it does not while leases are open.

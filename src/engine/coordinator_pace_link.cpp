@@ -13,11 +13,11 @@ constexpr double kFasterLink = 0.5;  // times as long as when it was parked: no 
 
 }  // namespace
 
-void MeasuredPace::reached(cluster::WorkerId worker, Duration time) {
+void MeasuredPace::reached(cluster::WorkerId worker, Duration time, bool remote) {
   Known& about = known(PassKind::train, worker);
   if (!about.exposed) {
     about.link_seconds = seconds(time) >= kSlowLink ? seconds(time) : 0;
-    if (follows_ > 0) about.link_seconds *= about.codec.version(seconds(time));
+    if (remote && follows_ > 0) about.link_seconds *= about.codec.version(seconds(time));
   } else if (!about.parked_link) {
     about.parked_link = {seconds(time), *about.exposed};
   } else if (const double part = seconds(time) / about.parked_link->version_seconds; part < kFasterLink) {

@@ -104,10 +104,10 @@ TEST_F(PaceOfTwo, TrialsSayNothingOfALink) {
 TEST_F(PaceOfTwo, AVersionThatArrivesSoonerSpeaksForTheLink) {
   devices_[1].exposed = 0.8;
   for (int i = 0; i < 10; ++i) pass();
-  pace_.reached(2, nanoseconds(0.2));
-  pace_.reached(2, nanoseconds(0.15));
+  pace_.reached(2, nanoseconds(0.2), true);
+  pace_.reached(2, nanoseconds(0.15), true);
   EXPECT_FALSE(judged());
-  pace_.reached(2, nanoseconds(0.01));
+  pace_.reached(2, nanoseconds(0.01), true);
   EXPECT_TRUE(judged());
 }
 
@@ -141,6 +141,16 @@ TEST_F(PaceOfTwo, WhereTheLinkIsTheLimitNumbersGetFewerBits) {
   pace_.left_out(2, 3.5);
   EXPECT_EQ(pace_.codec(2), codec::CodecId::int4) << "not while leases are open";
   pace_.weigh_codec(2);
+  EXPECT_EQ(pace_.codec(2), codec::CodecId::int8);
+}
+
+TEST_F(PaceOfTwo, NumbersOfTheHeadsOwnWorkersStayExact) {
+  options_.gradients.reset();
+  options_.weights.reset();
+  pace_ = MeasuredPace(options_);
+  pace_.reached(1, nanoseconds(0.8), false);
+  pace_.reached(2, nanoseconds(0.8), true);
+  EXPECT_EQ(pace_.codec(1), codec::CodecId::fp32) << "it took a device so long, not a link";
   EXPECT_EQ(pace_.codec(2), codec::CodecId::int8);
 }
 
