@@ -142,6 +142,7 @@ Result<Outcome> SoftmaxRegression::run(const Task& task, Weights& weights, Sink&
   const std::span<const Chunk> chunks = layout_.chunks();
   for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) {
     const std::span<const float> values = weights.get(chunk);
+    if (values.empty()) return Outcome{};
     MOTLEY_ASSERT(values.size() == chunks[chunk].elements);
     std::copy(values.begin(), values.end(), weights_.begin() + static_cast<std::ptrdiff_t>(chunks[chunk].offset));
   }

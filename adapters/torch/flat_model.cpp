@@ -1,9 +1,12 @@
 #include "torch/flat_model.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "base/assert.h"
+#include "torch/read_watch.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -35,7 +38,12 @@ void probe(std::span<const float> values, Visit&& visit) {
 }  // namespace
 
 FlatModel::FlatModel(InspectedModel inspected, const at::Device& device, bool staged)
-    : inspected_(std::move(inspected)), device_(device), staged_(staged || !device.is_cpu()) {
+    : inspected_(std::move(inspected)),
+      device_(device),
+      staged_(staged || !device.is_cpu()),
+      loaded_(layout().chunks().size()),
+      missing_(loaded_.size()),
+      probes_(loaded_.size() * kProbesPerChunk) {
   const at::NoGradGuard no_grad;
   inspected_.model->to(device_);
   const auto elements = static_cast<std::int64_t>(layout().flat_elements());
@@ -88,7 +96,7 @@ void FlatModel::watch(std::size_t placement, const at::Tensor& parameter) {
 bool FlatModel::holds(std::uint64_t version, Weights& weights) const {
   // A restarted coordinator may reach the same version with other weights; an update moves nearly every element, so a
   // few words tell.
-  if (probes_.empty() || version != version_) return false;
+  if (missing_ > 0 || version != version_) return false;
   bool equal = true;
   std::size_t at = 0;
   for (ChunkId chunk = 0; equal && chunk < layout().chunks().size(); ++chunk) {
@@ -99,18 +107,52 @@ bool FlatModel::holds(std::uint64_t version, Weights& weights) const {
 
 void FlatModel::load(std::uint64_t version, Weights& weights) {
   if (holds(version, weights)) return;
-  probes_.clear();
-  auto* host = host_weights_.data_ptr<float>();
-  for (ChunkId chunk = 0; chunk < layout().chunks().size(); ++chunk) {
-    const Chunk& place = layout().chunks()[chunk];
-    const std::span<const float> values = weights.get(chunk);
-    MOTLEY_ASSERT(values.size() == place.elements);
-    std::memcpy(host + place.offset, values.data(), values.size_bytes());
-    probe(values, [&](std::uint32_t word) { probes_.push_back(word); });
-  }
-  const at::NoGradGuard no_grad;
-  if (staged_) weights_.copy_(host_weights_);
   version_ = version;
+  arriving_ = &weights;
+  loaded_.assign(loaded_.size(), false);
+  missing_ = loaded_.size();
+  for (ChunkId chunk = 0; chunk < loaded_.size(); ++chunk)
+    if (!loaded_[chunk] && weights.here(chunk)) take(chunk, chunk);
+}
+
+void FlatModel::load_all() {
+  if (missing_ > 0) take(0, static_cast<ChunkId>(loaded_.size() - 1));
+}
+
+ChunkId FlatModel::chunk_of(std::uint64_t element) const {
+  const auto chunks = layout().chunks();
+  const auto next = std::ranges::upper_bound(chunks, element, {}, &Chunk::offset);
+  return static_cast<ChunkId>(next - chunks.begin() - 1);
+}
+
+// What else is there already goes to the device in the same copy.
+void FlatModel::take(ChunkId first, ChunkId last) {
+  auto* host = host_weights_.data_ptr<float>();
+  ChunkId chunk = first;
+  while (chunk <= last) {
+    if (loaded_[chunk]) {
+      ++chunk;
+      continue;
+    }
+    const std::uint64_t begin = layout().chunks()[chunk].offset;
+    std::uint64_t end = begin;
+    for (; chunk < loaded_.size() && !loaded_[chunk] && (chunk <= last || arriving_->here(chunk)); ++chunk) {
+      const Chunk& place = layout().chunks()[chunk];
+      const std::span<const float> values = arriving_->get(chunk);
+      if (values.empty()) throw Abandoned{};
+      MOTLEY_ASSERT(values.size() == place.elements);
+      std::memcpy(host + place.offset, values.data(), values.size_bytes());
+      std::size_t at = chunk * kProbesPerChunk;
+      probe(values, [&](std::uint32_t word) { probes_[at++] = word; });
+      end = place.offset + place.elements;
+      loaded_[chunk] = true;
+      --missing_;
+    }
+    if (!staged_) continue;
+    const at::NoGradGuard no_grad;
+    const auto from = static_cast<std::int64_t>(begin), count = static_cast<std::int64_t>(end - begin);
+    weights_.narrow(0, from, count).copy_(host_weights_.narrow(0, from, count));
+  }
 }
 
 void FlatModel::start_training() {
@@ -130,8 +172,18 @@ void FlatModel::start_evaluation() {
   training_ = false;
 }
 
+at::Tensor FlatModel::run(const at::Tensor& x) {
+  if (missing_ == 0) return inspected_.model->forward(x);
+  const ReadWatch watch(weights_, [this](std::int64_t first, std::int64_t last) {
+    if (missing_ > 0) take(chunk_of(static_cast<std::uint64_t>(first)), chunk_of(static_cast<std::uint64_t>(last)));
+  });
+  at::Tensor output = inspected_.model->forward(x);
+  watch.check();
+  return output;
+}
+
 at::Tensor FlatModel::forward(const at::Tensor& x) {
-  if (!training_ || statistics_.empty()) return inspected_.model->forward(x);
+  if (!training_ || statistics_.empty()) return run(x);
   {
     const at::NoGradGuard no_grad;
     for (Statistic& statistic : statistics_) {
@@ -139,7 +191,7 @@ at::Tensor FlatModel::forward(const at::Tensor& x) {
       statistic.var.zero_();
     }
   }
-  at::Tensor output = inspected_.model->forward(x);
+  at::Tensor output = run(x);
   const at::NoGradGuard no_grad;
   const auto samples = static_cast<double>(x.size(0));
   for (Statistic& statistic : statistics_) {

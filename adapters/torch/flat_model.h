@@ -31,10 +31,15 @@ class FlatModel {
   [[nodiscard]] bool acts_on_groups() const noexcept { return inspected_.acts_on_groups; }
   [[nodiscard]] bool draws_random_numbers() const noexcept { return inspected_.draws_random_numbers; }
 
+  /// Where a task was abandoned before its weights were there.
+  struct Abandoned {};
+  /// Takes what is there of the weights; forward() takes the rest when it comes to it. `weights` live until unload().
   void load(std::uint64_t version, Weights& weights);
+  void load_all();  // throws Abandoned
+  void unload() { arriving_ = nullptr; }
   void start_training();    // training mode, gradients zero
   void start_evaluation();  // evaluation mode, running statistics of the loaded version
-  /// In training, also adds the batch statistics of `x` to the gradients' statistics region.
+  /// In training, also adds the batch statistics of `x` to the gradients' statistics region. Throws Abandoned.
   at::Tensor forward(const at::Tensor& x);
 
   /// During the next backward passes: called when the gradient of placement i is final. Not when staged: there the
@@ -56,6 +61,9 @@ class FlatModel {
   void bind();
   void watch(std::size_t placement, const at::Tensor& parameter);
   [[nodiscard]] bool holds(std::uint64_t version, Weights& weights) const;
+  [[nodiscard]] ChunkId chunk_of(std::uint64_t element) const;
+  void take(ChunkId first, ChunkId last);
+  at::Tensor run(const at::Tensor& x);
 
   InspectedModel inspected_;
   at::Device device_;
@@ -67,7 +75,10 @@ class FlatModel {
   std::vector<Node> accumulators_;  // kept alive: parameters refer to them weakly
   std::function<void(std::size_t)> on_final_;
   std::uint64_t version_ = 0;
-  std::vector<std::uint32_t> probes_;  // a few words of each loaded chunk; empty: nothing loaded
+  Weights* arriving_ = nullptr;        // where the chunks that are missing come from
+  std::vector<bool> loaded_;           // by chunk
+  std::size_t missing_;                // of them
+  std::vector<std::uint32_t> probes_;  // a few words of each chunk
 };
 
 }  // namespace motley::torch_adapter

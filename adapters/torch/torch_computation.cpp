@@ -60,11 +60,21 @@ class TorchComputation final : public Computation {
                      const c10::OptionalDeviceGuard here = guard_of(model_.device());
                      if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
                      model_.load(task.version, weights);
-                     return task.kind == PassKind::evaluate ? evaluate(task, sink, stop) : train(task, sink, stop);
+                     const Unload unload{model_};
+                     try {
+                       return task.kind == PassKind::evaluate ? evaluate(task, sink, stop) : train(task, sink, stop);
+                     } catch (const FlatModel::Abandoned&) {
+                       return Outcome{};
+                     }
                    });
   }
 
  private:
+  struct Unload {
+    FlatModel& model;
+    ~Unload() { model.unload(); }
+  };
+
   Result<Outcome> train(const Task& task, Sink& sink, const Stop& stop) {
     if (!train_) return missing("training");
     const at::AutoGradMode grad(true);
@@ -123,6 +133,7 @@ class TorchComputation final : public Computation {
     if (!test_) return missing("evaluation");
     const at::NoGradGuard no_grad;
     Outcome outcome{.micro_batch = micro_batch(task)};
+    model_.load_all();
     model_.start_evaluation();
     while (outcome.count < task.indices.size()) {
       const std::uint64_t limit = limit_of(task, stop);

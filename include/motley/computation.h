@@ -33,11 +33,14 @@ struct Task {
   }
 };
 
-/// The weights at Task::version. Spans stay valid until run() returns.
+/// The weights at Task::version. Spans stay valid until run() returns. For the thread of run().
 class Weights {
  public:
   virtual ~Weights() = default;
+  /// Waits for a chunk that is still on its way. Empty: the task is abandoned, Stop::limit() is 0.
   virtual std::span<const float> get(ChunkId chunk) = 0;
+  /// Whether get() would answer at once.
+  [[nodiscard]] virtual bool here(ChunkId /*chunk*/) const { return true; }
 };
 
 /// How far the task may go: the answers may be higher or lower than the last time. Asked on the thread of run().

@@ -146,6 +146,7 @@ class PythonComputation final : public Computation {
     for (ChunkId chunk = 0; chunk < layout_.chunks().size(); ++chunk) {
       const Chunk& place = layout_.chunks()[chunk];
       const std::span<const float> values = weights.get(chunk);
+      if (values.empty()) return;  // Python sees it by the limit
       MOTLEY_ASSERT(values.size() == place.elements);
       std::memcpy(data + place.offset, values.data(), values.size_bytes());
     }

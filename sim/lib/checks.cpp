@@ -105,13 +105,13 @@ void Checks::evaluated(const engine::Evaluated& evaluation) {
   if (evaluation.version > version_) fail("an evaluation of a version that is not there yet");
 }
 
-void Checks::task_started(std::uint32_t incarnation, const engine::TaskOrder& order) {
+void Checks::task_computes(std::uint32_t incarnation, const engine::TaskOrder& order) {
   const auto found = versions_.find({incarnation, order.version});
   if (found == versions_.end()) {
-    fail("a task started at version " + text(order.version) + ", which incarnation " + text(incarnation) +
+    fail("a task computed at version " + text(order.version) + ", which incarnation " + text(incarnation) +
          " never had");
   } else if (found->second.held != hash_of(order.weights)) {
-    fail("a task started at version " + text(order.version) + " with weights of another version among them");
+    fail("a task computed at version " + text(order.version) + " with weights of another version among them");
   }
 }
 

@@ -46,7 +46,7 @@ class Checks {
                    const std::vector<SharedBytes>& held, Time now, Time healed_at);
   void evaluated(const engine::Evaluated& evaluation);
   /// A worker of a session with this incarnation begins to compute.
-  void task_started(std::uint32_t incarnation, const engine::TaskOrder& order);
+  void task_computes(std::uint32_t incarnation, const engine::TaskOrder& order);
   /// A control message on its way from the head to session `session`.
   void head_said(std::uint64_t session, const wire::Message& message);
   /// After the end.

@@ -76,21 +76,44 @@ void Computer::build(const Data& data) {
   cut_ = 0;
 }
 
-void Computer::start(engine::TaskOrder order, engine::Worker& worker) {
+void Computer::start(engine::TaskOrder order, engine::Worker& worker,
+                     std::function<void(const engine::TaskOrder&)> computes) {
   MOTLEY_ASSERT(!order_ && model_);
   worker_ = &worker;
+  computes_ = std::move(computes);
+  held_up_.reset();
+  waited_ = {};
   limit_ = order.limit;
   claimed_ = done_ = 0;
   frozen_ = enough_ = false;
   started_ = process_.now();
   order_ = std::move(order);
+  if (!waits()) computes_(*order_);
   next_micro_batch();
+}
+
+bool Computer::waits() const { return std::ranges::any_of(order_->weights, &SharedBytes::empty); }
+
+void Computer::arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) {
+  if (!order_ || order_->number != number || !order_->weights[chunk].empty()) return;
+  order_->weights[chunk] = std::move(weights);
+  if (waits()) return;
+  if (limit_ > 0) computes_(*order_);
+  wake();
+}
+
+void Computer::wake() {
+  const auto held_up = std::exchange(held_up_, std::nullopt);
+  if (!held_up) return;
+  waited_ += process_.now() - held_up->since;
+  process_.later(Duration(0), [this, held_up] { end_micro_batch(held_up->samples); });
 }
 
 std::uint64_t Computer::limit(std::uint64_t number, std::uint64_t count) {
   if (!order_ || order_->number != number || limit_ == 0) return 0;
   if (count == 0) {
     limit_ = 0;
+    wake();
   } else if (!frozen_) {
     limit_ = std::max(enough_ ? std::min(count, limit_) : count, claimed_);
   }
@@ -112,22 +135,28 @@ void Computer::finish_early(std::uint64_t number) {
 void Computer::next_micro_batch() {
   const std::uint64_t count = std::min<std::uint64_t>(setup_.micro_batch, limit_ > done_ ? limit_ - done_ : 1);
   claimed_ = done_ + count;
-  process_.later(time_for(count), [this, count] {
-    if (limit_ == 0) {
-      const std::uint64_t number = order_->number;
-      order_.reset();
-      worker_->task_finished(number, Outcome{}, 0, process_.now());
-      if (soloist_) next_lent_step();
-      return;
-    }
-    done_ += count;
-    worker_->task_progress(order_->number, done_, process_.now());
-    if (done_ >= limit_ && limit_ > 0) {
-      complete();
-    } else {
-      next_micro_batch();
-    }
-  });
+  process_.later(time_for(count), [this, count] { end_micro_batch(count); });
+}
+
+void Computer::end_micro_batch(std::uint64_t count) {
+  if (limit_ == 0) {
+    const std::uint64_t number = order_->number;
+    order_.reset();
+    worker_->task_finished(number, Outcome{}, 0, 0, process_.now());
+    if (soloist_) next_lent_step();
+    return;
+  }
+  if (waits()) {
+    held_up_ = HeldUp{count, process_.now()};
+    return;
+  }
+  done_ += count;
+  worker_->task_progress(order_->number, done_, process_.now());
+  if (done_ >= limit_ && limit_ > 0) {
+    complete();
+  } else {
+    next_micro_batch();
+  }
 }
 
 Computer::Gradient Computer::compute(const engine::TaskOrder& order, std::uint64_t count) {
@@ -193,7 +222,8 @@ void Computer::emit(std::size_t chunk) {
 void Computer::finish() {
   const std::uint64_t number = order_->number;
   order_.reset();  // before the report: the answer may be the next task
-  worker_->task_finished(number, gradient_.outcome, seconds(process_.now() - started_), process_.now());
+  worker_->task_finished(number, gradient_.outcome, seconds(process_.now() - started_ - waited_), seconds(waited_),
+                         process_.now());
   if (soloist_ && !order_) next_lent_step();
 }
 

@@ -30,8 +30,9 @@ class Computer {
   [[nodiscard]] softmax::SoftmaxRegression& model() { return *model_; }
   [[nodiscard]] bool busy() const noexcept { return order_.has_value(); }
 
-  /// Reports to `worker`, which must live as long as the process does.
-  void start(engine::TaskOrder order, engine::Worker& worker);
+  /// Reports to `worker`, which must live as long as the process does. `computes` is called when all weights are there.
+  void start(engine::TaskOrder order, engine::Worker& worker, std::function<void(const engine::TaskOrder&)> computes);
+  void arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights);
   /// Returns the limit that holds; 0: no such task runs, or it is abandoned.
   std::uint64_t limit(std::uint64_t number, std::uint64_t count);
   void finish_early(std::uint64_t number);
@@ -54,6 +55,9 @@ class Computer {
     Outcome outcome;
   };
   void next_micro_batch();
+  void end_micro_batch(std::uint64_t count);
+  [[nodiscard]] bool waits() const;  // for weights
+  void wake();
   void complete();
   void emit(std::size_t chunk);
   void finish();
@@ -73,6 +77,13 @@ class Computer {
   std::optional<engine::TaskOrder> order_;
   Time started_{};
   std::uint64_t limit_ = 0, claimed_ = 0, done_ = 0;
+  std::function<void(const engine::TaskOrder&)> computes_;
+  struct HeldUp {
+    std::uint64_t samples = 0;
+    Time since{};
+  };
+  std::optional<HeldUp> held_up_;  // a micro-batch whose weights are not there
+  Duration waited_{};
   bool frozen_ = false;
   double speed_factor_ = 1;
   bool enough_ = false;  // the limit can no longer rise

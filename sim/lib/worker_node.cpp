@@ -170,9 +170,7 @@ void WorkerNode::start_task(engine::TaskOrder order) {
   if (order.version == 2) {
     switch (world_.sabotage) {
       case Sabotage::mix_versions: {
-        const auto sound = order.weights[0].floats();
-        std::vector<float> other(sound.begin(), sound.end());
-        other[0] += 1e-3F;
+        std::vector<float> other(computer_.model().layout().chunks()[0].elements, 1e-3F);
         order.weights[0] = SharedBytes::copy_of(std::as_bytes(std::span(other)));
         break;
       }
@@ -189,8 +187,13 @@ void WorkerNode::start_task(engine::TaskOrder order) {
         break;
     }
   }
-  world_.checks.task_started(incarnation_, order);
-  computer_.start(std::move(order), *worker_);
+  computer_.start(std::move(order), *worker_,
+                  [this](const engine::TaskOrder& whole) { world_.checks.task_computes(incarnation_, whole); });
+}
+
+void WorkerNode::weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) {
+  note("weights arrive while it computes", number, chunk);
+  computer_.arrived(number, chunk, std::move(weights));
 }
 
 void WorkerNode::limit_task(std::uint64_t number, std::uint64_t count) {

@@ -42,6 +42,7 @@ class WorkerNode final : public engine::WorkerOutput {
   void send(wire::Frame frame, engine::Lane lane) override;
   void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
   void start_task(engine::TaskOrder order) override;
+  void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;
   void finish_early(std::uint64_t number) override;
   void admitted(std::uint64_t worker) override;

@@ -38,6 +38,7 @@ struct MachineConfig {
   std::uint64_t min_workers = 1;
   std::size_t sessions_max = 256;
   std::uint32_t chunks = 0;
+  std::uint32_t first_applied = 0;  // of them, where all are applied at once; the others follow in a circle
   bool clips = false;
   bool evaluates_aside = true;  // beside the training, where somebody is free; else the next step waits
   bool resumable = true;        // a run that is stopped may go on later

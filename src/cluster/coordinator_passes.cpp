@@ -83,8 +83,8 @@ void CoordinatorMachine::on(const ChunkReduced& event, Time) {
 void CoordinatorMachine::on(const Clipped&, Time) {
   if (finished_) return;
   MOTLEY_ASSERT(training() && reduced_ == config_.chunks && applied_ == 0);
-  for (ChunkId chunk = 0; chunk < config_.chunks; ++chunk)
-    act(ActionKind::apply, {.code = ReasonCode::all_covered}).chunk = chunk;
+  for (ChunkId i = 0; i < config_.chunks; ++i)
+    act(ActionKind::apply, {.code = ReasonCode::all_covered}).chunk = (config_.first_applied + i) % config_.chunks;
 }
 
 void CoordinatorMachine::on(const ChunkApplied&, Time now) {

@@ -150,6 +150,7 @@ void WorkerMachine::on(const worker_event::Tick&) {
 void WorkerMachine::start_over(WorkerReason reason, std::uint64_t differs) {
   if (state_ == WorkerState::member) state_ = WorkerState::syncing;
   confirmed_ = false;
+  if (running_ && !running_->mute && running_->lease.version != version_) abandon_task(reason, true);
   version_.reset();
   whole_.reset();
   act(Kind::forget_weights, reason);

@@ -90,7 +90,7 @@ enum class WorkerReason : std::uint8_t {
   pass_closed,        // the pass was closed
   versions_missed,    // chunks of a closed version did not come
   weights_differ,     // they are not what the coordinator holds
-  lease_granted,      // a lease at the version held, and nothing runs
+  lease_granted,      // a lease at the version held or on its way, and nothing runs
   lease_trimmed,      // the coordinator moved the end of the lease
   lease_cancelled,    // the coordinator took the lease back
   lease_stale,        // the lease is of a version gone by
@@ -222,6 +222,7 @@ class WorkerMachine {
   void know_closed(std::uint64_t version);
   void move_on();
   void start_over(WorkerReason reason, std::uint64_t differs);
+  [[nodiscard]] bool can_start(const wire::Grant& lease) const;
   std::deque<Queued>::iterator queued_lease(std::uint64_t lease);
   void start_next();
   void end_session(bool reconnect, WorkerReason reason);

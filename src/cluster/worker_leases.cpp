@@ -47,9 +47,16 @@ void WorkerMachine::on(const wire::Grant& grant) {
   start_next();
 }
 
+// The forward pass needs the first layers first: it starts while the others are still on their way. An evaluation needs
+// all, and what a calibration measures shall not be disturbed.
+bool WorkerMachine::can_start(const wire::Grant& lease) const {
+  if (!version_ || lease.version == *version_) return version_.has_value();
+  const bool train = PassId::unpack(lease.pass).kind == PassKind::train;
+  return train && confirmed_ && lease.version == *version_ + 1 && lease.version == closed_;
+}
+
 void WorkerMachine::start_next() {
-  if (running_ || queue_.empty() || !version_ || state_ == WorkerState::leaving) return;
-  if (queue_.front().lease.version != *version_) return;
+  if (running_ || queue_.empty() || state_ == WorkerState::leaving || !can_start(queue_.front().lease)) return;
   running_ = Running{};
   running_->number = ++task_numbers_;
   running_->lease = queue_.front().lease;

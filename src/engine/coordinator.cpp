@@ -11,6 +11,12 @@
 namespace motley::engine {
 namespace {
 
+// Every layer has small tensors, so a worker's forward pass needs them first, then the large ones in their order.
+std::uint32_t first_small(const Layout& layout) {
+  const auto chunks = layout.chunks();
+  return static_cast<std::uint32_t>(std::ranges::find(chunks, ChunkKind::small, &Chunk::kind) - chunks.begin());
+}
+
 // So many passes measure what a worker and its messages take.
 constexpr std::uint64_t kSoloAfter = 3;
 
@@ -28,6 +34,7 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
           .min_workers = options.min_workers,
           .sessions_max = wire::kSessionsMax,
           .chunks = static_cast<std::uint32_t>(server.layout().chunks().size()),
+          .first_applied = first_small(server.layout()),
           .clips = server.clips() || server.outside(),
           .evaluates_aside = !options.rates_follow_evaluations,
           .resumable = options.resumable,

@@ -153,6 +153,8 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.limit = lease.limit;
   order.from_end = lease.from_end;
   order.weights = weights.weights(lease.version);
+  arriving.reset();
+  if (std::ranges::any_of(order.weights, &SharedBytes::empty)) arriving = {action.number, lease.version};
   chunks_sent.assign(order.weights.size(), false);
   chunks_missing = order.weights.size();
   last_chunk.reset();
@@ -221,6 +223,7 @@ void Worker::connected(Time now) {
   w.model_file = SharedBytes();
   w.blob.reset();
   w.weights.forget();
+  w.arriving.reset();
   w.layout.reset();
   w.why.reset();
   w.decide(event::Connected{}, now);
@@ -299,7 +302,8 @@ void Worker::task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& 
   }
 }
 
-void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now) {
+void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, double waited_seconds,
+                           Time now) {
   Impl& w = *impl_;
   std::optional<wire::Grant> contributed;
   if (const wire::Grant* lease = w.machine.wanted(number)) {
@@ -318,6 +322,7 @@ void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double 
   if (contributed && w.speed_records++ >= kWarmUpTasks) w.speed.record(outcome.count, compute_seconds);
   w.outcome = outcome;
   w.compute_seconds = compute_seconds;
+  w.wait_seconds += waited_seconds;
   w.idle_since = now;
   const auto last_chunk = std::exchange(w.last_chunk, std::nullopt);
   w.decide(event::TaskFinished{number, outcome.count}, now);

@@ -34,7 +34,7 @@ struct TaskOrder {
   std::uint64_t first = 0, count = 0;  // positions of the pass
   std::uint64_t limit = 0;             // of them to start with; limit_task() may raise it up to count
   bool from_end = false;               // Task::from_end
-  std::vector<SharedBytes> weights;    // by chunk, at `version`
+  std::vector<SharedBytes> weights;    // by chunk, at `version`; empty: on its way, see weights_arrived()
 };
 
 struct WorkerOptions {
@@ -52,6 +52,8 @@ class WorkerOutput {
   /// reconnect (same hash of config and model): then what is there may be kept.
   virtual void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) = 0;
   virtual void start_task(TaskOrder order) = 0;  // only when no task runs
+  /// A chunk that TaskOrder::weights did not have. Where one does not come, the task is abandoned.
+  virtual void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) = 0;
   /// Stop::limit(); 0 abandons. Unless it does, answer task_limited().
   virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;
   /// The micro-batch in hand is the last. Where none was begun, the task ends with a count of 0.
@@ -83,7 +85,9 @@ class Worker {
   void task_limited(std::uint64_t number, std::uint64_t count, Time now);
   void task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now);
   void task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& gradient, Time now);
-  void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, Time now);
+  /// `waited_seconds`: for weights, meanwhile; no part of `compute_seconds`.
+  void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, double waited_seconds,
+                     Time now);
   void task_failed(std::uint64_t number, const Error& error, Time now);
 
   /// The computation was busy until now with a step of its own.

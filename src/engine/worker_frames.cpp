@@ -139,7 +139,10 @@ void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
   if (!weights.knows(version)) decide(event::VersionSeen{version}, now);
   const Result<WeightsAssembler::Added> added = weights.add(frame);
   if (!added) return malformed(added.error(), now);
-  if (*added == WeightsAssembler::Added::whole) decide(event::VersionWhole{version}, now);
+  const bool whole = *added == WeightsAssembler::Added::whole;
+  if ((whole || *added == WeightsAssembler::Added::chunk) && arriving && arriving->version == version)
+    output.weights_arrived(arriving->task, frame.header.chunk, weights.weights(version, frame.header.chunk));
+  if (whole) decide(event::VersionWhole{version}, now);
   if (*added == WeightsAssembler::Added::differs) decide(event::WeightsDiffer{version}, now);
 }
 

@@ -61,6 +61,10 @@ struct Worker::Impl {
   ErrorFeedback feedback;    // outlives sessions
 
   // Of the running task.
+  struct Arriving {
+    std::uint64_t task = 0, version = 0;
+  };
+  std::optional<Arriving> arriving;  // while weights of it are on their way
   std::vector<bool> chunks_sent;
   std::size_t chunks_missing = 0;
   // The last chunk closes the step, and Finish tells what the step took: it goes ahead.

@@ -75,7 +75,7 @@ Status WeightsAssembler::check(const wire::Frame& frame) const {
 
 bool WeightsAssembler::knows(std::uint64_t version) const noexcept {
   if (adopted_ && version <= *adopted_) return true;
-  return std::any_of(slots_.begin(), slots_.end(), [&](const auto& slot) { return slot && slot->number == version; });
+  return find(version) != nullptr;
 }
 
 WeightsAssembler::Version* WeightsAssembler::slot_of(std::uint64_t version) {
@@ -141,7 +141,7 @@ Result<WeightsAssembler::Added> WeightsAssembler::add(const wire::Frame& frame) 
   chunk.whole = std::move(bytes);
   chunk.done = true;
   MOTLEY_ASSERT(version->missing > 0);
-  return --version->missing == 0 ? Added::whole : Added::part;
+  return --version->missing == 0 ? Added::whole : Added::chunk;
 }
 
 void WeightsAssembler::adopt(std::uint64_t version) {
@@ -159,9 +159,21 @@ void WeightsAssembler::adopt(std::uint64_t version) {
   if (!slots_[0]) slots_[0] = std::move(slots_[1]);
 }
 
-const std::vector<SharedBytes>& WeightsAssembler::weights(std::uint64_t version) const {
-  MOTLEY_ASSERT(adopted_ == version);
-  return current_;
+const WeightsAssembler::Version* WeightsAssembler::find(std::uint64_t version) const noexcept {
+  const auto found = std::ranges::find_if(slots_, [&](const auto& slot) { return slot && slot->number == version; });
+  return found == slots_.end() ? nullptr : found->get();
+}
+
+SharedBytes WeightsAssembler::weights(std::uint64_t version, ChunkId chunk) const {
+  if (adopted_ == version) return current_[chunk];
+  const Version* arriving = find(version);
+  return arriving == nullptr ? SharedBytes() : arriving->chunks[chunk].whole;
+}
+
+std::vector<SharedBytes> WeightsAssembler::weights(std::uint64_t version) const {
+  std::vector<SharedBytes> found(places_.size());
+  for (ChunkId chunk = 0; chunk < found.size(); ++chunk) found[chunk] = weights(version, chunk);
+  return found;
 }
 
 // --- the model file ---

@@ -43,7 +43,8 @@ class WeightsAssembler {
   [[nodiscard]] bool knows(std::uint64_t version) const noexcept;
   enum class Added : std::uint8_t {
     part,
-    whole,    // this made its version whole
+    chunk,    // this made its chunk whole
+    whole,    // and its version
     differs,  // the chunk is not what the frame says it comes to
   };
   /// Old versions are ignored, and so are deltas from a version that is not in use; a version that is not whole makes
@@ -53,8 +54,9 @@ class WeightsAssembler {
   /// Tasks compute with `version` from now on; older ones are dropped. REQUIRES it is whole.
   void adopt(std::uint64_t version);
   void forget();
-  /// By chunk. REQUIRES `version` was adopted.
-  [[nodiscard]] const std::vector<SharedBytes>& weights(std::uint64_t version) const;
+  /// By chunk; empty where it is not whole, or not of the two versions.
+  [[nodiscard]] std::vector<SharedBytes> weights(std::uint64_t version) const;
+  [[nodiscard]] SharedBytes weights(std::uint64_t version, ChunkId chunk) const;
 
  private:
   struct Chunk {
@@ -70,6 +72,7 @@ class WeightsAssembler {
     std::size_t missing = 0;
   };
   Version* slot_of(std::uint64_t version);
+  [[nodiscard]] const Version* find(std::uint64_t version) const noexcept;
   /// All bytes of a frame's chunk in the form of the frame; empty while some are missing.
   SharedBytes collect(Chunk& chunk, const wire::Frame& frame);
 

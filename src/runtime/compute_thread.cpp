@@ -15,15 +15,6 @@
 namespace motley::runtime {
 namespace {
 
-class TaskWeights final : public Weights {
- public:
-  explicit TaskWeights(const std::vector<SharedBytes>& chunks) : chunks_(chunks) {}
-  std::span<const float> get(ChunkId chunk) override { return chunks_.at(chunk).floats(); }
-
- private:
-  const std::vector<SharedBytes>& chunks_;
-};
-
 // What a first sample is computed with, before there are weights: its memory is that of any other.
 class ZeroWeights final : public Weights {
  public:
@@ -122,6 +113,7 @@ void ComputeThread::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     range_.set_limit(0);
+    weights_.abandon();
   }
   arrived_.notify_one();
   thread_.join();
@@ -153,15 +145,23 @@ void ComputeThread::start(engine::TaskOrder order) {
     MOTLEY_ASSERT(!next_.has_value());
     current_task_ = order.number;
     range_.reset(order.limit);
+    weights_.reset(std::move(order.weights));
+    if (stopping_) weights_.abandon();
     next_ = std::move(order);
   }
   arrived_.notify_one();
+}
+
+void ComputeThread::arrived(std::uint64_t task, ChunkId chunk, SharedBytes weights) {
+  const std::lock_guard lock(mutex_);
+  if (current_task_ == task) weights_.arrived(chunk, std::move(weights));
 }
 
 std::uint64_t ComputeThread::limit(std::uint64_t task, std::uint64_t count) {
   const std::lock_guard lock(mutex_);
   if (current_task_ != task) return 0;
   const std::uint64_t holds = range_.set_limit(count);
+  if (count == 0) weights_.abandon();
   arrived_.notify_one();
   return holds;
 }
@@ -288,20 +288,19 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   } else {
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = order.first + i;
   }
-  TaskSink sink(events_, order.number, order.weights.size(), pool_, range_);
+  TaskSink sink(events_, order.number, weights_.chunks(), pool_, range_);
   const TaskStop stop(*this, sink);
-  TaskWeights weights(order.weights);
   duty_.start(now());
   const Task task{order.kind,     order.version,  indices,     order.first,     micro_batch_,
                   prepared_.seed, order.from_end, order.epoch, order.pass_first};
-  const Result<Outcome> outcome = compute(task, weights, sink, stop, [&] { sink.restart(); });
+  const Result<Outcome> outcome = compute(task, weights_, sink, stop, [&] { sink.restart(); });
   duty_.stop(now());
   const double charge = duty_.take_charge();
   if (!outcome) {
     events_.failed(order.number, outcome.error());
     return;
   }
-  events_.finished(order.number, *outcome, charge);
+  events_.finished(order.number, *outcome, charge, seconds(weights_.waited()));
   if (order.kind != PassKind::evaluate) learn(*outcome, charge);
 }
 

@@ -24,15 +24,17 @@
 #include "runtime/manners.h"
 #include "runtime/model_provider.h"
 #include "runtime/task_range.h"
+#include "runtime/task_weights.h"
 
 namespace motley::runtime {
 
-/// Called on the compute thread. `compute_seconds` include the rest that belongs to the work.
+/// Called on the compute thread. `compute_seconds` include the rest that belongs to the work, and not what the task
+/// waited for weights.
 struct ComputeEvents {
   std::function<void(std::uint64_t task, std::uint64_t done)> progress;
   std::function<void(std::uint64_t task, std::uint64_t count, double weight, double loss_sum)> begin;
   std::function<void(std::uint64_t task, ChunkId chunk, SharedBytes gradient)> chunk;
-  std::function<void(std::uint64_t task, Outcome outcome, double compute_seconds)> finished;
+  std::function<void(std::uint64_t task, Outcome outcome, double compute_seconds, double waited_seconds)> finished;
   std::function<void(std::uint64_t task, Error error)> failed;
   std::function<void(std::uint64_t samples, double compute_seconds)> made_step;  // without asking
 };
@@ -67,6 +69,8 @@ class ComputeThread {
   /// too.
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
+  /// Weights that the order did not have.
+  void arrived(std::uint64_t task, ChunkId chunk, SharedBytes weights);
   /// Moves the limit of a task that runs; returns the one that holds, see TaskRange. 0: it does not run.
   std::uint64_t limit(std::uint64_t task, std::uint64_t count);
   /// No further micro-batch; cuts a rest short.
@@ -115,6 +119,7 @@ class ComputeThread {
   // Of the compute thread only.
   Prepared prepared_;
   DutyCycle duty_;
+  TaskWeights weights_{duty_};              // of the current task
   std::optional<plan::MicroBatch> search_;  // where the micro-batch follows the memory
   Time memory_asked_{};
   BufferPool pool_;

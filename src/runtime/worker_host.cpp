@@ -53,10 +53,11 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.chunk = [in_mailbox](std::uint64_t task, ChunkId chunk, const SharedBytes& gradient) {
     in_mailbox([=](engine::Worker& w) { w.task_chunk(task, chunk, gradient, now()); });
   };
-  compute.finished = [this, in_mailbox](std::uint64_t task, const Outcome& outcome, double compute_seconds) {
+  compute.finished = [this, in_mailbox](std::uint64_t task, const Outcome& outcome, double compute_seconds,
+                                        double waited_seconds) {
     in_mailbox([=, this](engine::Worker& w) {
       task_failure_.reset();
-      w.task_finished(task, outcome, compute_seconds, now());
+      w.task_finished(task, outcome, compute_seconds, waited_seconds, now());
     });
   };
   compute.failed = [this, in_mailbox](std::uint64_t task, const Error& error) {
@@ -340,6 +341,9 @@ void WorkerHost::tell_prepared() {
 }
 
 void WorkerHost::start_task(engine::TaskOrder order) { compute_->start(std::move(order)); }
+void WorkerHost::weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) {
+  compute_->arrived(number, chunk, std::move(weights));
+}
 void WorkerHost::limit_task(std::uint64_t number, std::uint64_t count) {
   const std::uint64_t holds = compute_->limit(number, count);
   // Behind what the computation reported before.

@@ -114,6 +114,64 @@ TEST_F(WorkerMachineTest, LeasesQueueAndWaitForTheirVersion) {
   EXPECT_EQ(last().lease.lease, 3U);
 }
 
+TEST_F(WorkerMachineTest, ATrainTaskStartsWhileItsWeightsAreOnTheirWay) {
+  join(0);
+  tell(opened(0));
+  tell(closed(0));
+  tell(opened(1));
+  EXPECT_THAT(tell(grant(1, 1)), ElementsAre(Kind::start_task));
+  EXPECT_EQ(last().lease.version, 1U);
+  EXPECT_EQ(machine.version(), 0U);
+  EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt));
+  EXPECT_THAT(tell(event::TaskBegun{1, 8}), ElementsAre(Kind::send_begin));
+  EXPECT_THAT(tell(event::TaskFinished{1, 8}), ElementsAre(Kind::send_finish));
+}
+
+TEST_F(WorkerMachineTest, OtherTasksWaitForTheirWeights) {
+  join(0);
+  tell(opened(0));
+  EXPECT_THAT(tell(grant(1, 1)), IsEmpty()) << "the version is not closed";
+  for (const std::uint64_t kind : {2, 3}) {
+    machine = WorkerMachine{{milliseconds(500), milliseconds(1800)}};
+    join(0);
+    tell(opened(0));
+    tell(closed(0));
+    wire::Grant other = grant(1, 1);
+    other.pass = kind << 56 | 1;
+    EXPECT_THAT(tell(other), IsEmpty()) << "of kind " << kind;
+    EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt, Kind::start_task));
+  }
+}
+
+TEST_F(WorkerMachineTest, ATaskWhoseWeightsDoNotComeIsGivenBack) {
+  for (const bool differ : {false, true}) {
+    machine = WorkerMachine{{milliseconds(500), milliseconds(1800)}};
+    join(0);
+    tell(opened(0));
+    tell(closed(0));
+    tell(grant(1, 1));
+    std::vector<Kind> seen;
+    if (differ) seen = tell(event::WeightsDiffer{1});
+    for (int i = 0; i < 40 && machine.state() == WorkerState::member; ++i) {
+      now += milliseconds(100);
+      tell(event::Heard{});
+      seen = tell(event::Tick{});
+    }
+    EXPECT_THAT(seen, testing::IsSupersetOf({Kind::limit_task, Kind::forget_weights, Kind::send_refresh}));
+    EXPECT_EQ(machine.wanted(1), nullptr);
+    EXPECT_THAT(tell(event::TaskFinished{1, 0}), ElementsAre(Kind::send_finish));
+    EXPECT_EQ(last().count, 0U);
+  }
+}
+
+TEST_F(WorkerMachineTest, ATaskAtAVersionHeldGoesOnWhenTheNextDiffers) {
+  join(0);
+  tell(opened(0));
+  tell(grant(0, 1));
+  EXPECT_THAT(tell(event::WeightsDiffer{1}), ElementsAre(Kind::forget_weights, Kind::send_refresh));
+  EXPECT_NE(machine.wanted(1), nullptr);
+}
+
 TEST_F(WorkerMachineTest, ARepeatedGrantIsDropped) {
   join(0);
   tell(grant(0, 1));

@@ -64,7 +64,7 @@ class WorkerCodec : public testing::Test {
     worker.task_begin(out.task, 8, 8, 1, now);
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
       worker.task_chunk(out.task, chunk, SharedBytes::copy_of(std::as_bytes(std::span(values[chunk]))), now);
-    worker.task_finished(out.task, Outcome{8, 8, 1, 0}, 0.25, now);
+    worker.task_finished(out.task, Outcome{8, 8, 1, 0}, 0.25, 0, now);
     return out.gradients;
   }
   static std::vector<std::byte> encoded(CodecId codec, const std::vector<float>& of, std::span<const float> residual,

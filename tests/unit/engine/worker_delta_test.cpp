@@ -76,7 +76,7 @@ class WorkerDelta : public testing::Test {
   }
   void close(std::uint64_t version) {
     control(wire::PassClosed{pass_of(version - 1), version});
-    worker.task_finished(out.tasks.back().number, Outcome{}, 0, now);
+    worker.task_finished(out.tasks.back().number, Outcome{}, 0, 0, now);
     open(version);
   }
   void expect_task(std::uint64_t version) {

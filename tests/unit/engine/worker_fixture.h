@@ -16,6 +16,7 @@ constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} <<
 /// Keeps why the worker left; a test adds what it looks at.
 struct QuietOutput : WorkerOutput {
   void prepare(const wire::RunSpec&, const SharedBytes&) override {}
+  void weights_arrived(std::uint64_t, ChunkId, SharedBytes) override {}
   void limit_task(std::uint64_t, std::uint64_t) override {}
   void finish_early(std::uint64_t) override {}
   void admitted(std::uint64_t) override {}

@@ -38,6 +38,9 @@ struct Recorder final : WorkerOutput {
     model = model_file;
   }
   void start_task(TaskOrder order) override { tasks.push_back(std::move(order)); }
+  void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override {
+    arrived.emplace_back(number, chunk, weights.floats().front());
+  }
   void limit_task(std::uint64_t number, std::uint64_t count) override { limits.emplace_back(number, count); }
   void finish_early(std::uint64_t number) override { finished_early.push_back(number); }
   void admitted(std::uint64_t worker) override { worker_number = worker; }
@@ -57,6 +60,7 @@ struct Recorder final : WorkerOutput {
   std::vector<wire::Frame> gradients;
   std::vector<TaskOrder> tasks;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> limits, steps;
+  std::vector<std::tuple<std::uint64_t, ChunkId, float>> arrived;
   std::vector<std::pair<bool, std::string>> ends;
   std::vector<std::uint64_t> finished_early;
   std::string config;
@@ -138,7 +142,7 @@ class WorkerTest : public testing::Test {
     for (ChunkId chunk = 0; chunk < chunks(); ++chunk) {
       worker.task_chunk(number, chunk, filled(layout.chunks()[chunk].elements, 3.0F), now);
     }
-    worker.task_finished(number, Outcome{count, 1.5, 2.5, 0}, 0.25, now);
+    worker.task_finished(number, Outcome{count, 1.5, 2.5, 0}, 0.25, 0, now);
   }
 
   Layout layout = test_layout();
@@ -170,6 +174,41 @@ TEST_F(WorkerTest, WeightsBeforeAdmissionCountIfTheFenceIsRight) {
   EXPECT_EQ(out.sent<wire::Synced>()[0].version, 3U);
 }
 
+TEST_F(WorkerTest, ATaskGetsWeightsThatAreOnTheirWayChunkByChunk) {
+  join(0);
+  control(wire::PassOpened{pass_of(0), 0, 0, 0, 8});
+  give_chunk(1, 1);
+  control(wire::PassClosed{pass_of(0), 1});
+  control(grant(1, 11));
+  ASSERT_EQ(out.tasks.size(), 1U);
+  EXPECT_EQ(out.tasks[0].version, 1U);
+  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) EXPECT_EQ(out.tasks[0].weights[chunk].empty(), chunk != 1);
+  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) {
+    give_chunk(1, chunk);
+    give_chunk(1, chunk);  // what comes twice is passed on once
+  }
+  ASSERT_EQ(out.arrived.size(), chunks() - 1);
+  for (const auto& [task, chunk, first] : out.arrived) {
+    EXPECT_EQ(task, out.tasks[0].number);
+    EXPECT_EQ(first, 1.5F);
+  }
+  complete(out.tasks[0].number, 8);
+  ASSERT_EQ(out.sent<wire::Finish>().size(), 1U);
+  EXPECT_EQ(out.sent<wire::Finish>()[0].count, 8U);
+}
+
+TEST_F(WorkerTest, WaitingForWeightsIsNoComputing) {
+  join(0);
+  control(grant(0, 11));
+  worker.task_begin(1, 8, 1, 1, now);
+  for (ChunkId chunk = 0; chunk < chunks(); ++chunk)
+    worker.task_chunk(1, chunk, filled(layout.chunks()[chunk].elements, 3.0F), now);
+  worker.task_finished(1, Outcome{8, 1, 1, 0}, 0.25, 0.5, now);
+  ASSERT_EQ(out.sent<wire::Finish>().size(), 1U);
+  EXPECT_EQ(out.sent<wire::Finish>()[0].compute_seconds, 0.25);
+  EXPECT_EQ(out.sent<wire::Finish>()[0].wait_seconds, 1.5) << "a second without a task, half a second in it";
+}
+
 TEST_F(WorkerTest, ATaskGetsTheWeightsOfItsVersionAndItsGradientGoesOutInSegments) {
   join(0);
   control(grant(0, 11));
@@ -180,6 +219,8 @@ TEST_F(WorkerTest, ATaskGetsTheWeightsOfItsVersionAndItsGradientGoesOutInSegment
   EXPECT_EQ(task.count, 8U);
   ASSERT_EQ(task.weights.size(), layout.chunks().size());
   for (const SharedBytes& weights : task.weights) EXPECT_EQ(weights.floats()[0], 0.5F);
+
+  EXPECT_TRUE(out.arrived.empty());
 
   complete(task.number, 8);
   ASSERT_EQ(out.sent<wire::Begin>().size(), 1U);
@@ -198,15 +239,17 @@ TEST_F(WorkerTest, ATaskGetsTheWeightsOfItsVersionAndItsGradientGoesOutInSegment
   EXPECT_EQ(bytes, layout.flat_elements() * sizeof(float));
 }
 
-TEST_F(WorkerTest, MovesOnWhenBothTheChunksAndTheWordAreThere) {
+TEST_F(WorkerTest, MovesOnWhenTheWordIsThere) {
   join(0);
   control(wire::PassOpened{pass_of(0), 0, 0, 0, 64});
   control(grant(1, 12));
-  control(wire::PassClosed{pass_of(0), 1});
+  give_chunk(1, 0);
   EXPECT_TRUE(out.tasks.empty());
-  give_version(1);
+  control(wire::PassClosed{pass_of(0), 1});
   ASSERT_EQ(out.tasks.size(), 1U);
   EXPECT_EQ(out.tasks[0].weights[0].floats()[0], 1.5F);
+  give_version(1);
+  EXPECT_EQ(out.arrived.size(), chunks() - 1);
   EXPECT_EQ(out.sent<wire::Synced>().size(), 1U) << "only the first, as a joiner";
 }
 
@@ -354,7 +397,7 @@ TEST_F(WorkerTest, AnIncompleteGradientIsAFailure) {
   join(0);
   control(grant(0, 11));
   worker.task_begin(1, 8, 8, 1, now);
-  worker.task_finished(1, Outcome{8, 8, 1, 0}, 0.1, now);
+  worker.task_finished(1, Outcome{8, 8, 1, 0}, 0.1, 0, now);
   ASSERT_EQ(out.sent<wire::Failed>().size(), 1U);
   EXPECT_THAT(out.sent<wire::Failed>()[0].message, testing::HasSubstr("missing"));
 }
@@ -364,7 +407,7 @@ TEST_F(WorkerTest, AnEvaluationAnswersWithFinishAlone) {
   control(wire::Grant{std::uint64_t{2} << 56 | 2, 5, 2, 0, 0, 0, 10});
   ASSERT_EQ(out.tasks.size(), 1U);
   EXPECT_EQ(out.tasks[0].kind, PassKind::evaluate);
-  worker.task_finished(1, Outcome{10, 10, 3, 7}, 0.1, now);
+  worker.task_finished(1, Outcome{10, 10, 3, 7}, 0.1, 0, now);
   ASSERT_EQ(out.sent<wire::Finish>().size(), 1U);
   EXPECT_EQ(out.sent<wire::Finish>()[0].correct, 7U);
   EXPECT_TRUE(out.gradients.empty());

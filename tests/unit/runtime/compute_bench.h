@@ -56,7 +56,7 @@ struct Bench {
   std::vector<std::pair<ChunkId, float>> chunks;
   std::optional<Outcome> outcome;
   std::optional<Error> error, refused;
-  double compute_seconds = 0;
+  double compute_seconds = 0, waited_seconds = 0;
   std::uint64_t made = 0;  // samples of steps without asking
   std::function<void()> on_begin = [] {}, on_progress = [] {};
   std::vector<std::promise<void>> over = std::vector<std::promise<void>>(32);  // of each task
@@ -77,9 +77,10 @@ struct Bench {
     events.chunk = [this](std::uint64_t, ChunkId chunk, const SharedBytes& gradient) {
       chunks.emplace_back(chunk, gradient.floats().front());
     };
-    events.finished = [this](std::uint64_t, Outcome result, double seconds) {
+    events.finished = [this](std::uint64_t, Outcome result, double seconds, double for_weights) {
       outcome = result;
       compute_seconds = seconds;
+      waited_seconds = for_weights;
       over.at(ended++).set_value();
     };
     events.failed = [this](std::uint64_t, Error what) {

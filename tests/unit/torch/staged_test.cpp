@@ -1,4 +1,5 @@
-// The path of accelerators, through copies, run on the CPU: it must give the very bits of the direct path.
+// The path of accelerators, through copies, run on the CPU, and weights that come while they are needed: both must give
+// the very bits of the direct path with all weights there.
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
@@ -39,6 +40,52 @@ Case batch_norm_and_dropout() {
   return made;
 }
 
+constexpr std::int64_t kBlock = 16;
+
+class FakeText final : public FakeDataset {
+ public:
+  FakeText() : FakeDataset(kSize, {kBlock}, 256, kBlock) {}
+  void gather(std::span<const std::uint64_t> indices, std::span<float> x) const override { fill(indices, 0, x.data()); }
+  void gather_classes(std::span<const std::uint64_t> indices, std::span<std::int64_t> y) const override {
+    fill(indices, 1, y.data());
+  }
+
+ private:
+  template <class T>
+  static void fill(std::span<const std::uint64_t> indices, std::uint64_t ahead, T* out) {
+    for (const std::uint64_t index : indices)
+      for (std::uint64_t i = 0; i < kBlock; ++i) *out++ = static_cast<T>((index * 31 + (i + ahead) * 7) % 256);
+  }
+};
+
+Case gpt() {
+  Case made{"gpt", spec_of("gpt-mini", {kBlock}, 256), std::make_shared<FakeText>()};
+  made.spec.gpt = {kBlock, 2, 4, 64};
+  made.spec.targets = kBlock;
+  return made;
+}
+
+/// Has no chunk until it is asked for, and then that one alone; or never has the last that is asked for.
+class LateWeights final : public Weights {
+ public:
+  LateWeights(Weights& from, std::size_t chunks, bool abandoned = false)
+      : from_(from), came_(chunks), abandoned_(abandoned) {}
+  std::span<const float> get(ChunkId chunk) override {
+    if (!came_[chunk]) asked.push_back(chunk);
+    if (abandoned_ && asked.size() == came_.size()) return {};
+    came_[chunk] = true;
+    return from_.get(chunk);
+  }
+  [[nodiscard]] bool here(ChunkId chunk) const override { return came_[chunk]; }
+
+  std::vector<ChunkId> asked;
+
+ private:
+  Weights& from_;
+  std::vector<bool> came_;
+  bool abandoned_;
+};
+
 class StagedTest : public testing::TestWithParam<Case> {
  protected:
   struct Side {
@@ -59,13 +106,16 @@ class StagedTest : public testing::TestWithParam<Case> {
       ++version;
     }
     Outcome run(RecordingSink& sink, const Stop& stop, PassKind kind = PassKind::train) {
+      return run(sink, stop, kind, weights);
+    }
+    Outcome run(RecordingSink& sink, const Stop& stop, PassKind kind, Weights& from) {
       const std::vector<std::uint64_t> indices = some_indices(3, 100, kSize);
       Task task;
       task.kind = kind;
       task.version = version;
       task.indices = indices;
       task.micro_batch = 16;
-      const Result<Outcome> outcome = computation->run(task, weights, sink, stop);
+      const Result<Outcome> outcome = computation->run(task, from, sink, stop);
       EXPECT_TRUE(outcome.ok()) << outcome.error().message;
       return outcome ? *outcome : Outcome{};
     }
@@ -129,6 +179,42 @@ TEST_P(StagedTest, EvaluationIsEqual) {
   EXPECT_EQ(a.count, 100U);
 }
 
+TEST_P(StagedTest, WeightsMayComeAsTheForwardPassReadsThem) {
+  Side whole{GetParam(), false};
+  const std::size_t chunks = whole.state.layout.chunks().size();
+  RecordingSink expected(whole.state.layout);
+  whole.run(expected, FixedStop(100));
+  for (Side* side : {&direct, &staged}) {
+    for (const PassKind kind : {PassKind::train, PassKind::evaluate}) {
+      LateWeights late(side->weights, chunks);
+      RecordingSink sink(side->state.layout);
+      side->run(sink, FixedStop(100), kind, late);
+      // Statistics of batches before are not read in training.
+      const bool all = kind == PassKind::evaluate || !whole.state.layout.has_statistics();
+      EXPECT_EQ(late.asked.size(), all ? chunks : chunks - 1);
+      if (kind == PassKind::train) expect_equal(sink, expected);
+      ++side->version;  // loaded anew
+    }
+  }
+}
+
+TEST_P(StagedTest, AfterATaskWithoutAllWeightsTheNextLoadsThem) {
+  Side whole{GetParam(), false};
+  const std::size_t chunks = whole.state.layout.chunks().size();
+  RecordingSink expected(whole.state.layout);
+  whole.update();
+  whole.run(expected, FixedStop(100));
+  for (Side* side : {&direct, &staged}) {
+    RecordingSink sink(side->state.layout), again(side->state.layout);
+    side->run(sink, FixedStop(100));
+    side->update();
+    LateWeights none(side->weights, chunks, true);
+    EXPECT_EQ(side->run(sink, FixedStop(100), PassKind::evaluate, none).count, 0U);
+    side->run(again, FixedStop(100));
+    expect_equal(again, expected);
+  }
+}
+
 TEST_P(StagedTest, LargeMicroBatchesGatheredInPartsAreEqual) {
   const std::uint64_t samples = 512;  // of the CNN: three threads' worth
   const std::vector<std::uint64_t> indices = some_indices(1, samples, kSize);
@@ -142,7 +228,7 @@ TEST_P(StagedTest, LargeMicroBatchesGatheredInPartsAreEqual) {
   expect_equal(left, right);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, StagedTest, testing::Values(cnn(), mlp_with_values(), batch_norm_and_dropout()),
+INSTANTIATE_TEST_SUITE_P(Models, StagedTest, testing::Values(cnn(), mlp_with_values(), batch_norm_and_dropout(), gpt()),
                          [](const auto& made) { return made.param.name; });
 
 TEST(Precision, TensorFloatsAreOff) {
