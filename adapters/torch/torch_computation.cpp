@@ -59,9 +59,9 @@ class TorchComputation final : public Computation {
                      model_.on_final({});  // a task that failed may have left one
                      const c10::OptionalDeviceGuard here = guard_of(model_.device());
                      if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
-                     model_.load(task.version, weights);
                      const Unload unload{model_};
                      try {
+                       model_.load(task.version, weights);
                        return task.kind == PassKind::evaluate ? evaluate(task, sink, stop) : train(task, sink, stop);
                      } catch (const FlatModel::Abandoned&) {
                        return Outcome{};

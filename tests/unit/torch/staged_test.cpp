@@ -86,6 +86,12 @@ class LateWeights final : public Weights {
   bool abandoned_;
 };
 
+/// Of a task that was abandoned before it began.
+class GoneWeights final : public Weights {
+ public:
+  std::span<const float> get(ChunkId) override { return {}; }
+};
+
 class StagedTest : public testing::TestWithParam<Case> {
  protected:
   struct Side {
@@ -210,6 +216,8 @@ TEST_P(StagedTest, AfterATaskWithoutAllWeightsTheNextLoadsThem) {
     side->update();
     LateWeights none(side->weights, chunks, true);
     EXPECT_EQ(side->run(sink, FixedStop(100), PassKind::evaluate, none).count, 0U);
+    GoneWeights gone;
+    EXPECT_EQ(side->run(sink, FixedStop(100), PassKind::train, gone).count, 0U);
     side->run(again, FixedStop(100));
     expect_equal(again, expected);
   }
