@@ -36,12 +36,15 @@ void HeadNode::start() {
   process_.start();
   Result<ps::Server> server = server_from_disk();
   MOTLEY_ASSERT(server.ok());
+  std::optional<double> norm_before = snapshot_ ? snapshot_->norm_before : std::nullopt;
   for (const Logged& logged : log_) {
     if (logged.step < server->version()) continue;
+    norm_before = logged.gradient_norm;
     MOTLEY_ASSERT(logged.step == server->version());
     const Status redone = server->redo(logged.gradients);
     MOTLEY_ASSERT(redone.ok());
   }
+  if (world_.scenario.run.clip_by_step_before) server->clip_by_step_before(norm_before);
   note("starts at version", server->version(), incarnation_);
   std::vector<SharedBytes> weights;
   for (ChunkId c = 0; c < server->layout().chunks().size(); ++c) weights.push_back(server->weights(c));
@@ -197,7 +200,7 @@ void HeadNode::step_closed(const engine::StepClosed& step) {
   note("bits of its loss", static_cast<std::uint64_t>(step.loss_sum * 1e9));
   const Time now = world_.queue.now();
   world_.checks.step_closed(incarnation_, sabotaged(step), weights(), held(), now, world_.healed_at);
-  Logged logged{step.step, step.gradients,
+  Logged logged{step.step, step.gradients, step.gradient_norm,
                 now + Duration(random_.below(static_cast<std::uint64_t>(world_.scenario.disk.write_max.count()) + 1))};
   if (!log_.empty()) logged.durable_at = std::max(logged.durable_at, log_.back().durable_at);
   while (!log_.empty() && log_.back().step >= step.step) log_.pop_back();

@@ -57,6 +57,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   struct Logged {
     std::uint64_t step = 0;
     std::vector<SharedBytes> gradients;
+    double gradient_norm = 0;
     Time durable_at{};
   };
   void tick();

@@ -55,6 +55,7 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
   Result<ps::Server> made = first_server(run, **model);
   if (!made) return std::move(made).error();
   ps::Server& server = *made;
+  if (run.clip_by_step_before) server.clip_by_step_before(std::nullopt);
   Reference reference;
   reference.weights = weights_of(server);
   const auto chunks = static_cast<ChunkId>(server.layout().chunks().size());

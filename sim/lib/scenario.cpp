@@ -59,6 +59,7 @@ RunSetup make_run(Dice& dice) {
     run.schedule.total_steps = run.steps;
   }
   if (dice.chance(0.4)) run.clip_norm = dice.uniform(0.2, 2);
+  run.clip_by_step_before = run.clip_norm > 0 && run.seed % 2 == 0;
   return run;
 }
 
@@ -182,7 +183,8 @@ std::string describe(const Scenario& scenario) {
   const RunSetup& run = scenario.run;
   text << "seed " << scenario.seed << ": " << run.steps << " steps of " << run.global_batch << " of "
        << run.train_samples << " samples (grain " << run.grain << "), " << run.features << " x " << run.classes
-       << ", test " << run.test_samples << ", clip " << run.clip_norm << ", duplicates "
+       << ", test " << run.test_samples << ", clip " << run.clip_norm
+       << (run.clip_by_step_before ? " by the step before" : "") << ", duplicates "
        << scenario.network.duplicate_probability << ", gradients " << to_word(scenario.codecs.gradients) << ", weights "
        << to_word(scenario.codecs.weights) << "\n";
   for (std::size_t i = 0; i < scenario.workers.size(); ++i) {

@@ -23,6 +23,7 @@ struct RunSetup {
   ps::OptimizerSpec optimizer;
   ps::ScheduleSpec schedule;
   double clip_norm = 0;
+  bool clip_by_step_before = false;
 };
 
 struct WorkerSetup {

@@ -39,9 +39,9 @@ struct MachineConfig {
   std::size_t sessions_max = 256;
   std::uint32_t chunks = 0;
   std::uint32_t first_applied = 0;  // of them, where all are applied at once; the others follow in a circle
-  bool clips = false;
-  bool evaluates_aside = true;  // beside the training, where somebody is free; else the next step waits
-  bool resumable = true;        // a run that is stopped may go on later
+  std::uint64_t whole_until = 0;    // steps before this one need all chunks reduced before one is applied
+  bool evaluates_aside = true;      // beside the training, where somebody is free; else the next step waits
+  bool resumable = true;            // a run that is stopped may go on later
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration silence = std::chrono::milliseconds(1800);
   Duration loading = std::chrono::seconds(300);

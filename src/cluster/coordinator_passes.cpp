@@ -73,7 +73,7 @@ void CoordinatorMachine::on(const ChunkReduced& event, Time) {
   MOTLEY_ASSERT(training() && coverage_.reduced(event.chunk));
   ++reduced_;
   MOTLEY_ASSERT(reduced_ <= config_.chunks);
-  if (!config_.clips) {
+  if (version_ >= config_.whole_until) {
     act(ActionKind::apply, {.code = ReasonCode::all_covered}).chunk = event.chunk;
   } else if (reduced_ == config_.chunks) {
     act(ActionKind::clip, {.code = ReasonCode::all_covered});

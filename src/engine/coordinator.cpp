@@ -1,6 +1,7 @@
 #include "engine/coordinator.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/assert.h"
@@ -15,6 +16,14 @@ namespace {
 std::uint32_t first_small(const Layout& layout) {
   const auto chunks = layout.chunks();
   return static_cast<std::uint32_t>(std::ranges::find(chunks, ChunkKind::small, &Chunk::kind) - chunks.begin());
+}
+
+constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+// The step whose chunks may be applied one by one, and all after it.
+std::uint64_t whole_until(const ps::Server& server) {
+  if (!server.outside() && !server.clips()) return 0;
+  return server.outside() || !server.clips_by_step_before() ? kNever : server.version() + 1;
 }
 
 // So many passes measure what a worker and its messages take.
@@ -35,7 +44,7 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
           .sessions_max = wire::kSessionsMax,
           .chunks = static_cast<std::uint32_t>(server.layout().chunks().size()),
           .first_applied = first_small(server.layout()),
-          .clips = server.clips() || server.outside(),
+          .whole_until = whole_until(server),
           .evaluates_aside = !options.rates_follow_evaluations,
           .resumable = options.resumable,
           .heartbeat = options.timeouts.heartbeat,

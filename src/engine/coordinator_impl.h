@@ -145,7 +145,6 @@ struct Coordinator::Impl {
   bool failed = false;
   bool aside_exact = true;  // what is evaluated beside the training
   ChunkId last_reduced = 0;
-  double gradient_norm = 0;
   std::map<std::uint64_t, std::vector<double>> scores;  // of the open evaluation, by lease
   StepNorms norms;                                      // of the open step
   plan::NoiseScale noise;

@@ -43,7 +43,7 @@ void Coordinator::Impl::reduce(ChunkId chunk) {
 
 // What needs the whole gradient.
 void Coordinator::Impl::clip() {
-  if (server.clips()) gradient_norm = server.clip();
+  if (server.clips()) server.clip();
   if (server.outside()) {
     if (const Status done = server.step_outside(); !done) {
       failed = true;
@@ -68,7 +68,7 @@ StepClosed Coordinator::Impl::describe_step() const {
                   .samples = pass.range.count,
                   .weight = coverage.weight(),
                   .loss_sum = coverage.loss_sum(),
-                  .gradient_norm = gradient_norm,
+                  .gradient_norm = server.gradient_norm(),
                   .learning_rate = server.learning_rate(0),
                   .noise = {},
                   .global_batch = machine.batches().batch(machine.version()),
@@ -112,7 +112,6 @@ void Coordinator::Impl::close_step() {
   next.clear();
   next.set_version(server.version() + 1);
   uploads.clear();
-  gradient_norm = 0;
   if (step.batch_change) {
     batch_news = true;
     machine.change_batch(step.batch_change->batch, step.batch_change->rate);

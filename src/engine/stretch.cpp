@@ -92,11 +92,12 @@ std::optional<plan::NoiseEstimate> Soloist::noise() const {
 StretchStep Soloist::finish(double compute_seconds, Time now) {
   MOTLEY_ASSERT(whole());
   ps::Server& server = *order_.server;
+  if (server.clips()) server.clip();
   StretchStep step{.number = order_.number,
                    .step = server.version(),
                    .weight = std::accumulate(weights_.begin(), weights_.end(), 0.0),
                    .loss_sum = loss_sum_,
-                   .gradient_norm = server.clips() ? server.clip() : 0,
+                   .gradient_norm = server.gradient_norm(),
                    .compute_seconds = compute_seconds,
                    .duration = now - since_,
                    .parts = parts_,

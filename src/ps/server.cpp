@@ -50,7 +50,15 @@ Result<Server> Server::make(Layout layout, OptimizerSpec optimizer, ScheduleSpec
 
 const Layout& Server::layout() const noexcept { return impl_->layout; }
 std::uint64_t Server::version() const noexcept { return impl_->version; }
-bool Server::clips() const noexcept { return impl_->clip_norm > 0; }
+bool Server::limits_norm() const noexcept { return impl_->clip_norm > 0; }
+bool Server::clips() const noexcept { return limits_norm() && !impl_->norm_before; }
+bool Server::clips_by_step_before() const noexcept { return impl_->clip_by_before; }
+
+void Server::clip_by_step_before(std::optional<double> norm) {
+  MOTLEY_ASSERT(limits_norm() && impl_->all(Phase::waiting) && (!norm || std::isfinite(*norm)));
+  impl_->clip_by_before = true;
+  impl_->norm_before = norm;
+}
 bool Server::outside() const noexcept { return impl_->optimizer.kind == OptimizerKind::outside; }
 
 double Server::learning_rate(std::size_t group) const {
@@ -79,9 +87,13 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
   // Divided, not multiplied by the reciprocal, which would add a bias of its own to every element. torch's mean losses
   // start backward from the rounded 1 / count instead, yet measured against them both ways are equally close.
   MutableBytes out = impl_->pool.take(elements * sizeof(float));
-  chunk.squares = sum_parts(out.floats(), parts, static_cast<float>(divisor), clips() && !statistics, part_squares);
+  const bool limited = limits_norm() && !statistics;
+  chunk.squares = sum_parts(out.floats(), parts, static_cast<float>(divisor), limited, part_squares);
   clear_padding(out.floats(), chunk.segments);
-  if (clips() && !statistics) {
+  if (limited && impl_->norm_before) {
+    if (const float factor = impl_->clip_factor(*impl_->norm_before); factor < 1.0F) scale(out.floats(), factor);
+  }
+  if (limited && clips()) {
     chunk.gradient = {};
     chunk.open_gradient = std::move(out);
   } else {
@@ -94,12 +106,8 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
 double Server::clip() {
   MOTLEY_ASSERT(clips() && !impl_->clipped);
   MOTLEY_ASSERT(impl_->all(Phase::reduced));
-  double squares = 0;
-  for (ChunkId c = 0; c < impl_->chunks.size(); ++c) squares += impl_->chunks[c].squares;
-  const double norm = std::sqrt(squares);
-  // The operations of torch's max_norm / (norm + 1e-6) on an fp32 scalar.
-  const float inverse = 1.0F / (static_cast<float>(norm) + 1e-6F);
-  const float factor = inverse * static_cast<float>(impl_->clip_norm);
+  const double norm = gradient_norm();
+  const float factor = impl_->clip_factor(norm);
   for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
     if (impl_->statistics(c)) continue;
     ChunkState& chunk = impl_->chunks[c];
@@ -108,6 +116,16 @@ double Server::clip() {
   }
   impl_->clipped = true;
   return norm;
+}
+
+double Server::gradient_norm() const {
+  if (!limits_norm()) return 0;
+  double squares = 0;
+  for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
+    MOTLEY_ASSERT(impl_->chunks[c].phase != Phase::waiting);
+    if (!impl_->statistics(c)) squares += impl_->chunks[c].squares;
+  }
+  return std::sqrt(squares);
 }
 
 Status Server::step_outside() {
@@ -147,6 +165,7 @@ SharedBytes Server::gradient(ChunkId id) const {
 
 void Server::finish_step() {
   MOTLEY_ASSERT(impl_->all(Phase::applied));
+  if (impl_->clip_by_before) impl_->norm_before = gradient_norm();
   for (ChunkState& chunk : impl_->chunks) {
     chunk.weights = std::move(chunk.new_weights);
     chunk.new_weights = {};
@@ -170,7 +189,7 @@ void Server::follow(FollowedRates rates) {
 }
 
 Status Server::redo(std::span<const SharedBytes> gradients) {
-  MOTLEY_ASSERT(impl_->all(Phase::waiting));
+  MOTLEY_ASSERT(impl_->all(Phase::waiting) && !impl_->clip_by_before);
   if (gradients.size() != impl_->chunks.size()) {
     return Error{ErrorCode::input,
                  "the logged step holds " + std::to_string(gradients.size()) + " chunks, expected " +

@@ -3,7 +3,7 @@
 // Weight and state chunks are immutable once published: updating writes a new pooled buffer, so a snapshot, a joiner
 // and a frame in flight share them without copies or locks.
 //
-// A step:  reduce(c, …) for every chunk, in any order; then, with clipping, clip(); then, with an optimizer from
+// A step:  reduce(c, …) for every chunk, in any order; then, where it clips(), clip(); then, with an optimizer from
 // outside, step_outside(); then apply(c) for every chunk (with neither, apply(c) may follow reduce(c) at once); then
 // finish_step().
 
@@ -28,6 +28,7 @@ struct Snapshot {
   std::uint64_t version = 0;
   std::vector<SharedBytes> weights;                           // by chunk, fp32
   std::map<std::string, std::vector<SharedBytes>> optimizer;  // "momentum_buffer" | "exp_avg", "exp_avg_sq": by chunk
+  std::optional<double> norm_before{};  // of the gradient of the step before, where that clips the next
 };
 
 class Server {
@@ -38,7 +39,15 @@ class Server {
 
   [[nodiscard]] const Layout& layout() const noexcept;
   [[nodiscard]] std::uint64_t version() const noexcept;
+  /// The norm of gradients is limited.
+  [[nodiscard]] bool limits_norm() const noexcept;
+  /// The open step is clipped by its own norm, in clip().
   [[nodiscard]] bool clips() const noexcept;
+  /// From now on the norm of the step before clips: no chunk waits for the others. `norm`: of the step before the open
+  /// one; where it is unknown, the open step is clipped by its own. REQUIRES limits_norm(), no chunk reduced; after
+  /// every redo().
+  void clip_by_step_before(std::optional<double> norm);
+  [[nodiscard]] bool clips_by_step_before() const noexcept;
   /// The optimizer is from outside.
   [[nodiscard]] bool outside() const noexcept;
   [[nodiscard]] double learning_rate(std::size_t group) const;  // of the open step
@@ -53,6 +62,8 @@ class Server {
   /// Global norm over all trained elements, summed in chunk order; scales the gradient as torch's clip_grad_norm_ does.
   /// Returns the norm before clipping. REQUIRES every chunk reduced.
   double clip();
+  /// Of the open step before clipping; 0 where the norm is not limited. REQUIRES every chunk reduced.
+  [[nodiscard]] double gradient_norm() const;
   /// REQUIRES outside(), every chunk reduced, and clipped where clips(). After an error the server is of no use.
   Status step_outside();
   /// Runs the optimizer on a reduced chunk (moving average for statistics). The new weights, fp32.

@@ -53,6 +53,8 @@ struct Server::Impl {
   std::vector<RateChange> rate_changes;
   std::vector<FollowedRates> followed;  // in order of steps
   double clip_norm = 0;
+  bool clip_by_before = false;
+  std::optional<double> norm_before;
   std::uint64_t version = 0;
   std::vector<std::string> states;
   std::vector<ChunkState> chunks;
@@ -76,6 +78,12 @@ struct Server::Impl {
     return std::all_of(chunks.begin(), chunks.end(), [phase](const auto& chunk) { return chunk.phase == phase; });
   }
 
+  /// What a gradient of this norm is multiplied with; 1 or more: it is left as it is.
+  [[nodiscard]] float clip_factor(double norm) const {
+    // The operations of torch's max_norm / (norm + 1e-6) on an fp32 scalar.
+    const float inverse = 1.0F / (static_cast<float>(norm) + 1e-6F);
+    return inverse * static_cast<float>(clip_norm);
+  }
   Status take(const Snapshot& snapshot);
   Status take_states(const Snapshot& snapshot);
   void open_step();

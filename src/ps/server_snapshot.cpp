@@ -39,6 +39,7 @@ Status Server::Impl::take(const Snapshot& snapshot) {
     chunks[c].weights = aligned(snapshot.weights[c]);
   }
   version = snapshot.version;
+  norm_before = snapshot.norm_before;
   return take_states(snapshot);
 }
 
@@ -88,6 +89,7 @@ Status Server::Impl::take_states(const Snapshot& snapshot) {
 Snapshot Server::snapshot() const {
   Snapshot result;
   result.version = impl_->version;
+  result.norm_before = impl_->norm_before;
   if (impl_->optimizer.kind == OptimizerKind::outside) result.optimizer = impl_->optimizer.outside->state();
   for (std::size_t i = 0; i < impl_->states.size(); ++i)
     result.optimizer[impl_->states[i]].reserve(impl_->chunks.size());
@@ -105,6 +107,7 @@ Server Server::fork() const {
   Result<Server> made = make(impl_->layout, impl_->optimizer, impl_->schedule, impl_->clip_norm, snapshot());
   MOTLEY_ASSERT(made.ok());
   made->impl_->followed = impl_->followed;
+  made->impl_->clip_by_before = impl_->clip_by_before;
   made->set_rate_changes(impl_->rate_changes);
   made->impl_->pool = impl_->pool;  // what one gives back the other takes, so that both do not keep idle buffers
   return std::move(*made);

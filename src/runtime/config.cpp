@@ -231,6 +231,7 @@ Status in_range(const std::string& key, double value, double low, double high) {
 Status check(const RunConfig& c) {
   const std::vector<Status> all{
       one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
+      one_of("train.clip_norm_of", c.clip_norm_of, {"own", "previous"}),
       one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4"}),

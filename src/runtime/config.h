@@ -46,6 +46,7 @@ struct RunConfig {
   GlobalBatch global_batch;
   std::uint64_t seed = 1;
   double clip_norm = 0;
+  std::string clip_norm_of = "own";
   std::uint64_t micro_batch = 0;  // 0: the device's default
   std::uint64_t grain = 0;        // 0: 32 where layers act on groups of samples, else 1
   std::uint64_t evaluate_every = 0;

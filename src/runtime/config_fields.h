@@ -46,6 +46,8 @@ void visit_fields(Config& c, F&& f) {
     "samples of one update, over all workers; auto: follows the gradient noise, and the learning rate with it");
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
   f("train.clip_norm", c.clip_norm, "largest global gradient norm; 0: no clipping");
+  f("train.clip_norm_of", c.clip_norm_of,
+    "the norm that is compared with it: own, exact; or previous, the step before's: then weights leave sooner");
   f("train.micro_batch", c.micro_batch, "samples a device takes at once; 0: the device's default");
   f("train.grain", c.grain, "ranges are cut at multiples of it; 0: 32 where layers act on groups of samples, else 1");
   f("train.evaluate_every", c.evaluate_every, "steps between evaluations; 0: at the end of each epoch");

@@ -198,7 +198,8 @@ void CoordinatorHost::planned(const engine::Planned& plan) {
 }
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
-  store::LedgerStep record{step.step, options_.engine.incarnation, step.weight, step.loss_sum, {}};
+  store::LedgerStep record{step.step, options_.engine.incarnation, step.weight, step.loss_sum, {}, {}};
+  if (engine_.server().limits_norm()) record.gradient_norm = step.gradient_norm;
   for (const engine::CommittedRange& range : step.ranges)
     record.ranges.push_back({range.first, range.count, range.worker});
   persister_->step(std::move(record), step.gradients);

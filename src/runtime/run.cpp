@@ -146,6 +146,7 @@ Status Run::make_server() {
   server.emplace(std::move(*made));
   for (const ps::FollowedRates& rates : initial.followed) server->follow(rates);
   const fs::path ledger_file = dir->path() / "ledger";
+  std::optional<double> norm_before;
   if (options.resume) {
     Result<store::Ledger> history = store::read_ledger(ledger_file);
     if (!history) return history.error();
@@ -161,7 +162,10 @@ Status Run::make_server() {
     std::vector<BatchChange> kept = batch_changes;
     std::erase_if(kept, [&](const BatchChange& each) { return each.first_step >= server->version(); });
     follow(std::move(kept));
+    const auto before = std::ranges::find(history->steps, server->version() - 1, &store::LedgerStep::step);
+    if (before != history->steps.end()) norm_before = before->gradient_norm;
   }
+  if (config.clip_norm > 0 && config.clip_norm_of == "previous") server->clip_by_step_before(norm_before);
   if (!options.resume) {
     // Without a run.toml there is no run: this is of a start that was killed before it wrote one.
     const Result<store::Ledger> left = store::read_ledger(ledger_file);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ struct LedgerStep {
   std::uint64_t step = 0;  // the version the gradients were computed at
   std::uint64_t incarnation = 0;
   double weight = 0, loss_sum = 0;
-  std::vector<LedgerRange> ranges;  // in order of positions
+  std::vector<LedgerRange> ranges;        // in order of positions
+  std::optional<double> gradient_norm{};  // before clipping, in runs that clip
   bool operator==(const LedgerStep&) const = default;
 };
 

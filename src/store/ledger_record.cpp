@@ -160,6 +160,7 @@ std::string encode(const LedgerStep& step, std::span<const std::uint64_t> worker
     put_varint(out, workers[i]);
     end = step.ranges[i].first + step.ranges[i].count;
   }
+  if (step.gradient_norm) put_double(out, *step.gradient_norm);
   return out;
 }
 
@@ -221,6 +222,7 @@ std::optional<LedgerStep> decode_step(std::string_view payload, std::span<const 
     end = range.first + range.count;
     step.ranges.push_back(std::move(range));
   }
+  if (!fields.at_end()) step.gradient_norm = fields.number();
   if (!fields.at_end()) return std::nullopt;
   return step;
 }

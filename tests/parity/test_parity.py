@@ -23,7 +23,7 @@ PARTS = {2: (40, 24), 3: (32, 19, 13)}  # what these shares make of a batch
 CLOSE, SUMMED_OTHERWISE = 1e-6, 1e-5
 EVALUATED = {"fashion-cnn": "adamw", "mlp": "adam"}  # the runs of two workers, which the tests of weights and exports share
 NO_EVALUATION = 'data.test_uri=""'
-RUNS = [(model, recipe, workers) for model in plain.MODULES for recipe in plain.OPTIMIZERS for workers in (1, 3)]
+RUNS = [(model, recipe, workers) for model in plain.MODULES for recipe in plain.RATES[model] for workers in (1, 3)]
 
 
 def settings_of(recipe, workers, *more):

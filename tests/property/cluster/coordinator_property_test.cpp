@@ -274,14 +274,14 @@ struct Driver {
 using Move = std::pair<unsigned, std::pair<unsigned, unsigned>>;
 
 RC_GTEST_PROP(CoordinatorProperty, WhateverHappensTheSumsAreRight,
-              (bool clips, bool grained, bool shifts, const std::vector<Move>& moves)) {
+              (bool early, bool clips, bool grained, bool shifts, const std::vector<Move>& moves)) {
   MachineConfig config;
   config.steps = 4;
   config.train_samples = 50;
   config.test_samples = 9;
   config.global_batch = 20;
   config.chunks = Driver::kChunks;
-  config.clips = clips;
+  if (clips) config.whole_until = early ? config.first_version + 1 : ~std::uint64_t{0};
   config.grain = grained ? 4 : 1;
   Driver driver(config);
   driver.pace.moves = shifts;

@@ -37,7 +37,8 @@ Ledger written(const std::filesystem::path& file, const std::vector<LedgerStep>&
 
 TEST(Ledger, KeepsWhatItIsGiven) {
   const TemporaryDirectory directory;
-  const std::vector<LedgerStep> steps{whole(0), whole(1), whole(2), whole(3)};
+  std::vector<LedgerStep> steps{whole(0), whole(1), whole(2), whole(3)};
+  steps[1].gradient_norm = 2.5;
   const Ledger ledger = written(directory / "ledger", steps);
   EXPECT_EQ(ledger.header, kHeader);
   EXPECT_EQ(ledger.steps, steps);
