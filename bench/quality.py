@@ -44,8 +44,9 @@ def arguments():
 
 def texts(scratch):
     """This project's texts: (to train on, to test on)."""
-    names = subprocess.run(["git", "ls-files", "*.md", "*.h", "*.cpp", "*.py"], cwd=measure.ROOT, check=True, capture_output=True, text=True)
-    parts = [(measure.ROOT / name).read_text() for name in sorted(names.stdout.splitlines())]
+    command = ["git", "ls-files", "*.md", "*.h", "*.cpp", "*.py"]
+    names = subprocess.run(command, cwd=measure.ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    parts = [(measure.ROOT / name).read_text() for name in sorted(names)]
     files = scratch.path / "train.txt", scratch.path / "test.txt"
     files[0].write_text("".join(part for i, part in enumerate(parts) if i % 10))
     files[1].write_text("".join(parts[::10])[:1 << 16])

@@ -136,7 +136,8 @@ def final_files(run):
     return [(run / "checkpoints" / newest / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")]
 
 
-@pytest.mark.parametrize("seed, clip", [(1, {}), (2, {"train_clip_norm": 0.5}), (3, {"train_clip_norm": 0.5, "train_clip_norm_of": "previous"})])
+@pytest.mark.parametrize("seed, clip", [(1, {}), (2, {"train_clip_norm": 0.5}),
+                                        (3, {"train_clip_norm": 0.5, "train_clip_norm_of": "previous"})])
 def test_one_local_worker_resumes_to_the_same_bits(motley, tmp_path, seed, clip):
     dice = random.Random(seed)
     words = [*DATA, *settings(train_steps=60, train_checkpoint_seconds=0.3, optimizer_kind="adamw", optimizer_lr=0.003,

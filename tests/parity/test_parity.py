@@ -100,7 +100,7 @@ def test_follows_the_plain_loop(motley, loops, measure, tmp_path, model, name, w
     check_against_loops(measure, process, run, loops, model, name, workers)
 
 
-CONTROLS = [(model, name, 3) for model in plain.MODULES for name in plain.OPTIMIZERS] + [(*item, 2) for item in EVALUATED.items()]
+CONTROLS = [(model, name, 3) for model in plain.MODULES for name in plain.RATES[model]] + [(*item, 2) for item in EVALUATED.items()]
 
 
 @pytest.mark.parametrize("model, name, parts", CONTROLS)

@@ -7,48 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "worker_fixture.h"
+
 namespace motley::cluster {
 namespace {
 
-namespace event = worker_event;
-using Kind = WorkerAction::Kind;
-using std::chrono::milliseconds;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
-
-class WorkerMachineTest : public testing::Test {
- protected:
-  std::vector<Kind> tell(const WorkerEvent& happened) {
-    WorkerActions actions;
-    machine.decide(happened, now, actions);
-    all.assign(actions.begin(), actions.end());
-    std::vector<Kind> kinds;
-    for (const WorkerAction& action : all) {
-      EXPECT_FALSE(to_sentence(action).empty());
-      kinds.push_back(action.kind);
-    }
-    return kinds;
-  }
-  const WorkerAction& last() const { return all.back(); }
-  void join(std::uint64_t version) {
-    tell(event::Connected{});
-    tell(event::SpecWhole{});
-    tell(event::Prepared{});
-    tell(event::Admitted{});
-    tell(event::VersionWhole{version});
-  }
-  static wire::Grant grant(std::uint64_t step, std::uint64_t lease, std::uint64_t first = 0, std::uint64_t count = 8) {
-    return {pass_of(step), lease, step, 0, 0, first, count};
-  }
-  static wire::PassOpened opened(std::uint64_t step) { return {pass_of(step), step, 0, 0, 64}; }
-  static wire::PassClosed closed(std::uint64_t step) { return {pass_of(step), step + 1}; }
-
-  WorkerMachine machine{{milliseconds(500), milliseconds(1800)}};
-  Time now{std::chrono::seconds(10)};
-  std::vector<WorkerAction> all;
-};
 
 TEST_F(WorkerMachineTest, JoinsStepByStep) {
   EXPECT_THAT(tell(event::Connected{}), IsEmpty());
@@ -96,80 +61,6 @@ TEST_F(WorkerMachineTest, ChunksOfALaterVersionProveThatTheOneBeforeIsClosed) {
   tell(event::VersionWhole{1});
   EXPECT_THAT(tell(event::VersionSeen{2}), ElementsAre(Kind::adopt));
   EXPECT_EQ(machine.version(), 1U);
-}
-
-TEST_F(WorkerMachineTest, LeasesQueueAndWaitForTheirVersion) {
-  join(0);
-  EXPECT_THAT(tell(grant(0, 1)), ElementsAre(Kind::start_task));
-  EXPECT_EQ(last().number, 1U);
-  EXPECT_THAT(tell(grant(0, 2)), IsEmpty());
-  EXPECT_THAT(tell(grant(1, 3)), IsEmpty()) << "one pass ahead";
-  EXPECT_THAT(tell(event::TaskBegun{1, 8}), ElementsAre(Kind::send_begin));
-  EXPECT_THAT(tell(event::TaskFinished{1, 8}), ElementsAre(Kind::send_finish, Kind::start_task));
-  EXPECT_THAT(tell(event::TaskBegun{2, 8}), ElementsAre(Kind::send_begin));
-  EXPECT_THAT(tell(event::TaskFinished{2, 8}), ElementsAre(Kind::send_finish));
-  EXPECT_THAT(tell(event::VersionWhole{1}), IsEmpty());
-  EXPECT_THAT(tell(closed(0)), ElementsAre(Kind::step_done, Kind::adopt, Kind::start_task));
-  EXPECT_EQ(all[0].count, 16U);
-  EXPECT_EQ(last().lease.lease, 3U);
-}
-
-TEST_F(WorkerMachineTest, ATrainTaskStartsWhileItsWeightsAreOnTheirWay) {
-  join(0);
-  tell(opened(0));
-  tell(closed(0));
-  tell(opened(1));
-  EXPECT_THAT(tell(grant(1, 1)), ElementsAre(Kind::start_task));
-  EXPECT_EQ(last().lease.version, 1U);
-  EXPECT_EQ(machine.version(), 0U);
-  EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt));
-  EXPECT_THAT(tell(event::TaskBegun{1, 8}), ElementsAre(Kind::send_begin));
-  EXPECT_THAT(tell(event::TaskFinished{1, 8}), ElementsAre(Kind::send_finish));
-}
-
-TEST_F(WorkerMachineTest, OtherTasksWaitForTheirWeights) {
-  join(0);
-  tell(opened(0));
-  EXPECT_THAT(tell(grant(1, 1)), IsEmpty()) << "the version is not closed";
-  for (const std::uint64_t kind : {2, 3}) {
-    machine = WorkerMachine{{milliseconds(500), milliseconds(1800)}};
-    join(0);
-    tell(opened(0));
-    tell(closed(0));
-    wire::Grant other = grant(1, 1);
-    other.pass = kind << 56 | 1;
-    EXPECT_THAT(tell(other), IsEmpty()) << "of kind " << kind;
-    EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt, Kind::start_task));
-  }
-}
-
-TEST_F(WorkerMachineTest, ATaskWhoseWeightsDoNotComeIsGivenBack) {
-  for (const bool differ : {false, true}) {
-    machine = WorkerMachine{{milliseconds(500), milliseconds(1800)}};
-    join(0);
-    tell(opened(0));
-    tell(closed(0));
-    tell(grant(1, 1));
-    std::vector<Kind> seen;
-    if (differ) seen = tell(event::WeightsDiffer{1});
-    for (int i = 0; i < 40 && machine.state() == WorkerState::member; ++i) {
-      now += milliseconds(100);
-      tell(event::Heard{});
-      seen = tell(event::Tick{});
-    }
-    EXPECT_THAT(seen, testing::IsSupersetOf({Kind::limit_task, Kind::forget_weights, Kind::send_refresh}));
-    EXPECT_EQ(machine.wanted(1), nullptr);
-    EXPECT_THAT(tell(event::TaskFinished{1, 0}), ElementsAre(Kind::send_finish));
-    EXPECT_EQ(last().count, 0U);
-  }
-}
-
-TEST_F(WorkerMachineTest, ATaskAtAVersionHeldGoesOnWhenTheNextDiffers) {
-  join(0);
-  tell(opened(0));
-  tell(grant(0, 1));
-  EXPECT_THAT(tell(event::WeightsDiffer{1}), ElementsAre(Kind::forget_weights, Kind::send_refresh));
-  EXPECT_NE(machine.wanted(1), nullptr);
 }
 
 TEST_F(WorkerMachineTest, ARepeatedGrantIsDropped) {
@@ -296,40 +187,6 @@ TEST_F(WorkerMachineTest, SilenceEndsTheSessionAndAPauseOfOursDoesNot) {
   EXPECT_THAT(all.back().kind, Kind::disconnect);
   EXPECT_TRUE(last().reconnect);
   EXPECT_FALSE(machine.open());
-}
-
-TEST_F(WorkerMachineTest, MissingChunksOfAClosedVersionAreAskedFor) {
-  join(0);
-  tell(opened(0));
-  tell(closed(0));
-  std::vector<Kind> seen;
-  for (int i = 0; i < 40 && machine.state() == WorkerState::member; ++i) {
-    now += milliseconds(100);
-    tell(event::Heard{});
-    seen = tell(event::Tick{});
-  }
-  EXPECT_THAT(seen, testing::IsSupersetOf({Kind::forget_weights, Kind::send_refresh}));
-  EXPECT_EQ(machine.state(), WorkerState::syncing);
-  EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt, Kind::send_synced));
-}
-
-TEST_F(WorkerMachineTest, WeightsThatDifferAreAskedForAtOnce) {
-  join(0);
-  tell(opened(0));
-  EXPECT_THAT(tell(event::WeightsDiffer{1}), ElementsAre(Kind::forget_weights, Kind::send_refresh));
-  EXPECT_EQ(last().version, 1U);
-  EXPECT_EQ(machine.state(), WorkerState::syncing);
-  EXPECT_EQ(machine.version(), std::nullopt);
-  EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt, Kind::send_synced));
-  EXPECT_EQ(machine.state(), WorkerState::member);
-}
-
-TEST_F(WorkerMachineTest, WhoLeavesGoesOnLeavingWhenItsWeightsDiffer) {
-  join(0);
-  tell(grant(0, 1));
-  tell(event::LeaveAsked{});
-  tell(event::WeightsDiffer{1});
-  EXPECT_EQ(machine.state(), WorkerState::leaving);
 }
 
 TEST_F(WorkerMachineTest, LeavingFinishesTheLeaseAndNothingElse) {

@@ -8,148 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "wire/limits.h"
+#include "worker_session.h"
 
 namespace motley::engine {
 namespace {
 
 using std::chrono::milliseconds;
-
-constexpr std::uint64_t kFence = std::uint64_t{1} << 32 | 9;
-constexpr std::uint64_t kRun = 77;
-constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
-
-struct Recorder final : WorkerOutput {
-  void send(wire::Frame frame, Lane lane) override {
-    EXPECT_TRUE(wire::verify_body(frame.header, frame.body.bytes()).ok());
-    EXPECT_EQ(lane, frame.header.type == wire::FrameType::control ? Lane::control : Lane::gradients);
-    if (frame.header.type == wire::FrameType::control) {
-      Result<wire::Message> message = wire::decode(frame.body.bytes());
-      ASSERT_TRUE(message.ok());
-      messages.push_back(*message);
-    } else {
-      gradients.push_back(frame);
-    }
-    last_fence = frame.header.fence;
-  }
-  void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override {
-    ++prepared;
-    config = spec.config;
-    model = model_file;
-  }
-  void start_task(TaskOrder order) override { tasks.push_back(std::move(order)); }
-  void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override {
-    arrived.emplace_back(number, chunk, weights.floats().front());
-  }
-  void limit_task(std::uint64_t number, std::uint64_t count) override { limits.emplace_back(number, count); }
-  void finish_early(std::uint64_t number) override { finished_early.push_back(number); }
-  void admitted(std::uint64_t worker) override { worker_number = worker; }
-  void step_done(std::uint64_t version, std::uint64_t samples) override { steps.emplace_back(version, samples); }
-  void disconnect(bool reconnect, const Error& why) override { ends.emplace_back(reconnect, why.message); }
-
-  template <class T>
-  std::vector<T> sent() const {
-    std::vector<T> found;
-    for (const wire::Message& message : messages) {
-      if (const T* one = std::get_if<T>(&message)) found.push_back(*one);
-    }
-    return found;
-  }
-
-  std::vector<wire::Message> messages;
-  std::vector<wire::Frame> gradients;
-  std::vector<TaskOrder> tasks;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> limits, steps;
-  std::vector<std::tuple<std::uint64_t, ChunkId, float>> arrived;
-  std::vector<std::pair<bool, std::string>> ends;
-  std::vector<std::uint64_t> finished_early;
-  std::string config;
-  SharedBytes model;
-  std::uint64_t worker_number = 0, last_fence = 0;
-  int prepared = 0;
-};
-
-LayoutEntry tensor(std::string name, std::vector<std::int64_t> shape, TensorKind kind = TensorKind::trained) {
-  LayoutEntry entry;
-  entry.name = std::move(name);
-  entry.shape = std::move(shape);
-  entry.kind = kind;
-  return entry;
-}
-
-Layout test_layout() {
-  Result<Layout> layout = Layout::make({
-      tensor("big", {300, 400}),  // more than one segment
-      tensor("bias", {10}),
-      tensor("norm.mean", {10}, TensorKind::running_mean),
-      tensor("norm.var", {10}, TensorKind::running_var),
-  });
-  EXPECT_TRUE(layout.ok());
-  return *layout;
-}
-
-class WorkerTest : public testing::Test {
- protected:
-  void control(const wire::Message& message, std::uint64_t fence = kFence) {
-    wire::FrameHeader header;
-    header.type = wire::FrameType::control;
-    header.run = kRun;
-    header.fence = fence;
-    worker.frame(wire::seal(header, wire::encode(message)), now);
-  }
-  static SharedBytes filled(std::size_t elements, float value) {
-    const std::vector<float> values(elements, value);
-    return SharedBytes::copy_of(std::as_bytes(std::span(values)));
-  }
-  wire::Frame segment(std::uint64_t version, ChunkId chunk, std::size_t offset, std::size_t count,
-                      std::uint64_t fence = kFence) const {
-    const SharedBytes all = filled(layout.chunks()[chunk].elements, static_cast<float>(version) + 0.5F);
-    wire::FrameHeader header;
-    header.type = wire::FrameType::weights;
-    header.run = kRun;
-    header.fence = fence;
-    header.version = version;
-    header.chunk = chunk;
-    header.offset = static_cast<std::uint32_t>(offset);
-    header.total = static_cast<std::uint32_t>(all.size());
-    return wire::seal(header, all.slice(offset, count));
-  }
-  std::size_t chunk_bytes(ChunkId chunk) const { return std::size_t{layout.chunks()[chunk].elements} * 4; }
-  ChunkId chunks() const { return static_cast<ChunkId>(layout.chunks().size()); }
-  void give_chunk(std::uint64_t version, ChunkId chunk, std::uint64_t fence = kFence) {
-    for (std::size_t at = 0; at < chunk_bytes(chunk); at += wire::kSegmentBytesMax) {
-      worker.frame(segment(version, chunk, at, std::min(wire::kSegmentBytesMax, chunk_bytes(chunk) - at), fence), now);
-    }
-  }
-  void give_version(std::uint64_t version) {
-    for (ChunkId chunk = chunks(); chunk-- > 0;) give_chunk(version, chunk);
-  }
-  void prepare() {
-    worker.connected(now);
-    control(wire::RunSpec{"[train]", "", 0}, 0);
-    worker.prepared(layout, "train", "test", std::nullopt, now);
-  }
-  void join(std::uint64_t version) {
-    prepare();
-    control(wire::Admitted{3, kFence});
-    give_version(version);
-  }
-  static wire::Grant grant(std::uint64_t step, std::uint64_t lease, std::uint64_t count = 8) {
-    return {pass_of(step), lease, step, 0, 100, 16, count};
-  }
-  void complete(std::uint64_t number, std::uint64_t count) {
-    worker.task_begin(number, count, 1.5, 2.5, now);
-    for (ChunkId chunk = 0; chunk < chunks(); ++chunk) {
-      worker.task_chunk(number, chunk, filled(layout.chunks()[chunk].elements, 3.0F), now);
-    }
-    worker.task_finished(number, Outcome{count, 1.5, 2.5, 0}, 0.25, 0, now);
-  }
-
-  Layout layout = test_layout();
-  Recorder out;
-  Worker worker{WorkerOptions{}, out};
-  Time now{std::chrono::seconds(1)};
-};
 
 TEST_F(WorkerTest, JoinsAndReportsReadyAndSynced) {
   join(4);
@@ -161,52 +25,6 @@ TEST_F(WorkerTest, JoinsAndReportsReadyAndSynced) {
   EXPECT_EQ(out.sent<wire::Synced>()[0].version, 4U);
   EXPECT_EQ(out.last_fence, kFence);
   EXPECT_EQ(worker.state(), cluster::WorkerState::member);
-}
-
-TEST_F(WorkerTest, WeightsBeforeAdmissionCountIfTheFenceIsRight) {
-  prepare();
-  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) give_chunk(2, chunk, kFence + 1);  // of an older session
-  give_chunk(3, 0);
-  control(wire::Admitted{3, kFence});
-  EXPECT_TRUE(out.sent<wire::Synced>().empty());
-  for (ChunkId chunk = 1; chunk < chunks(); ++chunk) give_chunk(3, chunk);
-  ASSERT_EQ(out.sent<wire::Synced>().size(), 1U);
-  EXPECT_EQ(out.sent<wire::Synced>()[0].version, 3U);
-}
-
-TEST_F(WorkerTest, ATaskGetsWeightsThatAreOnTheirWayChunkByChunk) {
-  join(0);
-  control(wire::PassOpened{pass_of(0), 0, 0, 0, 8});
-  give_chunk(1, 1);
-  control(wire::PassClosed{pass_of(0), 1});
-  control(grant(1, 11));
-  ASSERT_EQ(out.tasks.size(), 1U);
-  EXPECT_EQ(out.tasks[0].version, 1U);
-  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) EXPECT_EQ(out.tasks[0].weights[chunk].empty(), chunk != 1);
-  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) {
-    give_chunk(1, chunk);
-    give_chunk(1, chunk);  // what comes twice is passed on once
-  }
-  ASSERT_EQ(out.arrived.size(), chunks() - 1);
-  for (const auto& [task, chunk, first] : out.arrived) {
-    EXPECT_EQ(task, out.tasks[0].number);
-    EXPECT_EQ(first, 1.5F);
-  }
-  complete(out.tasks[0].number, 8);
-  ASSERT_EQ(out.sent<wire::Finish>().size(), 1U);
-  EXPECT_EQ(out.sent<wire::Finish>()[0].count, 8U);
-}
-
-TEST_F(WorkerTest, WaitingForWeightsIsNoComputing) {
-  join(0);
-  control(grant(0, 11));
-  worker.task_begin(1, 8, 1, 1, now);
-  for (ChunkId chunk = 0; chunk < chunks(); ++chunk)
-    worker.task_chunk(1, chunk, filled(layout.chunks()[chunk].elements, 3.0F), now);
-  worker.task_finished(1, Outcome{8, 1, 1, 0}, 0.25, 0.5, now);
-  ASSERT_EQ(out.sent<wire::Finish>().size(), 1U);
-  EXPECT_EQ(out.sent<wire::Finish>()[0].compute_seconds, 0.25);
-  EXPECT_EQ(out.sent<wire::Finish>()[0].wait_seconds, 1.5) << "a second without a task, half a second in it";
 }
 
 TEST_F(WorkerTest, ATaskGetsTheWeightsOfItsVersionAndItsGradientGoesOutInSegments) {
@@ -237,61 +55,6 @@ TEST_F(WorkerTest, ATaskGetsTheWeightsOfItsVersionAndItsGradientGoesOutInSegment
     bytes += frame.body.size();
   }
   EXPECT_EQ(bytes, layout.flat_elements() * sizeof(float));
-}
-
-TEST_F(WorkerTest, MovesOnWhenTheWordIsThere) {
-  join(0);
-  control(wire::PassOpened{pass_of(0), 0, 0, 0, 64});
-  control(grant(1, 12));
-  give_chunk(1, 0);
-  EXPECT_TRUE(out.tasks.empty());
-  control(wire::PassClosed{pass_of(0), 1});
-  ASSERT_EQ(out.tasks.size(), 1U);
-  EXPECT_EQ(out.tasks[0].weights[0].floats()[0], 1.5F);
-  give_version(1);
-  EXPECT_EQ(out.arrived.size(), chunks() - 1);
-  EXPECT_EQ(out.sent<wire::Synced>().size(), 1U) << "only the first, as a joiner";
-}
-
-TEST_F(WorkerTest, TheNextVersionIsStagedWhileThePassIsOpen) {
-  join(0);
-  control(wire::PassOpened{pass_of(0), 0, 0, 0, 64});
-  give_version(1);
-  control(grant(0, 12));
-  ASSERT_EQ(out.tasks.size(), 1U);
-  EXPECT_EQ(out.tasks[0].weights[0].floats()[0], 0.5F) << "no worker computes at mixed versions";
-  complete(1, 8);
-  control(wire::PassClosed{pass_of(0), 1});
-  ASSERT_EQ(out.steps.size(), 1U);
-  EXPECT_EQ(out.steps[0], (std::pair<std::uint64_t, std::uint64_t>{1, 8}));
-  control(grant(1, 13));
-  EXPECT_EQ(out.tasks.back().weights[0].floats()[0], 1.5F);
-}
-
-TEST_F(WorkerTest, SegmentsInAnyOrderAndTwice) {
-  prepare();
-  control(wire::Admitted{3, kFence});
-  const std::size_t bytes = chunk_bytes(0);
-  for (ChunkId chunk = 1; chunk < chunks(); ++chunk) give_chunk(0, chunk);
-  const std::size_t third = bytes / 12 * 4;
-  worker.frame(segment(0, 0, 2 * third, bytes - 2 * third), now);
-  worker.frame(segment(0, 0, 2 * third, bytes - 2 * third), now);
-  worker.frame(segment(0, 0, 0, third), now);
-  worker.frame(segment(0, 0, 0, third), now);
-  EXPECT_TRUE(out.sent<wire::Synced>().empty());
-  worker.frame(segment(0, 0, third - 4, third + 8), now);  // overlaps both
-  EXPECT_EQ(out.sent<wire::Synced>().size(), 1U);
-}
-
-TEST_F(WorkerTest, AVersionThatWasSkippedMakesWayForTheNewest) {
-  join(0);
-  control(wire::PassOpened{pass_of(0), 0, 0, 0, 64});
-  give_chunk(1, 0);
-  control(wire::PassClosed{pass_of(0), 1});
-  control(wire::PassClosed{pass_of(1), 2});
-  give_version(2);
-  ASSERT_EQ(out.sent<wire::Synced>().size(), 2U);
-  EXPECT_EQ(out.sent<wire::Synced>()[1].version, 2U);
 }
 
 TEST_F(WorkerTest, FramesOfAnotherFenceAreDropped) {
