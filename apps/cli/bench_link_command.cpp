@@ -30,6 +30,7 @@ Json json_of(const bench::Interface& interface) {
 
 Json json_of(const bench::RoundTrips& trips) {
   return {{"median_ms", rounded(trips.median_ms)},
+          {"high_ms", rounded(trips.high_ms)},
           {"worst_ms", rounded(trips.worst_ms)},
           {"samples", trips.samples},
           {"lost", trips.lost}};

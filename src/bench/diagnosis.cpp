@@ -14,7 +14,7 @@ constexpr double kFull = 0.85;
 constexpr std::array<double, 7> kSpeeds{10, 100, 1000, 2500, 5000, 10000, 25000};
 constexpr double kUsual = 1000;       // what any cable and switch of the last fifteen years can
 constexpr double kUnsteadyMs = 10;    // a round trip at home takes one
-constexpr double kUnsteadyTimes = 5;  // worst over median
+constexpr double kUnsteadyTimes = 5;  // high over median
 constexpr double kQueueMs = 100;      // what waits so long under load is noticed by heartbeats
 constexpr double kOneWay = 0.6;       // of the other direction
 constexpr double kShared = 0.65;      // of each alone, both at once
@@ -31,12 +31,12 @@ std::string milliseconds(double value) { return number(value < 10 ? "%.1f" : "%.
 std::string percent(double part) { return number("%.0f %%", 100 * part); }
 
 std::string range(const RoundTrips& trips) {
-  return "the round trip varies between " + milliseconds(trips.median_ms) + " and " + milliseconds(trips.worst_ms) +
+  return "the round trip varies between " + milliseconds(trips.median_ms) + " and " + milliseconds(trips.high_ms) +
          " ms";
 }
 
 bool varies(const RoundTrips& trips) {
-  return trips.worst_ms > kUnsteadyMs && trips.worst_ms > kUnsteadyTimes * trips.median_ms;
+  return trips.high_ms > kUnsteadyMs && trips.high_ms > kUnsteadyTimes * trips.median_ms;
 }
 
 /// The speed that such a rate fills; 0: none.
@@ -197,6 +197,7 @@ RoundTrips summarise(std::vector<double> milliseconds, std::uint64_t lost) {
   if (milliseconds.empty()) return result;
   std::sort(milliseconds.begin(), milliseconds.end());
   result.median_ms = milliseconds[milliseconds.size() / 2];
+  result.high_ms = milliseconds[milliseconds.size() * 95 / 100];
   result.worst_ms = milliseconds.back();
   return result;
 }
