@@ -98,6 +98,7 @@ Result<std::shared_ptr<Lane>> Measurement::open_lane() {
     std::optional<Result<std::shared_ptr<transport::Connection>>> result;
   };
   std::vector<transport::Endpoint> endpoints;
+  endpoints.reserve(options_.token.addresses.size());
   for (const std::string& address : options_.token.addresses) endpoints.push_back({address, options_.token.port});
   std::optional<transport::Digest> pin;
   if (!options_.token.plaintext) pin = options_.token.spki;
@@ -240,7 +241,7 @@ Result<LinkReport> Measurement::run(const std::function<void(const std::string&)
     Result<Phase> phase = this->phase(
         step.up, step.down, step.up || step.down ? options_.seconds : std::min(kIdleSeconds, options_.seconds));
     if (!phase) return phase.error();
-    *step.phase = std::move(*phase);
+    *step.phase = *phase;
   }
   figures.idle = idle.round_trips;
   return report;

@@ -38,7 +38,7 @@ using Pair = std::pair<std::shared_ptr<Connection>, std::shared_ptr<Connection>>
 
 Result<Pair> connect(transport::Tcp& client, transport::Tcp& server) {
   std::promise<std::shared_ptr<Connection>> accepted;
-  auto listener = server.listen({"127.0.0.1", 0}, [&](std::shared_ptr<Connection> c) { accepted.set_value(c); });
+  auto listener = server.listen({"127.0.0.1", 0}, [&](const std::shared_ptr<Connection>& c) { accepted.set_value(c); });
   if (!listener) return listener.error();
   std::promise<Result<std::shared_ptr<Connection>>> connected;
   client.connect({{"127.0.0.1", listener.value()->port()}}, std::nullopt, std::chrono::seconds(5),
@@ -119,7 +119,7 @@ Result<Speed> measure_raw(const WireRow& row, std::uint64_t frames) {
     threads.emplace_back([&to = *near, frames] { raw_receive(to, frames); });
   }
   for (std::thread& thread : threads) thread.join();
-  return meter.speed((row.both_ways ? 2 : 1) * row.connections * frames * kBody);
+  return meter.speed((row.both_ways ? 2U : 1U) * frames * kBody * row.connections);
 }
 
 struct Rounds {
