@@ -2,13 +2,14 @@
 BUILD := build/release
 JOBS ?= $(shell tools/jobs)
 PYTHON := build/venv/bin/python
+MOTLEY := $(BUILD)/apps/cli/motley
 PYTHON_TESTS := $(wildcard tests/parity tests/e2e tests/conformance)
 NINJA := cmake --build $(BUILD) -j $(JOBS)
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v clang-format || echo clang-format-19))
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-lab bench-ray bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
+.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -45,12 +46,12 @@ unit: ## the C++ tests alone
 	@$(NINJA)
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
 
-bench: bench-one bench-python bench-planner bench-transport bench-codec bench-lab bench-ray bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
+bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
 
 bench-build:
 	@tools/bootstrap bench
 	@tools/configure MOTLEY_BUILD_BENCHMARKS=ON
-	@$(NINJA) --target motley_cli cnn_loop planner_bench transport_bench codec_bench
+	@$(NINJA) --target motley_cli cnn_loop planner_bench
 
 bench-one: bench-build ## one local worker beside a plain libtorch loop
 	$(PYTHON) bench/one_worker.py
@@ -61,14 +62,20 @@ bench-python: python ## one worker of a Python script beside a plain PyTorch loo
 bench-planner: bench-build ## time to plan a pass of 8 and of 64 devices
 	$(BUILD)/bench/planner_bench
 
-bench-transport: bench-build ## frames over loopback beside raw sockets
-	lscpu 2>/dev/null | grep -E '^(Model name|CPU\(s\)):' || uname -mp
-	$(BUILD)/bench/transport_bench
+bench-transport: bench-build ## frames over loopback beside raw sockets and OpenSSL; beside Gloo's all-reduce
+	$(MOTLEY) bench wire
+	$(PYTHON) bench/gloo_wire.py
 
 bench-codec: bench-build ## encoding and decoding gradients beside a memcpy; their bytes on a link (Linux, root)
-	lscpu 2>/dev/null | grep -E '^(Model name|CPU\(s\)):' || uname -mp
-	$(BUILD)/bench/codec_bench
+	$(MOTLEY) bench codec
 	$(PYTHON) bench/lab_codecs.py
+
+bench-server: bench-build ## a step of the parameter server, its time and memory
+	$(MOTLEY) bench server
+	$(MOTLEY) bench server --parameters 124000000 --threads 2
+
+bench-link: bench-build ## `motley bench link` between two hosts beside iperf3 (Linux, root)
+	$(PYTHON) bench/lab_link.py
 
 bench-accelerator: bench-build ## demo, parity and throughput on a card; says so where there is none
 	$(PYTHON) bench/accelerator.py

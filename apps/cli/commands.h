@@ -34,6 +34,8 @@ void add_audit(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
 void add_sample(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
+void add_bench(CLI::App& app, Command& chosen);
+void add_bench_link(CLI::App& bench, Command& chosen);
 
 /// Whether a target is a Python script.
 inline bool is_script(const std::string& target) { return target.ends_with(".py"); }
@@ -43,6 +45,9 @@ Error needs_python(const std::string& what);
 
 /// Leaves the rest of the command to the script.
 Status hand_over(Context& context, Launch launch);
+
+/// `word`: the token, a file that holds it, or "-" for standard input; or `file`, which is waited for.
+Result<cluster::JoinToken> read_token(const std::string& word, const std::string& file, Context& context);
 
 /// Works for a run elsewhere until it is over.
 Status lend(const runtime::JoinOptions& options, Context& context);

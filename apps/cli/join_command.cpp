@@ -13,26 +13,11 @@ struct JoinArguments {
   runtime::JoinOptions options;
 };
 
-// The token: the argument, a file that holds it, or standard input ("-").
-Result<cluster::JoinToken> read_token(const JoinArguments& arguments, Context& context) {
-  if (!arguments.token_file.empty()) {
-    return runtime::wait_for_token_file(arguments.token_file, context.stop,
-                                        [&](const std::string& text) { context.observer->note(text); });
-  }
-  std::string text = arguments.token;
-  if (text == "-") {
-    std::getline(std::cin, text);
-  } else if (std::ifstream file(text); text.size() < 200 && file) {
-    std::getline(file, text);
-  }
-  return cluster::parse_token(text);
-}
-
 Status run_join(JoinArguments& arguments, Context& context) {
   if (arguments.token.empty() == arguments.token_file.empty()) {
     return Error{ErrorCode::usage, "join what? expected a token or --token-file FILE", "motley join motley1.…"};
   }
-  Result<cluster::JoinToken> token = read_token(arguments, context);
+  Result<cluster::JoinToken> token = read_token(arguments.token, arguments.token_file, context);
   if (!token) return token.error();
   arguments.options.token = std::move(*token);
   if (!arguments.script.empty()) {
@@ -52,6 +37,20 @@ Status run_join(JoinArguments& arguments, Context& context) {
 }
 
 }  // namespace
+
+Result<cluster::JoinToken> read_token(const std::string& word, const std::string& file, Context& context) {
+  if (!file.empty()) {
+    return runtime::wait_for_token_file(file, context.stop,
+                                        [&](const std::string& text) { context.observer->note(text); });
+  }
+  std::string text = word;
+  if (text == "-") {
+    std::getline(std::cin, text);
+  } else if (std::ifstream in(text); text.size() < 200 && in) {
+    std::getline(in, text);
+  }
+  return cluster::parse_token(text);
+}
 
 Status lend(const runtime::JoinOptions& options, Context& context) {
   JoinDisplay display(*context.observer);

@@ -17,8 +17,8 @@
 namespace motley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 9> kCommands{"train", "plan",   "join",   "invite", "devices",
-                                                    "audit", "export", "sample", "doctor"};
+constexpr std::array<std::string_view, 10> kCommands{"train", "plan",   "join",   "invite", "devices",
+                                                     "audit", "export", "sample", "doctor", "bench"};
 
 // Wrong usage is an error like any other: exit status 2, and an event with --json.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -87,6 +87,7 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
   add_export(app, chosen);
   add_sample(app, chosen);
   add_doctor(app, chosen);
+  add_bench(app, chosen);
   std::vector<std::string> words(argv + 1, argv + argc);
   context.script_arguments = take_script_arguments(app, words);
   std::reverse(words.begin(), words.end());  // as CLI11 wants them

@@ -1,9 +1,7 @@
 // Opening, loading and restoring a run; its identity and its door.
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "base/spare_memory.h"
 #include "engine/coordinator.h"
@@ -11,7 +9,6 @@
 #include "runtime/run.h"
 #include "store/checkpoint.h"
 #include "store/redo.h"
-#include "transport/addresses.h"
 
 namespace motley::runtime {
 namespace {
@@ -20,14 +17,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kConfigBytesMax = 1U << 20;
 constexpr std::uint64_t kCopiesOfState = 3;  // weights and the two moments of Adam
 constexpr const char* kSmallerModel = "use a smaller model, or a machine with more memory as the head";
-
-std::uint64_t random_u64() {
-  std::array<std::uint8_t, 8> bytes{};
-  transport::random_bytes(bytes);
-  std::uint64_t value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
 
 std::string free_run_dir(const std::string& name) {
   for (int number = 1;; ++number) {
@@ -137,7 +126,7 @@ Status Run::make_server() {
   if (options.resume) {
     if (Status status = restore(snapshot); !status) return status;
   } else {
-    token.run = random_u64();
+    token.run = transport::random_u64();
   }
   Result<ps::Server> made =
       ps::Server::make(initial.layout, initial.optimizer.value_or(optimizer_spec(config)),
@@ -188,52 +177,20 @@ Status Run::make_server() {
 }
 
 // A run keeps its key, secret and port, so that its workers find it again after a restart.
-Status Run::make_token(std::uint16_t port, const std::string& host) {
-  token.port = port;
-  token.addresses =
-      host.empty() || host == "0.0.0.0" || host == "::" ? transport::local_addresses() : std::vector<std::string>{host};
-  if (token.addresses.size() > cluster::JoinToken::kAddressesMax)
-    token.addresses.resize(cluster::JoinToken::kAddressesMax);
-  const std::string text = cluster::to_text(token);
-  if (Status status = dir->write_file("token", text + "\n", true); !status) return status;
-  if (options.token_file.empty()) return {};
-  const fs::path file(options.token_file);
-  const fs::path fresh = file.string() + ".new";
-  std::error_code code;
-  {
-    std::ofstream out(fresh);
-    fs::permissions(fresh, fs::perms::owner_read | fs::perms::owner_write, code);
-    out << text << "\n";
-    out.flush();
-    if (!out || code)
-      return Error{ErrorCode::io, options.token_file + ": the token cannot be written there",
-                   "check the directory of --token-file"};
-  }
-  fs::rename(fresh, file, code);
-  if (code)
-    return Error{ErrorCode::io, options.token_file + ": " + code.message(), "check the directory of --token-file"};
-  return {};
+Status Run::make_token(const Door& door) {
+  lead_to(token, door);
+  if (Status status = dir->write_file("token", cluster::to_text(token) + "\n", true); !status) return status;
+  return options.token_file.empty() ? Status() : write_token_file(options.token_file, token);
 }
 
 Status Run::start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
                             std::unique_ptr<transport::Listener>& listener) {
-  transport::Endpoint endpoint{"0.0.0.0", kDefaultPort};
-  bool fixed = !options.listen.empty();
-  if (fixed) {
-    Result<transport::Endpoint> parsed = parse_endpoint(options.listen);
-    if (!parsed) return parsed.error();
-    endpoint = *parsed;
-  } else if (options.resume && token.port != 0) {
-    endpoint.port = token.port;
-  }
-  Result<std::unique_ptr<transport::Listener>> listening = tcp.listen(endpoint, accept);
-  if (!listening && !fixed && listening.error().code == ErrorCode::busy) {
-    endpoint.port = 0;
-    listening = tcp.listen(endpoint, accept);
-  }
-  if (!listening) return listening.error();
-  listener = std::move(*listening);
-  return make_token(listener->port(), endpoint.host);
+  const std::uint16_t usual = options.resume && token.port != 0 ? token.port : kDefaultPort;
+  Result<Door> door = open_door(tcp, options.listen, usual, accept);
+  if (!door) return door.error();
+  Status status = make_token(*door);
+  listener = std::move(door->listener);
+  return status;
 }
 
 Status Run::make_identity() {
@@ -253,9 +210,7 @@ Status Run::make_identity() {
     }
   }
   identity = transport::make_identity();
-  token.spki = identity.spki;
-  token.id = random_u64();
-  transport::random_bytes(token.secret);
+  renew(token, identity);
   return dir->write_file("key.pem", identity.pem, true);
 }
 

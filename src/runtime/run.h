@@ -10,6 +10,7 @@
 #include "observe/observer.h"
 #include "ps/server.h"
 #include "runtime/config.h"
+#include "runtime/door.h"
 #include "runtime/model_provider.h"
 #include "runtime/train.h"
 #include "store/ledger.h"
@@ -44,7 +45,7 @@ struct Run {
   Status restore(ps::Snapshot& snapshot);
   void follow(std::vector<BatchChange> changes);
   Status make_identity();
-  Status make_token(std::uint16_t port, const std::string& host);
+  Status make_token(const Door& door);
   Status start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
                          std::unique_ptr<transport::Listener>& listener);
   BatchPlan batches() const { return BatchPlan(inputs.train->size(), config.global_batch.samples, batch_changes); }

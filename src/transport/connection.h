@@ -27,6 +27,7 @@ struct PeerIdentity {
   bool encrypted = false;
   std::array<std::uint8_t, 32> spki{};      // SHA-256 of the other side's public key; zero without TLS
   std::array<std::uint8_t, 32> exporter{};  // TLS exporter value, equal on both sides; zero without TLS
+  std::string cipher{};                     // "TLS_AES_128_GCM_SHA256"; empty without TLS
 };
 
 /// Receives what a connection yields, on a thread of the transport, one call at a time; must return quickly. After

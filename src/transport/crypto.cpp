@@ -116,6 +116,14 @@ void random_bytes(std::span<std::uint8_t> out) {
   }
 }
 
+std::uint64_t random_u64() {
+  std::array<std::uint8_t, 8> bytes{};
+  random_bytes(bytes);
+  std::uint64_t value = 0;
+  for (const std::uint8_t byte : bytes) value = (value << 8) | byte;
+  return value;
+}
+
 Identity make_identity() {
   const KeyPtr key(EVP_EC_gen("P-256"));
   MOTLEY_ASSERT(key != nullptr);

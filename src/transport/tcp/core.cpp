@@ -178,6 +178,7 @@ void Core::handshake_flush(TlsSession::Step step) {
       peer_.encrypted = true;
       peer_.spki = tls_->peer_spki();
       peer_.exporter = tls_->exporter();
+      peer_.cipher = tls_->cipher();
       return handshake_done({});
     case TlsSession::Step::want_input:
       return handshake_read();

@@ -272,4 +272,6 @@ Digest TlsSession::exporter() const {
   return value;
 }
 
+std::string TlsSession::cipher() const { return SSL_CIPHER_get_name(SSL_get_current_cipher(state_->ssl)); }
+
 }  // namespace motley::transport

@@ -69,6 +69,7 @@ class TlsSession {
   /// REQUIRES handshake() is done.
   [[nodiscard]] Digest peer_spki() const;
   [[nodiscard]] Digest exporter() const;
+  [[nodiscard]] std::string cipher() const;
 
  private:
   friend class TlsContext;  // installs the verification of keys

@@ -1,0 +1,15 @@
+#pragma once
+// A table for people on standard output: the first column to the left, the others to the right.
+
+#include <string>
+#include <vector>
+
+namespace motley::cli {
+
+/// REQUIRES rows as long as the first, which is the header.
+void print_table(const std::vector<std::vector<std::string>>& rows);
+
+/// "3.14", "31.4", "314": three digits.
+std::string short_number(double value);
+
+}  // namespace motley::cli

@@ -1,0 +1,30 @@
+#pragma once
+// The network interface of this machine that leads to an address: its kind, and the speed its link was negotiated at,
+// where the system tells. Any thread.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace motley::bench {
+
+enum class InterfaceKind : std::uint8_t { unknown = 0, loopback = 1, cable = 2, wifi = 3, virtual_ = 4 };
+inline constexpr std::uint8_t kInterfaceKinds = 5;
+
+const char* to_word(InterfaceKind kind) noexcept;
+
+struct Interface {
+  InterfaceKind kind = InterfaceKind::unknown;
+  std::uint32_t mbit_per_s = 0;  // 0: not known
+  bool half_duplex = false;
+  std::string name;  // empty: not known
+  bool operator==(const Interface&) const = default;
+};
+
+/// Linux: what `root`/sys/class/net says of it. The speed of a virtual interface is a made-up one, and left out.
+Interface read_interface(const std::string& name, const std::filesystem::path& root = "/");
+
+/// `peer`: as PeerIdentity::address has it ("192.168.1.7:51344", "[fe80::1]:7001").
+Interface interface_towards(const std::string& peer);
+
+}  // namespace motley::bench

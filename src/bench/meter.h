@@ -1,0 +1,38 @@
+#pragma once
+// Time and processor time of a piece of work, and the medians of several. Any thread; a Meter belongs to one.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace motley::bench {
+
+using Clock = std::chrono::steady_clock;
+
+struct Speed {
+  double gb_per_s = 0;
+  double processor_s_per_gb = 0;  // of the whole process; on a busy machine the steadier of the two
+};
+
+/// From its making on.
+class Meter {
+ public:
+  [[nodiscard]] double wall_s() const;
+  [[nodiscard]] double processor_s() const;  // of the whole process
+  [[nodiscard]] Speed speed(std::uint64_t bytes) const;
+
+ private:
+  static double processor_now_s();
+  Clock::time_point start_ = Clock::now();
+  double processor_start_s_ = processor_now_s();
+};
+
+/// 0 of nothing.
+double median(std::vector<double> values);
+double largest(const std::vector<double>& values);
+
+/// Memory of this process that lies in RAM; empty where the system does not tell.
+std::optional<std::uint64_t> resident_bytes();
+
+}  // namespace motley::bench

@@ -1,0 +1,171 @@
+#include "bench/server_speed.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "base/assert.h"
+#include "base/philox.h"
+#include "base/spare_memory.h"
+#include "bench/meter.h"
+#include "motley/layout.h"
+#include "ps/server.h"
+
+namespace motley::bench {
+namespace {
+
+constexpr std::uint64_t kTensor = 4'000'000;  // elements of most tensors of a model of this size
+constexpr double kClipNorm = 1;               // less than the norm of what is contributed: every step scales
+
+Result<Layout> layout_of(std::uint64_t parameters) {
+  std::vector<LayoutEntry> entries;
+  for (std::uint64_t left = parameters; left > 0;) {
+    const std::uint64_t count = std::min(left, kTensor);
+    LayoutEntry entry;
+    entry.name = "layer" + std::to_string(entries.size()) + ".weight";
+    entry.shape = {static_cast<std::int64_t>(count)};
+    entries.push_back(std::move(entry));
+    left -= count;
+  }
+  return Layout::make(std::move(entries));
+}
+
+std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
+  Philox philox(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(philox.next_u32()) * 0x1p-31F - 1;
+  return values;
+}
+
+/// One thread's part of the model: its server, and what the workers sent.
+class Part {
+ public:
+  Part(const Layout& layout, const ServerOptions& options) : layout_(layout), options_(options) {}
+
+  void contribute() {
+    const std::vector<float> values = random_floats(Layout::kChunkBytesMax / sizeof(float), 1);
+    for (std::uint32_t i = 0; i < options_.contributions; ++i) {
+      std::vector<std::vector<std::byte>>& chunks = bodies_.emplace_back();
+      for (const Chunk& chunk : layout_.chunks()) {
+        std::vector<std::byte>& body = chunks.emplace_back(codec::encoded_bytes(options_.codec, chunk.elements));
+        const std::span<const float> some = std::span(values).first(chunk.elements);
+        if (options_.codec == codec::CodecId::fp32) {
+          std::memcpy(body.data(), some.data(), some.size_bytes());
+        } else {
+          codec::encode(options_.codec, some, {}, body, {});
+        }
+      }
+    }
+  }
+  Status open() {
+    ps::Snapshot snapshot;
+    const std::vector<float> values = random_floats(Layout::kChunkBytesMax / sizeof(float), 2);
+    for (const Chunk& chunk : layout_.chunks()) {
+      snapshot.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(values).first(chunk.elements))));
+    }
+    ps::OptimizerSpec optimizer;
+    optimizer.kind = ps::OptimizerKind::adamw;
+    optimizer.groups.resize(1);
+    Result<ps::Server> made = ps::Server::make(layout_, optimizer, {}, options_.clips ? kClipNorm : 0, snapshot);
+    if (!made) return made.error();
+    server_.emplace(std::move(*made));
+    return {};
+  }
+  void step() {
+    std::vector<codec::Encoded> parts;
+    for (ChunkId c = 0; c < layout_.chunks().size(); ++c) {
+      parts.clear();
+      for (const auto& chunks : bodies_) {
+        parts.push_back(*codec::Encoded::make(options_.codec, chunks[c], layout_.chunks()[c].elements));
+      }
+      server_->reduce(c, parts, 32, 32);
+      if (!options_.clips) server_->apply(c);
+    }
+    if (!options_.clips) return;
+    server_->clip();
+    for (ChunkId c = 0; c < layout_.chunks().size(); ++c) server_->apply(c);
+  }
+  void finish() { server_->finish_step(); }
+
+ private:
+  const Layout& layout_;
+  const ServerOptions& options_;
+  std::vector<std::vector<std::vector<std::byte>>> bodies_;  // by contribution and chunk
+  std::optional<ps::Server> server_;
+};
+
+/// Seconds until all threads have done it.
+template <class Work>
+double together_s(std::uint32_t threads, Work work) {
+  const Meter meter;
+  std::vector<std::thread> others;
+  for (std::uint32_t i = 1; i < threads; ++i) others.emplace_back([&work, i] { work(i); });
+  work(0);
+  for (std::thread& thread : others) thread.join();
+  return meter.wall_s();
+}
+
+double memcpy_touched_gb_s(std::uint32_t threads, std::uint32_t rounds) {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  std::vector<std::vector<char>> from(threads, std::vector<char>(kBytes, 1)), to = from;
+  double best = 0;
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    const double took_s =
+        together_s(threads, [&](std::uint32_t i) { std::memcpy(to[i].data(), from[i].data(), kBytes); });
+    best = std::max(best, 2 * static_cast<double>(kBytes) / took_s / 1e9);
+  }
+  return best;
+}
+
+/// Each contribution is read and the sum written; scaling reads and writes it; AdamW reads four arrays, writes three.
+double touched_bytes(const ServerOptions& options, const Layout& layout) {
+  const auto elements = static_cast<double>(layout.flat_elements());
+  const double contribution = static_cast<double>(codec::encoded_bytes(options.codec, 1U << 20)) / (1U << 20);
+  return elements * (options.contributions * contribution + 4 + (options.clips ? 8 : 0) + 28);
+}
+
+Status check_room(const ServerOptions& options) {
+  constexpr double kServerBytes = 20;
+  const double contribution = static_cast<double>(codec::encoded_bytes(options.codec, 1U << 20)) / (1U << 20);
+  const double bytes = static_cast<double>(options.parameters) * (kServerBytes + options.contributions * contribution);
+  return check_memory_for(static_cast<std::uint64_t>(bytes),
+                          "a server of " + std::to_string(options.parameters) + " parameters",
+                          "fewer --parameters or --contributions");
+}
+
+}  // namespace
+
+Result<ServerReport> measure_server(const ServerOptions& options, const runtime::StopSource& stop) {
+  if (Status status = check_room(options); !status) return status.error();
+  const Result<Layout> layout = layout_of(options.parameters / options.threads);
+  if (!layout) return layout.error();
+  std::vector<Part> parts;
+  for (std::uint32_t i = 0; i < options.threads; ++i) parts.emplace_back(*layout, options).contribute();
+  const std::optional<std::uint64_t> before = resident_bytes();
+  for (Part& part : parts) {
+    if (Status status = part.open(); !status) return status.error();
+  }
+  ServerReport report;
+  report.parameters = options.threads * layout->parameters();
+  report.chunks = options.threads * layout->chunks().size();
+  std::vector<double> times;
+  std::uint64_t highest = 0;
+  for (std::uint32_t step = 0; step <= options.steps; ++step) {
+    if (stop.requested()) return Error{ErrorCode::interrupted, "interrupted", ""};
+    const double took_s = together_s(options.threads, [&](std::uint32_t i) { parts[i].step(); });
+    highest = std::max(highest, resident_bytes().value_or(0));
+    const double finish_s = together_s(options.threads, [&](std::uint32_t i) { parts[i].finish(); });
+    if (step > 0) times.push_back(took_s + finish_s);
+  }
+  const double step_s = median(times);
+  report.step_ms = 1e3 * step_s;
+  report.touched_gb_s = touched_bytes(options, *layout) / step_s / 1e9;
+  report.memcpy_touched_gb_s = memcpy_touched_gb_s(options.threads, options.steps);
+  if (before && highest > *before) {
+    report.bytes_per_parameter = static_cast<double>(highest - *before) / static_cast<double>(report.parameters);
+  }
+  return report;
+}
+
+}  // namespace motley::bench
