@@ -70,8 +70,15 @@ void wait_interruptibly(std::mutex& mutex, std::condition_variable& changed, Rea
   }
 }
 
+/// All threads that are yet to come use the heap of the first one, see keep_freed_memory().
+void share_one_heap();
+
 /// Lets the process keep what CPU tensors have freed. Before the threads that compute are started.
 void keep_freed_memory();
+
+/// Ends the OpenMP threads that kernels of the calling thread have left waiting for its next ones. They cost the
+/// threads that compute: with more of them than processors, libgomp's no longer spin between kernels but sleep.
+void end_idle_openmp_threads();
 
 void bind_errors(nb::module_& m);
 void bind_layout(nb::module_& m);

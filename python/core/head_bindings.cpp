@@ -183,6 +183,7 @@ class HeadRun {
   }
   std::optional<Happening> next() {
     if (forked()) return std::nullopt;
+    end_idle_openmp_threads();
     std::optional<Happening> happening = happenings_.next();
     if (happening) return happening;
     Status status;

@@ -37,6 +37,7 @@ void bind_errors(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   using namespace motley::python;
+  share_one_heap();
   m.attr("version") = MOTLEY_VERSION;
   bind_errors(m);
   bind_layout(m);

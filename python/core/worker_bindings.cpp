@@ -13,6 +13,7 @@ namespace {
 
 /// Runs `work` on a thread of its own. Ctrl-C asks it to stop; once more ends the process.
 Status run_interruptibly(const std::function<Status(runtime::StopSource&)>& work) {
+  end_idle_openmp_threads();
   runtime::StopSource stop;
   std::mutex mutex;
   std::condition_variable changed;

@@ -25,16 +25,8 @@ def parse_event(line):
 class Program:
     """A running `motley --json …`. Use Starter to make one."""
 
-    def __init__(self, command, cwd, preexec=None):
-        self.command = [str(word) for word in command]
-
-        def begin():
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests may ignore it, which is inherited
-            if preexec is not None:
-                preexec()
-
-        self.process = subprocess.Popen(self.command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, preexec_fn=begin)
+    def __init__(self, command, process):
+        self.command, self.process = command, process
         self.events = []        # (time of arrival, event)
         self.not_events = []    # lines on standard output that are no events
         self.text = []          # lines on standard error
@@ -166,9 +158,19 @@ class Starter:
             log.write_text("\n".join([" ".join(program.command), *(json.dumps(e) for _, e in program.events), *program.text]) + "\n")
 
     def start(self, *words, prefix=(), preexec=None):
-        program = Program([*prefix, self.path, *words, "--json"], self.directory, preexec)
+        command = [str(word) for word in (*prefix, self.path, *words, "--json")]
+        program = Program(command, self.open(command, preexec))
         self.programs.append(program)
         return program
+
+    def open(self, command, preexec):
+        def begin():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests may ignore it, which is inherited
+            if preexec is not None:
+                preexec()
+
+        return subprocess.Popen(command, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, preexec_fn=begin)
 
     def run(self, *words, **options):
         program = self.start(*words, **options)

@@ -14,6 +14,7 @@ ROOT = HERE.parents[1]
 SCRIPTS = HERE / "scripts"
 sys.path += [str(HERE.parent / "e2e"), str(HERE.parent / "parity"), str(SCRIPTS)]
 
+from forks import Forks  # noqa: E402
 from program import Starter  # noqa: E402
 
 COMMAND = pathlib.Path(sys.executable).parent / "motley"
@@ -24,12 +25,36 @@ def pytest_configure(config):
     torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="session")
+def forks():
+    """None where processes cannot be forked so: there every script begins from nothing."""
+    if sys.platform != "linux":
+        yield None
+        return
+    with Forks() as forks:
+        yield forks
+
+
+class ScriptStarter(Starter):
+    """Scripts get a process that has torch already. Those that something else starts (mpirun, a lab, Ray, a test itself) do not."""
+
+    def __init__(self, path, directory, forks):
+        super().__init__(path, directory)
+        self._forks = forks
+
+    def open(self, command, preexec):
+        is_script = command[0] == str(COMMAND) and any(word.endswith(".py") or word == "--fetch" for word in command)
+        if self._forks is not None and is_script and preexec is None:
+            return self._forks.open(command, self.directory)
+        return super().open(command, preexec)
+
+
 @pytest.fixture
-def motley(tmp_path):
+def motley(tmp_path, forks):
     """Starts the command in the test's own directory; whatever still runs when the test ends is killed."""
     if not COMMAND.is_file():
         pytest.exit(f"{COMMAND}: no command to test; pip install . into this environment", returncode=2)
-    with Starter(str(COMMAND), tmp_path) as starter:
+    with ScriptStarter(str(COMMAND), tmp_path, forks) as starter:
         yield starter
 
 

@@ -27,6 +27,11 @@ def client():
         yield client
 
 
+def joined():
+    """The processes of the workers, and nobody else's on this machine."""
+    return [process for number in range(2) for process in having("join", "--json", "--name", f"127.0.0.1-{number}")]
+
+
 def workers(event):
     return {part["worker"] for part in event["workers"] if part["samples"]} if event["event"] == "step" else set()
 
@@ -37,7 +42,7 @@ def test_a_script_trains_on_all_workers(client, motley):
                               run=str(motley.directory / "run"))
     assert events[-1]["event"] == "done" and len(set().union(*map(workers, events))) == 2
     motley.audit(run)
-    assert not having("join", "--json")
+    assert not joined()
 
 
 def test_a_killed_process_comes_back(client, motley):
@@ -61,13 +66,13 @@ def test_a_killed_process_comes_back(client, motley):
     token = (motley.directory / "run" / "token").read_text().strip()
     assert not [line for line in command_lines().values() if any(token in word for word in line)]
     for victim in (lambda process: process, parent):
-        os.kill(victim(having("join", "--json")[0]), signal.SIGKILL)
+        os.kill(victim(joined()[0]), signal.SIGKILL)
         wait(lambda event: event["event"] == "worker" and event["change"] in ("left", "lost"))
         wait(lambda event: len(workers(event)) == 2)
     os.kill(having("--json", "--run", run)[0], signal.SIGKILL)
     wait(lambda event: event["event"] == "run" and event["first_step"] > 0)
     wait(lambda event: len(workers(event)) == 2)
-    left = having("join", "--json")
+    left = joined()
     os.kill(having("--json", "--run", run)[0], signal.SIGINT)
     thread.join()
     assert failed[0].code == "interrupted"
@@ -88,7 +93,7 @@ def test_what_was_started_ends_with_who_started_it(client, tmp_path):
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as launcher:
         while launcher.stdout.readline() != "step\n":
             assert launcher.poll() is None
-        left = [*having("join", "--json"), *children(launcher.pid)]
+        left = [*joined(), *children(launcher.pid)]
         assert len(left) >= 4  # two workers, the coordinator and its keeper
         launcher.kill()
     await_end(left)

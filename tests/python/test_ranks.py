@@ -53,10 +53,9 @@ def test_a_recipe_under_mpirun(motley):
 @pytest.mark.parametrize("words", [["-m", "motley", "train"], []], ids=["motley train script.py", "python script.py"])
 def test_a_script_under_mpirun(motley, words):
     motley.path = sys.executable
-    head = motley.start(*words, str(SCRIPTS / "train_case.py"), "groups", prefix=[*MPIRUN, "-n", "3"])
+    head = motley.start(*words, str(SCRIPTS / "train_case.py"), "groups", prefix=[*MPIRUN, "-n", "2"])
     assert head.process.wait(PATIENCE_S) == 0, head.story()
-    joined = " ".join([*head.text, *head.not_events])
-    assert all(f"-{number}/cpu" in joined for number in (1, 2)), head.story()
+    assert "-1/cpu" in " ".join([*head.text, *head.not_events]), head.story()
     epochs = [line for line in head.text if line.startswith("epoch ")]
     assert epochs and len(epochs) == len(set(epochs)), head.story()  # the body runs in the first rank alone
 

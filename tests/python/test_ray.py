@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
 import motley as package  # noqa: E402
-from conftest import SCRIPTS  # noqa: E402
+from conftest import COMMAND, SCRIPTS, ScriptStarter  # noqa: E402
 from program import PATIENCE_S, settings  # noqa: E402
 from processes import await_end, children, command_lines, having, parent  # noqa: E402
 from ray_cluster import LocalCluster  # noqa: E402
@@ -26,6 +26,12 @@ ENDLESS = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri
 def cluster():
     with LocalCluster("home", "first", "second") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def running(cluster, forks, tmp_path_factory):
+    with ScriptStarter(str(COMMAND), tmp_path_factory.mktemp("running"), forks) as motley:
+        yield motley, start(motley, cluster, *ENDLESS)
 
 
 def start(motley, cluster, *words):
@@ -51,25 +57,16 @@ def with_children(*pids):
     return [each for pid in pids for each in (pid, *children(pid))]
 
 
-def finish(motley, head, left):
-    """Ctrl-C: the run stops in good order, and nothing of it is left."""
-    head.interrupt()
-    assert head.end() == 130, head.story()
-    assert head.named("checkpoint")
-    await_end(left)
-    motley.audit("run")
-
-
-def test_a_recipe_trains_on_all_nodes(cluster, motley):
-    head = start(motley, cluster, *ENDLESS)
-    for name in ("home", "first", "second"):
-        wait_share(head, name)
-    left = with_children(*worker_of("first"), *worker_of("second"))
-    token = (motley.directory / "run" / "token").read_text().strip()
-    assert not [line for line in command_lines().values() if any(token in word for word in line)]
-    assert not [file for file, text in cluster.logs().items() if token in text]
-    finish(motley, head, left)
-    assert token not in head.story()
+def kill_coordinator(head, motley):
+    """Its process, and then its actor: the run goes on after either."""
+    for with_actor in (False, True):
+        process, = having("--json", "--run", str(motley.directory / "run"))
+        actor, before = parent(process), head.seen()
+        left = with_children(process, actor) if with_actor else [process]
+        os.kill(actor if with_actor else process, signal.SIGKILL)
+        await_end(left)
+        assert head.wait_event("run", after=before)["first_step"] > 0
+        wait_share(head, "first", after=head.seen())
 
 
 def test_a_script_trains_to_its_end(cluster, motley):
@@ -81,69 +78,6 @@ def test_a_script_trains_to_its_end(cluster, motley):
     assert machines == {"home/cpu", "first/cpu", "second/cpu"}
     assert not having("join", "--json", "--name", "first")
     motley.audit("run")
-
-
-def test_killed_workers_and_actors_come_back(cluster, motley):
-    head = start(motley, cluster, *ENDLESS)
-    wait_share(head, "first")
-    wait_share(head, "second")
-    worker, actor = worker_of("first")
-    before = head.seen()
-    os.kill(worker, signal.SIGKILL)
-    head.wait_event("worker", worker="first/cpu", change="lost", after=before)
-    head.wait_text("ray: first: its worker was started again")
-    wait_share(head, "first", after=head.seen())
-
-    worker, actor = worker_of("second")
-    left, before = with_children(worker, actor), head.seen()
-    os.kill(actor, signal.SIGKILL)
-    await_end(left)
-    wait_gone(head, "second", before)
-    head.wait_text("ray: second: Ray started its actor again")
-    wait_share(head, "second", after=head.seen())
-    finish(motley, head, with_children(*worker_of("first"), *worker_of("second")))
-
-
-@pytest.mark.parametrize("listen", [[], ["--listen", "0.0.0.0:0"]], ids=["same port", "another port"])
-def test_a_killed_coordinator_goes_on_with_the_run(cluster, motley, listen):
-    head = start(motley, cluster, *ENDLESS, *listen)
-    wait_share(head, "first")
-    process, = having("--json", "--run", str(motley.directory / "run"))
-    before = head.seen()
-    os.kill(process, signal.SIGKILL)
-    assert head.wait_event("run", after=before)["first_step"] > 0
-    wait_share(head, "first", after=head.seen())
-
-    process, = having("--json", "--run", str(motley.directory / "run"))
-    before, left = head.seen(), with_children(process, parent(process))
-    os.kill(parent(process), signal.SIGKILL)
-    await_end(left)
-    assert head.wait_event("run", after=before)["first_step"] > 0
-    wait_share(head, "first", after=head.seen())
-    finish(motley, head, with_children(*worker_of("first")))
-
-
-def test_a_node_leaves_and_another_joins(cluster, motley):
-    cluster.add("brief")
-    head = start(motley, cluster, *ENDLESS)
-    wait_share(head, "brief")
-    left, before = with_children(*worker_of("brief")), head.seen()
-    cluster.kill("brief")
-    wait_gone(head, "brief", before)
-    head.wait_text("ray: brief: its node left the cluster")
-    await_end(left)
-    wait_share(head, "first", after=head.seen())
-    cluster.add("late", cpu_node=1)
-    wait_share(head, "late")
-    finish(motley, head, with_children(*worker_of("first"), *worker_of("late")))
-
-
-def test_what_the_driver_starts_ends_with_it(cluster, motley):
-    head = start(motley, cluster, *ENDLESS)
-    wait_share(head, "first")
-    left = with_children(*worker_of("first"), *having("--json", "--run", str(motley.directory / "run")))
-    head.kill()
-    await_end(left)
 
 
 def test_a_script_that_is_missing_on_the_nodes_is_named(cluster, motley):
@@ -172,6 +106,81 @@ def test_a_trial_of_tune(cluster, tmp_path):
             "print('best', tuner.fit().get_best_result('loss', 'min').config['optimizer.lr'])\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert "best 0.5" in done.stdout, done.stderr
+
+
+def test_what_the_driver_starts_ends_with_it(cluster, motley):
+    """Where the coordinator could not have its port back, which all workers have to hear, as well."""
+    head = start(motley, cluster, *ENDLESS, "--listen", "0.0.0.0:0")
+    wait_share(head, "first")
+    kill_coordinator(head, motley)
+    left = with_children(*worker_of("first"), *having("--json", "--run", str(motley.directory / "run")))
+    head.kill()
+    await_end(left)
+
+
+# --- one run, to which one thing after the other happens ---------------------------------------------------------------------
+
+
+def test_a_recipe_trains_on_all_nodes(cluster, running):
+    motley, head = running
+    for name in ("home", "first", "second"):
+        wait_share(head, name)
+    token = (motley.directory / "run" / "token").read_text().strip()
+    assert not [line for line in command_lines().values() if any(token in word for word in line)]
+    assert not [file for file, text in cluster.logs().items() if token in text]
+    assert token not in head.story()
+
+
+def test_killed_workers_and_actors_come_back(running):
+    _, head = running
+    wait_share(head, "first", after=head.seen())
+    wait_share(head, "second", after=head.seen())
+    worker, actor = worker_of("first")
+    before = head.seen()
+    os.kill(worker, signal.SIGKILL)
+    head.wait_event("worker", worker="first/cpu", change="lost", after=before)
+    head.wait_text("ray: first: its worker was started again")
+    wait_share(head, "first", after=head.seen())
+
+    worker, actor = worker_of("second")
+    left, before = with_children(worker, actor), head.seen()
+    os.kill(actor, signal.SIGKILL)
+    await_end(left)
+    wait_gone(head, "second", before)
+    head.wait_text("ray: second: Ray started its actor again")
+    wait_share(head, "second", after=head.seen())
+
+
+def test_a_killed_coordinator_goes_on_with_the_run(running):
+    motley, head = running
+    wait_share(head, "first", after=head.seen())
+    kill_coordinator(head, motley)
+
+
+def test_a_node_leaves_and_another_joins(cluster, running):
+    _, head = running
+    cluster.add("brief")
+    wait_share(head, "brief")
+    left, before = with_children(*worker_of("brief")), head.seen()
+    cluster.kill("brief")
+    wait_gone(head, "brief", before)
+    head.wait_text("ray: brief: its node left the cluster")
+    await_end(left)
+    wait_share(head, "first", after=head.seen())
+    cluster.add("late", cpu_node=1)
+    wait_share(head, "late")
+
+
+def test_ctrl_c_stops_in_good_order_and_leaves_nothing(running):
+    motley, head = running
+    for name in ("first", "second"):
+        wait_share(head, name, after=head.seen())
+    left = with_children(*worker_of("first"), *worker_of("second"))
+    head.interrupt()
+    assert head.end() == 130, head.story()
+    assert head.named("checkpoint")
+    await_end(left)
+    motley.audit("run")
 
 
 # --- without a cluster -------------------------------------------------------------------------------------------------------

@@ -14,13 +14,14 @@ from test_lab import LAB, lab, on, samples_of, why_no_lab
 from test_parity import epochs_of, loop
 
 HOSTS = {"head": 0.8, "other": 0.4}  # cores
+STARTING_CORES = 1  # importing torch would take the slow one ten seconds
 
 
 @pytest.fixture(scope="module")
 def network():
     if reason := why_no_lab():
         pytest.skip(f"no lab: {reason}")
-    hosts = [f"{name}:cpu={cpu}" for name, cpu in HOSTS.items()]
+    hosts = [f"{name}:cpu={STARTING_CORES}" for name in HOSTS]
     done = subprocess.run([*LAB, "up", *hosts, "--rate", "1gbit"], capture_output=True, text=True)
     if done.returncode != 0:
         subprocess.run([*LAB, "down"])
@@ -35,6 +36,9 @@ def test_a_script_trains_on_two_machines(network, motley):
                         "--listen", f"{lab('ip', 'head')}:7117", "--set", "train.min_workers=2", "--set", "train.shares=[2,1]", "groups",
                         prefix=on("head"))
     other = motley.start("join", "--token-file", "token", script, "--threads", "1", "--name", "other", "groups", prefix=on("other"))
+    head.wait_event("worker", worker="other/cpu", change="joined")
+    for name, cores in HOSTS.items():
+        lab("cpu", name, str(cores))
     assert head.end() == 0, head.story()
     assert other.end() == 0, other.story()
     motley.audit("run")

@@ -10,7 +10,7 @@ import motley
 
 
 def tell(**what):
-    print("told " + json.dumps(what), file=sys.stderr, flush=True)
+    sys.stderr.write(f"told {json.dumps(what)}\n")  # at once: the run writes there, too
 
 
 class Steps:

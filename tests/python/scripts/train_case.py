@@ -21,5 +21,6 @@ if __name__ == "__main__":
                      precision=case.precision, seed=cases.SEED)
     for epoch in run.epochs(case.epochs):
         weights = sum(float(p.detach().double().sum()) for p in case.model.parameters())
-        print("epoch " + json.dumps({"number": epoch.number, "loss": epoch.loss, "test_loss": epoch.test_loss, "weights": weights,
-                                     "learning_rate": epoch.learning_rate, **epoch.scores}), file=sys.stderr, flush=True)
+        told = json.dumps({"number": epoch.number, "loss": epoch.loss, "test_loss": epoch.test_loss, "weights": weights,
+                           "learning_rate": epoch.learning_rate, **epoch.scores})
+        sys.stderr.write(f"epoch {told}\n")  # at once: the run writes there, too
