@@ -1,6 +1,7 @@
 #include "bench/interface.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,7 +16,9 @@ namespace fs = std::filesystem;
 /// A /sys of its own.
 class Sys : public testing::Test {
  protected:
-  Sys() : root_(fs::path(testing::TempDir()) / "motley-interfaces") { fs::remove_all(root_); }
+  Sys() : root_(fs::path(testing::TempDir()) / ("motley-interfaces-" + std::to_string(::getpid()))) {
+    fs::remove_all(root_);
+  }
   ~Sys() override { fs::remove_all(root_); }
   fs::path add(const std::string& name, bool device = true) {
     const fs::path place = root_ / "sys/class/net" / name;
