@@ -17,6 +17,7 @@ from motley._errors import Error
 Loss = Callable[[nn.Module, Any], Any]
 Score = Callable[[nn.Module, Any], dict[str, Any]]
 SCHEDULE_EVERY = ("epoch", "step")
+CLIP_NORM_OF = ("own", "previous")
 
 
 class Run:
@@ -32,7 +33,9 @@ class Run:
         evaluations on `test`: their loss, or (mode="max") the first of the scores.
     test: a DataLoader to evaluate on after each epoch.  score(model, batch): a dictionary of sums over the batch, e.g.
         {"accuracy": number of right answers}; divided by the number of samples.
-    clip_norm: largest norm of the whole gradient; 0: no clipping.  precision: "fp32", or "bf16" to compute under autocast.
+    clip_norm: largest norm of the whole gradient; 0: no clipping.  clip_norm_of: the norm that is compared with it: "own", as in torch, or
+        "previous", that of the step before: then no weight waits for the last gradient, which hides more of a slow link.
+    precision: "fp32", or "bf16" to compute under autocast.
     seed: of the order of samples, of dropout and of augmentation.
     init: where the weights come from, instead of the model: a file that `save` wrote, or a run's directory.
     callbacks: for loggers: objects with on_step(motley.Step), on_epoch(motley.Epoch) or both, called on the head by whoever iterates over
@@ -43,7 +46,8 @@ class Run:
 
     def __init__(self, model: nn.Module, loss: Loss | None, train_loader: Any, optimizer: Any, *, schedule: Any = None,
                  schedule_every: str = "epoch", test: Any = None, score: Score | None = None, clip_norm: float = 0.0,
-                 precision: str = "fp32", seed: int = 1, init: str | os.PathLike[str] | None = None, callbacks: Iterable[Any] = ()):
+                 clip_norm_of: str = "own", precision: str = "fp32", seed: int = 1, init: str | os.PathLike[str] | None = None,
+                 callbacks: Iterable[Any] = ()):
         if not isinstance(model, nn.Module):
             raise Error(f"model: expected a torch.nn.Module, found {type(model).__name__}",
                         "motley.Run(model, loss, train_loader, optimizer)")
@@ -53,6 +57,8 @@ class Run:
                             f"def {name}(model, batch): ...")
         if schedule_every not in SCHEDULE_EVERY:
             raise Error(f"schedule_every: expected one of {', '.join(SCHEDULE_EVERY)}, found {schedule_every!r}", 'schedule_every="step"')
+        if clip_norm_of not in CLIP_NORM_OF:
+            raise Error(f"clip_norm_of: expected one of {', '.join(CLIP_NORM_OF)}, found {clip_norm_of!r}", 'clip_norm_of="own"')
         if precision not in _computation.PRECISIONS:
             raise Error(f"precision: expected one of {', '.join(_computation.PRECISIONS)}, found {precision!r}", 'precision="fp32"')
         self._model, self._loss, self._score = model, loss, score
@@ -60,7 +66,7 @@ class Run:
         self._test = _data.Recipe(test, "test") if test is not None else None
         self._read = _optimizer.ReadOptimizer(optimizer)
         self._schedule, self._schedule_every = schedule, schedule_every
-        self._clip_norm, self._precision, self._seed = float(clip_norm), precision, int(seed)
+        self._clip_norm, self._clip_norm_of, self._precision, self._seed = float(clip_norm), clip_norm_of, precision, int(seed)
         self._notes = self._train.check_order()
         if init is not None and _launch.role() != "join":  # workers get their weights from the head
             _files.load(model, os.fspath(init))
@@ -249,7 +255,8 @@ class Run:
         sections: dict[str, dict[str, Any]] = {
             "model": {"kind": "script"},
             "data": {"uri": "script", "test_uri": "script" if self._test is not None else ""},
-            "train": {"epochs": epochs, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm},
+            "train": {"epochs": epochs, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,
+                      "clip_norm_of": self._clip_norm_of},
             "optimizer": {"kind": self._read.kind, "lr": lr, "momentum": momentum, "dampening": dampening, "nesterov": nesterov,
                           "weight_decay": decay, "beta1": beta1, "beta2": beta2, "eps": eps},
         }

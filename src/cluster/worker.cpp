@@ -134,7 +134,8 @@ void WorkerMachine::on(const worker_event::Tick&) {
   }
   if (now_ - last_sent_ >= times_.heartbeat) {
     last_sent_ = now_;
-    act(Kind::send_heartbeat, WorkerReason::time_to_heartbeat).number = running_ ? running_->lease.lease : 0;
+    const bool computes = running_ && running_->lease.version == version_;  // and waits for no weights
+    act(Kind::send_heartbeat, WorkerReason::time_to_heartbeat).number = computes ? running_->lease.lease : 0;
   }
   const bool behind =
       state_ == WorkerState::syncing || (state_ == WorkerState::member && version_ && closed_ > *version_);

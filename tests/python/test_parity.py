@@ -29,9 +29,20 @@ def collated(case, data, pick):
     return cases.pad(samples) if isinstance(data, cases.Sentences) else torch.utils.data.default_collate(samples)
 
 
+def clip(case, norm_before):
+    """By the gradient's own norm, which is returned, or by that of the step before."""
+    parameters = [parameter for parameter in case.model.parameters() if parameter.grad is not None]
+    if case.clip_norm_of == "own" or norm_before is None:
+        return nn.utils.clip_grad_norm_(parameters, case.clip_norm)
+    norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters])
+    for parameter in parameters:
+        parameter.grad.mul_(torch.clamp(case.clip_norm / (norm_before + 1e-6), max=1))
+    return norm
+
+
 def loop(case):
     """The training loop that everybody writes. Losses by step, and after each epoch the mean loss on the test set."""
-    losses, tested = [], []
+    losses, tested, norm_before = [], [], None
     for last, pick in batches(case):
         case.model.train()
         case.model.zero_grad()
@@ -39,7 +50,7 @@ def loop(case):
         loss = found[0] if isinstance(found, tuple) else found
         loss.backward()
         if case.clip_norm:
-            nn.utils.clip_grad_norm_(case.model.parameters(), case.clip_norm)
+            norm_before = clip(case, norm_before)
         case.optimizer.step()
         follows = isinstance(case.schedule, torch.optim.lr_scheduler.ReduceLROnPlateau)
         if case.schedule and not follows and (last or case.schedule_every == "step"):
@@ -72,7 +83,7 @@ def weights_of(motley, program):
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-@pytest.mark.parametrize("name", ["groups", "epochs", "tokens", "rmsprop", "plateau", "nadam"])
+@pytest.mark.parametrize("name", ["groups", "epochs", "clipped", "tokens", "rmsprop", "plateau", "nadam"])
 def test_follows_the_plain_loop(motley, name, workers):
     case = cases.make(name)
     initial = copy.deepcopy(case.model.state_dict())

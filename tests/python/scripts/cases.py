@@ -2,7 +2,7 @@
 
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable
 
 import numpy as np
@@ -28,6 +28,7 @@ class Case:
     schedule: Any = None
     schedule_every: str = "epoch"
     clip_norm: float = 0.0
+    clip_norm_of: str = "own"
     precision: str = "fp32"
 
 
@@ -81,6 +82,11 @@ def epochs():
         return functional.mse_loss(model(batch[0]), batch[1])
 
     return Case(model, optimizer, loss, *parts, schedule=schedule)
+
+
+def clipped():
+    """The same, clipped by the norm of the step before."""
+    return replace(epochs(), clip_norm=2.0, clip_norm_of="previous")
 
 
 class Sentences(Dataset):
@@ -228,8 +234,8 @@ def nadam():
     return case
 
 
-CASES = {function.__name__: function for function in (groups, epochs, tokens, normed, dropout, augmented, counted, rmsprop, adagrad,
-                                                      plateau, nadam)}
+CASES = {function.__name__: function for function in (groups, epochs, clipped, tokens, normed, dropout, augmented, counted, rmsprop,
+                                                      adagrad, plateau, nadam)}
 
 
 def make(name):

@@ -17,8 +17,8 @@ if __name__ == "__main__":
     processes = next((int(word) for word in sys.argv[2:] if word.isdigit()), 0)  # flags of motley's own may follow
     loader = DataLoader(case.train, case.batch, shuffle=True, collate_fn=collate, num_workers=processes, pin_memory=processes > 0)
     run = motley.Run(case.model, case.loss, loader, case.optimizer, schedule=case.schedule, schedule_every=case.schedule_every,
-                     test=DataLoader(case.test, 64, collate_fn=collate, num_workers=processes), score=case.score, clip_norm=case.clip_norm,
-                     precision=case.precision, seed=cases.SEED)
+                     test=DataLoader(case.test, 64, collate_fn=collate, num_workers=processes), score=case.score,
+                     clip_norm=case.clip_norm, clip_norm_of=case.clip_norm_of, precision=case.precision, seed=cases.SEED)
     for epoch in run.epochs(case.epochs):
         weights = sum(float(p.detach().double().sum()) for p in case.model.parameters())
         told = json.dumps({"number": epoch.number, "loss": epoch.loss, "test_loss": epoch.test_loss, "weights": weights,

@@ -38,7 +38,13 @@ TEST_F(WorkerMachineTest, ATrainTaskStartsWhileItsWeightsAreOnTheirWay) {
   EXPECT_THAT(tell(grant(1, 1)), ElementsAre(Kind::start_task));
   EXPECT_EQ(last().lease.version, 1U);
   EXPECT_EQ(machine.version(), 0U);
+  now += milliseconds(600);
+  EXPECT_THAT(tell(event::Tick{}), ElementsAre(Kind::send_heartbeat));
+  EXPECT_EQ(last().number, 0U) << "it may be waiting for them";
   EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt));
+  now += milliseconds(600);
+  tell(event::Tick{});
+  EXPECT_EQ(last().number, 1U);
   EXPECT_THAT(tell(event::TaskBegun{1, 8}), ElementsAre(Kind::send_begin));
   EXPECT_THAT(tell(event::TaskFinished{1, 8}), ElementsAre(Kind::send_finish));
 }
