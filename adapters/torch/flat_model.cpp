@@ -113,6 +113,8 @@ void FlatModel::load(std::uint64_t version, Weights& weights) {
   missing_ = loaded_.size();
   for (ChunkId chunk = 0; chunk < loaded_.size(); ++chunk)
     if (!loaded_[chunk] && weights.here(chunk)) take(chunk, chunk);
+  // Work that is claimed cannot move to others: nothing is, before weights come.
+  if (missing_ == loaded_.size()) take(0, 0);
 }
 
 void FlatModel::load_all() {

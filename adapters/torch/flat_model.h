@@ -33,8 +33,8 @@ class FlatModel {
 
   /// Where a task was abandoned before its weights were there.
   struct Abandoned {};
-  /// Takes what is there of the weights; forward() takes the rest when it comes to it. `weights` live until unload().
-  /// Throws Abandoned.
+  /// Takes what is there of the weights, or waits for the first of them; forward() takes the rest when it comes to it.
+  /// `weights` live until unload(). Throws Abandoned.
   void load(std::uint64_t version, Weights& weights);
   void load_all();  // throws Abandoned
   void unload() { arriving_ = nullptr; }
