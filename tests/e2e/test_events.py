@@ -94,7 +94,8 @@ def test_a_whole_run(motley, tmp_path):
     traffic = [part for event in steps for part in event["workers"] if part["worker"] == "guest/cpu"]
     assert sum(part["sent_bytes"] for part in traffic) > 0 and sum(part["received_bytes"] for part in traffic) > 0
 
-    assert [e["step"] for e in head.named("eval")] == [8, 16, 20]
+    # Who is parked may evaluate beside the training, and end late.
+    assert sorted(e["step"] for e in head.named("eval")) == [8, 16, 20]
     assert all(e["samples"] == 100 and 0 <= e["accuracy"] <= 1 for e in head.named("eval"))
     done = said[-1]
     assert done["event"] == "done" and done["steps"] == 20 and done["samples"] == sum(e["samples"] for e in steps)
