@@ -25,12 +25,7 @@ struct Recorder final : QuietOutput {
 
 class WorkerCodec : public testing::Test {
  protected:
-  void control(const wire::Message& message) {
-    wire::FrameHeader header;
-    header.run = kRun;
-    header.fence = fence;
-    worker.frame(wire::seal(header, wire::encode(message)), now);
-  }
+  void control(const wire::Message& message) { worker.frame(control_frame(message, fence), now); }
   void join(std::uint32_t incarnation, std::uint32_t session) {
     fence = 0;
     worker.connected(now);
@@ -44,12 +39,7 @@ class WorkerCodec : public testing::Test {
   void weights(std::uint64_t version) {
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
       const std::vector<float> zeros(layout.chunks()[chunk].elements);
-      wire::FrameHeader header;
-      header.type = wire::FrameType::weights;
-      header.run = kRun;
-      header.fence = fence;
-      header.version = version;
-      header.chunk = chunk;
+      const wire::FrameHeader header = weights_header(version, chunk, fence);
       worker.frame(wire::seal(header, SharedBytes::copy_of(std::as_bytes(std::span(zeros)))), now);
     }
   }

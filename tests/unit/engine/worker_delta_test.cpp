@@ -40,27 +40,16 @@ class WorkerDelta : public testing::Test {
     open(0);
   }
   void control(const wire::Message& message, std::uint64_t fence = kFence) {
-    wire::FrameHeader header;
-    header.run = kRun;
-    header.fence = fence;
-    worker.frame(wire::seal(header, wire::encode(message)), now);
+    worker.frame(control_frame(message, fence), now);
   }
   void open(std::uint64_t version) {
     control(wire::PassOpened{pass_of(version), version, 0, 0, 8});
     control(wire::Grant{.pass = pass_of(version), .lease = version + 1, .version = version, .count = 8});
   }
-  static wire::FrameHeader header_of(std::uint64_t version, ChunkId chunk) {
-    wire::FrameHeader header;
-    header.type = wire::FrameType::weights;
-    header.run = kRun;
-    header.fence = kFence;
-    header.version = version;
-    header.chunk = chunk;
-    return header;
-  }
   void whole(std::uint64_t version, ChunkId chunk) {
-    worker.frame(wire::seal(header_of(version, chunk), SharedBytes::copy_of(std::as_bytes(std::span(held[chunk])))),
-                 now);
+    worker.frame(
+        wire::seal(weights_header(version, chunk, kFence), SharedBytes::copy_of(std::as_bytes(std::span(held[chunk])))),
+        now);
   }
   /// The delta to the next version of the large chunk.
   wire::Frame next_delta(std::uint64_t version) {
@@ -69,7 +58,7 @@ class WorkerDelta : public testing::Test {
     std::vector<std::byte> body(codec::delta_bytes(CodecId::int8, moved.size()));
     EXPECT_TRUE(codec::encode_delta(CodecId::int8, exact[0], held[0], body, moved));
     held[0] = moved;
-    wire::FrameHeader header = header_of(version, 0);
+    wire::FrameHeader header = weights_header(version, 0, kFence);
     header.codec = CodecId::int8;
     header.subject = xxh64(std::as_bytes(std::span(moved)));
     return wire::seal(header, SharedBytes::copy_of(body));
@@ -163,7 +152,7 @@ TEST_F(WorkerDelta, WhatNoEncoderWritesEndsTheSession) {
 }
 
 TEST_F(WorkerDelta, OfASmallTensorEndsTheSession) {
-  wire::FrameHeader header = header_of(1, 1);
+  wire::FrameHeader header = weights_header(1, 1, kFence);
   header.codec = CodecId::int8;
   const std::size_t elements = layout.chunks()[1].elements;
   const std::vector<std::byte> body(codec::delta_bytes(CodecId::int8, elements));
@@ -172,7 +161,7 @@ TEST_F(WorkerDelta, OfASmallTensorEndsTheSession) {
 }
 
 TEST_F(WorkerDelta, OfAnotherLengthEndsTheSession) {
-  wire::FrameHeader header = header_of(1, 0);
+  wire::FrameHeader header = weights_header(1, 0, kFence);
   header.codec = CodecId::int4;
   worker.frame(wire::seal(header, SharedBytes::copy_of(std::vector<std::byte>(100))), now);
   EXPECT_THAT(out.ended, testing::HasSubstr("or a delta; found 100 bytes of codec 3"));

@@ -13,6 +13,24 @@ namespace motley::engine {
 constexpr std::uint64_t kRun = 77;
 constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
 
+inline wire::Frame control_frame(const wire::Message& message, std::uint64_t fence) {
+  wire::FrameHeader header;
+  header.type = wire::FrameType::control;
+  header.run = kRun;
+  header.fence = fence;
+  return wire::seal(header, wire::encode(message));
+}
+
+inline wire::FrameHeader weights_header(std::uint64_t version, ChunkId chunk, std::uint64_t fence) {
+  wire::FrameHeader header;
+  header.type = wire::FrameType::weights;
+  header.run = kRun;
+  header.fence = fence;
+  header.version = version;
+  header.chunk = chunk;
+  return header;
+}
+
 /// Keeps why the worker left; a test adds what it looks at.
 struct QuietOutput : WorkerOutput {
   void prepare(const wire::RunSpec&, const SharedBytes&) override {}

@@ -10,12 +10,11 @@
 
 #include "engine/worker.h"
 #include "wire/limits.h"
+#include "worker_fixture.h"
 
 namespace motley::engine {
 
 constexpr std::uint64_t kFence = std::uint64_t{1} << 32 | 9;
-constexpr std::uint64_t kRun = 77;
-constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
 
 struct Recorder final : WorkerOutput {
   void send(wire::Frame frame, Lane lane) override {
@@ -89,11 +88,7 @@ inline Layout test_layout() {
 class WorkerTest : public testing::Test {
  protected:
   void control(const wire::Message& message, std::uint64_t fence = kFence) {
-    wire::FrameHeader header;
-    header.type = wire::FrameType::control;
-    header.run = kRun;
-    header.fence = fence;
-    worker.frame(wire::seal(header, wire::encode(message)), now);
+    worker.frame(control_frame(message, fence), now);
   }
   static SharedBytes filled(std::size_t elements, float value) {
     const std::vector<float> values(elements, value);
@@ -102,12 +97,7 @@ class WorkerTest : public testing::Test {
   wire::Frame segment(std::uint64_t version, ChunkId chunk, std::size_t offset, std::size_t count,
                       std::uint64_t fence = kFence) const {
     const SharedBytes all = filled(layout.chunks()[chunk].elements, static_cast<float>(version) + 0.5F);
-    wire::FrameHeader header;
-    header.type = wire::FrameType::weights;
-    header.run = kRun;
-    header.fence = fence;
-    header.version = version;
-    header.chunk = chunk;
+    wire::FrameHeader header = weights_header(version, chunk, fence);
     header.offset = static_cast<std::uint32_t>(offset);
     header.total = static_cast<std::uint32_t>(all.size());
     return wire::seal(header, all.slice(offset, count));
