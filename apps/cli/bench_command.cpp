@@ -1,4 +1,3 @@
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -12,8 +11,6 @@ namespace motley::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 /// The machine that was measured, as far as the models' devices know it.
 void print_machine(Context& context) {

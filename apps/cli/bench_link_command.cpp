@@ -1,4 +1,3 @@
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -17,8 +16,6 @@ struct LinkArguments {
   bench::LinkListenOptions listen;
   double seconds = 2, step_megabytes = 100;
 };
-
-double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 Json json_of(const bench::Interface& interface) {
   Json json{{"kind", to_word(interface.kind)}};

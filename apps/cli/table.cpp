@@ -1,6 +1,7 @@
 #include "table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace motley::cli {
@@ -16,6 +17,8 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
     std::printf("\n");
   }
 }
+
+double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 std::string short_number(double value) {
   char text[32];

@@ -1,5 +1,6 @@
 #pragma once
-// A table for people on standard output: the first column to the left, the others to the right.
+// Figures: for people a table on standard output, the first column to the left, the others to the right; for programs
+// three decimals.
 
 #include <string>
 #include <vector>
@@ -11,5 +12,8 @@ void print_table(const std::vector<std::vector<std::string>>& rows);
 
 /// "3.14", "31.4", "314": three digits.
 std::string short_number(double value);
+
+/// To three decimals.
+double rounded(double value);
 
 }  // namespace motley::cli
