@@ -34,10 +34,9 @@ class FlatModel {
   /// Where a task was abandoned before its weights were there.
   struct Abandoned {};
   /// Takes what is there of the weights, or waits for the first of them; forward() takes the rest when it comes to it.
-  /// `weights` live until unload(). Throws Abandoned.
+  /// `weights` live until the last forward() at this version. Throws Abandoned.
   void load(std::uint64_t version, Weights& weights);
-  void load_all();  // throws Abandoned
-  void unload() { arriving_ = nullptr; }
+  void load_all();          // throws Abandoned
   void start_training();    // training mode, gradients zero
   void start_evaluation();  // evaluation mode, running statistics of the loaded version
   /// In training, also adds the batch statistics of `x` to the gradients' statistics region. Throws Abandoned.

@@ -59,7 +59,6 @@ class TorchComputation final : public Computation {
                      model_.on_final({});  // a task that failed may have left one
                      const c10::OptionalDeviceGuard here = guard_of(model_.device());
                      if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
-                     const Unload unload{model_};
                      try {
                        model_.load(task.version, weights);
                        return task.kind == PassKind::evaluate ? evaluate(task, sink, stop) : train(task, sink, stop);
@@ -70,11 +69,6 @@ class TorchComputation final : public Computation {
   }
 
  private:
-  struct Unload {
-    FlatModel& model;
-    ~Unload() { model.unload(); }
-  };
-
   Result<Outcome> train(const Task& task, Sink& sink, const Stop& stop) {
     if (!train_) return missing("training");
     const at::AutoGradMode grad(true);
