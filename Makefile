@@ -9,7 +9,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-accelerator fmt fmt-check clean
+.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ unit: ## the C++ tests alone
 	@$(NINJA)
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
 
-bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-accelerator ## all benchmarks
+bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator ## all benchmarks
 
 bench-build:
 	@tools/bootstrap bench
@@ -76,6 +76,9 @@ bench-server: bench-build ## a step of the parameter server, its time and memory
 
 bench-link: bench-build ## `motley bench link` between two hosts beside iperf3 (Linux, root)
 	$(PYTHON) bench/lab_link.py
+
+bench-quality: bench-build ## what codecs cost in quality: gpt-mini, 2,000 steps; fashion-cnn, 5 epochs, 3 seeds (half an hour)
+	$(PYTHON) bench/quality.py
 
 bench-accelerator: bench-build ## demo, parity and throughput on a card; says so where there is none
 	$(PYTHON) bench/accelerator.py

@@ -55,6 +55,17 @@ def arguments():
     return parser.parse_args()
 
 
+def ready(bench):
+    """Whether a lab can be set up; says so where it cannot, and ends the program where one is up already."""
+    if sys.platform != "linux" or os.geteuid() != 0 or not os.access(LAB, os.X_OK):
+        measure.emit(bench=bench, skipped="needs Linux, root and tools/lab")
+        measure.say(f"{bench}: left out: it needs Linux and root (network namespaces)")
+        return False
+    if pathlib.Path("/run/lab.json").exists():
+        sys.exit(f"{bench}: a lab is up already; try: tools/lab down")
+    return True
+
+
 def lab(*words):
     return subprocess.run([LAB, *words], check=True, capture_output=True, text=True).stdout.strip()
 
@@ -192,13 +203,10 @@ def measure_mix(args, mix):
 def main():
     args = arguments()
     args.motley = measure.motley(args.motley)
-    if sys.platform != "linux" or os.geteuid() != 0 or not os.access(LAB, os.X_OK):
-        measure.emit(bench="lab", skipped="needs Linux, root and tools/lab")
-        return measure.say("lab: left out: it needs Linux and root (network namespaces)")
+    if not ready("lab"):
+        return
     if not args.no_ddp and not os.access(args.python, os.X_OK):
         sys.exit(f"lab: expected a Python with torch at {args.python}, found none; try: make bench, or --no-ddp")
-    if pathlib.Path("/run/lab.json").exists():
-        sys.exit("lab: a lab is up already; try: tools/lab down")
     summaries = [measure_mix(args, mix) for mix in args.mix or MIXES]
     machine = measure.machine()
     measure.say(f"\n{args.recipe}, global batch {args.work.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, "

@@ -8,12 +8,10 @@ a long and a short run, everything included: TLS, TCP, heartbeats. One JSON obje
 """
 
 import argparse
-import os
-import pathlib
 import sys
 
 import measure
-from lab import LAB, TIMEOUT_S, lab, on, steady
+from lab import TIMEOUT_S, lab, on, ready, steady
 
 CODECS = ("fp32", "bf16", "int8", "int4")
 SHORT = 25  # steps; more than `steady` leaves out
@@ -64,11 +62,8 @@ def measure_codec(args, codec, scratch):
 def main():
     args = arguments()
     args.motley = measure.motley(args.motley)
-    if sys.platform != "linux" or os.geteuid() != 0 or not os.access(LAB, os.X_OK):
-        measure.emit(bench="lab_codecs", skipped="needs Linux, root and tools/lab")
-        return measure.say("lab_codecs: left out: it needs Linux and root (network namespaces)")
-    if pathlib.Path("/run/lab.json").exists():
-        sys.exit("lab_codecs: a lab is up already; try: tools/lab down")
+    if not ready("lab_codecs"):
+        return
     lab("up", "head:cpu=0.6", "worker:cpu=0.9", "--rate", args.rate)
     try:
         with measure.Scratch() as scratch:

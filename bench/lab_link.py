@@ -10,15 +10,13 @@ error.
 
 import argparse
 import json
-import os
-import pathlib
 import shutil
 import subprocess
 import sys
 import time
 
 import measure
-from lab import LAB, lab, on
+from lab import lab, on, ready
 
 PORT = 5201
 
@@ -66,11 +64,8 @@ def iperf3(args):
 def main():
     args = arguments()
     args.motley = measure.motley(args.motley)
-    if sys.platform != "linux" or os.geteuid() != 0 or not os.access(LAB, os.X_OK):
-        measure.emit(bench="lab_link", skipped="needs Linux, root and tools/lab")
-        return measure.say("lab_link: left out: it needs Linux and root (network namespaces)")
-    if pathlib.Path("/run/lab.json").exists():
-        sys.exit("lab_link: a lab is up already; try: tools/lab down")
+    if not ready("lab_link"):
+        return
     peer = shutil.which("iperf3") is not None
     rows, ratios = [], {"tls": [], "plain": []}
     lab("up", "one", "two", "--rate", args.rate)

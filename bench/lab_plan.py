@@ -9,8 +9,6 @@ standard output, a table on standard error.
 """
 
 import argparse
-import os
-import pathlib
 import sys
 
 import lab
@@ -60,11 +58,8 @@ def rows(args, recipe, mix, rates, scratch):
 def main():
     args = arguments()
     args.motley, args.plaintext, args.set = measure.motley(args.motley), False, []
-    if sys.platform != "linux" or os.geteuid() != 0 or not os.access(lab.LAB, os.X_OK):
-        measure.emit(bench="lab_plan", skipped="needs Linux, root and tools/lab")
-        return measure.say("lab_plan: left out: it needs Linux and root (network namespaces)")
-    if pathlib.Path("/run/lab.json").exists():
-        sys.exit("lab_plan: a lab is up already; try: tools/lab down")
+    if not lab.ready("lab_plan"):
+        return
     recipes = args.recipe or list(lab.WORKS)
     mixes, rates = args.mix or MIXES, args.rate or RATES
     with measure.Scratch() as scratch:

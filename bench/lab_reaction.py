@@ -10,7 +10,6 @@ down. Prints one JSON object on standard output, a table on standard error.
 
 import argparse
 import json
-import os
 import pathlib
 import signal
 import sys
@@ -97,11 +96,8 @@ def settled_after(spreads, bound):
 def main():
     args = arguments()
     args.motley = measure.motley(args.motley)
-    if sys.platform != "linux" or os.geteuid() != 0 or not os.access(lab.LAB, os.X_OK):
-        measure.emit(bench="lab_reaction", skipped="needs Linux, root and tools/lab")
-        return measure.say("lab_reaction: left out: it needs Linux and root (network namespaces)")
-    if pathlib.Path("/run/lab.json").exists():
-        sys.exit("lab_reaction: a lab is up already; try: tools/lab down")
+    if not lab.ready("lab_reaction"):
+        return
     full = str(args.cores)
     lab.lab("up", *[f"{host}:cpu={full}" for host in HOSTS], "--rate", "1gbit")
     try:

@@ -11,13 +11,11 @@ steady step at the end.
 
 import argparse
 import json
-import os
 import pathlib
-import sys
 import time
 
 import measure
-from lab import lab, on
+from lab import lab, on, ready
 
 HOSTS = ("one", "two")
 WARM_UP = 6  # steps until the shares stand
@@ -70,11 +68,8 @@ def throttled_run(args, micro_batch, scratch):
 def main():
     args = arguments()
     args.motley = measure.motley(args.motley)
-    if sys.platform != "linux" or os.geteuid() != 0:
-        measure.emit(bench="lab_throttle", skipped="needs Linux, root and tools/lab")
-        return measure.say("lab_throttle: left out: it needs Linux and root (network namespaces)")
-    if pathlib.Path("/run/lab.json").exists():
-        sys.exit("lab_throttle: a lab is up already; try: tools/lab down")
+    if not ready("lab_throttle"):
+        return
     rows = []
     for micro_batch in (args.micro_batch, args.batch):
         results = []

@@ -28,7 +28,7 @@ class Work:
 
 
 # gpt-mini has its ten million parameters, and windows and batches small enough for a processor.
-WORKS = {"gpt-mini": Work(1, {"model.block": "32", "train.global_batch": "8", "train.steps": "2000", "train.micro_batch": "4"}),
+WORKS = {"gpt-mini": Work(1, {"model.block": "16", "train.global_batch": "4", "train.steps": "2000", "train.micro_batch": "2"}),
          "fashion-cnn": Work(3, {"train.epochs": "5", "train.global_batch": "256"})}
 
 
