@@ -1,7 +1,6 @@
 #pragma once
 // What Motley's connections are measured against: blocking sockets, plain and with OpenSSL's own calls, that move the
-// same bytes without frames, checksums or queues. The only file besides src/transport that knows OpenSSL is
-// raw_tls.cpp.
+// same bytes without frames, checksums or queues.
 
 #include <cstddef>
 #include <memory>
