@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import nn
+
 
 import cases
 import plain
@@ -29,17 +29,6 @@ def collated(case, data, pick):
     return cases.pad(samples) if isinstance(data, cases.Sentences) else torch.utils.data.default_collate(samples)
 
 
-def clip(case, norm_before):
-    """By the gradient's own norm, which is returned, or by that of the step before."""
-    parameters = [parameter for parameter in case.model.parameters() if parameter.grad is not None]
-    if case.clip_norm_of == "own" or norm_before is None:
-        return nn.utils.clip_grad_norm_(parameters, case.clip_norm)
-    norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters])
-    for parameter in parameters:
-        parameter.grad.mul_(torch.clamp(case.clip_norm / (norm_before + 1e-6), max=1))
-    return norm
-
-
 def loop(case):
     """The training loop that everybody writes. Losses by step, and after each epoch the mean loss on the test set."""
     losses, tested, norm_before = [], [], None
@@ -50,7 +39,9 @@ def loop(case):
         loss = found[0] if isinstance(found, tuple) else found
         loss.backward()
         if case.clip_norm:
-            norm_before = clip(case, norm_before)
+            with_gradient = [parameter for parameter in case.model.parameters() if parameter.grad is not None]
+            norm, _ = plain.clip(with_gradient, case.clip_norm, norm_before)
+            norm_before = norm if case.clip_norm_of == "previous" else None
         case.optimizer.step()
         follows = isinstance(case.schedule, torch.optim.lr_scheduler.ReduceLROnPlateau)
         if case.schedule and not follows and (last or case.schedule_every == "step"):
