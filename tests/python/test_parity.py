@@ -7,7 +7,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-
 import cases
 import plain
 from conftest import SCRIPTS, train
