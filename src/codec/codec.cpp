@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/assert.h"
+#include "base/instruction_set.h"
 #include "codec/delta.h"
 #include "codec/kernels.h"
 
@@ -18,16 +19,8 @@ std::size_t bytes_of(BlockShape shape, std::size_t elements, std::size_t scale_b
 
 #if defined(__x86_64__)
 constexpr std::array<const Kernels*, 3> kAll = {&kPortable, &kAvx2, &kAvx512};
-
-std::size_t usable() noexcept {
-  if (!__builtin_cpu_supports("avx2")) return 1;
-  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return wide ? 3 : 2;
-}
 #else
 constexpr std::array<const Kernels*, 1> kAll = {&kPortable};
-std::size_t usable() noexcept { return 1; }
 #endif
 
 const Kernels& best() noexcept {
@@ -37,7 +30,7 @@ const Kernels& best() noexcept {
 
 }  // namespace
 
-std::span<const Kernels* const> kernels() noexcept { return std::span(kAll).first(usable()); }
+std::span<const Kernels* const> kernels() noexcept { return std::span(kAll).first(instruction_sets()); }
 
 std::string_view to_word(CodecId codec) noexcept { return kWords[static_cast<std::size_t>(codec)]; }
 
