@@ -139,7 +139,7 @@ void WorkerMachine::on(const wire::Cancel& cancel) {
 void WorkerMachine::on(const worker_event::TaskProgress& progress) {
   if (!running_ || running_->number != progress.number) return;
   running_->done = std::max(running_->done, progress.done);
-  if (running_->mute) return;
+  if (running_->mute || running_->begun) return;  // Begin says it all
   WorkerAction& action = act(Kind::send_progress, WorkerReason::micro_batch_done);
   action.lease = running_->lease;
   action.count = running_->done;

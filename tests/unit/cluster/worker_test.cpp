@@ -81,6 +81,7 @@ TEST_F(WorkerMachineTest, TrimNeverGoesBelowWhatIsDone) {
   EXPECT_THAT(tell(event::TaskLimited{1, 6}), ElementsAre(Kind::send_progress)) << "it was beyond that already";
   EXPECT_EQ(last().limit, 6U);
   tell(event::TaskBegun{1, 6});
+  EXPECT_THAT(tell(event::TaskProgress{1, 6}), IsEmpty()) << "Begin said so";
   EXPECT_THAT(tell(wire::Trim{pass_of(0), 1, 0, 2}), IsEmpty()) << "no effect after Begin";
   EXPECT_THAT(tell(wire::Cancel{pass_of(0), 1}), IsEmpty());
   EXPECT_THAT(tell(event::TaskFinished{1, 6}), ElementsAre(Kind::send_finish));
