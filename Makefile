@@ -87,7 +87,7 @@ bench-lab: bench-build ## unequal hosts of the emulated LAN beside PyTorch DDP (
 	$(PYTHON) bench/lab.py
 	$(PYTHON) bench/lab.py --recipe gpt-mini
 
-bench-ray: python ## a run on a Ray cluster beside the same without Ray (Linux, root, pip install ray)
+bench-ray: python ## a run on a Ray cluster beside the same without Ray (Linux, root)
 	$(PYTHON) bench/ray_lab.py
 
 bench-plan: bench-build ## predicted against reached speed over mixes, links and models (Linux, root)
