@@ -40,6 +40,7 @@ void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, cons
     fail("the head came up at version " + text(version) + " with other weights than that had");
   incarnation_ = incarnation;
   version_ = version;
+  taken_.clear();
   ledger_.erase(ledger_.lower_bound(version), ledger_.end());
   versions_[{incarnation, version}] = {hash, hash};
 }
@@ -131,7 +132,8 @@ void Checks::head_said(std::uint64_t session, const wire::Message& message) {
     ++(trim->count > found->second.limit ? measured_.raises : measured_.trims);
     found->second.limit = trim->count;
   } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
-    lease_ended(session, taken->lease);
+    if (leases_.contains({session, taken->lease}) || !said_before(session, *taken)) lease_ended(session, taken->lease);
+    taken_[taken->lease] = taken->discarded;
   } else if (const auto* cancel = std::get_if<wire::Cancel>(&message)) {
     lease_ended(session, cancel->lease);
   } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
@@ -141,6 +143,15 @@ void Checks::head_said(std::uint64_t session, const wire::Message& message) {
       }
     }
   }
+}
+
+// Who comes back hears the newest Taken again, of an earlier session, which may not have heard it.
+bool Checks::said_before(std::uint64_t session, const wire::Taken& taken) {
+  const auto found = taken_.find(taken.lease);
+  if (found != taken_.end() && found->second != taken.discarded)
+    fail("lease " + text(taken.lease) + " counts otherwise than was said before");
+  return std::ranges::any_of(
+      leases_, [&](const auto& entry) { return entry.first.first < session && entry.first.second == taken.lease; });
 }
 
 // Every Grant ends in exactly one of Taken and Cancel, or with its session.

@@ -61,6 +61,7 @@ class Checks {
   [[nodiscard]] double tolerance() const;
   void check_epochs();
   void lease_ended(std::uint64_t session, std::uint64_t lease);
+  bool said_before(std::uint64_t session, const wire::Taken& taken);
 
   const Scenario& scenario_;
   const Reference& reference_;
@@ -81,6 +82,7 @@ class Checks {
     bool ended = false;
   };
   std::map<std::pair<std::uint64_t, std::uint64_t>, Lease> leases_;  // (session, lease)
+  std::map<std::uint64_t, std::vector<std::uint8_t>> taken_;         // by lease: the chunks that do not count
 };
 
 }  // namespace motley::sim

@@ -25,7 +25,7 @@ enum class ActionKind : std::uint8_t {
   evaluate_aside,  // session, lease, range, version: beside the training; answer EvaluatedAside
   cancel_aside,    // session, lease, version
   cancel,          // session, lease
-  taken,           // session, lease: nothing more is needed of it
+  taken,           // session, lease: nothing more is needed of it; what counts of it is known
   measured,        // worker, lease, range, elapsed: a lease from grant to its last byte
   late,            // session, worker, lease, range, elapsed: ends unfinished, overdue; number: samples known to be done
   abandon,         // lease: free its payloads that were not accepted

@@ -174,6 +174,12 @@ void CoordinatorMachine::refuse(Lease& lease, Reason reason) {
   dismiss_if_idle(session);
 }
 
+void CoordinatorMachine::revoke(const Lease& lease, Reason reason) {
+  Action& action = act(lease.state == LeaseState::begun ? ActionKind::taken : ActionKind::cancel, reason);
+  action.session = lease.session;
+  action.lease = lease.id;
+}
+
 void CoordinatorMachine::end_lease(Lease& lease) {
   lease.state = LeaseState::ended;
   coverage_.drop(lease.id);

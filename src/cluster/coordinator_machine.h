@@ -213,6 +213,9 @@ class CoordinatorMachine {
   void cancel_covered(Time now);
   void reissue(Time now);
   void grant_parts(std::span<const Interval> parts, std::span<const Member* const> to, Reason reason, Time now);
+  /// Tells its worker that no more of it is needed. After Begin that is what counts of it: a Cancel would have no
+  /// effect.
+  void revoke(const Lease& lease, Reason reason);
   LeaseId grant(const Member& to, Interval range, Interval ceiling, bool first_of_pass, Reason reason, Time now);
 
   // Work that moves between leases under way: coordinator_balance.cpp

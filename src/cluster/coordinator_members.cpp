@@ -83,8 +83,7 @@ void CoordinatorMachine::on(const RefreshWanted& event, Time) {
   // It may have thrown away what it was granted along with the weights.
   for (Lease& lease : leases_.all()) {
     if (lease.session != event.session || !lease.live()) continue;
-    act(ActionKind::cancel, {.code = ReasonCode::lost_lease, .worker = lease.worker}).session = event.session;
-    actions_->back().lease = lease.id;
+    revoke(lease, {.code = ReasonCode::lost_lease, .worker = lease.worker});
     end_lease(lease);
     reissue_wanted_ = true;
     reissue_reason_ = {.code = ReasonCode::lost_lease, .worker = lease.worker};
@@ -129,6 +128,7 @@ void CoordinatorMachine::close_session(SessionId session, Reason reason) {
   const WorkerId worker = member->worker;
   for (Lease& lease : leases_.all()) {
     if (lease.session != session || !lease.live()) continue;
+    revoke(lease, reason);
     end_lease(lease);
     reissue_wanted_ = true;
     reissue_reason_ = {.code = ReasonCode::lost_lease, .worker = worker};

@@ -113,11 +113,7 @@ void CoordinatorMachine::report_late(const Lease& lease, Time now) {
 void CoordinatorMachine::end_open_leases() {
   for (Lease& lease : leases_.all()) {
     if (!lease.live()) continue;
-    // After Begin a Cancel has no effect; what was still on its way is covered.
-    const bool begun = lease.state == LeaseState::begun;
-    Action& action = act(begun ? ActionKind::taken : ActionKind::cancel, {.code = ReasonCode::covered_elsewhere});
-    action.session = lease.session;
-    action.lease = lease.id;
+    revoke(lease, {.code = ReasonCode::covered_elsewhere});
     lease.state = LeaseState::ended;
   }
   reissue_wanted_ = false;

@@ -147,6 +147,8 @@ void Coordinator::Impl::admit(const cluster::Action& action) {
   tell(session, worker.seen ? WorkerEvent::readmitted : WorkerEvent::joined,
        worker.seen ? "it came back" : "model and data are the same");
   worker.seen = true;
+  // Its connection may have broken before it came: without, error feedback would add a second time what counted.
+  if (worker.taken) send_control(session, *worker.taken);
 }
 
 wire::Bye Coordinator::Impl::bye_for(const cluster::Action& action, const std::string& reason) const {
@@ -297,12 +299,14 @@ bool Coordinator::Impl::has_feedback(const cluster::Lease& lease) const {
 void Coordinator::Impl::send_taken(const cluster::Action& action) {
   wire::Taken taken{machine.pass()->id.pack(), action.lease, {}};
   const cluster::Coverage& coverage = machine.coverage();
-  if (has_feedback(*machine.lease(action.lease))) {
+  const cluster::Lease& lease = *machine.lease(action.lease);
+  if (has_feedback(lease)) {
     for (ChunkId chunk = 0; chunk < coverage.chunks(); ++chunk) {
       if (coverage.accepted(action.lease, chunk)) continue;
       taken.discarded.resize(chunk / 8 + 1);
       taken.discarded.back() = static_cast<std::uint8_t>(taken.discarded.back() | 1U << chunk % 8);
     }
+    workers[lease.worker - 1].taken = taken;
   }
   send_control(sessions.at(action.session), taken);
 }

@@ -49,6 +49,7 @@ struct Coordinator::Impl {
     bool seen = false;                             // was a member before
     double compute_seconds = 0, wait_seconds = 0;  // of its last finished lease
     double finish_seconds = 0;                     // of its first lease of the pass
+    std::optional<wire::Taken> taken{};            // of its newest lease with feedback
   };
   struct Expectation {  // what a frame should have been
     std::string expected, found;

@@ -108,6 +108,44 @@ TEST_F(CoordinatorCodec, TakenNamesTheChunksThatOthersCovered) {
   for (const wire::Taken& counted : b->all<wire::Taken>()) EXPECT_TRUE(counted.discarded.empty());
 }
 
+// Its error feedback has to know of the two chunks that count, or what they brought would come twice.
+TEST_F(CoordinatorCodec, WhoComesBackHearsWhatCountsOfWhatItSent) {
+  two();
+  const wire::Grant broken = take(*a);
+  begin(*a, broken);
+  push_encoded(*a, broken, 1, CodecId::int8);
+  push_encoded(*a, broken, 2, CodecId::int8);
+  lose(*a);
+  const auto taken = join(3, "w1").all<wire::Taken>();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].lease, broken.lease);
+  EXPECT_EQ(taken[0].discarded, std::vector<std::uint8_t>{0b11001});
+}
+
+TEST_F(CoordinatorCodec, WhoComesBackHearsAgainThatItWasTaken) {
+  two();
+  const wire::Grant whole = take(*a);
+  compute_encoded(*a, whole);
+  ASSERT_EQ(a->all<wire::Taken>().size(), 1U);
+  lose(*a);
+  const auto taken = join(3, "w1").all<wire::Taken>();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].lease, whole.lease);
+  EXPECT_TRUE(taken[0].discarded.empty());
+}
+
+TEST_F(CoordinatorCodec, WhoThrowsAwayItsWeightsHearsWhatCounts) {
+  two();
+  const wire::Grant begun = take(*a);
+  begin(*a, begun);
+  push_encoded(*a, begun, 0, CodecId::int8);
+  say(*a, wire::Refresh{});
+  const auto taken = a->all<wire::Taken>();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken[0].lease, begun.lease);
+  EXPECT_EQ(taken[0].discarded, std::vector<std::uint8_t>{0b11110});
+}
+
 TEST_F(CoordinatorCodec, WhatIsNotFiniteIsRefusedAsAWhole) {
   two();
   const wire::Grant grant = take(*a);

@@ -116,6 +116,17 @@ TEST_F(WorkerCodec, ANewSessionKeepsItAndANewIncarnationDoesNot) {
   expect_body(compute(5, CodecId::int8, true)[0], encoded(CodecId::int8, values[0], {}, more));
 }
 
+TEST_F(WorkerCodec, WhatCountedBeforeAConnectionBrokeMayBeSaidInTheNextSession) {
+  join(1, 1);
+  compute(5, CodecId::int8, true);
+  worker.disconnected("reset", now);
+  join(1, 2);
+  control(wire::Taken{pass_of(0), 5, {}});
+  std::vector<float> left, more;
+  encoded(CodecId::int8, values[0], {}, left);
+  expect_body(compute(6, CodecId::int8, true)[0], encoded(CodecId::int8, values[0], left, more));
+}
+
 TEST_F(WorkerCodec, AnUnknownCodecEndsTheSession) {
   join(1, 1);
   control(wire::Grant{.pass = pass_of(0), .lease = 5, .count = 8, .codec = 4});
