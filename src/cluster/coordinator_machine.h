@@ -65,6 +65,7 @@ class Pace {
   struct Verdict {
     bool pays = true;
     Duration with{}, without{};  // of a train pass of `total` samples, where it does not
+    bool faster = false;         // its device or its link is faster than when it last had a share
   };
   /// A lease of a train pass under way.
   struct Part {
@@ -83,7 +84,9 @@ class Pace {
   [[nodiscard]] virtual Verdict judge(std::uint64_t total, std::span<const WorkerId> members, WorkerId worker) = 0;
   /// Whether the newest train passes were shorter than steps that `worker`, which had a share in them, made alone. What
   /// does not pay and has no times: it never was alone, and what it gains by the others is in doubt.
-  [[nodiscard]] virtual Verdict compare(std::uint64_t total, WorkerId worker) const = 0;
+  [[nodiscard]] virtual Verdict compare(std::uint64_t total, WorkerId worker) = 0;
+  /// Once `worker` was alone because of that doubt: whether the passes before were shorter.
+  [[nodiscard]] virtual Verdict resolve(std::uint64_t total, WorkerId worker) const = 0;
 };
 
 class CoordinatorMachine {
@@ -175,6 +178,8 @@ class CoordinatorMachine {
   void park_idle(Time now);
   void park_others(Duration pass, Time now);
   void park_least(WorkerId alone, const Pace::Verdict& verdict, Time now);
+  void rest(Member& member, const Pace::Verdict& verdict, Time now);
+  void end_comparison(Time now);
   void take_in_parked();
   void try_link(Member& member, Time now);
   void link_answered(Member& member, Time now);
@@ -208,14 +213,14 @@ class CoordinatorMachine {
   void settle(Lease& lease, Time now);
   void poison(Lease& lease);
   void refuse(Lease& lease, Reason reason);
+  /// Tells its worker that no more of it is needed. After Begin that is what counts of it: a Cancel would have no
+  /// effect.
+  void revoke(const Lease& lease, Reason reason);
   void end_lease(Lease& lease);
   void watch_leases(Time now);
   void cancel_covered(Time now);
   void reissue(Time now);
   void grant_parts(std::span<const Interval> parts, std::span<const Member* const> to, Reason reason, Time now);
-  /// Tells its worker that no more of it is needed. After Begin that is what counts of it: a Cancel would have no
-  /// effect.
-  void revoke(const Lease& lease, Reason reason);
   LeaseId grant(const Member& to, Interval range, Interval ceiling, bool first_of_pass, Reason reason, Time now);
 
   // Work that moves between leases under way: coordinator_balance.cpp

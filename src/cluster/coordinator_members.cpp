@@ -142,7 +142,7 @@ void CoordinatorMachine::close_session(SessionId session, Reason reason) {
   members_.close(session);
   if (solo) end_stretch();
   // Without it the others may be worth their while.
-  for (Member& other : members_.all()) other.trial_due = {};
+  for (Member& other : members_.all()) other.trial_due = other.help_due = {};
 }
 
 void CoordinatorMachine::strike(WorkerId worker) {
@@ -196,7 +196,7 @@ void CoordinatorMachine::watch_sessions(Time now) {
     const bool busy = member.trial != 0 || (aside_ && aside_->session == member.session);
     if (member.state == MemberState::parked && !busy && now >= member.trial_due) {
       if (member.compared) {
-        take_in(member, {.code = ReasonCode::compared, .worker = stretch_ ? stretch_->worker : 0});
+        end_comparison(now);
       } else {
         try_link(member, now);
         calibrate(member, pace_.trial(member.worker));

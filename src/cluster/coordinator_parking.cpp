@@ -13,9 +13,11 @@ namespace {
 constexpr std::uint32_t kLeftOutMax = 3;
 // So many passes' time for steps alone to compare with.
 constexpr int kComparedPasses = 8;
-constexpr int kLinkTriedAgain = 2;       // times measure_again, at least
-constexpr int kLinkRests = 50;           // times as long as it was busy with a version
-constexpr std::uint32_t kInVainMax = 2;  // then the wait for the next try grows no more: 4 times as long
+constexpr int kLinkTriedAgain = 2;  // times measure_again, at least
+constexpr int kLinkRests = 50;      // times as long as it was busy with a version
+// Who had a share in vain rests for so many passes, twice as many after each time. A try costs a part of some passes.
+constexpr int kInVainRests = 100;
+constexpr std::uint32_t kInVainMax = 5;
 
 std::uint64_t milliseconds(Duration d) {
   return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(d).count()));
@@ -35,7 +37,7 @@ void CoordinatorMachine::consider(Member& member, Time now) {
     return calibrate(member, samples);
   }
   const Pace::Verdict verdict = judge(member);
-  if (verdict.pays) {
+  if (verdict.pays && (verdict.faster || now >= member.help_due)) {
     take_in(member, {.code = ReasonCode::pays, .worker = member.worker});
   } else {
     park(member, does_not_pay(member.worker, verdict), now);
@@ -165,8 +167,32 @@ void CoordinatorMachine::park_least(WorkerId alone, const Pace::Verdict& verdict
     if (least == nullptr || member.share < least->share) least = &member;
   }
   park(*least, does_not_pay(least->worker, verdict), now);
-  least->in_vain = std::min(kInVainMax, least->in_vain + 1);
-  least->trial_due = now + (1 << least->in_vain) * config_.measure_again;
+  rest(*least, verdict, now);
+}
+
+void CoordinatorMachine::rest(Member& member, const Pace::Verdict& verdict, Time now) {
+  member.in_vain = std::min(kInVainMax, member.in_vain + 1);
+  member.help_due =
+      now + (1 << member.in_vain) * std::max<Duration>(config_.measure_again, kInVainRests * verdict.without);
+}
+
+// Of several the one with the smallest share stays out: some of the others may help where all of them do not.
+void CoordinatorMachine::end_comparison(Time now) {
+  const WorkerId alone = stretch_ ? stretch_->worker : 0;
+  const Pace::Verdict verdict = alone == 0 ? Pace::Verdict{} : pace_.resolve(batches_.batch(version_), alone);
+  Member* least = nullptr;
+  for (Member& member : members_.all())
+    if (member.compared && (least == nullptr || member.share < least->share)) least = &member;
+  for (Member& member : members_.all()) {
+    if (!std::exchange(member.compared, false)) continue;
+    if (verdict.pays || &member != least) {
+      take_in(member, {.code = ReasonCode::compared, .worker = alone});
+      continue;
+    }
+    park(member, does_not_pay(member.worker, verdict), now);
+    rest(member, verdict, now);
+    act(ActionKind::park, does_not_pay(member.worker, verdict)).session = member.session;
+  }
 }
 
 void CoordinatorMachine::take_in_parked() {

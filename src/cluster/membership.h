@@ -35,6 +35,7 @@ struct Member {
   Time link_due{};             // while parked: when to send it a version, to see how long that takes
   Time link_tried{};           // when one was sent
   bool compared = false;       // while parked: only until others have shown what they do alone
+  Time help_due{};             // after it had a share in vain: when it may have one again, unless it becomes faster
   std::uint64_t share = 0;     // samples of the newest train pass
   std::uint32_t left_out = 0;  // train passes in a row without a share
   std::uint32_t in_vain = 0;   // times it had a share and the steps were no shorter for it

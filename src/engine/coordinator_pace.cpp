@@ -10,26 +10,16 @@ namespace motley::engine {
 namespace {
 
 constexpr double kNewest = 0.2;
-constexpr double kSlowestBelieved = 3;  // times the mean
-// Calibrations: one that warms up (its time says nothing), one of the same size that tells how many samples make a long
-// one, the long one, and one of a quarter of it. Two sizes tell fixed costs from costs per sample, and long ones see
-// what a device can keep up: a processor with a quota, or one that turbos, is fast for some milliseconds.
-constexpr std::uint32_t kCalibrations = 4;
-constexpr std::uint64_t kFirstCalibration = 16;  // this part of the batch
-constexpr double kLongCalibration = 0.4;         // seconds
-constexpr std::uint32_t kWarm = 1;               // the first is done
-constexpr double kFasterAgain = 1.3;             // a parked worker whose trial was so much faster is measured anew
-constexpr double kStillTrue = 0.25;              // an earlier run's model that is further off is dropped
-constexpr double kTrial = 0.2;                   // seconds of a parked worker's
-constexpr double kLeastGain = 0.01;              // of a step, for which a worker is worth its energy
-constexpr double kSpreadToDeviation = 1.25;      // of a normal distribution
+constexpr double kSlowestBelieved = 3;       // times the mean
+constexpr double kLeastGain = 0.01;          // of a step, for which a worker is worth its energy
+constexpr double kSpreadToDeviation = 1.25;  // of a normal distribution
 constexpr double kSpreadMax = 0.15;
-// A worker that was left out because of its link is tried again in the end.
-constexpr double kExposedWhileParked = 0.97;
 // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
 // them. A hopeless link is hopeless by a quarter, too.
 constexpr std::uint32_t kExposuresBelieved = 4;
-constexpr std::uint32_t kCompared = 16;        // passes whose mean is compared with steps alone
+// Passes whose mean is compared with steps alone: the more of them, the smaller a loss is believed.
+constexpr std::uint32_t kCompared = 16, kComparedLeast = 3;
+constexpr double kDoubt = 0.2;  // what the mean of n is believed to be off by at the most: kDoubt (1/√n - 1/√kCompared)
 constexpr double kClearGain = 1.25;            // over one worker alone, where none was measured: no need to compare
 constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
 constexpr double kSlackLeast = 0.25;           // of a plan's seconds
@@ -209,36 +199,6 @@ Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::u
   return std::max<Duration>(timeouts_.lease_min, 3 * duration(time->seconds(static_cast<double>(samples))));
 }
 
-std::uint64_t MeasuredPace::calibration(cluster::WorkerId worker) const {
-  if (!fixed_.empty()) return 0;
-  const Known unknown;
-  const Known& about = worker <= train_.known.size() ? train_.known[worker - 1] : unknown;
-  const std::uint64_t first = grains(batch_ / kFirstCalibration);
-  const auto long_one = [&](double per_sample) {
-    return std::max(2 * first, grains(static_cast<std::uint64_t>(kLongCalibration / per_sample)));
-  };
-  switch (about.calibrations) {
-    case 0:
-      return first;
-    case 1:
-      return about.known_before ? long_one(about.compute.affine()->per_sample) : first;
-    case 2:
-      return about.known_before ? 0 : long_one(about.trial_seconds / static_cast<double>(about.trial_samples));
-    case 3:
-      return grains(about.trial_samples / 4);
-    default:
-      return 0;
-  }
-}
-
-std::uint64_t MeasuredPace::trial(cluster::WorkerId worker) const {
-  const std::optional<plan::Affine> compute =
-      worker <= train_.known.size() ? train_.known[worker - 1].compute.affine() : std::nullopt;
-  if (!compute) return grain_;
-  const double samples = std::max(0.0, kTrial - compute->fixed) / compute->per_sample;
-  return grains(static_cast<std::uint64_t>(std::min(samples, static_cast<double>(batch_))));
-}
-
 std::uint64_t MeasuredPace::grains(std::uint64_t samples) const noexcept {
   return std::max<std::uint64_t>(1, samples / grain_) * grain_;
 }
@@ -255,21 +215,34 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
     without = std::min(without, *alone - slack_.value_or(0));  // plans are without what holds up everybody
   candidates_.push_back({.time = mine});
   const plan::Plan with = plan::make_plan({.total = total, .grain = grain_}, candidates_);
-  if (with.counts.back() > 0 && with.seconds <= (1 - kLeastGain) * without) return {};
+  if (with.counts.back() > 0 && with.seconds <= (1 - kLeastGain) * without)
+    return {.faster = train_.known[worker - 1].faster};
   const double least = std::max(with.seconds, mine->seconds(static_cast<double>(grain_)));
   return {.pays = false, .with = duration(least), .without = duration(without)};
 }
 
-cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, cluster::WorkerId worker) const {
-  if (!fixed_.empty() || passes_ < kSettled + kCompared || train_.total != total || worker > train_.known.size())
+cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, cluster::WorkerId worker) {
+  if (!fixed_.empty() || passes_ < kSettled + kComparedLeast || train_.total != total || worker > train_.known.size())
     return {};
-  const std::optional<double> alone = step_alone(worker, total);
-  if (!alone) {
-    const std::optional<plan::Affine> compute = train_.known[worker - 1].compute.affine();
-    return {.pays = !compute || kClearGain * pass_seconds_ < compute->seconds(static_cast<double>(total))};
+  const std::uint32_t compared = std::min(kCompared, passes_ - kSettled);
+  const double doubt = kDoubt * (1 / std::sqrt(compared) - 1 / std::sqrt(kCompared));
+  const double least = pass_seconds_ / (1 + doubt);
+  if (const std::optional<double> alone = step_alone(worker, total)) {
+    if (least <= *alone) return {};
+    return {.pays = false, .with = duration(pass_seconds_), .without = duration(*alone)};
   }
-  if (pass_seconds_ <= *alone) return {};
-  return {.pays = false, .with = duration(pass_seconds_), .without = duration(*alone)};
+  const std::optional<plan::Affine> compute = train_.known[worker - 1].compute.affine();
+  if (!compute) return {};
+  const double alone = compute->seconds(static_cast<double>(total));
+  if (compared < kCompared ? least <= alone : kClearGain * pass_seconds_ < alone) return {};
+  doubted_ = {pass_seconds_, total};
+  return {.pays = false};
+}
+
+cluster::Pace::Verdict MeasuredPace::resolve(std::uint64_t total, cluster::WorkerId worker) const {
+  const std::optional<double> alone = step_alone(worker, total);
+  if (!alone || doubted_.total != total || doubted_.seconds <= *alone) return {};
+  return {.pays = false, .with = duration(doubted_.seconds), .without = duration(*alone)};
 }
 
 std::optional<double> MeasuredPace::step_alone(cluster::WorkerId worker, std::uint64_t total) const {
@@ -315,6 +288,7 @@ void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::Le
   Known& about = known(kind, worker);
   about.computed = {lease, seconds};
   about.compute.record(samples, seconds);
+  about.faster = false;
   pair_up(about);
 }
 
@@ -330,42 +304,6 @@ void MeasuredPace::late(cluster::WorkerId worker, cluster::LeaseId lease, std::u
   }
   about.computed = {lease, predicted};
   elapsed(PassKind::train, worker, lease, samples, time);
-}
-
-void MeasuredPace::known_before(cluster::WorkerId worker, const plan::Affine& speed) {
-  Known& about = known(PassKind::train, worker);
-  if (about.compute.affine()) return;  // it was here before: what this run learned is newer
-  about.compute = plan::TimeModel(speed);
-  about.known_before = true;
-}
-
-void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds) {
-  if (samples == 0) return;
-  Known& about = known(PassKind::train, worker);
-  if (about.known_before && about.calibrations == 1) {
-    const double expected = about.compute.affine()->seconds(static_cast<double>(samples));
-    if (std::abs(seconds - expected) > kStillTrue * expected) {
-      about.compute = {};
-      about.known_before = false;
-    }
-  }
-  if (about.calibrations >= kCalibrations && about.compute.affine() &&
-      kFasterAgain * seconds < about.compute.affine()->seconds(static_cast<double>(samples))) {
-    about.compute = {};
-    about.known_before = false;
-    about.calibrations = kWarm;
-    about.exposed.reset();  // its processor does both
-    about.exposures = 0;
-    about.exposed_settled = false;
-  }
-  if (about.calibrations++ > 0) about.compute.record(samples, seconds);
-  about.trial_samples = samples;
-  about.trial_seconds = std::max(1e-6, seconds);
-  if (about.calibrations <= kCalibrations) return;
-  about.link_seconds *= kExposedWhileParked;
-  if (!about.exposed) return;
-  *about.exposed *= kExposedWhileParked;
-  about.exposures = 0;  // if it is taken in, its first pass says more than all before
 }
 
 void MeasuredPace::pair_up(Known& known) {

@@ -33,7 +33,8 @@ class MeasuredPace final : public cluster::Pace {
   [[nodiscard]] std::uint64_t trial(cluster::WorkerId worker) const override;
   [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
                               cluster::WorkerId worker) override;
-  [[nodiscard]] Verdict compare(std::uint64_t total, cluster::WorkerId worker) const override;
+  [[nodiscard]] Verdict compare(std::uint64_t total, cluster::WorkerId worker) override;
+  [[nodiscard]] Verdict resolve(std::uint64_t total, cluster::WorkerId worker) const override;
 
   /// The first lease of a pass, from its grant to the last byte of its contribution.
   void elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time);
@@ -101,6 +102,7 @@ class MeasuredPace final : public cluster::Pace {
     std::uint32_t calibrations = 0;
     std::uint64_t micro_batch = 0;  // 0: unknown
     bool known_before = false;      // `compute` starts from an earlier run
+    bool faster = false;            // than in its newest pass: its device or its link
     double trial_seconds = 0;       // of the newest calibration
     std::uint64_t trial_samples = 0;
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
@@ -145,6 +147,10 @@ class MeasuredPace final : public cluster::Pace {
   std::uint32_t passes_ = 0;  // with the same workers, since the last step that one of them made alone
   double pass_seconds_ = 0;   // mean of the newest of these; 0 before the first
   bool told_settled_ = false;
+  struct Doubted {  // pass_seconds_ and the batch, when compare() could not tell
+    double seconds = 0;
+    std::uint64_t total = 0;
+  } doubted_;
 };
 
 }  // namespace motley::engine

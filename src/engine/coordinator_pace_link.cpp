@@ -23,6 +23,7 @@ void MeasuredPace::reached(cluster::WorkerId worker, Duration time, bool remote)
   } else if (const double part = seconds(time) / about.parked_link->version_seconds; part < kFasterLink) {
     about.exposed = std::min(*about.exposed, part * about.parked_link->exposed);
     about.exposures = 0;
+    about.faster = true;
   }
 }
 
@@ -37,7 +38,8 @@ void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
   if (factor == 1) factor = about.codec.pass(about.computed.seconds, *about.exposed);
   if (factor == 1) return;
   *about.exposed *= factor;
-  about.exposures = 1;  // the next pass says more than this
+  about.exposures = 1;                    // the next pass says more than this
+  passes_ = std::min(passes_, kSettled);  // those before are compared with nothing
   told_.clear();
 }
 

@@ -44,7 +44,8 @@ struct OddPace : Pace {
   }
   std::uint64_t trial(WorkerId) const override { return 1; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
-  Verdict compare(std::uint64_t, WorkerId) const override { return {}; }
+  Verdict compare(std::uint64_t, WorkerId) override { return {}; }
+  Verdict resolve(std::uint64_t, WorkerId) const override { return {}; }
 };
 
 struct Driver {

@@ -27,7 +27,8 @@ struct EqualPace : Pace {
   std::uint64_t relief(const Part&, WorkerId, Duration) const override { return 0; }
   std::uint64_t trial(WorkerId) const override { return 1; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
-  Verdict compare(std::uint64_t, WorkerId) const override { return {}; }
+  Verdict compare(std::uint64_t, WorkerId) override { return {}; }
+  Verdict resolve(std::uint64_t, WorkerId) const override { return {}; }
 };
 
 std::string name_of(WorkerId worker) { return std::string("w").append(std::to_string(worker)); }

@@ -26,7 +26,9 @@ struct WholePace : Pace {
     return members.empty() ? Verdict{} : verdict;
   }
   Verdict comparison;
-  Verdict compare(std::uint64_t, WorkerId) const override { return comparison; }
+  Verdict compare(std::uint64_t, WorkerId) override { return comparison; }
+  Verdict resolution;
+  Verdict resolve(std::uint64_t, WorkerId) const override { return resolution; }
 };
 
 class SoloTest : public testing::Test {
@@ -68,8 +70,14 @@ class SoloTest : public testing::Test {
     happen(ChunkArrived{grant.session, grant.lease, 0, true});
   }
   void tick() {
-    for (const SessionId session : {1U, 2U}) machine->heard(session, now);
+    for (const SessionId session : {1U, 2U, 3U}) machine->heard(session, now);
     happen(Ticked{});
+  }
+  /// A parked worker is measured again.
+  void calibrate() {
+    tick();
+    const Action trial = last(ActionKind::calibrate);
+    happen(Calibrated{.session = trial.session, .lease = trial.lease});
   }
   void by_itself(int steps) {
     for (int i = 0; i < steps; ++i) happen(StretchStep{lent().session, lent().lease});
@@ -159,6 +167,25 @@ TEST_F(SoloTest, TheOthersWaitUntilItIsKnownWhatOneDoesAlone) {
   EXPECT_EQ(last(ActionKind::cut).session, 1U);
 }
 
+TEST_F(SoloTest, WhatIsMadeFasterAloneStaysAlone) {
+  make();
+  join(2, false);
+  join(3, false);
+  ended();
+  now += seconds(1);
+  pace.comparison = {.pays = false};
+  by_lease();
+  actions.clear();
+  pace.resolution = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  now += seconds(8);
+  tick();
+  EXPECT_EQ(count(ActionKind::take_in), 1U) << "one of the others may help";
+  EXPECT_EQ(count(ActionKind::park), 1U);
+  EXPECT_EQ(last(ActionKind::park).reason,
+            (Reason{ReasonCode::does_not_pay, last(ActionKind::park).worker, 2000, 1000}));
+  EXPECT_NE(last(ActionKind::park).session, last(ActionKind::take_in).session);
+}
+
 TEST_F(SoloTest, WhoWasMeasuredToMakeStepsLongerIsParkedAndTriedAgainLater) {
   make();
   join(2, false);
@@ -167,14 +194,25 @@ TEST_F(SoloTest, WhoWasMeasuredToMakeStepsLongerIsParkedAndTriedAgainLater) {
   by_lease();
   EXPECT_EQ(last(ActionKind::park).reason, (Reason{ReasonCode::does_not_pay, 2, 2000, 1000}));
   EXPECT_EQ(lent().worker, 1U);
-  for (int i = 0; i < 9; ++i) {
-    now += seconds(1);
-    tick();
-  }
-  EXPECT_EQ(count(ActionKind::calibrate), 0U);
-  now += seconds(1);
-  tick();
-  EXPECT_EQ(last(ActionKind::calibrate).session, 2U);
+  actions.clear();
+  now += seconds(195);
+  calibrate();
+  EXPECT_EQ(count(ActionKind::take_in), 0U);
+  now += seconds(5);
+  calibrate();
+  EXPECT_EQ(last(ActionKind::take_in).session, 2U) << "after 200 steps";
+}
+
+TEST_F(SoloTest, WhoBecameFasterIsTriedAgainAtOnce) {
+  make();
+  join(2, false);
+  ended();
+  pace.comparison = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  by_lease();
+  pace.verdict.faster = true;
+  now += seconds(5);
+  calibrate();
+  EXPECT_EQ(last(ActionKind::take_in).session, 2U);
 }
 
 TEST_F(SoloTest, OfSeveralWhoDoNotHelpOneIsParkedAtATime) {

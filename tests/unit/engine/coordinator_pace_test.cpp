@@ -168,14 +168,32 @@ TEST_F(PaceOfTwo, AGainInDoubtIsComparedWithStepsAlone) {
   const double together = last_;
   for (int i = 0; i < 10; ++i) pace_.alone(1, kBatch, 0.9 * together, 0.95 * together);
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays) << "no pass since";
-  for (int i = 0; i < 23; ++i) pass();
+  EXPECT_FALSE(pace_.resolve(kBatch, 1).pays) << "those before were longer";
+  for (int i = 0; i < 10; ++i) pass();
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays) << "too few";
-  pass();
+  for (int i = 0; i < 14; ++i) pass();
   EXPECT_FALSE(pace_.compare(kBatch, 1).pays);
   EXPECT_NEAR(seconds(pace_.compare(kBatch, 1).without), 0.95 * together, 0.01 * together);
   for (int i = 0; i < 10; ++i) pace_.alone(1, kBatch, 1.2 * together, 1.3 * together);
+  EXPECT_TRUE(pace_.resolve(kBatch, 1).pays);
   for (int i = 0; i < 24; ++i) pass();
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays);
+}
+
+TEST_F(PaceOfTwo, TheLargerALossTheFewerPassesShowIt) {
+  const auto until_believed = [&](double part) {
+    pace_ = MeasuredPace(options_);
+    for (Device& device : devices_) device.noise = 0;
+    for (int i = 0; i < 30; ++i) pass();
+    for (int i = 0; i < 40; ++i) pace_.alone(1, kBatch, part * last_, part * last_);
+    int passes = 0;
+    do {
+      pass();
+    } while (pace_.compare(kBatch, 1).pays && ++passes < 40);
+    return passes;
+  };
+  EXPECT_EQ(until_believed(0.7), 10);
+  EXPECT_GE(until_believed(0.96), 12);
 }
 
 }  // namespace
