@@ -3,13 +3,12 @@
 #include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include "base/spare_memory.h"
 #include "torch/cpu_memory.h"
 
 namespace motley::torch_adapter {
 namespace {
 
-// MKL packs matrices into buffers of each thread's own, and keeps them: measured 42 MB for a small transformer's.
-constexpr std::uint64_t kScratchOfThread = std::uint64_t{24} << 20;
 constexpr double kFreeOfCuda = 0.9;
 constexpr double kRecommendedOfMps = 0.7;  // it is the memory of everything else on that machine, too
 
@@ -39,7 +38,7 @@ MemoryUse memory_of(const at::Device& device, std::uint64_t for_others) {
   if (device.is_cuda()) return memory_of_card(device);
   if (device.is_mps()) return memory_of_mps();
   const CpuMemory cpu = fit_cpu_memory(for_others);
-  return {cpu.used, cpu.peak, cpu.limit, kScratchOfThread * static_cast<std::uint64_t>(at::get_num_threads())};
+  return {cpu.used, cpu.peak, cpu.limit, scratch_bytes(static_cast<unsigned>(at::get_num_threads()))};
 }
 
 }  // namespace motley::torch_adapter

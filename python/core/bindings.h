@@ -81,6 +81,7 @@ void keep_freed_memory();
 void end_idle_openmp_threads();
 
 void bind_errors(nb::module_& m);
+void bind_memory(nb::module_& m);
 void bind_layout(nb::module_& m);
 void bind_task(nb::module_& m);
 void bind_script(nb::module_& m);

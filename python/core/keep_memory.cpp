@@ -1,5 +1,7 @@
 // The memory of CPU tensors in a process whose models are computed by threads of ours.
 
+#include "base/process_memory.h"
+#include "base/spare_memory.h"
 #include "bindings.h"
 
 #ifdef __GLIBC__
@@ -7,6 +9,13 @@
 #endif
 
 namespace motley::python {
+namespace {
+
+struct Limited {
+  std::optional<ProcessMemoryLimit> limit;
+};
+
+}  // namespace
 
 void share_one_heap() {
 #ifdef __GLIBC__
@@ -24,6 +33,21 @@ void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, kLargestOfHeap);
   mallopt(M_TRIM_THRESHOLD, kKept);
 #endif
+}
+
+void bind_memory(nb::module_& m) {
+  m.def(
+      "process_memory",
+      [](unsigned threads) {
+        const nb::gil_scoped_release no_gil;
+        const ProcessMemory memory = process_memory();
+        return std::make_tuple(memory.used, memory.peak, memory.budget, scratch_bytes(threads));
+      },
+      nb::arg("threads"));
+  nb::class_<Limited>(m, "MemoryLimit")
+      .def(nb::init<>())
+      .def("__enter__", [](Limited& context) { context.limit.emplace(); })
+      .def("__exit__", [](Limited& context, const nb::args&) { context.limit.reset(); });
 }
 
 }  // namespace motley::python

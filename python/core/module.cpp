@@ -40,6 +40,7 @@ NB_MODULE(_core, m) {
   share_one_heap();
   m.attr("version") = MOTLEY_VERSION;
   bind_errors(m);
+  bind_memory(m);
   bind_layout(m);
   bind_task(m);
   bind_script(m);

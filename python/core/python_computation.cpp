@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "base/process_memory.h"
 #include "tensor/chunk_publisher.h"
 #include "wire/limits.h"
 
@@ -107,15 +108,18 @@ class PythonComputation final : public Computation {
   MemoryUse memory(std::uint64_t for_others) override {
     const nb::gil_scoped_acquire gil;
     try {
-      using Use = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>;
-      const auto [used, peak, budget] = nb::cast<Use>(python_->get().attr("memory")(for_others));
-      return {used, peak, budget, 0};
+      using Use = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+      const auto [used, peak, budget, scratch] = nb::cast<Use>(python_->get().attr("memory")(for_others));
+      return {used, peak, budget, scratch};
     } catch (const std::exception&) {
       return {};  // a device that does not tell is taken as it is
     }
   }
 
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
+    std::optional<ProcessMemoryLimit> limit;
+    const bool untried = task.micro_batch > tried_ && capabilities_.device == "cpu";
+    if (untried) limit.emplace();
     const nb::gil_scoped_acquire gil;
     TaskView view(*this, task, weights, sink, stop);
     const nb::object seen = nb::cast(&view, nb::rv_policy::reference);
@@ -131,6 +135,9 @@ class PythonComputation final : public Computation {
       outcome.weight = nb::cast<double>(found[1]);
       outcome.loss_sum = nb::cast<double>(found[2]);
       outcome.micro_batch = task.micro_batch;
+      if (task.kind != PassKind::evaluate && outcome.count >= task.micro_batch) {
+        tried_ = std::max(tried_, task.micro_batch);
+      }
       outcome.scores = nb::cast<std::vector<double>>(found[3]);
       outcome.scores.resize(std::min(outcome.scores.size(), wire::kScoresMax));
       return outcome;
@@ -160,6 +167,7 @@ class PythonComputation final : public Computation {
   ChunkPublisher publisher_;
   const float* gradient_data_;
   Capabilities capabilities_;
+  std::uint32_t tried_ = 0;  // the largest micro-batch for which there was memory
 };
 
 void TaskView::load() {

@@ -132,6 +132,12 @@ Result<std::unique_ptr<Computation>> ScriptModels::make(const runtime::ModelInpu
   const nb::gil_scoped_acquire gil;
   try {
     return make_computation(script_->make->get()(device, threads), script_->layout);
+  } catch (nb::python_error& error) {
+    const bool memory = nb::getattr(error.value(), "code", nb::none()).equal(nb::str("memory"));
+    if (memory)
+      return Error{ErrorCode::memory, nb::cast<std::string>(error.value().attr("args")[0]),
+                   nb::cast<std::string>(error.value().attr("hint"))};
+    return Error{ErrorCode::internal, "the script's model cannot be put on " + device + ": " + error.what(), ""};
   } catch (const std::exception& error) {
     return Error{ErrorCode::internal, "the script's model cannot be put on " + device + ": " + error.what(), ""};
   }

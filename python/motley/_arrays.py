@@ -98,8 +98,8 @@ class Worker:
         self._weights = views(layout, computation.layout, self.weights)
         self._sums = views(layout, computation.layout, self.gradients)
 
-    def memory(self, for_others: int) -> tuple[int, int, int]:
-        return 0, 0, 0
+    def memory(self, for_others: int) -> tuple[int, int, int, int]:
+        return 0, 0, 0, 0
 
     def run(self, task: _core.Task) -> tuple[Any, ...]:
         try:

@@ -113,8 +113,8 @@ class ModelComputation:
 
         return final
 
-    def memory(self, for_others: int) -> tuple[int, int, int]:
-        return _devices.memory(self._torch_device)
+    def memory(self, for_others: int) -> tuple[int, int, int, int]:
+        return _devices.memory(self._torch_device, self._threads)
 
     def run(self, task: _core.Task) -> tuple[Any, ...]:
         """(count, weight, loss_sum, sums of scores), or ("memory" | "internal", what happened)."""

@@ -139,6 +139,16 @@ class Head:
     @property
     def token(self) -> str: ...
 
+def process_memory(threads: int) -> tuple[int, int, int, int]:
+    """Of this process, what a computation's memory() says: in use, the peak since the last call, what there may be in all (0: nobody
+    knows), and what of that libraries will take with so many threads."""
+
+class MemoryLimit:
+    """A context, in which the process can take no more than the machine can spare."""
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *_: object) -> None: ...
+
 def content_hash(data: bytes) -> int: ...
 def sample_order(seed: int, epoch: int, size: int, first: int, count: int) -> list[int]:
     """Numbers of the samples at positions [first, first + count) of an epoch."""

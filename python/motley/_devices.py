@@ -1,12 +1,19 @@
 """The devices of this machine, as the torch of this Python sees them."""
 
+import contextlib
 import os
 import platform
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
+from motley import _core
+from motley._errors import Error
+
 FREE_OF_CUDA = 0.9
 RECOMMENDED_OF_MPS = 0.7  # it is the memory of everything else on that machine, too
+SHARED_BY_THREADS = 1 << 15  # elements that torch's kernels give to a thread, at the least
 
 
 def usable_processors() -> int:
@@ -46,23 +53,51 @@ def devices() -> list[tuple[str, str, int, int]]:
     return found
 
 
-def memory(device: torch.device) -> tuple[int, int, int]:
-    """Bytes in use, their peak since the last call, and what may be used in all (0: nobody knows)."""
+def memory(device: torch.device, threads: int) -> tuple[int, int, int, int]:
+    """Bytes in use, their peak since the last call, what may be used in all (0: nobody knows), and what of that libraries will take
+    with so many threads. On the CPU all that the process has is counted."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         used, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
         budget = torch.cuda.memory_reserved(device) + FREE_OF_CUDA * free
         torch.cuda.reset_peak_memory_stats(device)
-        return used, peak, int(budget)
+        return used, peak, int(budget), 0
     if device.type == "mps":
         budget = RECOMMENDED_OF_MPS * torch.mps.recommended_max_memory()
-        return torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory(), int(budget)
-    return 0, 0, 0
+        return torch.mps.current_allocated_memory(), torch.mps.driver_allocated_memory(), int(budget), 0
+    return _core.process_memory(threads)
+
+
+@contextlib.contextmanager
+def limited(device: torch.device) -> Iterator[None]:
+    """Meanwhile the process can take no more than the machine can spare, if it computes on the CPU. Errors: out of memory."""
+    with _core.MemoryLimit() if device.type == "cpu" else contextlib.nullcontext():
+        try:
+            yield
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            raise Error(f"the memory of {device} is too small for this model: {error}",
+                        "use a smaller model, close other programs, or train on a machine with more memory", "memory") from None
+
+
+def within_memory(make: Callable[[str, int], Any]) -> Callable[[str, int], Any]:
+    """make(device, threads), limited, by the thread that will compute there."""
+
+    def made(device: str, threads: int) -> Any:
+        if device == "cpu":
+            threads = threads or usable_processors()
+            torch.set_num_threads(threads)
+            torch.ones(threads * SHARED_BY_THREADS)  # starts them: later their stacks would count
+        with limited(torch.device(device)):
+            return make(device, threads)
+
+    return made
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
-    # The allocators of the CPU and of MPS throw plain errors; only their words tell.
+    # The allocators of the CPU and of MPS throw plain errors; only their words tell. The last are oneDNN's.
     words = str(error) if isinstance(error, RuntimeError) else ""
-    return any(part in words for part in ("out of memory", "can't allocate memory", "STATUS_ALLOC_FAILED"))
+    return any(part in words for part in ("out of memory", "can't allocate memory", "STATUS_ALLOC_FAILED", "could not create a primitive"))

@@ -128,7 +128,8 @@ class Run:
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
     def _serve(self, launch: _core.Launch) -> None:
-        work = self._work(check=False)
+        with self._limited():
+            work = self._work(check=False)
         script = self._script(work, lambda device, threads: _computation.ModelComputation(work, self._model, work.names, device, threads))
         with self._reading():
             _head.serve(launch, script)
@@ -136,16 +137,17 @@ class Run:
     # --- on the head ---------------------------------------------------------------------------------------------------------
 
     def _epochs(self, launch: _core.Launch, count: int, door: _leases.Door | None = None) -> Iterator[Epoch]:
-        work = self._work(check=True)
         copied = door is None
-        script = self._script(work, lambda device, threads: self._copied(work, device, threads) if copied else
-                              _leases.LeaseComputation(door, work, self._model, work.names, device, threads))
-        script.set_weights(_model.flatten(work.layout, work.names))
-        for named in work.names:
-            if named.kind == _model.FROZEN:
-                script.set_frozen(named.name, _model.bytes_of(named.tensor))
-        notes = self._notes + _unused_note(work) + self._set_optimizer(script, work, count, launch.resumed)
-        flat = torch.zeros(work.layout.flat_elements)
+        with self._limited():
+            work = self._work(check=True)
+            script = self._script(work, lambda device, threads: self._copied(work, device, threads) if copied else
+                                  _leases.LeaseComputation(door, work, self._model, work.names, device, threads))
+            script.set_weights(_model.flatten(work.layout, work.names))
+            for named in work.names:
+                if named.kind == _model.FROZEN:
+                    script.set_frozen(named.name, _model.bytes_of(named.tensor))
+            notes = self._notes + _unused_note(work) + self._set_optimizer(script, work, count, launch.resumed)
+            flat = torch.zeros(work.layout.flat_elements)
         happened = _head.epochs(launch, script, self._config(count), tested=work.test is not None,
                                 notes=notes, description=self._description(work),
                                 on_step=self._on_step if self._wants("on_step") else None)
@@ -217,11 +219,14 @@ class Run:
             named.tensor = tensors[named.name]
         return _computation.ModelComputation(work, model, names, device, threads)
 
+    def _limited(self) -> contextlib.AbstractContextManager[None]:
+        return _devices.limited(next(iter(self._model.parameters()), torch.empty(0)).device)
+
     def _work(self, check: bool) -> _computation.Work:
         return _inspect.make_work(self._model, self._loss, self._score, self._train, self._test, self._read, self._precision, check)
 
     def _script(self, work: _computation.Work, make: Callable[[str, int], Any]) -> _core.Script:
-        script = _core.Script(work.layout, work.acts_on_groups, make)
+        script = _core.Script(work.layout, work.acts_on_groups, _devices.within_memory(make))
         script.set_scores(work.scores)
         script.set_train(work.train.size, work.train.fingerprint())
         if work.test is not None:

@@ -23,6 +23,10 @@ constexpr std::uint64_t memory_margin_bytes(std::uint64_t spare) noexcept {
   return part < kLeast ? kLeast : part > kMost ? kMost : part;
 }
 
+/// What libraries of matrix products take beside what they are asked for: buffers of each thread's own, into which they
+/// pack, and which they keep. Measured 42 MB on two threads for a small transformer with MKL.
+constexpr std::uint64_t scratch_bytes(unsigned threads) noexcept { return threads * (std::uint64_t{24} << 20); }
+
 /// "12.5 MiB"
 std::string mebibytes(std::uint64_t bytes);
 

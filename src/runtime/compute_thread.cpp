@@ -236,7 +236,8 @@ Status ComputeThread::find_micro_batch() {
   if (before.budget == 0) return {};
   const std::uint32_t least = prepared_.fixed_micro_batch ? most : 1;
   const Result<MemoryUse> one = try_samples(least);
-  if (!one) return one.error();
+  // What else fails, without weights that make sense, a task will show.
+  if (!one) return one.error().code == ErrorCode::memory ? Status(one.error()) : Status();
   if (prepared_.fixed_micro_batch) return {};
   search_.emplace(most, before.used, less(one->budget, prepared_.reserve_bytes + one->scratch));
   search_->saw(least, one->peak);
@@ -244,7 +245,6 @@ Status ComputeThread::find_micro_batch() {
     // What comes once is told from what comes with each sample by a second size.
     const std::uint32_t two = std::min(most, 2U);
     const Result<MemoryUse> use = try_samples(two);
-    if (!use && use.error().code != ErrorCode::memory) return use.error();
     if (use) search_->saw(two, use->peak);
   }
   if (prepared_.chosen_micro_batch && search_->fits(most)) {

@@ -14,6 +14,8 @@ VERSION_1 = pathlib.Path("/sys/fs/cgroup/memory")
 VERSION_2 = pathlib.Path("/sys/fs/cgroup")
 LONGEST_CASE_S = 120
 EXTRA_MIB = (10, 800)  # of a case, above what the program takes without a model
+SMALLEST = {"model": "mlp", "keys": {"data.uri": "synthetic:64:8:2", "data.test_uri": "", "model.hidden": "[8]", "train.global_batch": 8,
+                                     "train.micro_batch": 1, "train.steps": 2}}
 
 
 class Group:
@@ -99,15 +101,17 @@ def random_case(dice):
         keys["train.global_batch"] = dice.choice([4, 16, 32])
     if dice.random() < 0.15:
         keys["train.micro_batch"] = dice.choice([1, 16, 256])
+    return {"model": model, "keys": keys, "extra_mib": extra_mib(dice)}
+
+
+def extra_mib(dice):
     low, high = EXTRA_MIB
-    return {"model": model, "keys": keys, "extra_mib": round(low * (high / low) ** dice.random())}
+    return round(low * (high / low) ** dice.random())
 
 
-def bare_bytes(program, directory):
+def bare_bytes(program, directory, smallest):
     """What the program takes to train next to nothing. The first time its own file may be read in, too."""
-    case = {"model": "mlp", "keys": {"data.uri": "synthetic:64:8:2", "data.test_uri": "", "model.hidden": "[8]",
-                                     "train.global_batch": 8, "train.micro_batch": 1, "train.steps": 2}}
-    peaks = [run_case(program, directory / f"bare-{turn}", case, 1 << 40)["peak_mib"] for turn in range(2)]
+    peaks = [run_case(program, directory / f"bare-{turn}", smallest, 1 << 40)["peak_mib"] for turn in range(2)]
     return (min(peaks) or 100) * MIB
 
 
@@ -123,10 +127,10 @@ def verdict_on(status, output):
 
 
 def run_case(program, directory, case, bytes_):
-    """Trains with so much memory in all. `directory` is made; it has the data beside it."""
+    """Trains with so much memory in all: a recipe, or a script with its `words`. `directory` is made; it has the data beside it."""
     directory.mkdir()
     words = [word for key, value in case["keys"].items() for word in ("--set", f"{key}={value}")]
-    command = [program, "train", case["model"], "--run", "run", "--device", "cpu", *words, "--json"]
+    command = [program, "train", case["model"], "--run", "run", "--device", "cpu", *words, "--json", *case.get("words", [])]
     began = time.monotonic()
     with Group() as group:
         group.limit(bytes_)
@@ -141,13 +145,13 @@ def run_case(program, directory, case, bytes_):
         return verdict_on(process.returncode, output) | took
 
 
-def run_cases(program, directory, count, seed):
-    """Yields the result of each of `count` random cases."""
+def run_cases(program, directory, count, seed, draw=random_case, smallest=SMALLEST):
+    """Yields the result of each of `count` random cases, which draw(dice) gives."""
     directory = pathlib.Path(directory)
     write_data(directory)
     dice = random.Random(seed)
-    bare = bare_bytes(program, directory)
+    bare = bare_bytes(program, directory, smallest)
     for number in range(count):
-        case = random_case(dice)
+        case = draw(dice)
         budget = bare + case["extra_mib"] * MIB
         yield {"case": number, **case, "budget_mib": budget // MIB} | run_case(program, directory / f"case-{number}", case, budget)

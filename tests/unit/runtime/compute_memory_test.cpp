@@ -102,5 +102,19 @@ TEST(ComputeMemory, AModelThatDoesNotFitIsRefusedAtOnce) {
   EXPECT_NE(group.refused->message.find("to compute 8 samples at once"), std::string::npos) << group.refused->message;
 }
 
+TEST(ComputeMemory, ATrialThatFailsOtherwiseRefusesNobody) {
+  Memory memory{1000};
+  const auto without_weights = [&memory, script = memory.script()](const Task& task, Weights& weights, Sink& sink,
+                                                                   const Stop& stop) -> Result<Outcome> {
+    if (task.kind == PassKind::calibrate) return Error{ErrorCode::internal, "division by zero", ""};
+    return script(task, weights, sink, stop);
+  };
+  Bench bench(without_weights, false, {}, memory.use());
+  EXPECT_FALSE(bench.refused.has_value());
+  bench.start();
+  bench.wait();
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{8}));
+}
+
 }  // namespace
 }  // namespace motley::runtime

@@ -1,0 +1,64 @@
+"""Scripts where memory is short: smaller micro-batches, or a refusal that says what is missing. Never a killed process."""
+
+import resource
+import sys
+
+import pytest
+import torch
+
+import limited_memory
+from conftest import COMMAND, SCRIPTS
+from motley import _core, _devices, _errors
+
+CASES, SEED = 6, 2
+SCRIPT = str(SCRIPTS / "sized.py")
+
+
+@pytest.fixture
+def control_groups():
+    if reason := limited_memory.why_not():
+        pytest.skip(f"no memory limits: {reason}")
+
+
+def case(model, width, layers, batch, extra_mib=0):
+    return {"model": SCRIPT, "words": [model, str(width), str(layers), str(batch)], "keys": {"train.steps": 3}, "extra_mib": extra_mib}
+
+
+def random_case(dice):
+    """With room for what the script itself has: its weights."""
+    model = dice.choice(["perceptron", "convolutions", "attention"])
+    width = dice.choice({"perceptron": [64, 512, 2048, 4096], "convolutions": [8, 32, 64], "attention": [32, 64]}[model])
+    layers = dice.randint(1, 3)
+    of_layer = {"perceptron": width, "convolutions": 9 * width, "attention": 12 * width}[model] * width
+    ends = {"perceptron": 794 * width, "convolutions": 19 * width, "attention": 1964 * width}[model]
+    weights_mib = 4 * (layers * of_layer + ends) >> 20
+    return case(model, width, layers, dice.choice([32, 128]), weights_mib + limited_memory.extra_mib(dice))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is refused")
+def test_what_the_machine_cannot_spare_is_refused_by_name():
+    _, _, budget, _ = _core.process_memory(1)
+    limit = resource.getrlimit(resource.RLIMIT_DATA)
+    with pytest.raises(_errors.Error, match="memory of cpu is too small") as refused, _devices.limited(torch.device("cpu")):
+        torch.empty(budget, dtype=torch.uint8)
+    assert refused.value.code == "memory" and "smaller model" in refused.value.hint
+    assert resource.getrlimit(resource.RLIMIT_DATA) == limit
+    with pytest.raises(ZeroDivisionError), _devices.limited(torch.device("cpu")):
+        1 / 0
+
+
+def test_a_model_that_cannot_be_made_is_out_of_memory():
+    def make(device, threads):
+        raise RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes")
+
+    with pytest.raises(_errors.Error, match="tried to allocate 1 bytes") as refused:
+        _devices.within_memory(make)("cuda:0", 1)
+    assert refused.value.code == "memory"
+
+
+def test_random_scripts_train_or_are_refused(control_groups, tmp_path):
+    smallest = case("perceptron", 8, 1, 8)
+    results = list(limited_memory.run_cases(str(COMMAND), tmp_path, CASES, SEED, random_case, smallest))
+    died = [result for result in results if result["verdict"] == "died"]
+    assert not died, died
+    assert sum(result["verdict"] == "trained" for result in results) > CASES / 4, results
