@@ -79,6 +79,7 @@ class ModelComputation:
         model.to(self._torch_device)
         self._bind(names)
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
+        self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
         self._task: Any = None  # whose chunks are handed out as the backward pass finishes them
         self._said: set[str] = set()
 
@@ -121,6 +122,7 @@ class ModelComputation:
         try:
             if self._cpu and torch.get_num_threads() != self._threads:
                 torch.set_num_threads(self._threads)
+            self._first = self._read_first(task)
             task.load()
             if self._staged:
                 self._device_weights.copy_(self.weights)
@@ -128,7 +130,17 @@ class ModelComputation:
         except BaseException as error:  # the core is no place for any of them
             return self._failure(error)
         finally:
-            self._task = None
+            self._task = self._first = None
+
+    def _read_first(self, task: _core.Task) -> tuple[int, int, Any] | None:
+        """The batch that is probably the first, while weights are on their way; an evaluation begins when they are there."""
+        limit = self._limit(task)
+        if task.kind == "evaluate" or limit == 0:
+            return None
+        self._expect(self._work.train, task, limit)
+        size = self._next(task, 0, limit)
+        at = task.at(0, size)
+        return at, size, self._fetch(self._work.train, task, at, size)
 
     def _failure(self, error: BaseException) -> tuple[str, str]:
         if _devices.is_out_of_memory(error):
@@ -182,6 +194,9 @@ class ModelComputation:
             self._ahead[recipe.name].expect(task, limit)
 
     def _fetch(self, recipe: _data.Recipe, task: _core.Task, at: int, count: int) -> Any:
+        first, self._first = self._first, None
+        if first is not None and first[:2] == (at, count):
+            return first[2]
         if recipe.name in self._ahead:
             batch = recipe.collate(self._ahead[recipe.name].take(task, at, count))
         else:

@@ -18,9 +18,10 @@ class Task:
     def __init__(self, computation, flat, count, limits=(), from_end=False):
         self.computation, self.flat, self.count, self.first = computation, flat, count, 0
         self.limits, self.begun, self.finals, self.done = list(limits) or [count], None, [], []
-        self.from_end, self.refuse_claims, self.fetched = from_end, 0, []
+        self.from_end, self.refuse_claims, self.fetched, self.claimed = from_end, 0, [], 0
 
     def load(self):
+        self.fetched_before, self.claimed_before = list(self.fetched), self.claimed
         self.computation.weights.copy_(self.flat)
 
     def indices(self, first, count):
@@ -31,6 +32,7 @@ class Task:
         return self.limits.pop(0) if len(self.limits) > 1 else self.limits[0]
 
     def claim(self, count):
+        self.claimed = count
         self.refuse_claims -= 1
         return self.refuse_claims < 0
 
@@ -98,6 +100,21 @@ def test_a_trimmed_task_covers_what_is_left():
     assert computation.run(abandoned)[0] == 0 and abandoned.begun is None
 
 
+def test_the_first_batch_is_read_while_weights_are_on_their_way():
+    found = []
+    for limits in ([96], [96, 40]):
+        work, computation, flat = make("epochs")
+        task = Task(computation, flat, 96, limits=limits)
+        assert computation.run(task)[0] == limits[-1]
+        assert task.fetched_before == [(0, 32)] and task.claimed_before == 0
+        found.append((task.fetched, task.gradients))
+    assert found[0][0] == [(0, 32), (32, 32), (64, 32)]
+    assert found[1][0] == [(0, 32), (0, 8), (8, 32)]  # fewer were wanted when the weights came
+    whole = Task(computation, flat, 40)
+    computation.run(whole)
+    torch.testing.assert_close(found[1][1], whole.gradients)
+
+
 @pytest.mark.parametrize("name", ["groups", "dropout"])
 def test_either_end_gives_the_same(name):
     found = []
@@ -115,7 +132,7 @@ def test_a_task_may_be_computed_from_its_end():
     task = Task(computation, flat, 96, limits=[96, 40], from_end=True)
     task.refuse_claims = 1
     assert computation.run(task)[0] == 40
-    assert task.fetched == [(88, 8), (56, 32)]
+    assert task.fetched == [(64, 32), (88, 8), (56, 32)]  # the first was read before the weights came
     whole = Task(computation, flat, 96)
     whole.at = lambda done, count: 56 + done
     whole.limits = [40]
@@ -125,7 +142,7 @@ def test_a_task_may_be_computed_from_its_end():
 
 def test_a_raise_after_the_last_forward_pass_is_not_lost():
     work, computation, flat = make("epochs")
-    task = Task(computation, flat, 96, limits=[32, 64])
+    task = Task(computation, flat, 96, limits=[32, 32, 64])
     assert computation.run(task)[0] == task.begun[0] == 64
 
 
