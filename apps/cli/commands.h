@@ -43,6 +43,9 @@ inline bool is_script(const std::string& target) { return target.ends_with(".py"
 /// Why `what` is not to be had in the native program.
 Error needs_python(const std::string& what);
 
+/// Trains or plans, as this process's rank among those that a launcher started says.
+Status start(Launch launch, Context& context);
+
 /// Leaves the rest of the command to the script.
 Status hand_over(Context& context, Launch launch);
 

@@ -1,5 +1,4 @@
 #include "commands.h"
-#include "runtime/plan.h"
 
 namespace motley::cli {
 
@@ -24,7 +23,8 @@ void add_plan(CLI::App& app, Command& chosen) {
   command->add_option("--seconds", options->seconds, "how long to measure after the last machine joined (default: 10)")
       ->check(CLI::Range(1.0, 3600.0));
   command->add_option("--listen", train.listen, "ADDRESS:PORT where workers join");
-  command->add_option("--token-file", train.token_file, "write the join token to FILE instead of printing it");
+  command->add_option("--token-file", train.token_file,
+                      "write the join token to FILE, until the end, instead of printing it");
   command->add_option("--device", train.devices, "cpu, cuda:0, mps or none; may be repeated")
       ->expected(1)
       ->take_all()
@@ -32,12 +32,7 @@ void add_plan(CLI::App& app, Command& chosen) {
   command->add_option("--threads", train.threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
   command->add_option("--name", train.name, "name of this machine");
   command->callback([&chosen, options] {
-    chosen = [options](Context& context) -> Status {
-      if (is_script(options->train.target)) {
-        return hand_over(context, {.role = Role::plan, .script = options->train.target, .head = *options});
-      }
-      return runtime::plan(*options, *context.models, *context.observer, context.stop);
-    };
+    chosen = [options](Context& context) { return start({.role = Role::plan, .head = *options}, context); };
   });
 }
 

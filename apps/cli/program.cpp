@@ -12,6 +12,8 @@
 #include "base/nearest.h"
 #include "commands.h"
 #include "program.h"
+#include "ranks.h"
+#include "runtime/train.h"
 #include "signals.h"
 
 namespace motley::cli {
@@ -136,6 +138,19 @@ int run_program(int argc, char** argv, const ScriptRunner& run_script) {
 Error needs_python(const std::string& what) {
   return {ErrorCode::usage, what + ": this motley was built without Python",
           "pip install . brings one that runs scripts"};
+}
+
+Status start(Launch launch, Context& context) {
+  if (Status status = take_rank(launch, context.stop, *context.observer); !status) return status;
+  if (launch.role == Role::join) {  // standard output is the head's
+    context.json = false;
+    context.observer = make_observer(false, true);
+  }
+  launch.script = launch.head.train.target;
+  if (is_script(launch.script)) return hand_over(context, std::move(launch));
+  if (launch.role == Role::join) return lend(launch.join, context);
+  if (launch.role == Role::plan) return runtime::plan(launch.head, *context.models, *context.observer, context.stop);
+  return runtime::train(launch.head.train, *context.models, *context.observer, context.stop);
 }
 
 Status hand_over(Context& context, Launch launch) {

@@ -138,8 +138,9 @@ Status take_rank(Launch& launch, runtime::StopSource& stop, observe::Observer& o
         ErrorCode::usage, "this launcher does not tell its jobs apart, so the ranks cannot find each other's token",
         "--token-file FILE, one that is not there yet, on a disk of all machines; or Open MPI's mpirun, or srun"};
   }
-  if (train.run_dir.empty() && !rank.job.empty()) train.run_dir = "runs/" + rank.job;
-  if (train.token_file.empty()) train.token_file = train.run_dir + "/" + rank.job + ".token";
+  const bool plans = launch.role == Role::plan;
+  if (!plans && train.run_dir.empty() && !rank.job.empty()) train.run_dir = "runs/" + rank.job;
+  if (train.token_file.empty()) train.token_file = (plans ? "" : train.run_dir + "/") + rank.job + ".token";
   share_machine(rank, train);
   if (rank.number == 0) {
     const bool idle = train.devices.size() == 1 && train.devices[0] == "none";

@@ -20,8 +20,9 @@ struct Rank {
 /// of several.
 Result<std::optional<Rank>> find_rank();
 
-/// `launch` trains. As the first rank it waits for the others and leaves them the token in the run's directory, in a
-/// file for this process's user alone; as another rank it becomes the one that joins, after waiting for that file.
+/// `launch` trains or plans. As the first rank it waits for the others and leaves them the token in a file for this
+/// process's user alone, in the run's directory or, for a plan, in this one; as another rank it becomes the one that
+/// joins, after waiting for that file.
 Status take_rank(Launch& launch, runtime::StopSource& stop, observe::Observer& observer);
 
 }  // namespace motley::cli

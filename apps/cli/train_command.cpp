@@ -1,7 +1,5 @@
 #include "commands.h"
 #include "manners_options.h"
-#include "ranks.h"
-#include "runtime/train.h"
 
 namespace motley::cli {
 namespace {
@@ -26,18 +24,7 @@ Status run_train(const TrainArguments& arguments, Context& context) {
     return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script",
                  "motley train fashion-cnn"};
   }
-  Launch launch{.role = Role::train, .head = {.train = options}};
-  if (Status status = take_rank(launch, context.stop, *context.observer); !status) return status;
-  if (launch.role == Role::join) {  // standard output is the head's
-    context.json = false;
-    context.observer = make_observer(false, true);
-  }
-  if (is_script(options.target)) {
-    launch.script = options.target;
-    return hand_over(context, std::move(launch));
-  }
-  if (launch.role == Role::join) return lend(launch.join, context);
-  return runtime::train(launch.head.train, *context.models, *context.observer, context.stop);
+  return start({.role = Role::train, .head = {.train = options}}, context);
 }
 
 }  // namespace

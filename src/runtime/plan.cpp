@@ -36,6 +36,21 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
+/// Gone, too: nobody joins any more.
+class TokenFile {
+ public:
+  explicit TokenFile(std::filesystem::path path) : path_(std::move(path)) {}
+  ~TokenFile() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove(path_, ignored);
+  }
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
 /// Lets through who joins and leaves, and watches how long nothing has changed.
 class Watch final : public observe::Observer {
  public:
@@ -140,6 +155,7 @@ Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observ
   Watch watch(observer);
   Head head(train, provider, watch);
   if (Status status = head.open(); !status) return status;
+  const TokenFile token_file(train.token_file);
   head.start(false, [&watch] { watch.end(); });
   stop.on_request([&watch] { watch.end(); });
   const bool measured = watch.until_measured(options.seconds);

@@ -9,7 +9,7 @@
 namespace motley::runtime {
 
 struct PlanOptions {
-  TrainOptions train{};                         // its run_dir, resume and token of a run are not used
+  TrainOptions train{};  // its run_dir, resume and token of a run are not used; its token file is deleted at the end
   std::vector<std::uint64_t> global_batches{};  // to plan for; empty: that of the run
   double seconds = 10;                          // to measure, after the last machine joined or left
 };

@@ -1,4 +1,4 @@
-"""`motley train` as several processes that mpirun or srun start with the same words: the first is the head, the others join it."""
+"""`motley train` and `plan` as several processes that mpirun or srun start with the same words: the first is the head, the others join."""
 
 import os
 import shutil
@@ -10,8 +10,8 @@ from conftest import SCRIPTS
 from program import PATIENCE_S, settings
 from slurm_cluster import SlurmCluster, why_no_slurm
 
-SHORT = ["softmax", "--device", "cpu",
-         *settings(data_uri="synthetic:2000:16:4", data_test_uri="", train_global_batch=256, train_steps=40, train_shares=[1])]
+SOFTMAX = ["softmax", "--device", "cpu", *settings(data_uri="synthetic:2000:16:4", data_test_uri="", train_global_batch=256)]
+SHORT = [*SOFTMAX, *settings(train_steps=40, train_shares=[1])]
 MPIRUN = ["mpirun", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "--oversubscribe", "--bind-to", "none"]
 mpirun = pytest.mark.skipif(shutil.which("mpirun") is None, reason="Open MPI is not installed: apt install openmpi-bin")
 
@@ -58,6 +58,25 @@ def test_a_script_under_mpirun(motley, words):
     assert "-1/cpu" in " ".join([*head.text, *head.not_events]), head.story()
     epochs = [line for line in head.text if line.startswith("epoch ")]
     assert epochs and len(epochs) == len(set(epochs)), head.story()  # the body runs in the first rank alone
+
+
+def check_plan(motley, head, count):
+    """All ranks were measured, and nothing is left of it."""
+    assert head.end() == 0, head.story()
+    assert len(head.named("plan")[-1]["shares"]) == count, head.story()
+    assert not os.listdir(motley.directory)
+
+
+@mpirun
+def test_a_plan_under_mpirun(motley):
+    check_plan(motley, motley.start("plan", *SOFTMAX, "--seconds", "1", prefix=[*MPIRUN, "-n", "3"]), 3)
+
+
+def test_a_script_is_planned_by_ranks(motley):
+    words = ["plan", str(SCRIPTS / "train_case.py"), "--seconds", "1", "--device", "cpu", "--threads", "1", "groups"]
+    head, other = [motley.start(*words, prefix=slurm(number)) for number in (0, 1)]
+    check_plan(motley, head, 2)
+    assert other.end() == 0 and not other.events, other.story()
 
 
 @pytest.mark.skipif(bool(why_no_slurm()), reason=f"no Slurm: {why_no_slurm()}")
