@@ -171,9 +171,10 @@ void CoordinatorMachine::park_least(WorkerId alone, const Pace::Verdict& verdict
 }
 
 void CoordinatorMachine::rest(Member& member, const Pace::Verdict& verdict, Time now) {
+  constexpr Duration kStepMax = std::chrono::hours(1);
+  const Duration passes = kInVainRests * std::min(kStepMax, verdict.without);
   member.in_vain = std::min(kInVainMax, member.in_vain + 1);
-  member.help_due =
-      now + (1 << member.in_vain) * std::max<Duration>(config_.measure_again, kInVainRests * verdict.without);
+  member.help_due = now + (1 << member.in_vain) * std::max(config_.measure_again, passes);
 }
 
 // Of several the one with the smallest share stays out: some of the others may help where all of them do not.
