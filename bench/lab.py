@@ -95,9 +95,9 @@ def choose(args, recipe, scratch):
         args.settings["data.uri"] = f"text:{args.data}"
 
 
-def steady(args, lines):
-    """Samples a second of the steps after the first ones."""
-    steps = [line for line in lines if line.get("event") == "step"][args.work.warm_up:]
+def steady(lines, warm_up):
+    """Samples a second of the steps after the first ones, and these steps."""
+    steps = [line for line in lines if line.get("event") == "step"][warm_up:]
     return sum(step["samples"] for step in steps) / sum(step["seconds"] for step in steps), steps
 
 
@@ -109,7 +109,7 @@ def alone(args, hosts, scratch, batches=None):
                                         threads=1, extra=args.settings)
         started.append(measure.start(on(host, command), directory))
     # Slow hosts go on when fast ones are done: nothing else runs on their cores meanwhile.
-    return [steady(args, measure.finish(each, TIMEOUT_S))[0] for each in started]
+    return [steady(measure.finish(each, TIMEOUT_S), args.work.warm_up)[0] for each in started]
 
 
 def joint(args, hosts, scratch):
@@ -127,7 +127,7 @@ def joint(args, hosts, scratch):
     lines = measure.finish(head, TIMEOUT_S)
     for joiner in joiners:
         measure.finish(joiner, TIMEOUT_S)
-    speed, steps = steady(args, lines)
+    speed, steps = steady(lines, args.work.warm_up)
     parts = {}
     for step in steps:
         for part in step["workers"]:
