@@ -20,6 +20,18 @@ function(motley_library name)
   add_library(motley::${name} ALIAS motley_${name})
 endfunction()
 
+# motley_vector_loops(NAME PREFIX): loops of a library that compilers turn into vector instructions, and PREFIX_avx2.cpp and
+# PREFIX_avx512.cpp for those sets. sqrt's errno and trapping maths block that; contraction to FMA would make processors disagree in
+# the last bit.
+function(motley_vector_loops name prefix)
+  target_compile_options(motley_${name} PRIVATE -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set_source_files_properties(${prefix}_avx2.cpp PROPERTIES COMPILE_OPTIONS "-mavx2")
+    set_source_files_properties(${prefix}_avx512.cpp PROPERTIES COMPILE_OPTIONS
+                                "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")
+  endif()
+endfunction()
+
 # motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets): a GoogleTest program from all .cpp files of `dir`, known to ctest
 # test by test. Nothing where there are no files, or where a library or an EXTRA target is not there.
 function(motley_test name)
