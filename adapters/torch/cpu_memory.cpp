@@ -220,10 +220,9 @@ CpuMemory fit_cpu_memory(std::size_t for_others) {
   reuse_cpu_memory(kIdleBytesMax);
   ReusingAllocator* allocator = installed.load(std::memory_order_acquire);
   CpuMemory memory = allocator->take_use();
-  const std::optional<std::uint64_t> spare = spare_memory_bytes();
-  if (!spare) return memory;
-  const std::uint64_t margin = memory_margin_bytes(*spare);
-  memory.limit = allocator->held() + static_cast<std::size_t>(*spare > margin ? *spare - margin : 0);
+  const std::optional<std::uint64_t> more = usable_memory_bytes();
+  if (!more) return memory;
+  memory.limit = allocator->held() + static_cast<std::size_t>(*more);
   allocator->limit(memory.limit, for_others);
   return memory;
 }

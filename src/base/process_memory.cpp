@@ -16,17 +16,10 @@
 #endif
 
 namespace motley {
-namespace {
-
-/// What the process may take in addition.
-std::optional<std::uint64_t> more() {
-  const std::optional<std::uint64_t> spare = spare_memory_bytes();
-  if (!spare) return std::nullopt;
-  const std::uint64_t margin = memory_margin_bytes(*spare);
-  return *spare > margin ? *spare - margin : 0;
-}
 
 #ifdef __linux__
+
+namespace {
 
 struct Sizes {
   std::uint64_t resident = 0, peak = 0, data = 0;  // in bytes
@@ -49,23 +42,19 @@ std::mutex mutex;
 int holders = 0;
 rlimit before{RLIM_INFINITY, RLIM_INFINITY};  // the first of them
 
-#endif
-
 }  // namespace
-
-#if defined(__linux__)
 
 ProcessMemory process_memory() {
   const Sizes now = sizes();
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
-  const std::optional<std::uint64_t> spare = more();
+  const std::optional<std::uint64_t> spare = usable_memory_bytes();
   return {now.resident, std::max(now.resident, now.peak), spare ? now.resident + *spare : 0};
 }
 
 ProcessMemoryLimit::ProcessMemoryLimit() {
   const std::lock_guard lock(mutex);
   if (holders++ > 0 || getrlimit(RLIMIT_DATA, &before) != 0) return;
-  const std::optional<std::uint64_t> spare = more();
+  const std::optional<std::uint64_t> spare = usable_memory_bytes();
   if (!spare) return;
   rlimit limit = before;
   limit.rlim_cur = std::min<rlim_t>(before.rlim_cur, sizes().data + *spare);
@@ -84,7 +73,7 @@ ProcessMemory process_memory() {
   task_vm_info_data_t info{};
   mach_msg_type_number_t count = TASK_VM_INFO_COUNT;
   if (task_info(mach_task_self(), TASK_VM_INFO, reinterpret_cast<task_info_t>(&info), &count) != 0) return {};
-  const std::optional<std::uint64_t> spare = more();
+  const std::optional<std::uint64_t> spare = usable_memory_bytes();
   // The peak of the whole life: there is no other.
   return {info.phys_footprint, static_cast<std::uint64_t>(info.ledger_phys_footprint_peak),
           spare ? info.phys_footprint + *spare : 0};

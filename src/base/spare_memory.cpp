@@ -164,6 +164,13 @@ std::optional<std::uint64_t> spare_memory_bytes([[maybe_unused]] const fs::path&
 #endif
 }
 
+std::optional<std::uint64_t> usable_memory_bytes() {
+  constexpr std::uint64_t kMarginLeast = std::uint64_t{12} << 20, kMarginMost = std::uint64_t{512} << 20;
+  const std::optional<std::uint64_t> spare = spare_memory_bytes();
+  if (!spare) return std::nullopt;
+  return less(*spare, std::clamp(*spare / 12, kMarginLeast, kMarginMost));
+}
+
 std::string mebibytes(std::uint64_t bytes) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
@@ -171,12 +178,10 @@ std::string mebibytes(std::uint64_t bytes) {
 }
 
 Status check_memory_for(std::uint64_t bytes, const std::string& what_for, const std::string& hint) {
-  const std::optional<std::uint64_t> spare = spare_memory_bytes();
-  if (!spare) return {};
-  const std::uint64_t free = less(*spare, memory_margin_bytes(*spare));
-  if (bytes <= free) return {};
+  const std::optional<std::uint64_t> free = usable_memory_bytes();
+  if (!free || bytes <= *free) return {};
   return Error{ErrorCode::memory,
-               what_for + ": expected " + mebibytes(bytes) + " of free memory, found " + mebibytes(free), hint};
+               what_for + ": expected " + mebibytes(bytes) + " of free memory, found " + mebibytes(*free), hint};
 }
 
 }  // namespace motley

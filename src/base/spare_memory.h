@@ -16,12 +16,9 @@ namespace motley {
 /// RLIMIT_DATA). Empty where the system does not tell. `root` is where /proc and /sys are looked for.
 std::optional<std::uint64_t> spare_memory_bytes(const std::filesystem::path& root = "/");
 
-/// What is left over for allocations that nobody counts: small ones, stacks, code that is read in.
-constexpr std::uint64_t memory_margin_bytes(std::uint64_t spare) noexcept {
-  constexpr std::uint64_t kLeast = std::uint64_t{12} << 20, kMost = std::uint64_t{512} << 20;
-  const std::uint64_t part = spare / 12;
-  return part < kLeast ? kLeast : part > kMost ? kMost : part;
-}
+/// What of that may be planned with: a margin is left for allocations that nobody counts, small ones, stacks, code that
+/// is read in.
+std::optional<std::uint64_t> usable_memory_bytes();
 
 /// What libraries of matrix products take beside what they are asked for: buffers of each thread's own, into which they
 /// pack, and which they keep. Measured 42 MB on two threads for a small transformer with MKL.

@@ -1,14 +1,8 @@
 #include "bench/meter.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-
-#ifdef __APPLE__
-#include <mach/mach.h>
-#endif
 
 namespace motley::bench {
 
@@ -39,21 +33,6 @@ double median(std::vector<double> values) {
 
 double largest(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
-}
-
-std::optional<std::uint64_t> resident_bytes() {
-#ifdef __APPLE__
-  mach_task_basic_info info{};
-  mach_msg_type_number_t count = MACH_TASK_BASIC_INFO_COUNT;
-  auto* out = reinterpret_cast<task_info_t>(&info);
-  if (task_info(mach_task_self(), MACH_TASK_BASIC_INFO, out, &count) != KERN_SUCCESS) return std::nullopt;
-  return info.resident_size;
-#else
-  std::ifstream in("/proc/self/statm");
-  std::uint64_t size = 0, resident = 0;
-  if (!(in >> size >> resident)) return std::nullopt;
-  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-#endif
 }
 
 }  // namespace motley::bench

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 namespace motley::bench {
@@ -31,8 +30,5 @@ class Meter {
 /// 0 of nothing.
 double median(std::vector<double> values);
 double largest(const std::vector<double>& values);
-
-/// Memory of this process that lies in RAM; empty where the system does not tell.
-std::optional<std::uint64_t> resident_bytes();
 
 }  // namespace motley::bench

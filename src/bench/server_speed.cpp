@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/philox.h"
+#include "base/process_memory.h"
 #include "base/spare_memory.h"
 #include "bench/meter.h"
 #include "motley/layout.h"
@@ -142,7 +143,7 @@ Result<ServerReport> measure_server(const ServerOptions& options, const runtime:
   if (!layout) return layout.error();
   std::vector<Part> parts;
   for (std::uint32_t i = 0; i < options.threads; ++i) parts.emplace_back(*layout, options).contribute();
-  const std::optional<std::uint64_t> before = resident_bytes();
+  const std::uint64_t before = process_memory().used;
   for (Part& part : parts) {
     if (Status status = part.open(); !status) return status.error();
   }
@@ -154,7 +155,7 @@ Result<ServerReport> measure_server(const ServerOptions& options, const runtime:
   for (std::uint32_t step = 0; step <= options.steps; ++step) {
     if (stop.requested()) return Error{ErrorCode::interrupted, "interrupted", ""};
     const double took_s = together_s(options.threads, [&](std::uint32_t i) { parts[i].step(); });
-    highest = std::max(highest, resident_bytes().value_or(0));
+    highest = std::max(highest, process_memory().used);
     const double finish_s = together_s(options.threads, [&](std::uint32_t i) { parts[i].finish(); });
     if (step > 0) times.push_back(took_s + finish_s);
   }
@@ -162,8 +163,8 @@ Result<ServerReport> measure_server(const ServerOptions& options, const runtime:
   report.step_ms = 1e3 * step_s;
   report.touched_gb_s = touched_bytes(options, *layout) / step_s / 1e9;
   report.memcpy_touched_gb_s = memcpy_touched_gb_s(options.threads, options.steps);
-  if (before && highest > *before) {
-    report.bytes_per_parameter = static_cast<double>(highest - *before) / static_cast<double>(report.parameters);
+  if (highest > before) {
+    report.bytes_per_parameter = static_cast<double>(highest - before) / static_cast<double>(report.parameters);
   }
   return report;
 }
