@@ -157,7 +157,11 @@ void CoordinatorHost::on_link_closed(LinkId id, const Error& error) {
   const LinkRole role = found->second.role;
   const engine::SessionId session = found->second.session;
   links_.erase(found);
-  if (role != LinkRole::unproven) end_session(session, error.message, true);
+  if (role == LinkRole::control) {
+    end_session(session, error.message, true);
+  } else if (role == LinkRole::data) {
+    sessions_.at(session).data_end = {error.message, now() + kFarewellTime};
+  }
 }
 
 void CoordinatorHost::end_session(engine::SessionId session, const std::string& why, bool tell_engine) {
@@ -184,7 +188,7 @@ void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine:
   const auto link = links_.find(id);
   if (link != links_.end()) {
     link->second.connection->send(std::move(frame), priority_of(lane));
-  } else if (!on_control && target.waiting.size() < kWaitingFramesMax) {
+  } else if (!on_control && !target.data_end && target.waiting.size() < kWaitingFramesMax) {
     if (target.waiting.empty()) target.opened = now();
     target.waiting.emplace_back(std::move(frame), lane);
   }
@@ -192,12 +196,16 @@ void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine:
 
 void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { end_session(session, bye.code, false); }
 
-void CoordinatorHost::drop_sessions_without_lane() {
-  std::vector<engine::SessionId> late;
+void CoordinatorHost::end_sessions_without_lane() {
+  std::vector<std::pair<engine::SessionId, std::string>> over;
   for (const auto& [id, session] : sessions_) {
-    if (!session.waiting.empty() && now() - session.opened > kLaneTimeout) late.push_back(id);
+    if (!session.waiting.empty() && now() - session.opened > kLaneTimeout) {
+      over.emplace_back(id, "its data connection never came");
+    } else if (session.data_end && now() > session.data_end->deadline) {
+      over.emplace_back(id, session.data_end->why);
+    }
   }
-  for (const engine::SessionId id : late) end_session(id, "its data connection never came", true);
+  for (const auto& [id, why] : over) end_session(id, why, true);
 }
 
 bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {

@@ -15,6 +15,7 @@
 #include "engine/coordinator.h"
 #include "observe/observer.h"
 #include "runtime/compute_thread.h"
+#include "runtime/lanes.h"
 #include "runtime/mailbox.h"
 #include "runtime/persister.h"
 #include "transport/connection.h"
@@ -83,6 +84,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     Time opened{};
     transport::Traffic reported;
     std::weak_ptr<ComputeThread> compute;  // of a local worker
+    std::optional<DataLaneEnd> data_end = {};
   };
 
   void add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection);
@@ -93,7 +95,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void refuse(LinkId id, const Link& link, const wire::Bye& bye);
   void on_link_closed(LinkId id, const Error& error);
   void end_session(engine::SessionId session, const std::string& why, bool tell_engine);
-  void drop_sessions_without_lane();
+  void end_sessions_without_lane();
   void on_tick();
   void judge_local_failures();
   void note_position(std::uint64_t step);

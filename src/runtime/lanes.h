@@ -1,12 +1,24 @@
 #pragma once
 // How the engine's lanes and control messages become frames on connections.
 
+#include <string>
+
 #include "engine/coordinator.h"
 #include "transport/connection.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
 
 namespace motley::runtime {
+
+/// Who ends a session says Bye on the control connection and closes both, and the end of the data connection may arrive
+/// first: so long a Bye is waited for.
+constexpr Duration kFarewellTime = std::chrono::seconds(1);
+
+/// The data connection ended by itself.
+struct DataLaneEnd {
+  std::string why;
+  Time deadline{};  // then the session is over too
+};
 
 inline transport::Priority priority_of(engine::Lane lane) noexcept {
   switch (lane) {

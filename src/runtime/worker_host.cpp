@@ -23,21 +23,24 @@ constexpr std::chrono::milliseconds kConnectTimeout{5000};
 // Hands what a connection yields to the mailbox, marked with the channel it belongs to.
 class WorkerHost::LaneReceiver final : public transport::Receiver {
  public:
-  LaneReceiver(WorkerHost& host, std::uint64_t generation)
-      : mailbox_(host.mailbox_), host_(host), generation_(generation) {}
+  using OnClosed = void (WorkerHost::*)(std::uint64_t generation, const Error&);
+  LaneReceiver(WorkerHost& host, std::uint64_t generation, OnClosed end)
+      : mailbox_(host.mailbox_), host_(host), generation_(generation), end_(end) {}
   void on_frame(wire::Frame frame) override {
     mailbox_->post(
         [&host = host_, generation = generation_, frame = std::move(frame)] { host.on_frame(generation, frame); });
   }
   void on_closed(Error error) override {
-    mailbox_->post(
-        [&host = host_, generation = generation_, error = std::move(error)] { host.on_closed(generation, error); });
+    mailbox_->post([&host = host_, generation = generation_, end = end_, error = std::move(error)] {
+      (host.*end)(generation, error);
+    });
   }
 
  private:
   std::shared_ptr<Mailbox> mailbox_;  // outlives the host; once stopped, it drops what is posted
   WorkerHost& host_;
   std::uint64_t generation_;
+  OnClosed end_;
 };
 
 WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
@@ -92,7 +95,7 @@ void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {
     stage_ = Stage::joined;
     ++generation_;
     worker_->connected(now());
-    control_->start(std::make_shared<LaneReceiver>(*this, generation_));
+    control_->start(std::make_shared<LaneReceiver>(*this, generation_, &WorkerHost::on_closed));
   });
 }
 
@@ -180,7 +183,7 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
   control_ = std::move(*result);
   stage_ = Stage::proving;
   proof_deadline_ = now() + std::chrono::seconds(10);
-  control_->start(std::make_shared<LaneReceiver>(*this, generation_));
+  control_->start(std::make_shared<LaneReceiver>(*this, generation_, &WorkerHost::on_closed));
   wire::Hello hello = options_.hello;
   hello.token_id = token_->id;
   control_->send(control_frame(token_->run, hello), transport::Priority::control);
@@ -254,11 +257,17 @@ void WorkerHost::attach_data_lane(std::uint64_t fence) {
 
 void WorkerHost::on_data_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result) {
   if (!result) {
-    on_closed(generation, result.error());
+    on_data_closed(generation, result.error());
     return;
   }
   data_ = std::move(*result);
-  data_->start(std::make_shared<LaneReceiver>(*this, generation));
+  data_->start(std::make_shared<LaneReceiver>(*this, generation, &WorkerHost::on_data_closed));
+}
+
+void WorkerHost::on_data_closed(std::uint64_t generation, const Error& error) {
+  if (generation != generation_) return;
+  data_.reset();
+  data_end_ = {error.message, now() + kFarewellTime};
 }
 
 void WorkerHost::on_closed(std::uint64_t generation, const Error& error) {
@@ -279,6 +288,7 @@ void WorkerHost::drop_channel() {
   if (control_ != nullptr) control_->close();
   control_.reset();
   data_.reset();
+  data_end_.reset();
 }
 
 void WorkerHost::finish(Status status) {
@@ -293,6 +303,10 @@ void WorkerHost::on_tick() {
   if (stage_ == Stage::ended) return;
   if (stage_ == Stage::idle && tcp_ != nullptr && !paused_ && now() >= redial_at_) dial();
   if (stage_ == Stage::proving && now() > proof_deadline_) redial(kBackoffMax, "the coordinator did not answer");
+  if (data_end_ && now() > data_end_->deadline) {
+    const Error error{ErrorCode::network, data_end_->why, ""};
+    on_closed(generation_, error);
+  }
   if (stage_ == Stage::joined) worker_->tick(now());
 }
 

@@ -12,6 +12,7 @@
 #include "cluster/token.h"
 #include "engine/worker.h"
 #include "runtime/compute_thread.h"
+#include "runtime/lanes.h"
 #include "runtime/link_change.h"
 #include "runtime/mailbox.h"
 #include "runtime/speed_store.h"
@@ -76,6 +77,7 @@ class WorkerHost final : engine::WorkerOutput {
   void on_proving_frame(const wire::Frame& frame);
   void on_bye_before_joining(const wire::Bye& bye);
   void on_closed(std::uint64_t generation, const Error& error);
+  void on_data_closed(std::uint64_t generation, const Error& error);
   void attach_data_lane(std::uint64_t fence);
   void drop_channel();
   void finish(Status status);
@@ -102,6 +104,7 @@ class WorkerHost final : engine::WorkerOutput {
   transport::Digest own_spki_{};
   std::optional<cluster::JoinToken> token_;
   std::shared_ptr<transport::Connection> control_, data_;
+  std::optional<DataLaneEnd> data_end_;
   Stage stage_ = Stage::idle;
   std::uint64_t generation_ = 0;  // of the channel; what older ones deliver is dropped
   Time redial_at_{};

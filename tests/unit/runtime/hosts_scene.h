@@ -1,0 +1,153 @@
+#pragma once
+// One run of the softmax model in this process: its data, coordinator and workers, with all their threads.
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <set>
+
+#include "../store/temporary.h"
+#include "runtime/coordinator_host.h"
+#include "runtime/worker_host.h"
+#include "softmax/softmax.h"
+#include "transport/inproc/inproc.h"
+
+namespace motley::runtime::test {
+
+using store::test::message;
+using store::test::TemporaryDirectory;
+
+inline constexpr std::uint64_t kSamples = 96, kBatch = 32, kSteps = 9, kSeed = 3;
+
+class Recorder final : public observe::Observer {
+ public:
+  std::vector<observe::StepDone> steps;
+  std::vector<observe::EvalDone> evals;
+  std::vector<observe::WorkerChanged> workers;
+  std::vector<Error> errors;
+  std::vector<std::uint64_t> checkpoints;
+  std::optional<observe::Done> over;
+  std::function<void(const observe::StepDone&)> on_step;
+
+  void run(const observe::RunStarted&) override {}
+  void worker(const observe::WorkerChanged& event) override { workers.push_back(event); }
+  void plan(const observe::PlanMade&) override {}
+  void step(const observe::StepDone& event) override {
+    steps.push_back(event);
+    if (on_step) on_step(event);
+  }
+  void eval(const observe::EvalDone& event) override { evals.push_back(event); }
+  void checkpoint(std::uint64_t step, const std::string&) override { checkpoints.push_back(step); }
+  void done(const observe::Done& event) override { over = event; }
+  void error(const Error& error) override { errors.push_back(error); }
+  void note(const std::string&) override {}
+  void waiting(const std::string&) override {}
+  void download(const std::string&, std::uint64_t, std::uint64_t) override {}
+};
+
+inline std::shared_ptr<const data::Dataset> blobs(const std::string& part) {
+  return *data::open_dataset("synthetic:" + std::to_string(kSamples) + ":8:4", part, {});
+}
+
+// Data, model and coordinator of one run; workers are added to it. What the recorder holds is read after wait().
+struct Scene {
+  TemporaryDirectory dir;
+  std::shared_ptr<const data::Dataset> train = blobs("train"), test = blobs("test");
+  std::unique_ptr<softmax::SoftmaxRegression> model = *softmax::SoftmaxRegression::make(train, test, kSeed);
+  Recorder recorder;
+  std::promise<Status> ended;
+  std::unique_ptr<CoordinatorHost> host;
+  std::vector<std::unique_ptr<WorkerHost>> workers;
+  std::vector<std::promise<Status>> worker_ended = std::vector<std::promise<Status>>(8);
+
+  explicit Scene(std::uint64_t min_workers = 1) {
+    CoordinatorHostOptions options;
+    options.engine.run = options.token.run = 1;
+    options.token.plaintext = true;
+    options.engine.seed = kSeed;
+    options.engine.train_samples = options.engine.test_samples = kSamples;
+    options.engine.global_batch = kBatch;
+    options.engine.steps = kSteps;
+    options.engine.min_workers = min_workers;
+    options.engine.train_fingerprint = train->fingerprint();
+    options.engine.test_fingerprint = test->fingerprint();
+    options.run_dir = dir.path().string();
+    options.checkpoint_base.layout = model->layout();
+    options.checkpoint_base.run = 1;
+    auto ledger = store::LedgerWriter::open(dir / "ledger", {1, kSeed, kSamples, kBatch, train->fingerprint()});
+    EXPECT_TRUE(ledger) << message(ledger);
+    host = std::make_unique<CoordinatorHost>(std::move(options), make_server(), std::move(*ledger), recorder,
+                                             [this](Status status) { ended.set_value(std::move(status)); });
+  }
+  ~Scene() { workers.clear(); }
+  Scene(const Scene&) = delete;
+  Scene& operator=(const Scene&) = delete;
+
+  ps::Server make_server() const {
+    ps::Snapshot snapshot;
+    const std::vector<float> flat = model->initial_weights();
+    for (const Chunk& chunk : model->layout().chunks()) {
+      snapshot.weights.push_back(
+          SharedBytes::copy_of(std::as_bytes(std::span(flat).subspan(chunk.offset, chunk.elements))));
+    }
+    ps::GroupSpec group;
+    group.lr = 0.1;
+    return *ps::Server::make(model->layout(), {ps::OptimizerKind::sgd, {group}}, {}, 0, snapshot);
+  }
+  void add_worker(const std::string& name, const std::string& data = "", bool solo = true) {
+    WorkerHostOptions options;
+    options.hello.protocol = wire::kProtocolVersion;
+    options.hello.name = name;
+    options.hello.machine = "here";
+    options.hello.device = "cpu";
+    options.prepare = [this, data](const wire::RunSpec&, const SharedBytes&) -> Result<PreparedWorker> {
+      auto computation = softmax::SoftmaxRegression::make(train, test, kSeed);
+      if (!computation) return computation.error();
+      PreparedWorker worker;
+      worker.prepared = {std::move(*computation), kSamples, kSeed, 8, false};
+      worker.train_fingerprint = data.empty() ? train->fingerprint() : data;
+      worker.test_fingerprint = test->fingerprint();
+      return worker;
+    };
+    WorkerHostEvents events;
+    events.ended = [this, number = workers.size()](Status status) {
+      worker_ended[number].set_value(std::move(status));
+    };
+    auto worker = std::make_unique<WorkerHost>(options, std::move(events));
+    auto [mine, theirs] = transport::make_inproc_pair();
+    host->add_local(options.hello, std::move(theirs), solo ? worker->compute() : std::weak_ptr<ComputeThread>());
+    worker->run_local(std::move(mine));
+    workers.push_back(std::move(worker));
+  }
+  Status wait() { return ended.get_future().get(); }
+  store::Audit audit() const {
+    const auto ledger = store::read_ledger(dir / "ledger");
+    EXPECT_TRUE(ledger) << message(ledger);
+    return store::audit(*ledger);
+  }
+  std::vector<float> trained() const {
+    std::vector<std::string> warnings;
+    const auto content = store::read_latest_checkpoint(dir.path(), warnings);
+    EXPECT_TRUE(content) << message(content);
+    std::vector<float> all;
+    for (const SharedBytes& chunk : content->weights) {
+      all.insert(all.end(), chunk.floats().begin(), chunk.floats().end());
+    }
+    return all;
+  }
+};
+
+inline void expect_complete(const Scene& scene) {
+  EXPECT_EQ(scene.recorder.steps.size(), kSteps);
+  ASSERT_TRUE(scene.recorder.over.has_value());
+  EXPECT_EQ(scene.recorder.over->steps, kSteps);
+  EXPECT_EQ(scene.recorder.over->samples, kSteps * kBatch);
+  EXPECT_EQ(scene.recorder.checkpoints.back(), kSteps);
+  EXPECT_TRUE(scene.recorder.errors.empty());
+  const store::Audit audit = scene.audit();
+  EXPECT_EQ(audit.samples, kSteps * kBatch);
+  EXPECT_EQ(audit.missing, 0U);
+  EXPECT_EQ(audit.duplicate, 0U);
+}
+
+}  // namespace motley::runtime::test
