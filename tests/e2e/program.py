@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-PATIENCE_S = 60.0  # longest wait for anything: a safety net, never what a test measures
+PATIENCE_S = 180.0  # longest wait for anything: a safety net, never what a test measures
 
 
 def _no_constants(word):
