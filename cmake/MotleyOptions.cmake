@@ -11,16 +11,21 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
-if(SKBUILD)  # everything ends up in one extension module
-  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-endif()
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
 find_program(MOTLEY_CCACHE ccache)
 if(MOTLEY_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${MOTLEY_CCACHE}")
+  # Paths relative to the source, so that the package for Python and another clone find what was compiled here.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros "${MOTLEY_CCACHE}")
+endif()
+# Without these ccache cannot tell one precompiled header from another.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(MOTLEY_PCH_OPTIONS -fpch-preprocess)
+else()
+  set(MOTLEY_PCH_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
 endif()
 
 find_package(Threads REQUIRED)

@@ -10,6 +10,8 @@ function(motley_library name)
   list(TRANSFORM arg_DEPENDS PREPEND motley::)
   if(sources)
     add_library(motley_${name} STATIC ${sources})
+    # Python loads a module made of the same objects.
+    set_target_properties(motley_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_include_directories(motley_${name} PUBLIC "${include_root}")
     target_link_libraries(motley_${name} PUBLIC ${arg_DEPENDS} PRIVATE motley_options ${arg_PRIVATE_DEPENDS})
   else()
@@ -32,10 +34,11 @@ function(motley_vector_loops name prefix)
   endif()
 endfunction()
 
-# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets): a GoogleTest program from all .cpp files of `dir`, known to ctest
-# test by test. Nothing where there are no files, or where a library or an EXTRA target is not there.
+# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets HEADERS target): a GoogleTest program from all .cpp files of `dir`,
+# known to ctest test by test, with the precompiled headers of `target`. Nothing where there are no files, or where a library or an
+# EXTRA target is not there.
 function(motley_test name)
-  cmake_parse_arguments(arg "" "DIRECTORY" "LIBRARIES;EXTRA" ${ARGN})
+  cmake_parse_arguments(arg "" "DIRECTORY;HEADERS" "LIBRARIES;EXTRA" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")
   if(NOT sources OR NOT TARGET motley_${arg_LIBRARIES})
     return()
@@ -48,6 +51,8 @@ function(motley_test name)
   add_executable(${name} ${sources})
   list(TRANSFORM arg_LIBRARIES PREPEND motley::)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ${arg_EXTRA} motley_options GTest::gtest_main GTest::gmock)
+  target_precompile_headers(${name} REUSE_FROM ${arg_HEADERS})
+  target_compile_options(${name} PRIVATE ${MOTLEY_PCH_OPTIONS})
   target_compile_definitions(${name} PRIVATE MOTLEY_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/data")
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()

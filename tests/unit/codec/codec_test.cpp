@@ -60,7 +60,7 @@ std::vector<float> golden_held() {
 }
 
 std::vector<std::byte> file(CodecId codec, const std::string& kind) {
-  std::ifstream in(std::string(MOTLEY_TEST_DATA) + "/" + std::string(to_word(codec)) + "_" + kind + ".bin",
+  std::ifstream in(std::string(MOTLEY_TEST_DATA "/") + std::string(to_word(codec)) + "_" + kind + ".bin",
                    std::ios::binary);
   const std::vector<char> bytes((std::istreambuf_iterator<char>(in)), {});
   std::vector<std::byte> result(bytes.size());

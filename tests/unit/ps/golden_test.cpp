@@ -102,7 +102,7 @@ GroupSpec read_group(std::istream& line) {
 }
 
 Golden read(const std::string& name) {
-  std::ifstream file(std::string(MOTLEY_TEST_DATA) + "/" + name + ".txt");
+  std::ifstream file(std::string(MOTLEY_TEST_DATA "/") + name + ".txt");
   EXPECT_TRUE(file.good()) << name;
   Golden golden;
   std::string text;

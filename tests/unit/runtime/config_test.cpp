@@ -126,7 +126,7 @@ TEST(Config, GroupsTakeTheLastPatternThatMatches) {
 
 TEST(Config, APatternOfManyStarsIsMatchedQuickly) {
   RunConfig config = recipe("mlp");
-  config.groups = {{std::string(64, '*') + "x", {}, {}, {}}};
+  config.groups = {{std::string(64, '*').append("x"), {}, {}, {}}};
   EXPECT_EQ(group_of(config, std::string(256, 'a')), 0U);
 }
 

@@ -51,7 +51,7 @@ struct Proto {
 };
 
 Proto read_proto() {
-  std::ifstream file(std::string(MOTLEY_TEST_DATA) + "/../../../../docs/formats/control.proto");
+  std::ifstream file(MOTLEY_TEST_DATA "/../../../../docs/formats/control.proto");
   EXPECT_TRUE(file.good());
   const std::regex opens(R"(^\s*(message|enum|oneof) (\w+) \{\s*(\})?\s*$)");
   const std::regex field(R"(^\s*((?:repeated )?\w+) (\w+) = (\d+);.*$)");

@@ -13,7 +13,7 @@
 namespace motley::wire::golden {
 
 inline std::vector<std::byte> read(const std::string& name) {
-  std::ifstream file(std::string(MOTLEY_TEST_DATA) + "/" + name, std::ios::binary);
+  std::ifstream file(std::string(MOTLEY_TEST_DATA "/") + name, std::ios::binary);
   if (!file) throw std::runtime_error("no golden file " + name);
   std::vector<std::byte> bytes;
   for (std::istreambuf_iterator<char> it(file), end; it != end; ++it) bytes.push_back(static_cast<std::byte>(*it));
