@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kWords = {"fp32", "bf16", "int8", "int4"};
 
-std::size_t bytes_of(BlockShape shape, std::size_t elements, std::size_t scale_bytes) noexcept {
-  return (elements + shape.elements - 1) / shape.elements * (scale_bytes + shape.bytes);
+std::size_t bytes_of(BlockShape shape, std::size_t elements) noexcept {
+  return (elements + shape.elements - 1) / shape.elements * (1 + shape.bytes);
 }
 
 #if defined(__x86_64__)
@@ -41,16 +41,16 @@ std::optional<CodecId> from_word(std::string_view word) noexcept {
 }
 
 double error_bound(CodecId codec, double magnitude) noexcept {
-  constexpr double kSmallest = 0x1p-100;  // blocks of nothing larger than that may become zero
+  constexpr double kSmallest = 0x1p-64;  // blocks of nothing larger than that may become zero
   switch (codec) {
     case CodecId::fp32:
       return 0;
     case CodecId::bf16:
       return std::max(magnitude / 256, 0x1p-134);
     case CodecId::int8:
-      return std::max(magnitude / 252, kSmallest);
+      return std::max(magnitude / 169, kSmallest);
     case CodecId::int4:
-      return std::max(magnitude / 13.8, kSmallest);
+      return std::max(magnitude / 9.33, kSmallest);
   }
   return 0;
 }
@@ -77,17 +77,11 @@ std::size_t encoded_bytes(CodecId codec, std::size_t elements) noexcept {
     case CodecId::bf16:
       return elements * 2;
     case CodecId::int8:
-      return bytes_of(kInt8Block, elements, kScaleBytes);
+      return bytes_of(kInt8Block, elements);
     case CodecId::int4:
-      return bytes_of(kInt4Block, elements, kScaleBytes);
+      return bytes_of(kInt4Block, elements);
   }
   return 0;
-}
-
-std::size_t delta_bytes(CodecId codec, std::size_t elements) noexcept {
-  if (codec == CodecId::int8) return bytes_of(kInt8Block, elements, kDeltaScaleBytes);
-  if (codec == CodecId::int4) return bytes_of(kInt4Block, elements, kDeltaScaleBytes);
-  return encoded_bytes(codec, elements);
 }
 
 void encode(CodecId codec, std::span<const float> values, std::span<const float> residual, std::span<std::byte> body,
@@ -103,14 +97,14 @@ bool encode_delta(CodecId codec, std::span<const float> target, std::span<const 
                   std::span<float> moved) noexcept {
   MOTLEY_ASSERT(codec != CodecId::fp32);
   MOTLEY_ASSERT(base.size() == target.size() && moved.size() == target.size());
-  MOTLEY_ASSERT(body.size() == delta_bytes(codec, target.size()));
+  MOTLEY_ASSERT(body.size() == encoded_bytes(codec, target.size()));
   return best().encode_delta(codec, target.data(), base.data(), target.size(), body.data(), moved.data());
 }
 
 bool add_delta(CodecId codec, std::span<const std::byte> body, std::span<const float> base, std::span<float> moved,
                const Kernels* set) noexcept {
   MOTLEY_ASSERT(moved.size() == base.size());
-  if (body.size() != delta_bytes(codec, base.size())) return false;
+  if (body.size() != encoded_bytes(codec, base.size())) return false;
   return (set != nullptr ? *set : best()).add_delta({codec, body.data(), base.size()}, base.data(), moved.data());
 }
 

@@ -20,11 +20,11 @@ std::optional<CodecId> from_word(std::string_view word) noexcept;
 /// Most that a decoded element may be off, in a block (bf16: at an element) whose largest element is `magnitude`.
 double error_bound(CodecId codec, double magnitude) noexcept;
 
-/// The length of `elements` on the wire.
+/// The length of `elements` on the wire, of a delta (delta.h) too.
 std::size_t encoded_bytes(CodecId codec, std::size_t elements) noexcept;
 
 /// Encodes values + residual; `left` becomes what the bytes leave out of it. Where that sum is not finite (int8, int4:
-/// or beyond 7 · 2^120), the bytes say so and `left` is zero. REQUIRES `residual` and `left` as long as `values`, or
+/// or beyond 7 · 2^63), the bytes say so and `left` is zero. REQUIRES `residual` and `left` as long as `values`, or
 /// empty; `body` of encoded_bytes(); nothing overlaps.
 void encode(CodecId codec, std::span<const float> values, std::span<const float> residual, std::span<std::byte> body,
             std::span<float> left) noexcept;

@@ -12,12 +12,9 @@ namespace motley::codec {
 
 struct Kernels;
 
-/// The length of a delta of `elements` on the wire.
-std::size_t delta_bytes(CodecId codec, std::size_t elements) noexcept;
-
 /// Encodes target - base; `moved` becomes base with that added, as every reader will have it. False where the
 /// difference is not finite (int8, int4: or beyond 7 · 2^120): then neither is of use. REQUIRES a codec that is not
-/// fp32, all of one length, `body` of delta_bytes(); nothing overlaps.
+/// fp32, all of one length, `body` of encoded_bytes(); nothing overlaps.
 [[nodiscard]] bool encode_delta(CodecId codec, std::span<const float> target, std::span<const float> base,
                                 std::span<std::byte> body, std::span<float> moved) noexcept;
 

@@ -10,14 +10,12 @@
 
 namespace motley::codec {
 
-/// Elements that share a scale, and the bytes of their codes.
+/// Elements that share a scale of one byte, and the bytes of their codes.
 struct BlockShape {
   std::size_t elements = 0, bytes = 0;
 };
 inline constexpr BlockShape kInt8Block{256, 256};
 inline constexpr BlockShape kInt4Block{64, 32};
-inline constexpr std::size_t kScaleBytes = 2;       // the upper half of an fp32
-inline constexpr std::size_t kDeltaScaleBytes = 1;  // its exponent
 
 /// `elements`: of the whole body, since scales lie before codes.
 struct Body {

@@ -2,8 +2,8 @@
 // Compiled once for each instruction set, so nothing here may be shared between them: no functions of the standard
 // library, everything in an unnamed namespace. Plain loops that compilers turn into vector instructions.
 //
-// Each operation is a single IEEE 754 one, rounded to nearest even. Scales have eight significant bits (deltas: one)
-// and codes seven, so their product is exact, and adding it rounds once, with or without FMA.
+// Each operation is a single IEEE 754 one, rounded to nearest even. Scales have two significant bits (deltas: one) and
+// codes seven, so their product is exact, and adding it rounds once, with or without FMA.
 
 #include "codec/kernels.h"
 
@@ -17,10 +17,7 @@ using Bits32 = std::uint32_t;
 
 constexpr Bits32 kExponent = 0x7F800000U;
 constexpr Bits32 kNoSign = 0x7FFFFFFFU;
-constexpr Bits16 kNotFinite = 0x7FC0;  // the scale of a block that cannot be encoded
-constexpr Bits16 kScaleMin = 0x0D80;   // 2^-100: what is computed with it stays clear of denormal numbers
-constexpr Bits16 kScaleMax = 0x7B80;   // 2^120: what is computed with it stays finite
-constexpr float kPower120 = 0x1p120F;
+constexpr Bits16 kNotFinite = 0x7FC0;  // in place of the scale of a block that cannot be encoded
 // Added to a number below 2^22 it leaves the nearest integer in the lowest bits.
 constexpr float kRound = 0x1.8p23F;
 constexpr Bits32 kRoundBits = 0x4B400000U;
@@ -104,21 +101,31 @@ struct Int4 {  // byte i: element i in the lower half, element 32 + i in the upp
   }
 };
 
-/// Scales of gradients: eight significant bits, the upper half of an fp32.
-struct Fine {
-  static constexpr std::size_t kBytes = kScaleBytes;
-  static constexpr Bits32 kDropped = 0xFFFF;  // by rounding up
-  static void store(std::byte* to, Bits16 scale) noexcept { store16(to, scale); }
-  static float load(const std::byte* from) noexcept { return widened(load16(from)); }
+// Scales are the upper half of an fp32 while they are computed with, and a byte of a body.
+
+/// Scales of gradients: 1 or 1.5 times a power of two, from 2^-64 to 2^63; their exponent and first bit, less those of
+/// the smallest. Every byte but kMark is one.
+struct HalfSteps {
+  static constexpr Bits32 kDropped = 0x3FFFFF;  // by rounding up
+  static constexpr Bits16 kMin = 0x1F80;
+  static constexpr float kMax = 0x1p63F;
+  static constexpr std::byte kMark{255};  // of a block that is not finite
+  static std::byte byte_of(Bits16 scale) noexcept {
+    if (scale == kNotFinite) return kMark;
+    return static_cast<std::byte>(scale == 0 ? 0 : (scale - kMin) >> 6);
+  }
+  static float scale_of(std::byte byte) noexcept { return float_of((static_cast<Bits32>(byte) + (kMin >> 6)) << 22); }
 };
 
-/// Scales of deltas: powers of two, the exponent of an fp32.
+/// Scales of deltas: powers of two from 2^-100, so that what is computed with them stays clear of denormal numbers, to
+/// 2^120, so that it stays finite, or zero; the exponent of an fp32.
 struct PowerOfTwo {
-  static constexpr std::size_t kBytes = kDeltaScaleBytes;
   static constexpr Bits32 kDropped = 0x7FFFFF;
-  static constexpr Bits32 kMin = kScaleMin >> 7, kMax = kScaleMax >> 7;
-  static void store(std::byte* to, Bits16 scale) noexcept { *to = static_cast<std::byte>(scale >> 7 & 0xFF); }
-  static float load(const std::byte* from) noexcept { return float_of(static_cast<Bits32>(*from) << 23); }
+  static constexpr Bits16 kMin = 0x0D80;
+  static constexpr float kMax = 0x1p120F;
+  static constexpr Bits32 kByteMin = kMin >> 7, kByteMax = 247;
+  static std::byte byte_of(Bits16 scale) noexcept { return static_cast<std::byte>(scale >> 7 & 0xFF); }
+  static float scale_of(std::byte byte) noexcept { return float_of(static_cast<Bits32>(byte) << 23); }
 };
 
 /// Rounded up, so that no code is beyond the levels.
@@ -131,10 +138,10 @@ Bits16 scale_of(const float* values) noexcept {
   }
   if (largest == 0) return 0;
   const auto bits = static_cast<Bits32>(largest);
-  if (bits > bits_of(Block::kLevels * kPower120)) return kNotFinite;
+  if (bits > bits_of(Block::kLevels * Scale::kMax)) return kNotFinite;
   const Bits32 up = (bits_of(float_of(bits) / Block::kLevels) + Scale::kDropped) & ~Scale::kDropped;
   const auto scale = static_cast<Bits16>(up >> 16);
-  return scale < kScaleMin ? kScaleMin : scale;
+  return scale < Scale::kMin ? Scale::kMin : scale;
 }
 
 template <class Block, class Scale, bool kLeft>
@@ -162,7 +169,7 @@ template <class Block, bool kResidual, bool kLeft>
 void encode_blocks(const float* __restrict values, const float* __restrict residual, std::size_t count,
                    std::byte* __restrict body, float* __restrict left) noexcept {
   constexpr std::size_t kElements = Block::kShape.elements;
-  std::byte* codes = body + (count + kElements - 1) / kElements * kScaleBytes;
+  std::byte* codes = body + (count + kElements - 1) / kElements;
   float sums[kElements], rest[kElements];
   for (std::size_t first = 0; first < count; first += kElements) {
     const std::size_t width = count - first < kElements ? count - first : kElements;
@@ -172,15 +179,15 @@ void encode_blocks(const float* __restrict values, const float* __restrict resid
         for (std::size_t i = 0; i < kElements; ++i) sums[i] = values[first + i] + residual[first + i];
         from = sums;
       }
-      store16(body, encode_block<Block, Fine, kLeft>(from, codes, kLeft ? left + first : nullptr));
+      *body = HalfSteps::byte_of(encode_block<Block, HalfSteps, kLeft>(from, codes, kLeft ? left + first : nullptr));
     } else {
       for (std::size_t i = 0; i < kElements; ++i)
         sums[i] = i >= width ? 0 : (kResidual ? values[first + i] + residual[first + i] : values[first + i]);
-      store16(body, encode_block<Block, Fine, kLeft>(sums, codes, rest));
+      *body = HalfSteps::byte_of(encode_block<Block, HalfSteps, kLeft>(sums, codes, rest));
       if constexpr (kLeft)
         for (std::size_t i = 0; i < width; ++i) left[first + i] = rest[i];
     }
-    body += kScaleBytes;
+    ++body;
     codes += Block::kShape.bytes;
   }
 }
@@ -188,16 +195,16 @@ void encode_blocks(const float* __restrict values, const float* __restrict resid
 template <class Block, class Scale, class Into>
 void decode_blocks(const Body& body, std::size_t first, std::size_t count, float* __restrict out, Into into) noexcept {
   constexpr std::size_t kElements = Block::kShape.elements;
-  const std::byte* scales = body.bytes + first / kElements * Scale::kBytes;
-  const std::byte* codes = body.bytes + (body.elements + kElements - 1) / kElements * Scale::kBytes +
-                           first / kElements * Block::kShape.bytes;
+  const std::byte* scales = body.bytes + first / kElements;
+  const std::byte* codes =
+      body.bytes + (body.elements + kElements - 1) / kElements + first / kElements * Block::kShape.bytes;
   for (; count >= kElements; count -= kElements, out += kElements, codes += Block::kShape.bytes) {
-    Block::unpack(codes, Scale::load(scales), out, into);
-    scales += Scale::kBytes;
+    Block::unpack(codes, Scale::scale_of(*scales), out, into);
+    ++scales;
   }
   if (count == 0) return;
   float last[kElements];
-  Block::unpack(codes, Scale::load(scales), last, Set{});
+  Block::unpack(codes, Scale::scale_of(*scales), last, Set{});
   for (std::size_t i = 0; i < count; ++i) into(out[i], last[i]);
 }
 
@@ -248,21 +255,17 @@ void decode_as(const Body& body, std::size_t first, std::size_t count, float* __
     case CodecId::bf16:
       return decode_bf16(body.bytes + 2 * first, count, out, Into{});
     case CodecId::int8:
-      return decode_blocks<Int8, Fine>(body, first, count, out, Into{});
+      return decode_blocks<Int8, HalfSteps>(body, first, count, out, Into{});
     case CodecId::int4:
-      return decode_blocks<Int4, Fine>(body, first, count, out, Into{});
+      return decode_blocks<Int4, HalfSteps>(body, first, count, out, Into{});
   }
 }
 
-/// Whether a scale is one that an encoder writes. Anything else counts as the mark of a block that is not finite.
 template <BlockShape kShape>
-bool finite_scales(const Body& body) noexcept {
+bool finite_blocks(const Body& body) noexcept {
   Bits32 bad = 0;
   const std::size_t blocks = (body.elements + kShape.elements - 1) / kShape.elements;
-  for (std::size_t i = 0; i < blocks; ++i) {
-    const Bits16 scale = load16(body.bytes + kScaleBytes * i);
-    bad |= static_cast<Bits32>(scale != 0) & (static_cast<Bits32>(scale < kScaleMin) | (scale > kScaleMax));
-  }
+  for (std::size_t i = 0; i < blocks; ++i) bad |= static_cast<Bits32>(body.bytes[i] == HalfSteps::kMark);
   return bad == 0;
 }
 
@@ -281,9 +284,9 @@ bool finite_any(const Body& body) noexcept {
         bad |= static_cast<Bits32>((load16(body.bytes + 2 * i) & 0x7F80U) == 0x7F80U);
       return bad == 0;
     case CodecId::int8:
-      return finite_scales<kInt8Block>(body);
+      return finite_blocks<kInt8Block>(body);
     case CodecId::int4:
-      return finite_scales<kInt4Block>(body);
+      return finite_blocks<kInt4Block>(body);
   }
   return false;
 }
@@ -295,7 +298,7 @@ bool encode_delta_bf16(const float* __restrict target, const float* __restrict b
   Bits32 bad = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Bits32 bits = bits_of(target[i] - base[i]);
-    const Bits16 code = (bits & kNoSign) < Bits32{kScaleMin} << 16 ? Bits16{0} : narrowed(bits);
+    const Bits16 code = (bits & kNoSign) < Bits32{PowerOfTwo::kMin} << 16 ? Bits16{0} : narrowed(bits);
     store16(body + 2 * i, code);
     bad |= static_cast<Bits32>((code & 0x7F80U) == 0x7F80U);
     moved[i] = base[i] + widened(code);
@@ -308,7 +311,7 @@ template <class Block>
 bool encode_delta_blocks(const float* __restrict target, const float* __restrict base, std::size_t count,
                          std::byte* __restrict body, float* __restrict moved) noexcept {
   constexpr std::size_t kElements = Block::kShape.elements;
-  std::byte* codes = body + (count + kElements - 1) / kElements * PowerOfTwo::kBytes;
+  std::byte* codes = body + (count + kElements - 1) / kElements;
   float wanted[kElements], found[kElements];
   bool finite = true;
   for (std::size_t first = 0; first < count; first += kElements) {
@@ -317,10 +320,10 @@ bool encode_delta_blocks(const float* __restrict target, const float* __restrict
     for (std::size_t i = width; i < kElements; ++i) wanted[i] = 0;
     const Bits16 scale = encode_block<Block, PowerOfTwo, false>(wanted, codes, nullptr);
     finite = finite && scale != kNotFinite;
-    PowerOfTwo::store(body, scale);
-    Block::unpack(codes, PowerOfTwo::load(body), found, Set{});
+    *body = PowerOfTwo::byte_of(scale);
+    Block::unpack(codes, PowerOfTwo::scale_of(*body), found, Set{});
     for (std::size_t i = 0; i < width; ++i) moved[first + i] = base[first + i] + found[i];
-    body += PowerOfTwo::kBytes;
+    ++body;
     codes += Block::kShape.bytes;
   }
   return finite;
@@ -350,8 +353,8 @@ bool add_delta_blocks(const Body& body, const float* base, float* moved) noexcep
   const std::size_t blocks = (body.elements + Block::kShape.elements - 1) / Block::kShape.elements;
   for (std::size_t i = 0; i < blocks; ++i) {
     const auto exponent = static_cast<Bits32>(body.bytes[i]);
-    bad |= static_cast<Bits32>(exponent != 0) &
-           (static_cast<Bits32>(exponent < PowerOfTwo::kMin) | static_cast<Bits32>(exponent > PowerOfTwo::kMax));
+    bad |= static_cast<Bits32>(exponent != 0) & (static_cast<Bits32>(exponent < PowerOfTwo::kByteMin) |
+                                                 static_cast<Bits32>(exponent > PowerOfTwo::kByteMax));
   }
   if (bad != 0) return false;
   add_in_pieces(body.elements, base, moved, [&](std::size_t first, std::size_t count, float* sum) {

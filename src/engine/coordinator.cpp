@@ -61,7 +61,7 @@ double busier_share(const Layout& layout, const CoordinatorOptions& options) {
     const bool lossy = chunk.kind == ChunkKind::large;
     whole += exact;
     up += lossy ? codec::encoded_bytes(options.gradients.value_or(codec::CodecId::fp32), chunk.elements) : exact;
-    down += lossy ? codec::delta_bytes(options.weights.value_or(codec::CodecId::fp32), chunk.elements) : exact;
+    down += lossy ? codec::encoded_bytes(options.weights.value_or(codec::CodecId::fp32), chunk.elements) : exact;
   }
   return static_cast<double>(std::max(up, down)) / static_cast<double>(std::max<std::size_t>(whole, 1));
 }

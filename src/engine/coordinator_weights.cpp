@@ -24,7 +24,7 @@ void VersionFrames::set(ChunkId chunk, SharedBytes bytes) {
 
 void VersionFrames::approach(ChunkId chunk, const SharedBytes& exact, const SharedBytes& before, wire::CodecId codec,
                              BufferPool& pool) {
-  MutableBytes body = pool.take(codec::delta_bytes(codec, exact.floats().size()));
+  MutableBytes body = pool.take(codec::encoded_bytes(codec, exact.floats().size()));
   MutableBytes moved = pool.take(exact.size());
   if (!codec::encode_delta(codec, exact.floats(), before.floats(), body.bytes(), moved.floats()))
     return set(chunk, exact);

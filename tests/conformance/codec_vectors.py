@@ -13,7 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "unit" / "codec" / "data"
 
 COUNT = 600
-NOT_FINITE, SCALE_MIN = 0x7FC0, 0x0D80
+NOT_FINITE = 255  # the scale byte of a block of gradients with such an element
+GRADIENTS = {"mantissa_bits": 1, "smallest": 63, "largest": 190}  # exponents as in fp32
+DELTAS = {"mantissa_bits": 0, "smallest": 27, "largest": 247}
 
 
 def f32(value):
@@ -36,25 +38,37 @@ def bf16_code(value):
     return number + 0x7FFF + (number >> 16 & 1) >> 16
 
 
-def block_scale(block, levels, kept_bits=16):
-    if not all(math.isfinite(v) and abs(v) <= levels * 2.0**120 for v in block):
-        return NOT_FINITE
+def block_scale(block, levels, kind):
+    """None where there is none; else a number of `kind`, at least as large as the block needs."""
+    if not all(math.isfinite(v) and abs(v) <= levels * 2.0**(kind["largest"] - 127) for v in block):
+        return None
     largest = max(abs(v) for v in block)
     if largest == 0:
-        return 0
-    dropped = (1 << 32 - kept_bits) - 1
-    return max((bits(f32(largest / levels)) + dropped & ~dropped) >> 16, SCALE_MIN)
+        return 0.0
+    dropped = (1 << 23 - kind["mantissa_bits"]) - 1
+    return max(of_bits(bits(f32(largest / levels)) + dropped & ~dropped), 2.0**(kind["smallest"] - 127))
+
+
+def scale_byte(scale, kind):
+    if kind is DELTAS:
+        return bits(scale) >> 23
+    if scale is None:
+        return NOT_FINITE
+    return (bits(scale) >> 22) - 2 * kind["smallest"] if scale else 0
+
+
+def scale_of_byte(byte, kind):
+    return of_bits(byte << 23 if kind is DELTAS else byte + 2 * kind["smallest"] << 22)
 
 
 def block_codes(block, scale):
-    if scale in (0, NOT_FINITE):
+    if not scale:
         return [0] * len(block)
-    inverse = f32(1 / of_bits(scale << 16))
+    inverse = f32(1 / scale)
     return [round(f32(v * inverse)) for v in block]  # half to even
 
 
-def encode(codec, values, delta=False):
-    """Scales of deltas are exponents."""
+def encode(codec, values, kind=GRADIENTS):
     if codec == "bf16":
         return b"".join(struct.pack("<H", bf16_code(v)) for v in values)
     size, levels = {"int8": (256, 127), "int4": (64, 7)}[codec]
@@ -62,8 +76,8 @@ def encode(codec, values, delta=False):
     for first in range(0, len(values), size):
         block = values[first:first + size]
         block = block + [0.0] * (size - len(block))
-        scale = block_scale(block, levels, 9 if delta else 16)
-        scales += struct.pack("<B", scale >> 7 & 0xFF) if delta else struct.pack("<H", scale)
+        scale = block_scale(block, levels, kind)
+        scales += bytes([scale_byte(scale, kind)])
         numbers = block_codes(block, scale)
         if codec == "int8":
             codes += struct.pack(f"<{size}b", *numbers)
@@ -72,18 +86,16 @@ def encode(codec, values, delta=False):
     return scales + codes
 
 
-def decode(codec, body, count, delta=False):
+def decode(codec, body, count, kind=GRADIENTS):
     if codec == "bf16":
         return [of_bits(code << 16) for code in struct.unpack(f"<{count}H", body)]
     size, width = {"int8": (256, 256), "int4": (64, 32)}[codec]
     blocks = -(-count // size)
-    form = struct.Struct(f"<{blocks}{'B' if delta else 'H'}")
     values = []
-    for index, scale in enumerate(form.unpack(body[:form.size])):
-        scale <<= 7 if delta else 0
-        codes = body[form.size + width * index:][:width]
+    for index, byte in enumerate(body[:blocks]):
+        codes = body[blocks + width * index:][:width]
         numbers = struct.unpack(f"<{width}b", codes) if codec == "int8" else [b % 16 - 8 for b in codes] + [b // 16 - 8 for b in codes]
-        values += [f32(number * of_bits(scale << 16)) for number in numbers]
+        values += [f32(number * scale_of_byte(byte, kind)) for number in numbers]
     return values[:count]
 
 
@@ -92,12 +104,12 @@ def encode_delta(codec, target, base):
     wanted = [f32(t - b) for t, b in zip(target, base)]
     if codec == "bf16":
         wanted = [0.0 if abs(v) < 2.0**-100 else v for v in wanted]
-    body = encode(codec, wanted, delta=True)
+    body = encode(codec, wanted, DELTAS)
     return body, add_delta(codec, body, base)
 
 
 def add_delta(codec, body, base):
-    return [f32(b + d) for b, d in zip(base, decode(codec, body, len(base), delta=True))]
+    return [f32(b + d) for b, d in zip(base, decode(codec, body, len(base), DELTAS))]
 
 
 def xxh64(data, seed=0):

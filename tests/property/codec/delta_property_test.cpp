@@ -39,7 +39,7 @@ RC_GTEST_PROP(Delta, ReplicasAreTheSameBits, (std::uint64_t seed)) {
   held = exact;
   std::vector<Replica> replicas;
   for (const Kernels* set : kernels()) replicas.push_back({.set = set, .weights = {}, .holds = false});
-  std::vector<std::byte> body(delta_bytes(codec, kCount));
+  std::vector<std::byte> body(encoded_bytes(codec, kCount));
   const int steps = *rc::gen::inRange(1, 60);
   for (int step = 0; step < steps; ++step) {
     const double rate = std::pow(0.9, step);
@@ -73,7 +73,7 @@ RC_GTEST_PROP(Delta, ReplicasAreTheSameBits, (std::uint64_t seed)) {
 RC_GTEST_PROP(Delta, HostileBodiesAreRefusedOrMoveToNumbers, (std::vector<std::uint8_t> bytes, std::uint16_t count)) {
   const CodecId codec = any_codec();
   const std::vector<float> base(count % 1000, 1.0F);
-  bytes.resize(*rc::gen::arbitrary<bool>() ? delta_bytes(codec, base.size()) : bytes.size());
+  bytes.resize(*rc::gen::arbitrary<bool>() ? encoded_bytes(codec, base.size()) : bytes.size());
   std::vector<float> moved(base.size(), 7.0F);
   if (add_delta(codec, std::as_bytes(std::span(bytes)), base, moved)) {
     RC_ASSERT(std::all_of(moved.begin(), moved.end(), [](float value) { return std::isfinite(value); }));

@@ -110,7 +110,7 @@ TEST_P(EverySet, WritesTheGoldenDeltas) {
   if (codec == CodecId::fp32) return;
   const std::vector<float> target = golden_values(), base = golden_held();
   std::vector<float> moved(kCount), read(kCount);
-  std::vector<std::byte> body(delta_bytes(codec, kCount));
+  std::vector<std::byte> body(encoded_bytes(codec, kCount));
   EXPECT_TRUE(set->encode_delta(codec, target.data(), base.data(), kCount, body.data(), moved.data()));
   EXPECT_EQ(body, file(codec, "delta"));
   EXPECT_TRUE(set->add_delta({codec, body.data(), kCount}, base.data(), read.data()));
@@ -127,7 +127,7 @@ TEST_P(EverySet, SaysWhatNoDeltaLeadsTo) {
   const auto [codec, set] = GetParam();
   const std::vector<float> base = golden_held();
   std::vector<float> moved(kCount);
-  std::vector<std::byte> body(delta_bytes(codec, kCount));
+  std::vector<std::byte> body(encoded_bytes(codec, kCount));
   EXPECT_FALSE(set->encode_delta(codec, golden_spoiled().data(), base.data(), kCount, body.data(), moved.data()));
 }
 
@@ -160,7 +160,7 @@ TEST_P(EverySet, AgreesWithThePortableOne) {
       kPortable.decode(encoded, 0, count, portable_sum.data());
       EXPECT_TRUE(!finite || same_bits(sum, portable_sum));
       if (codec == CodecId::fp32) continue;
-      std::vector<std::byte> delta(delta_bytes(codec, count)), portable_delta(delta.size());
+      std::vector<std::byte> delta(encoded_bytes(codec, count)), portable_delta(delta.size());
       std::vector<float> moved(count), portable_moved(count);
       const bool reached = set->encode_delta(codec, values.data(), residual.data(), count, delta.data(), moved.data());
       EXPECT_EQ(reached, kPortable.encode_delta(codec, values.data(), residual.data(), count, portable_delta.data(),
@@ -193,7 +193,7 @@ TEST(Codec, DeltasNeedScalesInRange) {
   const std::vector<float> target = golden_values(), base = golden_held();
   std::vector<float> moved(kCount);
   for (const CodecId codec : {CodecId::int8, CodecId::int4}) {
-    std::vector<std::byte> body(delta_bytes(codec, kCount));
+    std::vector<std::byte> body(encoded_bytes(codec, kCount));
     ASSERT_TRUE(encode_delta(codec, target, base, body, moved));
     ASSERT_TRUE(add_delta(codec, body, base, moved));
     EXPECT_FALSE(add_delta(codec, std::span(body).first(body.size() - 1), base, moved));
@@ -212,11 +212,9 @@ TEST(Codec, WordsComeBack) {
 
 TEST(Codec, LargeBodiesShrinkAsPromised) {
   constexpr std::size_t kElements = std::size_t{1} << 20;
-  EXPECT_EQ(encoded_bytes(CodecId::int8, kElements), kElements / 256 * 258);
-  EXPECT_EQ(encoded_bytes(CodecId::int4, kElements), kElements / 64 * 34);
-  EXPECT_EQ(delta_bytes(CodecId::int8, kElements), kElements / 256 * 257);
-  EXPECT_EQ(delta_bytes(CodecId::int4, kElements), kElements / 64 * 33);
-  EXPECT_EQ(delta_bytes(CodecId::bf16, kElements), kElements * 2);
+  EXPECT_EQ(encoded_bytes(CodecId::int8, kElements), kElements / 256 * 257);
+  EXPECT_EQ(encoded_bytes(CodecId::int4, kElements), kElements / 64 * 33);
+  EXPECT_EQ(encoded_bytes(CodecId::bf16, kElements), kElements * 2);
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ class WorkerDelta : public testing::Test {
   wire::Frame next_delta(std::uint64_t version) {
     for (float& value : exact[0]) value += 0.01F;
     std::vector<float> moved(held[0].size());
-    std::vector<std::byte> body(codec::delta_bytes(CodecId::int8, moved.size()));
+    std::vector<std::byte> body(codec::encoded_bytes(CodecId::int8, moved.size()));
     EXPECT_TRUE(codec::encode_delta(CodecId::int8, exact[0], held[0], body, moved));
     held[0] = moved;
     wire::FrameHeader header = weights_header(version, 0, kFence);
@@ -155,7 +155,7 @@ TEST_F(WorkerDelta, OfASmallTensorEndsTheSession) {
   wire::FrameHeader header = weights_header(1, 1, kFence);
   header.codec = CodecId::int8;
   const std::size_t elements = layout.chunks()[1].elements;
-  const std::vector<std::byte> body(codec::delta_bytes(CodecId::int8, elements));
+  const std::vector<std::byte> body(codec::encoded_bytes(CodecId::int8, elements));
   worker.frame(wire::seal(header, SharedBytes::copy_of(body)), now);
   EXPECT_THAT(out.ended, testing::HasSubstr("bytes of fp32; found"));
 }
