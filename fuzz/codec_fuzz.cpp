@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (codec == CodecId::fp32) return 0;
     std::vector<float> moved(elements);
     const bool sound = add_delta(codec, body, std::vector<float>(elements, 1.0F), moved);
-    MOTLEY_ASSERT(!sound || body.size() == delta_bytes(codec, elements));
+    MOTLEY_ASSERT(!sound || body.size() == encoded_bytes(codec, elements));
     MOTLEY_ASSERT(std::all_of(moved.begin(), moved.end(), [](float value) { return std::isfinite(value); }));
     return 0;
   }

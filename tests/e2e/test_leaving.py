@@ -16,8 +16,9 @@ LOCAL = ["--listen", "127.0.0.1:0"]
 
 def head_and_joiner(motley, *words):
     # Given shares, so that the joiner has work on a busy machine too, where it would not pay.
-    head = motley.start("train", "softmax", *DATA, *settings(train_min_workers=2, train_shares=[1, 1]), *words, "--run", "run", "--device", "cpu",
-                        "--name", "head", "--token-file", "token", *LOCAL)
+    shares = settings(train_min_workers=2, train_shares=[1, 1])
+    head = motley.start("train", "softmax", *DATA, *shares, *words, "--run", "run", "--device", "cpu", "--name", "head",
+                        "--token-file", "token", *LOCAL)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest")
     return head, joiner
 
