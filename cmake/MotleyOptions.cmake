@@ -21,12 +21,6 @@ if(MOTLEY_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
                                   CCACHE_SLOPPINESS=pch_defines,time_macros "${MOTLEY_CCACHE}")
 endif()
-# Without these ccache cannot tell one precompiled header from another.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(MOTLEY_PCH_OPTIONS -fpch-preprocess)
-else()
-  set(MOTLEY_PCH_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
-endif()
 
 find_package(Threads REQUIRED)
 

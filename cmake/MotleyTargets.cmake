@@ -34,6 +34,13 @@ function(motley_vector_loops name prefix)
   endif()
 endfunction()
 
+# motley_precompile(TARGET PRIVATE <header>... | REUSE_FROM other): target_precompile_headers(), so that ccache can tell one header
+# from another.
+function(motley_precompile target)
+  target_precompile_headers(${target} ${ARGN})
+  target_compile_options(${target} PRIVATE "$<IF:$<CXX_COMPILER_ID:GNU>,-fpch-preprocess,SHELL:-Xclang -fno-pch-timestamp>")
+endfunction()
+
 # motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets HEADERS target): a GoogleTest program from all .cpp files of `dir`,
 # known to ctest test by test, with the precompiled headers of `target`. Nothing where there are no files, or where a library or an
 # EXTRA target is not there.
@@ -51,8 +58,7 @@ function(motley_test name)
   add_executable(${name} ${sources})
   list(TRANSFORM arg_LIBRARIES PREPEND motley::)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ${arg_EXTRA} motley_options GTest::gtest_main GTest::gmock)
-  target_precompile_headers(${name} REUSE_FROM ${arg_HEADERS})
-  target_compile_options(${name} PRIVATE ${MOTLEY_PCH_OPTIONS})
+  motley_precompile(${name} REUSE_FROM ${arg_HEADERS})
   target_compile_definitions(${name} PRIVATE MOTLEY_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/data")
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
 endfunction()
