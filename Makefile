@@ -107,4 +107,4 @@ fmt-check: ## fail if a C++ file is not formatted
 	@$(SOURCES) | xargs $(CLANG_FORMAT) --dry-run --Werror
 
 clean: ## delete what was built, but not the Python environment
-	rm -rf $(BUILD) build/wheel-* build/python-env build/dev build/asan build/tsan build/fuzz build/tidy build/motley
+	rm -rf $(BUILD) build/wheel-* build/python-env build/dev build/asan build/tsan build/tidy build/motley

@@ -41,11 +41,12 @@ function(motley_precompile target)
   target_compile_options(${target} PRIVATE "$<IF:$<CXX_COMPILER_ID:GNU>,-fpch-preprocess,SHELL:-Xclang -fno-pch-timestamp>")
 endfunction()
 
-# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets HEADERS target): a GoogleTest program from all .cpp files of `dir`,
-# known to ctest test by test, with the precompiled headers of `target`. Nothing where there are no files, or where a library or an
-# EXTRA target is not there.
+# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets HEADERS target [THREADS]): a GoogleTest program from all .cpp files of `dir`,
+# known to ctest test by test, with the precompiled headers of `target`. THREADS: more than one runs in it. Its files are compiled
+# several at once, so what they name for themselves is named once in `dir`. Nothing where there are no files, or where a library or
+# an EXTRA target is not there.
 function(motley_test name)
-  cmake_parse_arguments(arg "" "DIRECTORY;HEADERS" "LIBRARIES;EXTRA" ${ARGN})
+  cmake_parse_arguments(arg "THREADS" "DIRECTORY;HEADERS" "LIBRARIES;EXTRA" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")
   if(NOT sources OR NOT TARGET motley_${arg_LIBRARIES})
     return()
@@ -59,6 +60,12 @@ function(motley_test name)
   list(TRANSFORM arg_LIBRARIES PREPEND motley::)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} ${arg_EXTRA} motley_options GTest::gtest_main GTest::gmock)
   motley_precompile(${name} REUSE_FROM ${arg_HEADERS})
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_compile_definitions(${name} PRIVATE MOTLEY_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/data")
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600)
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600
+                       LABELS "$<$<BOOL:${arg_THREADS}>:threads>")
+  add_dependencies(tests ${name})
+  if(arg_THREADS)
+    add_dependencies(tests_with_threads ${name})
+  endif()
 endfunction()

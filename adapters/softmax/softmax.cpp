@@ -25,6 +25,10 @@ float dot(const float* a, const float* b, std::size_t size) noexcept {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
+void add_scaled(float* __restrict sums, float factor, const float* __restrict values, std::size_t size) noexcept {
+  for (std::size_t i = 0; i < size; ++i) sums[i] += factor * values[i];
+}
+
 std::size_t features_of(const data::Dataset& set) {
   std::size_t elements = 1;
   for (const std::int64_t extent : set.sample_shape()) elements *= static_cast<std::size_t>(extent);
@@ -118,8 +122,7 @@ SoftmaxRegression::Scored SoftmaxRegression::score(std::span<const float> x, std
 
 void SoftmaxRegression::add_gradient(std::span<const float> x) {
   for (std::size_t c = 0; c < classes_; ++c) {
-    float* row = &gradient_[weight_at_ + c * features_];
-    for (std::size_t j = 0; j < features_; ++j) row[j] += residual_[c] * x[j];
+    add_scaled(&gradient_[weight_at_ + c * features_], residual_[c], x.data(), features_);
     gradient_[bias_at_ + c] += residual_[c];
   }
 }

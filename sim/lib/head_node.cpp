@@ -10,7 +10,6 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr std::uint64_t kHeadStream = 3;
-constexpr Duration kTick = milliseconds(50);
 constexpr std::uint64_t kRun = 0x51D0;
 
 }  // namespace

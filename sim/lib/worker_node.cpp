@@ -11,7 +11,6 @@ namespace {
 using std::chrono::milliseconds;
 constexpr std::uint64_t kNodeStream = 100;
 constexpr std::uint64_t kComputerStream = 200;
-constexpr Duration kTick = milliseconds(50);
 
 }  // namespace
 

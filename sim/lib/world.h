@@ -10,6 +10,9 @@
 
 namespace motley::sim {
 
+/// As often as the program's hosts look at the clock.
+constexpr Duration kTick = std::chrono::milliseconds(50);
+
 /// Something is damaged on purpose, to see that the checks notice.
 enum class Sabotage : std::uint8_t {
   none,

@@ -40,7 +40,7 @@ Sizes sizes() {
 // There is one limit in a process, whoever asks for it.
 std::mutex mutex;
 int holders = 0;
-rlimit before{RLIM_INFINITY, RLIM_INFINITY};  // the first of them
+rlimit limit_before{RLIM_INFINITY, RLIM_INFINITY};  // the first of them
 
 }  // namespace
 
@@ -53,17 +53,17 @@ ProcessMemory process_memory() {
 
 ProcessMemoryLimit::ProcessMemoryLimit() {
   const std::lock_guard lock(mutex);
-  if (holders++ > 0 || getrlimit(RLIMIT_DATA, &before) != 0) return;
+  if (holders++ > 0 || getrlimit(RLIMIT_DATA, &limit_before) != 0) return;
   const std::optional<std::uint64_t> spare = usable_memory_bytes();
   if (!spare) return;
-  rlimit limit = before;
-  limit.rlim_cur = std::min<rlim_t>(before.rlim_cur, sizes().data + *spare);
+  rlimit limit = limit_before;
+  limit.rlim_cur = std::min<rlim_t>(limit_before.rlim_cur, sizes().data + *spare);
   static_cast<void>(setrlimit(RLIMIT_DATA, &limit));
 }
 
 ProcessMemoryLimit::~ProcessMemoryLimit() {
   const std::lock_guard lock(mutex);
-  if (--holders == 0) static_cast<void>(setrlimit(RLIMIT_DATA, &before));
+  if (--holders == 0) static_cast<void>(setrlimit(RLIMIT_DATA, &limit_before));
 }
 
 #else

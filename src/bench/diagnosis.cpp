@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+
+#include "base/format.h"
 
 namespace motley::bench {
 namespace {
@@ -20,19 +21,13 @@ constexpr double kOneWay = 0.6;       // of the other direction
 constexpr double kShared = 0.65;      // of each alone, both at once
 constexpr double kBusyCores = 0.9;
 
-std::string number(const char* format, double value) {
-  std::array<char, 48> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
+std::string in_milliseconds(double value) { return formatted(value < 10 ? "%.1f" : "%.0f", value); }
 
-std::string milliseconds(double value) { return number(value < 10 ? "%.1f" : "%.0f", value); }
-
-std::string percent(double part) { return number("%.0f %%", 100 * part); }
+std::string percent(double part) { return formatted("%.0f %%", 100 * part); }
 
 std::string range(const RoundTrips& trips) {
-  return "the round trip varies between " + milliseconds(trips.median_ms) + " and " + milliseconds(trips.high_ms) +
-         " ms";
+  return "the round trip varies between " + in_milliseconds(trips.median_ms) + " and " +
+         in_milliseconds(trips.high_ms) + " ms";
 }
 
 bool varies(const RoundTrips& trips) {
@@ -57,7 +52,7 @@ Diagnosis of_wifi(const LinkFigures& f, double least) {
   const std::string where = f.near.kind == InterfaceKind::wifi ? "" : " of the other machine";
   if (varies(f.idle)) return {Verdict::unsteady, "Wi-Fi" + where + ": " + range(f.idle) + ": use a cable", 0};
   const std::string steady = "Wi-Fi" + where + " carries " + rate_text(least) + " at a round trip of " +
-                             milliseconds(f.idle.median_ms) + " ms";
+                             in_milliseconds(f.idle.median_ms) + " ms";
   if (least >= kFull * kUsual) return {Verdict::wifi, steady + ", as a cable would", 0};
   return {Verdict::wifi, steady + ": a cable carries " + rate_text(0.94 * kUsual), 0};
 }
@@ -95,7 +90,7 @@ Diagnosis of_full_link(const LinkFigures& f, double part, double link) {
   if (loaded > f.idle.median_ms + kQueueMs) {
     return {Verdict::queues,
             "the link carries " + good + ", but under load the round trip rises from " +
-                milliseconds(f.idle.median_ms) + " to " + milliseconds(loaded) +
+                in_milliseconds(f.idle.median_ms) + " to " + in_milliseconds(loaded) +
                 " ms: a router or switch on the way keeps long queues (bufferbloat)",
             part};
   }
@@ -185,9 +180,9 @@ double step_seconds(const LinkFigures& figures, double bytes) {
 }
 
 std::string rate_text(double mbit_s) {
-  if (mbit_s < 10) return number("%.2g Mbit/s", mbit_s);
-  if (mbit_s < 1000) return number("%.0f Mbit/s", mbit_s);
-  return number("%.3g Gbit/s", mbit_s / 1000);
+  if (mbit_s < 10) return formatted("%.2g Mbit/s", mbit_s);
+  if (mbit_s < 1000) return formatted("%.0f Mbit/s", mbit_s);
+  return formatted("%.3g Gbit/s", mbit_s / 1000);
 }
 
 RoundTrips summarise(std::vector<double> milliseconds, std::uint64_t lost) {

@@ -2,6 +2,8 @@
 // What the coordinator's machine wants done, each with its reason. Actions are small values without owned memory; the
 // list is reused, so a steady step allocates nothing.
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -86,6 +88,11 @@ struct Reason {
   std::uint64_t a = 0, b = 0;
   bool operator==(const Reason&) const = default;
 };
+
+/// As reasons carry a time, which is not negative.
+[[nodiscard]] inline std::uint64_t whole_milliseconds(Duration d) {
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(d).count()));
+}
 
 struct Action {
   ActionKind kind = ActionKind::warn;

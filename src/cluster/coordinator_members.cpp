@@ -11,10 +11,6 @@ namespace {
 
 constexpr Duration kGapMin = std::chrono::seconds(1);  // the machine slept, or was stopped
 
-std::uint64_t milliseconds(Duration d) {
-  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(d).count());
-}
-
 }  // namespace
 
 void CoordinatorMachine::on(const Started&, Time) {
@@ -178,7 +174,7 @@ void CoordinatorMachine::notice_gap(Time now) {
   }
   if (pass_) pass_->opened = std::min(pass_->opened + gap, now);
   if (stretch_) stretch_->since += gap, stretch_->deadline += gap;
-  act(ActionKind::warn, {.code = ReasonCode::woke, .a = milliseconds(gap)});
+  act(ActionKind::warn, {.code = ReasonCode::woke, .a = whole_milliseconds(gap)});
 }
 
 void CoordinatorMachine::watch_sessions(Time now) {
@@ -186,11 +182,12 @@ void CoordinatorMachine::watch_sessions(Time now) {
     Member& member = members_.all()[i];
     if (member.admitted() && now - member.heard >= config_.silence) {
       close_session(member.session,
-                    {.code = ReasonCode::silent, .worker = member.worker, .a = milliseconds(now - member.heard)});
+                    {.code = ReasonCode::silent, .worker = member.worker, .a = whole_milliseconds(now - member.heard)});
       continue;
     }
     if (member.state == MemberState::loading && now - member.opened >= config_.loading) {
-      close_session(member.session, {.code = ReasonCode::slow_to_load, .a = milliseconds(config_.loading) / 1000});
+      close_session(member.session,
+                    {.code = ReasonCode::slow_to_load, .a = whole_milliseconds(config_.loading) / 1000});
       continue;
     }
     const bool busy = member.trial != 0 || (aside_ && aside_->session == member.session);

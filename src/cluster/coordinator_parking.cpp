@@ -19,12 +19,8 @@ constexpr int kLinkRests = 50;      // times as long as it was busy with a versi
 constexpr int kInVainRests = 100;
 constexpr std::uint32_t kInVainMax = 5;
 
-std::uint64_t milliseconds(Duration d) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(d).count()));
-}
-
 Reason does_not_pay(WorkerId worker, const Pace::Verdict& verdict) {
-  return {ReasonCode::does_not_pay, worker, milliseconds(verdict.with), milliseconds(verdict.without)};
+  return {ReasonCode::does_not_pay, worker, whole_milliseconds(verdict.with), whole_milliseconds(verdict.without)};
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 namespace motley::cluster {
 namespace {
 
-std::string_view what(WorkerAction::Kind kind) noexcept {
+using Kind = WorkerAction::Kind;
+
+std::string_view what(Kind kind) noexcept {
   constexpr std::array<std::string_view, 18> kWords{"load model and data",
                                                     "report ready",
                                                     "report the version held",
@@ -62,7 +64,6 @@ std::string_view to_word(WorkerState state) noexcept {
 }
 
 std::string to_sentence(const WorkerAction& action) {
-  using Kind = WorkerAction::Kind;
   std::string text(what(action.kind));
   switch (action.kind) {
     case Kind::send_synced:

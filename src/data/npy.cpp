@@ -9,13 +9,13 @@
 namespace motley::data {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::size_t kPreambleMin = 10;            // magic 6, version 2, header length 2 (4 from version 2 on)
 constexpr std::size_t kHeaderBytesMax = 64U << 10;  // a description of one array; NumPy itself warns above 10,000
 constexpr std::size_t kShownBytesMax = 40;
 
 // The header is a Python dictionary literal with the keys descr, fortran_order and shape, in any order.
-struct Header {
+struct NpyHeader {
   std::string_view descr;
   bool fortran_order = false;
   std::vector<std::uint64_t> shape;
@@ -26,7 +26,7 @@ class HeaderParser {
   explicit HeaderParser(std::string_view text) : text_(text), left_(text) {}
 
   /// Empty, or what was expected.
-  std::string parse(Header& header) {
+  std::string parse(NpyHeader& header) {
     bool has_descr = false;
     bool has_order = false;
     bool has_shape = false;
@@ -152,14 +152,14 @@ Result<Sections> cut(std::span<const std::byte> bytes, const std::string& name) 
 }  // namespace
 
 bool looks_like_npy(std::span<const std::byte> bytes) noexcept {
-  return bytes.size() >= kMagic.size() && std::equal(kMagic.begin(), kMagic.end(), bytes.begin(),
-                                                     [](char a, auto b) { return static_cast<std::byte>(a) == b; });
+  return bytes.size() >= kNpyMagic.size() && std::equal(kNpyMagic.begin(), kNpyMagic.end(), bytes.begin(),
+                                                        [](char a, auto b) { return static_cast<std::byte>(a) == b; });
 }
 
 Result<Array> parse_npy(std::span<const std::byte> bytes, const std::string& name) {
   const Result<Sections> sections = cut(bytes, name);
   if (!sections) return sections.error();
-  Header header;
+  NpyHeader header;
   HeaderParser parser(sections->header);
   if (const std::string expected = parser.parse(header); !expected.empty()) {
     return damaged(name,

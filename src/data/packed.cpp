@@ -12,14 +12,15 @@
 namespace motley::data {
 namespace {
 
-constexpr std::string_view kMagic{"\x89MOTLEY\n", 8};  // a byte beyond ASCII and a line end show transfers as text
+constexpr std::string_view kPackedMagic{"\x89MOTLEY\n",
+                                        8};  // a byte beyond ASCII and a line end show transfers as text
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kHeaderBytes = 128;
 constexpr std::size_t kHeaderCrcAt = 124;
 constexpr std::uint64_t kSectionAlign = 64;
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 40;
 
-struct Header {
+struct PackedHeader {
   std::uint8_t dtype, target_kind, rank, reserved;
   std::uint32_t target_elements;
   std::uint64_t count, classes;
@@ -36,11 +37,11 @@ std::uint32_t crc32_of(std::span<const std::byte> bytes) noexcept {
   return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-Result<Header> read_header(std::span<const std::byte> bytes, const std::string& name) {
+Result<PackedHeader> read_header(std::span<const std::byte> bytes, const std::string& name) {
   const auto size = [&] { return std::to_string(bytes.size()) + " bytes"; };
-  const std::size_t seen = std::min(bytes.size(), kMagic.size());
-  const bool magic = std::equal(kMagic.begin(), kMagic.begin() + static_cast<std::ptrdiff_t>(seen), bytes.begin(),
-                                [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
+  const std::size_t seen = std::min(bytes.size(), kPackedMagic.size());
+  const bool magic = std::equal(kPackedMagic.begin(), kPackedMagic.begin() + static_cast<std::ptrdiff_t>(seen),
+                                bytes.begin(), [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
   if (!magic) {
     return Error{ErrorCode::input, name + ": expected a packed data set, found a file that does not start like one",
                  "write it with tools/pack.py; IDX and .npy files are named in pairs: SAMPLES+TARGETS"};
@@ -55,11 +56,11 @@ Result<Header> read_header(std::span<const std::byte> bytes, const std::string& 
   if (load_le<std::uint32_t>(&bytes[kHeaderCrcAt]) != crc32_of(bytes.first(kHeaderCrcAt))) {
     return damaged(name, "a header that matches its checksum at byte 124", "another one");
   }
-  Header header{std::to_integer<std::uint8_t>(bytes[12]), std::to_integer<std::uint8_t>(bytes[13]),
-                std::to_integer<std::uint8_t>(bytes[14]), std::to_integer<std::uint8_t>(bytes[15]),
-                load_le<std::uint32_t>(&bytes[16]),       load_le<std::uint64_t>(&bytes[24]),
-                load_le<std::uint64_t>(&bytes[32]),       {},
-                load_le<std::uint32_t>(&bytes[104]),      load_le<std::uint32_t>(&bytes[108])};
+  PackedHeader header{std::to_integer<std::uint8_t>(bytes[12]), std::to_integer<std::uint8_t>(bytes[13]),
+                      std::to_integer<std::uint8_t>(bytes[14]), std::to_integer<std::uint8_t>(bytes[15]),
+                      load_le<std::uint32_t>(&bytes[16]),       load_le<std::uint64_t>(&bytes[24]),
+                      load_le<std::uint64_t>(&bytes[32]),       {},
+                      load_le<std::uint32_t>(&bytes[104]),      load_le<std::uint32_t>(&bytes[108])};
   if (header.rank == 0 || header.rank > kRankMax) {
     return damaged(name, "1 to 8 dimensions at byte 14", std::to_string(header.rank));
   }
@@ -67,7 +68,7 @@ Result<Header> read_header(std::span<const std::byte> bytes, const std::string& 
   return header;
 }
 
-Result<Extents> check(const Header& header, std::uint64_t file_bytes, const std::string& name) {
+Result<Extents> check(const PackedHeader& header, std::uint64_t file_bytes, const std::string& name) {
   const bool pixels = header.dtype == static_cast<std::uint8_t>(DType::u8);
   if (!pixels && header.dtype != static_cast<std::uint8_t>(DType::f32)) {
     return damaged(name, "sample type 1 (f32) or 7 (u8) at byte 12", std::to_string(header.dtype));
@@ -102,7 +103,8 @@ Result<Extents> check(const Header& header, std::uint64_t file_bytes, const std:
   return Extents{*samples, targets_at, *targets};
 }
 
-Status read_targets(std::span<const std::byte> bytes, const Header& header, Parts& parts, const std::string& name) {
+Status read_targets(std::span<const std::byte> bytes, const PackedHeader& header, Parts& parts,
+                    const std::string& name) {
   if (parts.target_kind == TargetKind::values) {
     parts.values.resize(bytes.size() / 4);
     for (std::size_t i = 0; i < parts.values.size(); ++i) {
@@ -127,7 +129,7 @@ Status read_targets(std::span<const std::byte> bytes, const Header& header, Part
 }  // namespace
 
 Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name) {
-  const Result<Header> header = read_header(bytes.bytes(), name);
+  const Result<PackedHeader> header = read_header(bytes.bytes(), name);
   if (!header) return header.error();
   const Result<Extents> extents = check(*header, bytes.size(), name);
   if (!extents) return extents.error();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 0x6D6F746C6579U;  // "motley"
 constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 31;
-constexpr std::string_view kPrefix = "synthetic:";
+constexpr std::string_view kSyntheticPrefix = "synthetic:";
 
 bool parse_fields(std::string_view text, std::array<std::uint64_t, 3>& fields) noexcept {
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -39,7 +39,8 @@ float noise(Philox& random) noexcept {
 
 Result<Parts> make_synthetic(const std::string& uri, const std::string& part) {
   std::array<std::uint64_t, 3> fields{};
-  if (!uri.starts_with(kPrefix) || !parse_fields(std::string_view(uri).substr(kPrefix.size()), fields)) {
+  if (!uri.starts_with(kSyntheticPrefix) ||
+      !parse_fields(std::string_view(uri).substr(kSyntheticPrefix.size()), fields)) {
     return Error{ErrorCode::input,
                  "expected synthetic:SIZE:FEATURES:CLASSES with three numbers above zero, found '" + uri + "'",
                  "for example synthetic:10000:20:4"};

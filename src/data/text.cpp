@@ -11,10 +11,12 @@
 namespace motley::data {
 namespace {
 
-constexpr std::string_view kPrefix = "text:";
+constexpr std::string_view kTextPrefix = "text:";
 constexpr std::uint64_t kBytes = 256;  // classes: what a byte can be
 
-std::string path_of(const std::string& uri) { return uri.starts_with(kPrefix) ? uri.substr(kPrefix.size()) : uri; }
+std::string path_of(const std::string& uri) {
+  return uri.starts_with(kTextPrefix) ? uri.substr(kTextPrefix.size()) : uri;
+}
 
 class TextDataset final : public Dataset {
  public:
@@ -60,7 +62,7 @@ class TextDataset final : public Dataset {
 
 }  // namespace
 
-bool names_text(const std::string& uri) { return uri.starts_with(kPrefix) || uri.ends_with(".txt"); }
+bool names_text(const std::string& uri) { return uri.starts_with(kTextPrefix) || uri.ends_with(".txt"); }
 
 bool same_text(const std::string& a, const std::string& b) {
   if (!names_text(a) || !names_text(b)) return false;

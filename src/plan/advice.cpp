@@ -1,11 +1,10 @@
 #include "plan/advice.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <vector>
 
 #include "base/assert.h"
+#include "base/format.h"
 
 namespace motley::plan {
 namespace {
@@ -13,13 +12,7 @@ namespace {
 // Below this part of a step a link is not what limits it.
 constexpr double kExposedMatters = 0.15;
 
-std::string text(const char* format, double value) {
-  std::array<char, 64> buffer{};
-  const int length = std::snprintf(buffer.data(), buffer.size(), format, value);
-  return {buffer.data(), static_cast<std::size_t>(std::max(length, 0))};
-}
-
-std::string milliseconds(double seconds) { return text(seconds < 0.01 ? "%.1f ms" : "%.0f ms", 1e3 * seconds); }
+std::string milliseconds(double seconds) { return formatted(seconds < 0.01 ? "%.1f ms" : "%.0f ms", 1e3 * seconds); }
 
 std::string list(const std::vector<const Outlook*>& workers) {
   std::string names;
@@ -50,7 +43,7 @@ Advice advise(double step_seconds, double samples_per_second, std::span<const Ou
     advice.recommendation = "use " + fastest->name + ": nobody else has joined";
   } else if (sharing.size() > 1) {
     advice.recommendation = "use " + list(sharing);
-    advice.recommendation += gain >= 1 ? text(": %.2f times ", gain) + fastest->name + " alone"
+    advice.recommendation += gain >= 1 ? formatted(": %.2f times ", gain) + fastest->name + " alone"
                                        : ": no gain over " + fastest->name + " alone by what is known so far";
   } else {
     advice.recommendation = "use " + list(sharing) + " alone";

@@ -1,12 +1,11 @@
 #include "plan/planner.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 
 #include "base/assert.h"
+#include "base/format.h"
 
 namespace motley::plan {
 namespace {
@@ -182,12 +181,6 @@ bool fits(std::span<const std::uint64_t> counts, const Request& request, std::sp
   return sum == request.total;
 }
 
-std::string text(const char* format, double value) {
-  std::array<char, 32> buffer{};
-  const int length = std::snprintf(buffer.data(), buffer.size(), format, value);
-  return {buffer.data(), static_cast<std::size_t>(std::max(length, 0))};
-}
-
 }  // namespace
 
 Plan make_plan(const Request& request, std::span<const Candidate> candidates, std::span<const std::uint64_t> previous) {
@@ -239,14 +232,14 @@ std::string sentence(const Plan& plan, std::span<const Candidate> candidates, st
     const double share = total == 0 ? 0 : static_cast<double>(plan.counts[i]) / static_cast<double>(total);
     result.append(i == 0 ? ": " : ", ").append(names[i]).append(" ");
     if (plan.counts[i] > 0) {
-      result += text("%.0f %%", 100 * share);
+      result += formatted("%.0f %%", 100 * share);
     } else if (candidates[i].time) {
-      result += "nothing (it needs" + text(" %.0f ms", 1e3 * candidates[i].time->seconds(1)) + " at the least)";
+      result += "nothing (it needs" + formatted(" %.0f ms", 1e3 * candidates[i].time->seconds(1)) + " at the least)";
     } else {
       result += "nothing";
     }
   }
-  return result + text("; a pass takes %.1f ms", 1e3 * plan.seconds) +
+  return result + formatted("; a pass takes %.1f ms", 1e3 * plan.seconds) +
          (plan.link_bound ? ", as long as the gradients take on the coordinator's link" : "");
 }
 

@@ -10,7 +10,6 @@
 namespace motley::runtime {
 namespace {
 
-constexpr Duration kTick = std::chrono::milliseconds(50);
 // Where steps come faster than the redo log may write, a kill costs what was done since the newest checkpoint: then
 // they come as often as this, unless they would write more than the log.
 constexpr double kUnloggedSeconds = 5;

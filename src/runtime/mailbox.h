@@ -16,6 +16,9 @@ namespace motley::runtime {
 /// Monotonic time since the program started.
 Time now();
 
+/// How often hosts look at the clock when nothing happens.
+constexpr Duration kTick = std::chrono::milliseconds(50);
+
 class Mailbox {
  public:
   Mailbox() = default;

@@ -2,13 +2,12 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <filesystem>
 #include <mutex>
 
+#include "base/format.h"
 #include "runtime/head.h"
 
 namespace motley::runtime {
@@ -112,23 +111,17 @@ class Watch final : public observe::Observer {
   bool ended_ = false;
 };
 
-std::string text(const char* format, auto... values) {
-  std::array<char, 256> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), format, values...);
-  return buffer.data();
-}
-
 void print_table(const observe::PlanMade& plan, std::uint64_t samples, observe::Observer& observer) {
   for (const observe::PlanMade::Share& share : plan.shares) {
-    const std::string part =
-        share.samples == 0
-            ? std::string("left out")
-            : text("%llu of %llu samples, computes %.1f ms, waits %.1f ms for the wire",
-                   static_cast<unsigned long long>(share.samples), static_cast<unsigned long long>(plan.global_batch),
-                   1e3 * share.compute_s, 1e3 * share.exposed_s);
-    observer.note(text("  %-20s alone %.0f samples/s; ", share.worker.c_str(), share.alone_samples_per_s) + part);
+    const std::string part = share.samples == 0
+                                 ? std::string("left out")
+                                 : formatted("%llu of %llu samples, computes %.1f ms, waits %.1f ms for the wire",
+                                             static_cast<unsigned long long>(share.samples),
+                                             static_cast<unsigned long long>(plan.global_batch), 1e3 * share.compute_s,
+                                             1e3 * share.exposed_s);
+    observer.note(formatted("  %-20s alone %.0f samples/s; ", share.worker.c_str(), share.alone_samples_per_s) + part);
   }
-  observer.note(text("  an epoch takes %.1f s; limited by ", static_cast<double>(samples) / plan.samples_per_s) +
+  observer.note(formatted("  an epoch takes %.1f s; limited by ", static_cast<double>(samples) / plan.samples_per_s) +
                 plan.limit);
 }
 

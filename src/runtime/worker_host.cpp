@@ -13,7 +13,6 @@
 namespace motley::runtime {
 namespace {
 
-constexpr Duration kTick = std::chrono::milliseconds(50);
 constexpr Duration kBackoffFirst = std::chrono::milliseconds(200);
 constexpr Duration kBackoffMax = std::chrono::seconds(3);
 constexpr std::chrono::milliseconds kConnectTimeout{5000};

@@ -12,7 +12,7 @@
 namespace motley::transport {
 namespace {
 
-std::string text_of(int family, const void* address) {
+std::string numeric(int family, const void* address) {
   std::array<char, INET6_ADDRSTRLEN> buffer{};
   return inet_ntop(family, address, buffer.data(), buffer.size()) != nullptr ? std::string(buffer.data())
                                                                              : std::string();
@@ -30,10 +30,10 @@ std::vector<std::string> local_addresses() {
       if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0 || (entry->ifa_flags & IFF_LOOPBACK) != 0)
         continue;
       if (entry->ifa_addr->sa_family == AF_INET) {
-        v4.push_back(text_of(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr));
+        v4.push_back(numeric(AF_INET, &reinterpret_cast<const sockaddr_in*>(entry->ifa_addr)->sin_addr));
       } else if (entry->ifa_addr->sa_family == AF_INET6) {
         const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
-        if (!IN6_IS_ADDR_LINKLOCAL(&address)) v6.push_back(text_of(AF_INET6, &address));
+        if (!IN6_IS_ADDR_LINKLOCAL(&address)) v6.push_back(numeric(AF_INET6, &address));
       }
     }
   }

@@ -40,15 +40,6 @@ std::string text_in(BIO* bio) {
   return size > 0 ? std::string(data, static_cast<std::size_t>(size)) : std::string();
 }
 
-Digest spki_of(X509* certificate) {
-  unsigned char* der = nullptr;
-  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &der);
-  MOTLEY_ASSERT(size > 0);
-  const Digest digest = sha256(std::as_bytes(std::span(der, static_cast<std::size_t>(size))));
-  OPENSSL_free(der);
-  return digest;
-}
-
 // Names and dates in it mean nothing: the other side looks at the key alone. A machine whose clock is wrong must not
 // be refused for it, hence the widest validity there is.
 CertificatePtr self_signed(EVP_PKEY* key) {
@@ -122,6 +113,15 @@ std::uint64_t random_u64() {
   std::uint64_t value = 0;
   for (const std::uint8_t byte : bytes) value = (value << 8) | byte;
   return value;
+}
+
+Digest spki_of(const X509* certificate) {
+  unsigned char* der = nullptr;
+  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &der);
+  MOTLEY_ASSERT(size > 0);
+  const Digest digest = sha256(std::as_bytes(std::span(der, static_cast<std::size_t>(size))));
+  OPENSSL_free(der);
+  return digest;
 }
 
 Identity make_identity() {

@@ -14,8 +14,16 @@
 #include <cstring>
 
 #include "base/assert.h"
+#include "transport/x509.h"
 
 namespace motley::transport {
+
+/// What a session's BIO reads from and writes to.
+struct TlsPipe {
+  std::span<const std::byte> input;
+  std::vector<std::byte> output;
+};
+
 namespace {
 
 constexpr unsigned char kAlpn[] = {8, 'm', 'o', 't', 'l', 'e', 'y', '/', '1'};
@@ -39,25 +47,10 @@ const char* cipher_suites() {
                             : "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384";
 }
 
-Digest spki_of(X509* certificate) {
-  unsigned char* der = nullptr;
-  const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &der);
-  if (size <= 0) return {};
-  const Digest digest = sha256(std::as_bytes(std::span(der, static_cast<std::size_t>(size))));
-  OPENSSL_free(der);
-  return digest;
-}
-
-/// What a session's BIO reads from and writes to.
-struct Pipe {
-  std::span<const std::byte> input;
-  std::vector<std::byte> output;
-};
-
-Pipe& pipe_of(BIO* bio) { return *static_cast<Pipe*>(BIO_get_data(bio)); }
+TlsPipe& pipe_of(BIO* bio) { return *static_cast<TlsPipe*>(BIO_get_data(bio)); }
 
 int pipe_read(BIO* bio, char* data, std::size_t size, std::size_t* count) {
-  Pipe& pipe = pipe_of(bio);
+  TlsPipe& pipe = pipe_of(bio);
   BIO_clear_retry_flags(bio);
   *count = std::min(size, pipe.input.size());
   if (*count == 0) {
@@ -70,7 +63,7 @@ int pipe_read(BIO* bio, char* data, std::size_t size, std::size_t* count) {
 }
 
 int pipe_write(BIO* bio, const char* data, std::size_t size, std::size_t* count) {
-  Pipe& pipe = pipe_of(bio);
+  TlsPipe& pipe = pipe_of(bio);
   const std::byte* bytes = reinterpret_cast<const std::byte*>(data);
   pipe.output.insert(pipe.output.end(), bytes, bytes + size);
   *count = size;
@@ -100,7 +93,7 @@ struct TlsContext::State {
 
 struct TlsSession::State {
   SSL* ssl = nullptr;
-  Pipe pipe;
+  TlsPipe pipe;
   std::optional<Digest> pin;
   std::string failure;
   bool wrong_pin = false;

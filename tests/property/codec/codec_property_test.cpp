@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "codec/codec.h"
+#include "codec_blocks.h"
 
 namespace motley::codec {
 namespace {
 
 CodecId any_codec() { return *rc::gen::element(CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4); }
-
-std::size_t block_of(CodecId codec) { return codec == CodecId::int8 ? 256 : codec == CodecId::int4 ? 64 : 1; }
 
 /// Numbers of all sizes, most of them as gradients are.
 std::vector<float> any_values() {

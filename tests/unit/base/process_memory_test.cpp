@@ -13,7 +13,7 @@
 namespace motley {
 namespace {
 
-constexpr std::size_t kMiB = 1 << 20;
+constexpr std::size_t kMebibyte = 1 << 20;
 
 void* map(std::size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -28,22 +28,22 @@ rlim_t limit_now() {
 
 TEST(ProcessMemory, APeakIsTheMostSinceItWasAsked) {
   const ProcessMemory quiet = process_memory();
-  void* data = map(64 * kMiB);
+  void* data = map(64 * kMebibyte);
   ASSERT_NE(data, nullptr);
-  std::memset(data, 1, 64 * kMiB);
+  std::memset(data, 1, 64 * kMebibyte);
   const ProcessMemory full = process_memory();
-  EXPECT_GE(full.used, quiet.used + 60 * kMiB);
-  munmap(data, 64 * kMiB);
+  EXPECT_GE(full.used, quiet.used + 60 * kMebibyte);
+  munmap(data, 64 * kMebibyte);
   const ProcessMemory after = process_memory();
-  EXPECT_GE(after.peak, quiet.used + 60 * kMiB);
-  EXPECT_LT(after.used, quiet.used + 30 * kMiB);
-  EXPECT_LT(process_memory().peak, quiet.used + 30 * kMiB);
+  EXPECT_GE(after.peak, quiet.used + 60 * kMebibyte);
+  EXPECT_LT(after.used, quiet.used + 30 * kMebibyte);
+  EXPECT_LT(process_memory().peak, quiet.used + 30 * kMebibyte);
 }
 
 TEST(ProcessMemory, BeyondTheLimitAnAllocationFails) {
   const ProcessMemory now = process_memory();
   ASSERT_GT(now.budget, now.used);
-  const std::size_t more = now.budget - now.used + 256 * kMiB;
+  const std::size_t more = now.budget - now.used + 256 * kMebibyte;
   {
     const ProcessMemoryLimit limit;
     EXPECT_EQ(map(more), nullptr);

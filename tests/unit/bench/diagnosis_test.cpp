@@ -8,8 +8,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr Interface kGigabit{InterfaceKind::cable, 1000, false, "eth0"};
-constexpr Interface kUntold{InterfaceKind::virtual_, 0, false, "eth0"};
+const Interface kGigabit{InterfaceKind::cable, 1000, false, "eth0"};
+const Interface kUntold{InterfaceKind::virtual_, 0, false, "eth0"};
 
 /// A link whose directions carry so much, alone and at once.
 LinkFigures carrying(double up, double down, const Interface& near = kGigabit, const Interface& far = kGigabit) {

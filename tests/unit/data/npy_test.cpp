@@ -22,7 +22,7 @@ const Bytes kGolden = from_hex("934e554d5059 0100 7600") +
                       bytes_of_text("{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2), }") +
                       Bytes(58, std::byte{' '}) + bytes_of_text("\n") + from_hex("010203040506");
 
-std::string complaint(const Bytes& bytes) {
+std::string npy_complaint(const Bytes& bytes) {
   const auto array = parse_npy(bytes, "x.npy");
   if (array) return "accepted";
   EXPECT_EQ(array.error().code, ErrorCode::input);
@@ -42,9 +42,10 @@ TEST(Npy, ReadsTheGoldenVector) {
 
 TEST(Npy, RefusesEveryTruncationAndSurplus) {
   for (std::size_t size = 0; size < kGolden.size(); ++size) {
-    EXPECT_NE(complaint({kGolden.begin(), kGolden.begin() + static_cast<std::ptrdiff_t>(size)}), "accepted") << size;
+    EXPECT_NE(npy_complaint({kGolden.begin(), kGolden.begin() + static_cast<std::ptrdiff_t>(size)}), "accepted")
+        << size;
   }
-  EXPECT_THAT(complaint(kGolden + Bytes(1)), HasSubstr("expected 6 bytes of elements"));
+  EXPECT_THAT(npy_complaint(kGolden + Bytes(1)), HasSubstr("expected 6 bytes of elements"));
 }
 
 TEST(Npy, ReadsVersionsTwoAndThree) {
@@ -56,7 +57,7 @@ TEST(Npy, ReadsVersionsTwoAndThree) {
     ASSERT_TRUE(array) << array.error().message;
     EXPECT_EQ(array->dtype, DType::f32);
   }
-  EXPECT_THAT(complaint(from_hex("934e554d5059 0400 0000 0000")), HasSubstr("version 4"));
+  EXPECT_THAT(npy_complaint(from_hex("934e554d5059 0400 0000 0000")), HasSubstr("version 4"));
 }
 
 TEST(Npy, KnowsItsTypes) {
@@ -70,7 +71,7 @@ TEST(Npy, KnowsItsTypes) {
   }
   for (const char* descr : {">f4", "<f2", "<u4", "<c8", "|S3", "<U5", "|O", ""}) {
     const std::string header = std::string("{'descr': '") + descr + "', 'fortran_order': False, 'shape': (2,)}";
-    EXPECT_THAT(complaint(npy(header, Bytes(8))), HasSubstr("found '" + std::string(descr) + "'"));
+    EXPECT_THAT(npy_complaint(npy(header, Bytes(8))), HasSubstr("found '" + std::string(descr) + "'"));
   }
 }
 
@@ -86,10 +87,11 @@ TEST(Npy, TakesTheDictionaryAsPythonWritesIt) {
 }
 
 TEST(Npy, NamesWhatIsWrongInTheDictionary) {
-  EXPECT_THAT(complaint(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1,)}", Bytes(4))), HasSubstr("Fortran"));
-  EXPECT_THAT(complaint(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", Bytes(4))),
+  EXPECT_THAT(npy_complaint(npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1,)}", Bytes(4))),
+              HasSubstr("Fortran"));
+  EXPECT_THAT(npy_complaint(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", Bytes(4))),
               HasSubstr("structured"));
-  EXPECT_THAT(complaint(npy("{'descr': '<f4', 'shape': (1,)}", Bytes(4))), HasSubstr("'fortran_order'"));
+  EXPECT_THAT(npy_complaint(npy("{'descr': '<f4', 'shape': (1,)}", Bytes(4))), HasSubstr("'fortran_order'"));
   for (const char* header :
        {"", "{", "}", "{}", "{'descr'}", "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}",
         "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (1,)}", "{'descr': '<f4' 'shape': (1,)}",
@@ -99,7 +101,7 @@ TEST(Npy, NamesWhatIsWrongInTheDictionary) {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), 'more': '1'}"}) {
-    EXPECT_NE(complaint(npy(header, Bytes(4))), "accepted") << header;
+    EXPECT_NE(npy_complaint(npy(header, Bytes(4))), "accepted") << header;
   }
 }
 
@@ -107,9 +109,10 @@ TEST(Npy, RefusesSizesThatOverflow) {
   const auto of_shape = [](const std::string& shape) {
     return npy("{'descr': '<f8', 'fortran_order': False, 'shape': " + shape + "}", Bytes(8));
   };
-  EXPECT_THAT(complaint(of_shape("(4294967296, 4294967296, 2)")), HasSubstr("too many"));
-  EXPECT_THAT(complaint(of_shape("(18446744073709551615,)")), HasSubstr("too many"));
-  EXPECT_THAT(complaint(of_shape("(2305843009213693953,)")), HasSubstr("too many"));  // 2^61 + 1: times 8 wraps to 8
+  EXPECT_THAT(npy_complaint(of_shape("(4294967296, 4294967296, 2)")), HasSubstr("too many"));
+  EXPECT_THAT(npy_complaint(of_shape("(18446744073709551615,)")), HasSubstr("too many"));
+  EXPECT_THAT(npy_complaint(of_shape("(2305843009213693953,)")),
+              HasSubstr("too many"));  // 2^61 + 1: times 8 wraps to 8
 }
 
 }  // namespace

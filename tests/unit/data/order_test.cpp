@@ -17,7 +17,7 @@ struct Golden {
 };
 
 // docs/formats/order.md
-const std::vector<Golden>& golden() {
+const std::vector<Golden>& golden_orders() {
   static const std::vector<Golden> vectors{
       {0, 0, 1, {0}, 0},
       {1, 0, 10, {1, 6, 8, 9, 7, 3, 0, 4}, 5},
@@ -43,7 +43,7 @@ const std::vector<Golden>& golden() {
 }
 
 TEST(SampleOrder, MatchesTheGoldenVectors) {
-  for (const Golden& vector : golden()) {
+  for (const Golden& vector : golden_orders()) {
     const SampleOrder order(vector.seed, vector.epoch, vector.size);
     std::vector<std::uint64_t> filled(vector.first.size());
     order.fill(0, filled);
@@ -63,7 +63,7 @@ TEST(SampleOrder, WithoutShuffleIsTheIdentity) {
 
 TEST(SampleOrder, VisitsEverySampleOnceWhereTheTableEnds) {
   // 4^14 and one more: the last size with a table, the first without; every position beyond the first is checked by the
-  // golden vectors and properties, here the neighbourhood of both ends is free of repetitions.
+  // golden_orders vectors and properties, here the neighbourhood of both ends is free of repetitions.
   for (const std::uint64_t size : {std::uint64_t{1} << 28, (std::uint64_t{1} << 28) + 1}) {
     const SampleOrder order(5, 6, size);
     std::vector<std::uint64_t> seen(40000);

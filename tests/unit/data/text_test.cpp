@@ -24,8 +24,8 @@ OpenOptions options_of(std::uint64_t block, bool hold_out = false) {
   return options;
 }
 
-std::shared_ptr<const Dataset> open(const std::string& uri, const OpenOptions& options,
-                                    const std::string& part = "train") {
+std::shared_ptr<const Dataset> open_text(const std::string& uri, const OpenOptions& options,
+                                         const std::string& part = "train") {
   auto set = open_dataset(uri, part, options);
   EXPECT_TRUE(set) << set.error().message;
   return set ? *set : nullptr;
@@ -45,7 +45,7 @@ std::string first_window(const Dataset& set, std::uint64_t index) {
 
 TEST(Text, TargetsAreTheBytesThatFollow) {
   const Directory directory;
-  const auto set = open("text:" + directory.write("novel", bytes_of_text("abcdefgh\xFFj?")), options_of(3));
+  const auto set = open_text("text:" + directory.write("novel", bytes_of_text("abcdefgh\xFFj?")), options_of(3));
   EXPECT_EQ(set->size(), 3U);  // the eleventh byte has a target for nobody
   EXPECT_EQ(set->sample_shape(), (std::vector<std::int64_t>{3}));
   EXPECT_EQ(set->target_kind(), TargetKind::classes);
@@ -64,7 +64,7 @@ TEST(Text, ANormalisationLeavesBytesAlone) {
   OpenOptions options = options_of(1);
   options.normalisation = {0.5F, 0.25F};
   std::vector<float> x(1);
-  open(directory.write("a.txt", bytes_of_text("zz")), options)->gather(std::vector<std::uint64_t>{0}, x);
+  open_text(directory.write("a.txt", bytes_of_text("zz")), options)->gather(std::vector<std::uint64_t>{0}, x);
   EXPECT_EQ(x[0], 'z');
 }
 
@@ -73,24 +73,24 @@ TEST(Text, TheLastTenthIsHeldOut) {
   Bytes bytes(2 * 25 + 1);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i);
   const std::string path = directory.write("a.txt", bytes);
-  const auto train = open(path, options_of(2, true));
-  const auto test_part = open(path, options_of(2, true), "test");
+  const auto train = open_text(path, options_of(2, true));
+  const auto test_part = open_text(path, options_of(2, true), "test");
   EXPECT_EQ(train->size(), 22U);
   EXPECT_EQ(test_part->size(), 3U);
   EXPECT_EQ(first_window(*test_part, 0), std::string("\x2C\x2D"));
-  EXPECT_EQ(open(path, options_of(2), "test")->size(), 25U);
+  EXPECT_EQ(open_text(path, options_of(2), "test")->size(), 25U);
   EXPECT_NE(train->fingerprint(), test_part->fingerprint());
 }
 
 TEST(Text, FingerprintsTellTextsApartAndPathsNot) {
   const Directory directory;
   const std::string path = directory.write("a.txt", bytes_of_text("the same text"));
-  const std::string print = open(path, options_of(4))->fingerprint();
+  const std::string print = open_text(path, options_of(4))->fingerprint();
   EXPECT_THAT(print, HasSubstr("3 samples u8 [4], 256 classes a byte, content "));
   EXPECT_EQ(print,
-            open("text:" + directory.write("copy", bytes_of_text("the same text")), options_of(4))->fingerprint());
-  EXPECT_NE(print, open(directory.write("b.txt", bytes_of_text("the same tex!")), options_of(4))->fingerprint());
-  EXPECT_NE(print, open(path, options_of(6))->fingerprint());
+            open_text("text:" + directory.write("copy", bytes_of_text("the same text")), options_of(4))->fingerprint());
+  EXPECT_NE(print, open_text(directory.write("b.txt", bytes_of_text("the same tex!")), options_of(4))->fingerprint());
+  EXPECT_NE(print, open_text(path, options_of(6))->fingerprint());
 }
 
 TEST(Text, SaysWhatIsWrongWithAFile) {

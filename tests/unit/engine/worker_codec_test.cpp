@@ -13,7 +13,7 @@ namespace {
 
 using codec::CodecId;
 
-struct Recorder final : QuietOutput {
+struct KeepsGradients final : QuietOutput {
   void send(wire::Frame frame, Lane) override {
     if (frame.header.type != wire::FrameType::control) gradients.push_back(frame);
   }
@@ -71,7 +71,7 @@ class WorkerCodec : public testing::Test {
 
   Layout layout = two_tensors();
   std::vector<std::vector<float>> values = ramps(layout);
-  Recorder out;
+  KeepsGradients out;
   Worker worker{WorkerOptions{}, out};
   Time now{std::chrono::seconds(1)};
   std::uint64_t fence = 0;

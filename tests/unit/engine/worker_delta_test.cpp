@@ -14,9 +14,7 @@ namespace {
 
 using codec::CodecId;
 
-constexpr std::uint64_t kFence = std::uint64_t{1} << 32 | 1;
-
-struct Recorder final : QuietOutput {
+struct KeepsRefreshes final : QuietOutput {
   void send(wire::Frame frame, Lane) override {
     if (frame.header.type != wire::FrameType::control) return;
     const auto message = wire::decode(frame.body.bytes());
@@ -77,7 +75,7 @@ class WorkerDelta : public testing::Test {
 
   Layout layout = two_tensors();
   std::vector<std::vector<float>> exact = ramps(layout), held = exact;
-  Recorder out;
+  KeepsRefreshes out;
   Worker worker{WorkerOptions{}, out};
   Time now{std::chrono::seconds(1)};
 };

@@ -10,13 +10,14 @@
 
 namespace motley::engine {
 
-constexpr std::uint64_t kRun = 77;
+inline constexpr std::uint64_t kRunOfWorker = 77;
+constexpr std::uint64_t kFence = std::uint64_t{1} << 32 | 9;
 constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
 
 inline wire::Frame control_frame(const wire::Message& message, std::uint64_t fence) {
   wire::FrameHeader header;
   header.type = wire::FrameType::control;
-  header.run = kRun;
+  header.run = kRunOfWorker;
   header.fence = fence;
   return wire::seal(header, wire::encode(message));
 }
@@ -24,7 +25,7 @@ inline wire::Frame control_frame(const wire::Message& message, std::uint64_t fen
 inline wire::FrameHeader weights_header(std::uint64_t version, ChunkId chunk, std::uint64_t fence) {
   wire::FrameHeader header;
   header.type = wire::FrameType::weights;
-  header.run = kRun;
+  header.run = kRunOfWorker;
   header.fence = fence;
   header.version = version;
   header.chunk = chunk;

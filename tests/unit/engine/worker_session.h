@@ -14,8 +14,6 @@
 
 namespace motley::engine {
 
-constexpr std::uint64_t kFence = std::uint64_t{1} << 32 | 9;
-
 struct Recorder final : WorkerOutput {
   void send(wire::Frame frame, Lane lane) override {
     EXPECT_TRUE(wire::verify_body(frame.header, frame.body.bytes()).ok());
@@ -74,7 +72,7 @@ inline LayoutEntry tensor(std::string name, std::vector<std::int64_t> shape, Ten
   return entry;
 }
 
-inline Layout test_layout() {
+inline Layout session_layout() {
   Result<Layout> layout = Layout::make({
       tensor("big", {300, 400}),  // more than one segment
       tensor("bias", {10}),
@@ -133,7 +131,7 @@ class WorkerTest : public testing::Test {
     worker.task_finished(number, Outcome{count, 1.5, 2.5, 0}, 0.25, 0, now);
   }
 
-  Layout layout = test_layout();
+  Layout layout = session_layout();
   Recorder out;
   Worker worker{WorkerOptions{}, out};
   Time now{std::chrono::seconds(1)};

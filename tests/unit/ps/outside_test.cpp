@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-Layout layout() {
+Layout small_layout() {
   LayoutEntry weight, mean, var;
   weight.name = "weight";
   weight.shape = {4};
@@ -57,7 +57,7 @@ struct OutsideTest : testing::Test {
 
   static Snapshot fresh() {
     Snapshot start;
-    const Layout shape = layout();
+    const Layout shape = small_layout();
     for (const Chunk& chunk : shape.chunks()) {
       const std::vector<float> ones(chunk.elements, 1);
       start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(ones))));
@@ -70,7 +70,7 @@ struct OutsideTest : testing::Test {
     spec.groups.resize(1);
     spec.groups[0].lr = 0.25;
     spec.outside = optimizer;
-    return Server::make(layout(), spec, {}, clip_norm, start);
+    return Server::make(small_layout(), spec, {}, clip_norm, start);
   }
   static std::vector<SharedBytes> step(Server& server, float gradient) {
     for (ChunkId c = 0; c < 2; ++c) {

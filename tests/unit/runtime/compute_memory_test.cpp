@@ -104,8 +104,8 @@ TEST(ComputeMemory, AModelThatDoesNotFitIsRefusedAtOnce) {
 
 TEST(ComputeMemory, ATrialThatFailsOtherwiseRefusesNobody) {
   Memory memory{1000};
-  const auto without_weights = [&memory, script = memory.script()](const Task& task, Weights& weights, Sink& sink,
-                                                                   const Stop& stop) -> Result<Outcome> {
+  const auto without_weights = [script = memory.script()](const Task& task, Weights& weights, Sink& sink,
+                                                          const Stop& stop) -> Result<Outcome> {
     if (task.kind == PassKind::calibrate) return Error{ErrorCode::internal, "division by zero", ""};
     return script(task, weights, sink, stop);
   };

@@ -16,7 +16,7 @@ using store::test::TemporaryDirectory;
 
 const store::LedgerHeader kHeader{1, 1, 100, 4, "data"};
 
-LayoutEntry entry(const char* name, std::vector<std::int64_t> shape) {
+LayoutEntry tensor_entry(const char* name, std::vector<std::int64_t> shape) {
   LayoutEntry made;
   made.name = name;
   made.shape = std::move(shape);
@@ -35,7 +35,7 @@ std::vector<float> flat(const ps::Server& server) {
 // A server that trains on made-up gradients, and a persister with what it said.
 struct Training {
   TemporaryDirectory dir;
-  Layout layout = *Layout::make({entry("weight", {64, 64}), entry("bias", {64})});
+  Layout layout = *Layout::make({tensor_entry("weight", {64, 64}), tensor_entry("bias", {64})});
   ps::Server server = make_server({});
   std::vector<std::uint64_t> checkpoints;  // read after drain()
   std::vector<Error> errors;

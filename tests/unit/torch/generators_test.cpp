@@ -13,7 +13,7 @@
 namespace motley::torch_adapter {
 namespace {
 
-constexpr std::uint64_t kSize = 64;
+constexpr std::uint64_t kGenerated = 64;
 
 TEST(Generators, TheSeedAloneDecidesWhatIsDrawn) {
   const auto draw = [](std::uint64_t seed) {
@@ -35,14 +35,14 @@ std::vector<std::vector<float>> several_steps(const ModelSpec& spec, const std::
   EXPECT_TRUE(state.ok() && computation.ok());
   if (!state || !computation) return found;
   ChunkWeights weights(state->weights);
-  const std::vector<std::uint64_t> indices = some_indices(0, kSize, kSize);
+  const std::vector<std::uint64_t> indices = some_indices(0, kGenerated, kGenerated);
   for (std::uint64_t version = 0; version < 20; ++version) {
     RecordingSink sink(state->layout);
     Task task;
     task.version = version;
     task.indices = indices;
     task.micro_batch = spec.group_samples;
-    EXPECT_TRUE((*computation)->run(task, weights, sink, FixedStop(kSize)).ok());
+    EXPECT_TRUE((*computation)->run(task, weights, sink, FixedStop(kGenerated)).ok());
     found.push_back(sink.flat);
   }
   return found;
@@ -61,13 +61,13 @@ ModelSpec model_with_dropout() {
 
 // Whole groups, each with the mask of its first position, whichever end the computation starts from.
 TEST(Generators, GroupsAreTheSameFromTheEnd) {
-  const auto data = std::make_shared<FakeDataset>(kSize, kShape, 5);
+  const auto data = std::make_shared<FakeDataset>(kGenerated, kShape, 5);
   const ModelSpec spec = model_with_dropout();
   const Result<InitialState> state = initial_state(spec);
   const Result<std::unique_ptr<Computation>> computation = make_computation(spec, one_thread(), data, nullptr);
   ASSERT_TRUE(state.ok() && computation.ok());
   ChunkWeights weights(state->weights);
-  const std::vector<std::uint64_t> indices = some_indices(0, 37, kSize);  // the last group of a pass may be short
+  const std::vector<std::uint64_t> indices = some_indices(0, 37, kGenerated);  // the last group of a pass may be short
   const std::span<const std::uint64_t> tail = std::span(indices).subspan(16);
   RecordingSink upwards(state->layout), downwards(state->layout);
   Task task{.version = 3, .indices = tail, .first = 16, .micro_batch = 8, .seed = 7};
@@ -81,7 +81,7 @@ TEST(Generators, GroupsAreTheSameFromTheEnd) {
 }
 
 TEST(Generators, DropoutOfTwoWorkersAtOnceIsThatOfOne) {
-  const auto data = std::make_shared<FakeDataset>(kSize, kShape, 5);
+  const auto data = std::make_shared<FakeDataset>(kGenerated, kShape, 5);
   const ModelSpec spec = model_with_dropout();
   const auto alone = several_steps(spec, data);
   std::vector<std::vector<float>> left, right;

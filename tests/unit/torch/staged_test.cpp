@@ -11,7 +11,7 @@
 namespace motley::torch_adapter {
 namespace {
 
-constexpr std::uint64_t kSize = 120;
+constexpr std::uint64_t kStaged = 120;
 
 struct Case {
   std::string name;
@@ -21,18 +21,18 @@ struct Case {
 
 Case cnn() {
   const std::vector<std::int64_t> shape = {1, 28, 28};
-  return {"cnn", spec_of("fashion-cnn", shape, 10), std::make_shared<FakeDataset>(kSize, shape, 10)};
+  return {"cnn", spec_of("fashion-cnn", shape, 10), std::make_shared<FakeDataset>(kStaged, shape, 10)};
 }
 Case mlp_with_values() {
   Case made{"mlp", spec_of("mlp", {6}, 3),
-            std::make_shared<FakeDataset>(kSize, std::vector<std::int64_t>{6}, 0, /*target_elements=*/3)};
+            std::make_shared<FakeDataset>(kStaged, std::vector<std::int64_t>{6}, 0, /*target_elements=*/3)};
   made.spec.loss = "mse";
   made.spec.hidden = {8};
   return made;
 }
 Case batch_norm_and_dropout() {
   const std::vector<std::int64_t> shape = {1, 8, 8};
-  Case made{"convnet", spec_of("torchscript", shape, 5), std::make_shared<FakeDataset>(kSize, shape, 5)};
+  Case made{"convnet", spec_of("torchscript", shape, 5), std::make_shared<FakeDataset>(kStaged, shape, 5)};
   std::ifstream in(MOTLEY_TORCHSCRIPT_MODELS "/convnet.pt", std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   made.spec.file = SharedBytes::copy_of(std::as_bytes(std::span(text)));
@@ -40,11 +40,11 @@ Case batch_norm_and_dropout() {
   return made;
 }
 
-constexpr std::int64_t kBlock = 16;
+constexpr std::int64_t kTextBlock = 16;
 
 class FakeText final : public FakeDataset {
  public:
-  FakeText() : FakeDataset(kSize, {kBlock}, 256, kBlock) {}
+  FakeText() : FakeDataset(kStaged, {kTextBlock}, 256, kTextBlock) {}
   void gather(std::span<const std::uint64_t> indices, std::span<float> x) const override { fill(indices, 0, x.data()); }
   void gather_classes(std::span<const std::uint64_t> indices, std::span<std::int64_t> y) const override {
     fill(indices, 1, y.data());
@@ -54,14 +54,14 @@ class FakeText final : public FakeDataset {
   template <class T>
   static void fill(std::span<const std::uint64_t> indices, std::uint64_t ahead, T* out) {
     for (const std::uint64_t index : indices)
-      for (std::uint64_t i = 0; i < kBlock; ++i) *out++ = static_cast<T>((index * 31 + (i + ahead) * 7) % 256);
+      for (std::uint64_t i = 0; i < kTextBlock; ++i) *out++ = static_cast<T>((index * 31 + (i + ahead) * 7) % 256);
   }
 };
 
 Case gpt() {
-  Case made{"gpt", spec_of("gpt-mini", {kBlock}, 256), std::make_shared<FakeText>()};
-  made.spec.gpt = {kBlock, 2, 4, 64};
-  made.spec.targets = kBlock;
+  Case made{"gpt", spec_of("gpt-mini", {kTextBlock}, 256), std::make_shared<FakeText>()};
+  made.spec.gpt = {kTextBlock, 2, 4, 64};
+  made.spec.targets = kTextBlock;
   return made;
 }
 
@@ -115,7 +115,7 @@ class StagedTest : public testing::TestWithParam<Case> {
       return run(sink, stop, kind, weights);
     }
     Outcome run(RecordingSink& sink, const Stop& stop, PassKind kind, Weights& from) {
-      const std::vector<std::uint64_t> indices = some_indices(3, 100, kSize);
+      const std::vector<std::uint64_t> indices = some_indices(3, 100, kStaged);
       Task task;
       task.kind = kind;
       task.version = version;
@@ -225,7 +225,7 @@ TEST_P(StagedTest, AfterATaskWithoutAllWeightsTheNextLoadsThem) {
 
 TEST_P(StagedTest, LargeMicroBatchesGatheredInPartsAreEqual) {
   const std::uint64_t samples = 512;  // of the CNN: three threads' worth
-  const std::vector<std::uint64_t> indices = some_indices(1, samples, kSize);
+  const std::vector<std::uint64_t> indices = some_indices(1, samples, kStaged);
   RecordingSink left(staged.state.layout), right(direct.state.layout);
   for (const auto& [side, sink] : {std::pair(&staged, &left), std::pair(&direct, &right)}) {
     Task task;

@@ -20,7 +20,7 @@ std::vector<std::byte> stream_of(const std::vector<wire::Frame>& frames) {
   return stream;
 }
 
-wire::Frame frame_of(wire::FrameType type, std::size_t size, std::uint64_t subject) {
+wire::Frame numbered_frame(wire::FrameType type, std::size_t size, std::uint64_t subject) {
   wire::FrameHeader header;
   header.type = type;
   header.subject = subject;
@@ -43,9 +43,9 @@ class FrameReaderTest : public ::testing::Test {
 };
 
 TEST_F(FrameReaderTest, CutAnywhereTheFramesAreTheSame) {
-  const std::vector<wire::Frame> sent{frame_of(wire::FrameType::control, 5, 1),
-                                      frame_of(wire::FrameType::control, 0, 2),
-                                      frame_of(wire::FrameType::gradient, 100, 3)};
+  const std::vector<wire::Frame> sent{numbered_frame(wire::FrameType::control, 5, 1),
+                                      numbered_frame(wire::FrameType::control, 0, 2),
+                                      numbered_frame(wire::FrameType::gradient, 100, 3)};
   const auto stream = stream_of(sent);
   for (std::size_t cut = 0; cut <= stream.size(); ++cut) {
     std::vector<wire::Frame> got;
@@ -62,7 +62,7 @@ TEST_F(FrameReaderTest, CutAnywhereTheFramesAreTheSame) {
 }
 
 TEST_F(FrameReaderTest, BodiesAreReadInPlace) {
-  const auto frame = frame_of(wire::FrameType::weights, 1000, 1);
+  const auto frame = numbered_frame(wire::FrameType::weights, 1000, 1);
   const auto stream = stream_of({frame});
   std::vector<wire::Frame> got;
   ASSERT_TRUE(feed(std::span(stream).first(wire::kHeaderBytes + 10), got).ok());
@@ -103,15 +103,15 @@ TEST_F(FrameReaderTest, DataFramesHaveTheirOwnLimit) {
 TEST_F(FrameReaderTest, BeforeProofOnlySmallControlFrames) {
   reader_.restrict(100);
   std::vector<wire::Frame> got;
-  EXPECT_TRUE(feed(stream_of({frame_of(wire::FrameType::control, 100, 1)}), got).ok());
+  EXPECT_TRUE(feed(stream_of({numbered_frame(wire::FrameType::control, 100, 1)}), got).ok());
   EXPECT_EQ(got.size(), 1U);
-  const Status large = feed(stream_of({frame_of(wire::FrameType::control, 101, 1)}), got);
+  const Status large = feed(stream_of({numbered_frame(wire::FrameType::control, 101, 1)}), got);
   ASSERT_FALSE(large.ok());
   EXPECT_EQ(large.error().code, ErrorCode::refused);
 
   FrameReader other(pool_);
   other.restrict(100);
-  const auto stream = stream_of({frame_of(wire::FrameType::gradient, 10, 1)});
+  const auto stream = stream_of({numbered_frame(wire::FrameType::gradient, 10, 1)});
   std::span<const std::byte> rest(stream);
   const Status data = other.feed(rest);
   ASSERT_FALSE(data.ok());
@@ -125,7 +125,7 @@ TEST_F(FrameReaderTest, BeforeProofOnlySmallControlFrames) {
 }
 
 TEST_F(FrameReaderTest, ADamagedBodyIsRefused) {
-  auto stream = stream_of({frame_of(wire::FrameType::control, 10, 1)});
+  auto stream = stream_of({numbered_frame(wire::FrameType::control, 10, 1)});
   stream.back() ^= std::byte{1};
   std::vector<wire::Frame> got;
   const Status status = feed(stream, got);
