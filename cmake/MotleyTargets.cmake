@@ -41,10 +41,10 @@ function(motley_precompile target)
   target_compile_options(${target} PRIVATE "$<IF:$<CXX_COMPILER_ID:GNU>,-fpch-preprocess,SHELL:-Xclang -fno-pch-timestamp>")
 endfunction()
 
-# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets HEADERS target [THREADS]): a GoogleTest program from all .cpp files of `dir`,
-# known to ctest test by test, with the precompiled headers of `target`. THREADS: more than one runs in it. Its files are compiled
-# several at once, so what they name for themselves is named once in `dir`. Nothing where there are no files, or where a library or
-# an EXTRA target is not there.
+# motley_test(NAME DIRECTORY dir LIBRARIES a b EXTRA targets HEADERS target [THREADS]): a GoogleTest program from all .cpp files
+# of `dir`, known to ctest test by test, with the precompiled headers of `target`. THREADS: more than one runs in it. Its files
+# are compiled several at once, so what they name for themselves is named once in `dir`. Nothing where there are no files, or where
+# a library or an EXTRA target is not there.
 function(motley_test name)
   cmake_parse_arguments(arg "THREADS" "DIRECTORY;HEADERS" "LIBRARIES;EXTRA" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/assert.h"
+#include "transport/x509.h"
 
 namespace motley::transport {
 namespace {
@@ -115,10 +116,10 @@ std::uint64_t random_u64() {
   return value;
 }
 
-Digest spki_of(const X509* certificate) {
+std::optional<Digest> spki_of(const X509* certificate) {
   unsigned char* der = nullptr;
   const int size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &der);
-  MOTLEY_ASSERT(size > 0);
+  if (size <= 0) return std::nullopt;
   const Digest digest = sha256(std::as_bytes(std::span(der, static_cast<std::size_t>(size))));
   OPENSSL_free(der);
   return digest;
@@ -132,7 +133,9 @@ Identity make_identity() {
   MOTLEY_ASSERT(bio != nullptr);
   MOTLEY_ASSERT(PEM_write_bio_PKCS8PrivateKey(bio.get(), key.get(), nullptr, nullptr, 0, nullptr, nullptr) == 1);
   MOTLEY_ASSERT(PEM_write_bio_X509(bio.get(), certificate.get()) == 1);
-  return {text_in(bio.get()), spki_of(certificate.get())};
+  const std::optional<Digest> spki = spki_of(certificate.get());
+  MOTLEY_ASSERT(spki);
+  return {text_in(bio.get()), *spki};
 }
 
 Result<Identity> identity_from_pem(std::string pem) {
@@ -154,8 +157,9 @@ Result<Identity> identity_from_pem(std::string pem) {
   const CertificatePtr certificate(PEM_read_bio_X509(certificate_reader.get(), nullptr, no_pass_phrase, nullptr));
   if (certificate == nullptr) return bad("no readable certificate");
   if (X509_check_private_key(certificate.get(), key.get()) != 1) return bad("a certificate of another key");
-  const Digest spki = spki_of(certificate.get());
-  return Identity{std::move(pem), spki};
+  const std::optional<Digest> spki = spki_of(certificate.get());
+  if (!spki) return bad("a certificate without a key");
+  return Identity{std::move(pem), *spki};
 }
 
 }  // namespace motley::transport

@@ -3,11 +3,13 @@
 
 #include <openssl/types.h>
 
+#include <optional>
+
 #include "transport/crypto.h"
 
 namespace motley::transport {
 
-/// SHA-256 of the certificate's public key in DER (SubjectPublicKeyInfo). REQUIRES that it has one.
-Digest spki_of(const X509* certificate);
+/// SHA-256 of the certificate's public key in DER (SubjectPublicKeyInfo); nothing where it cannot be written so.
+std::optional<Digest> spki_of(const X509* certificate);
 
 }  // namespace motley::transport

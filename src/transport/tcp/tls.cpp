@@ -105,7 +105,8 @@ struct TlsSession::State {
   static int verify(X509_STORE_CTX* store, void* /*context*/) {
     const auto* ssl = static_cast<SSL*>(X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
     auto* state = static_cast<State*>(SSL_get_app_data(ssl));
-    if (!state->pin || equal_constant_time(spki_of(X509_STORE_CTX_get0_cert(store)), *state->pin)) return 1;
+    const std::optional<Digest> spki = spki_of(X509_STORE_CTX_get0_cert(store));
+    if (!state->pin || (spki && equal_constant_time(*spki, *state->pin))) return 1;
     state->wrong_pin = true;
     X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_UNTRUSTED);
     return 0;
@@ -255,7 +256,7 @@ void TlsSession::shut_down() {
 Digest TlsSession::peer_spki() const {
   X509* certificate = SSL_get0_peer_certificate(state_->ssl);
   MOTLEY_ASSERT(certificate != nullptr);
-  return spki_of(certificate);
+  return spki_of(certificate).value_or(Digest{});
 }
 
 Digest TlsSession::exporter() const {

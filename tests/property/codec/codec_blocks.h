@@ -1,4 +1,5 @@
 #pragma once
+// What the properties of codecs and of deltas know of blocks.
 
 #include <cstddef>
 

@@ -10,7 +10,7 @@
 
 namespace motley::engine {
 
-inline constexpr std::uint64_t kRunOfWorker = 77;
+constexpr std::uint64_t kRunOfWorker = 77;
 constexpr std::uint64_t kFence = std::uint64_t{1} << 32 | 9;
 constexpr std::uint64_t pass_of(std::uint64_t step) { return std::uint64_t{1} << 56 | step; }
 
