@@ -1,13 +1,13 @@
 #include "base/spare_memory.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <limits>
 #include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "base/format.h"
 
 #ifdef __linux__
 #include <sys/resource.h>
@@ -171,11 +171,7 @@ std::optional<std::uint64_t> usable_memory_bytes() {
   return less(*spare, std::clamp(*spare / 12, kMarginLeast, kMarginMost));
 }
 
-std::string mebibytes(std::uint64_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
-  return text.data();
-}
+std::string mebibytes(std::uint64_t bytes) { return formatted("%.1f MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 Status check_memory_for(std::uint64_t bytes, const std::string& what_for, const std::string& hint) {
   const std::optional<std::uint64_t> free = usable_memory_bytes();

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 #include <type_traits>
 
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/little_endian.h"
 #include "base/xxh64.h"
 
@@ -94,13 +94,11 @@ class ArrayDataset final : public Dataset {
     const bool of_classes = parts_.target_kind == TargetKind::classes;
     const std::uint64_t hash = xxh64(parts_.samples.bytes());
     const std::uint64_t content = of_classes ? hash_elements(parts_.classes, hash) : hash_elements(parts_.values, hash);
-    std::array<char, 17> hex{};
-    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(content));
     const std::vector<std::uint64_t> shape(parts_.sample_shape.begin(), parts_.sample_shape.end());
     return std::to_string(parts_.size) + " samples " + to_text(parts_.sample_dtype) + " " + to_text(shape) + ", " +
            (of_classes ? std::to_string(classes_) + " classes"
                        : std::to_string(parts_.target_elements) + " values each") +
-           ", content " + hex.data();
+           ", content " + formatted("%016llx", static_cast<unsigned long long>(content));
   }
 
   Parts parts_;

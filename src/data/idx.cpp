@@ -1,8 +1,8 @@
 #include "data/idx.h"
 
-#include <array>
-#include <cstdio>
 #include <string_view>
+
+#include "base/format.h"
 
 namespace motley::data {
 namespace {
@@ -45,10 +45,8 @@ Result<Array> parse_idx(std::span<const std::byte> bytes, const std::string& nam
     return damaged(name, "an IDX file of at least 4 bytes", std::to_string(bytes.size()) + " bytes");
   }
   if (!looks_like_idx(bytes)) {
-    std::array<char, 16> hex{};
-    std::snprintf(hex.data(), hex.size(), "%02x %02x", std::to_integer<unsigned>(bytes[0]),
-                  std::to_integer<unsigned>(bytes[1]));
-    return damaged(name, "an IDX file that starts with the bytes 00 00", hex.data());
+    return damaged(name, "an IDX file that starts with the bytes 00 00",
+                   formatted("%02x %02x", std::to_integer<unsigned>(bytes[0]), std::to_integer<unsigned>(bytes[1])));
   }
   const auto type = std::to_integer<std::uint8_t>(bytes[2]);
   if (type != kTypeU8) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 
+#include "base/format.h"
 #include "base/little_endian.h"
 
 namespace motley::data {
@@ -78,9 +78,7 @@ std::string Md5::finish() {
   std::string text;
   for (const std::uint32_t word : state_) {
     for (int byte = 0; byte < 4; ++byte) {
-      std::array<char, 3> hex{};
-      std::snprintf(hex.data(), hex.size(), "%02x", (word >> (8 * byte)) & 0xFFU);
-      text += hex.data();
+      text += formatted("%02x", (word >> (8 * byte)) & 0xFFU);
     }
   }
   return text;

@@ -1,10 +1,9 @@
 #include "data/text.h"
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/assert.h"
+#include "base/format.h"
 #include "base/xxh64.h"
 #include "data/file.h"
 
@@ -24,10 +23,9 @@ class TextDataset final : public Dataset {
   TextDataset(SharedBytes bytes, std::uint64_t size, std::uint64_t block)
       : bytes_(std::move(bytes)), size_(size), block_(block), shape_{static_cast<std::int64_t>(block)} {
     MOTLEY_ASSERT(size > 0 && block > 0 && bytes_.size() == size * block + 1);
-    std::array<char, 17> hex{};
-    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(xxh64(bytes_.bytes())));
     fingerprint_ = std::to_string(size) + " samples u8 [" + std::to_string(block) + "], " + std::to_string(kBytes) +
-                   " classes a byte, content " + hex.data();
+                   " classes a byte, content " +
+                   formatted("%016llx", static_cast<unsigned long long>(xxh64(bytes_.bytes())));
   }
 
   [[nodiscard]] std::uint64_t size() const override { return size_; }

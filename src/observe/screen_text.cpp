@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
+
+#include "base/format.h"
 
 namespace motley::observe {
 namespace {
@@ -50,27 +51,15 @@ std::string sparkline(std::span<const double> values, std::size_t width) {
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
   const auto total = static_cast<long long>(std::llround(std::min(seconds, 1e9)));
-  std::array<char, 64> text{};
-  if (total < 60) {
-    std::snprintf(text.data(), text.size(), "%lld s", total);
-  } else if (total < 3600) {
-    std::snprintf(text.data(), text.size(), "%lld min %02lld s", total / 60, total % 60);
-  } else {
-    std::snprintf(text.data(), text.size(), "%lld h %02lld min", total / 3600, total % 3600 / 60);
-  }
-  return text.data();
+  if (total < 60) return formatted("%lld s", total);
+  if (total < 3600) return formatted("%lld min %02lld s", total / 60, total % 60);
+  return formatted("%lld h %02lld min", total / 3600, total % 3600 / 60);
 }
 
 std::string count_text(double value) {
-  std::array<char, 32> text{};
-  if (value < 1000) {
-    std::snprintf(text.data(), text.size(), "%.0f", value);
-  } else if (value < 1e6) {
-    std::snprintf(text.data(), text.size(), "%.1f k", value / 1e3);
-  } else {
-    std::snprintf(text.data(), text.size(), "%.2f M", value / 1e6);
-  }
-  return text.data();
+  if (value < 1000) return formatted("%.0f", value);
+  if (value < 1e6) return formatted("%.1f k", value / 1e3);
+  return formatted("%.2f M", value / 1e6);
 }
 
 std::string fit(std::string_view text, std::size_t columns) {

@@ -1,10 +1,9 @@
 #include "runtime/coordinator_host.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "base/assert.h"
+#include "base/format.h"
 #include "wire/limits.h"
 
 namespace motley::runtime {
@@ -87,14 +86,11 @@ void CoordinatorHost::note_position(std::uint64_t step) {
 void CoordinatorHost::note_batch(const engine::StepClosed& step) {
   const BatchChange& change = *step.batch_change;
   persister_->batch(change);
-  std::array<char, 256> text{};
-  std::snprintf(
-      text.data(), text.size(),
+  observer_.note(formatted(
       "from step %llu on a step has %llu samples instead of %llu: the noise scale is %.0f samples; the learning "
       "rate counts %.3g times",
       static_cast<unsigned long long>(change.first_step) + 1, static_cast<unsigned long long>(change.batch),
-      static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate);
-  observer_.note(text.data());
+      static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate));
 }
 
 void CoordinatorHost::on_tick() {

@@ -1,9 +1,8 @@
 #include "runtime/head.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
+#include "base/format.h"
 #include "runtime/inputs.h"
 #include "transport/addresses.h"
 #include "transport/inproc/inproc.h"
@@ -11,11 +10,7 @@
 namespace motley::runtime {
 namespace {
 
-std::string hex(std::uint64_t value) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(value));
-  return text.data();
-}
+std::string hex(std::uint64_t value) { return formatted("%016llx", static_cast<unsigned long long>(value)); }
 
 CoordinatorHostOptions host_options(const Run& run) {
   CoordinatorHostOptions host;

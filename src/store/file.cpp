@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <system_error>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/format.h"
 
 namespace motley::store {
 namespace {
@@ -39,9 +39,7 @@ std::string in_quotes(std::string_view text) {
   for (const char c : text.substr(0, kShownMax)) {
     const auto byte = static_cast<unsigned char>(c);
     if (byte < 0x20 || byte == 0x7f || c == '"' || c == '\\') {
-      std::array<char, 5> escaped{};
-      std::snprintf(escaped.data(), escaped.size(), "\\x%02x", static_cast<unsigned>(byte));
-      out += escaped.data();
+      out += formatted("\\x%02x", static_cast<unsigned>(byte));
     } else {
       out += c;
     }

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "base/crc32c.h"
+#include "base/format.h"
 #include "store/checkpoint_files.h"
 #include "store/file.h"
 
@@ -22,9 +22,7 @@ constexpr std::array<std::string_view, 7> kKinds{"",        "trained", "frozen",
                                                  "counter", "alias"};
 
 std::string hex(std::uint64_t value, int digits) {
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%0*llx", digits, static_cast<unsigned long long>(value));
-  return text.data();
+  return formatted("%0*llx", digits, static_cast<unsigned long long>(value));
 }
 
 std::uint32_t crc_of(std::string_view text) { return crc32c(std::as_bytes(std::span(text))); }

@@ -1,13 +1,13 @@
 #include "wire/frame.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/crc32c.h"
+#include "base/format.h"
 #include "base/little_endian.h"
 #include "wire/limits.h"
 
@@ -38,11 +38,7 @@ static_assert(kAtHeaderCrc + sizeof(std::uint32_t) == kHeaderBytes);
 static_assert(kSegmentBytesMax <= std::numeric_limits<std::uint32_t>::max());
 static_assert(kControlBytesMax <= std::numeric_limits<std::uint32_t>::max());
 
-std::string hex32(std::uint32_t value) {
-  std::array<char, 9> text{};
-  std::snprintf(text.data(), text.size(), "%08X", value);
-  return text.data();
-}
+std::string hex32(std::uint32_t value) { return formatted("%08X", value); }
 
 Error protocol_error(std::string message, std::string hint = "the connection is damaged or the other side has a bug") {
   return {ErrorCode::protocol, std::move(message), std::move(hint)};
