@@ -5,10 +5,11 @@ Each host is a network namespace with a CPU quota and a shaped link (tools/lab; 
 train alone, at the same time; all train together; DDP with equal batches; DDP with batches in proportion to what each host did alone, the
 gradients weighted. The global batch is the same everywhere. Steady speed: without the first steps. `nothing sent` is a step that ends when
 every host has computed its part, in proportion to its speed, as if no number had to travel: each trains alone with that part as its batch,
-all at the same time. One JSON object a line on standard output, a table on standard error.
+all at the same time. With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs `make python`). One JSON
+object a line on standard output, a table on standard error.
 
   bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--set KEY=VALUE …] [--repetitions 3]
-    [--plaintext]
+    [--plaintext] [--script]
 """
 
 import argparse
@@ -51,6 +52,7 @@ def arguments():
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the run together; repeatable")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--plaintext", action="store_true", help="without TLS")
+    parser.add_argument("--script", action="store_true", help="the peer's model, as a Python script")
     parser.add_argument("--no-ddp", action="store_true", help="without the peer")
     return parser.parse_args()
 
@@ -89,10 +91,12 @@ def choose(args, recipe, scratch):
     args.recipe, args.work = recipe, WORKS[recipe]
     args.settings = dict(args.work.settings)
     if recipe == "fashion-cnn":
-        args.data = measure.images(args.motley)
+        args.data = measure.images(measure.motley(None) if args.script else args.motley)
     else:
         args.data = words(scratch.path / "words.txt")
         args.settings["data.uri"] = f"text:{args.data}"
+    if args.script:
+        args.settings = {}  # the script's own
 
 
 def steady(lines, warm_up):
@@ -101,12 +105,24 @@ def steady(lines, warm_up):
     return sum(step["samples"] for step in steps) / sum(step["seconds"] for step in steps), steps
 
 
+def training(args, directory, batch, **others):
+    """(the command, what a worker that joins needs of it)"""
+    steps = args.work.steps + args.work.warm_up
+    if not args.script:
+        return measure.train_command(args.motley, args.recipe, directory, batch=batch, steps=steps, threads=1, **others), []
+    script = [measure.ROOT / "bench/lab_script.py", args.recipe, args.data, batch, steps]
+    command = [args.motley, "train", "--json", "--run", directory, "--device", "cpu", "--threads", 1]
+    command += ["--listen", others.get("listen", "127.0.0.1:0"), "--set", "train.checkpoint_seconds=3600"]
+    for key, value in others["extra"].items():
+        command += ["--set", f"{key}={value}"]
+    return [*command, *script], script
+
+
 def alone(args, hosts, scratch, batches=None):
     started = []
     for host, batch in zip(hosts, batches or [args.work.batch] * len(hosts)):
         directory = scratch.fresh(f"alone-{host}")
-        command = measure.train_command(args.motley, args.recipe, directory, batch=batch, steps=args.work.steps + args.work.warm_up,
-                                        threads=1, extra=args.settings)
+        command, _ = training(args, directory, batch, extra=args.settings)
         started.append(measure.start(on(host, command), directory))
     # Slow hosts go on when fast ones are done: nothing else runs on their cores meanwhile.
     return [steady(measure.finish(each, TIMEOUT_S), args.work.warm_up)[0] for each in started]
@@ -116,13 +132,12 @@ def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
     settings = {"train.min_workers": str(len(hosts)), **args.settings, **dict(each.split("=", 1) for each in args.set)}
-    command = measure.train_command(args.motley, args.recipe, directory, batch=args.work.batch,
-                                    steps=args.work.steps + args.work.warm_up, threads=1, listen="0.0.0.0:7117", extra=settings)
-    command += ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
+    command, script = training(args, directory, args.work.batch, listen="0.0.0.0:7117", extra=settings)
+    command[2:2] = ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
     head = measure.start(on(hosts[0], command), directory)
     joiners = []
     for host in hosts[1:]:
-        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host]
+        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host, *script]
         joiners.append(measure.start(on(host, join), scratch.fresh(f"join-{host}")))
     lines = measure.finish(head, TIMEOUT_S)
     for joiner in joiners:
@@ -190,8 +205,8 @@ def measure_mix(args, mix):
         lab("down")
     keys = ["joint", "eta", "nothing_sent_eta", "over_fastest"]
     keys += [] if args.no_ddp else ["ddp_equal", "ddp_equal_eta", "ddp_by_hand", "ddp_by_hand_eta"]
-    summary = {"recipe": args.recipe, "set": args.set, "mix": mix, "rate": args.rate, "global_batch": args.work.batch,
-               "tls": not args.plaintext,
+    summary = {"recipe": args.recipe, "script": args.script, "set": args.set, "mix": mix, "rate": args.rate,
+               "global_batch": args.work.batch, "tls": not args.plaintext,
                "alone_sum": measure.median([sum(r["alone"]) for r in results])}
     summary |= {key: measure.median([r[key] for r in results]) for key in keys}
     if not args.no_ddp:
@@ -202,7 +217,7 @@ def measure_mix(args, mix):
 
 def main():
     args = arguments()
-    args.motley = measure.motley(args.motley)
+    args.motley = measure.ROOT / "build/python-env/bin/motley" if args.script and not args.motley else measure.motley(args.motley)
     if not ready("lab"):
         return
     if not args.no_ddp and not os.access(args.python, os.X_OK):

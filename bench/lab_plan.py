@@ -57,7 +57,7 @@ def rows(args, recipe, mix, rates, scratch):
 
 def main():
     args = arguments()
-    args.motley, args.plaintext, args.set = measure.motley(args.motley), False, []
+    args.motley, args.plaintext, args.script, args.set = measure.motley(args.motley), False, False, []
     if not lab.ready("lab_plan"):
         return
     recipes = args.recipe or list(lab.WORKS)

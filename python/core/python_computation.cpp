@@ -17,11 +17,13 @@ using Arena = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 class PythonComputation;
 
+/// [first, last) of the flat vector.
+using Elements = std::pair<std::uint64_t, std::uint64_t>;
+
 // What Python sees of a task while it runs.
 class TaskView {
  public:
-  TaskView(PythonComputation& owner, const Task& task, Weights& weights, Sink& sink, const Stop& stop)
-      : owner_(&owner), task_(task), weights_(weights), sink_(sink), stop_(stop) {}
+  TaskView(PythonComputation& owner, const Task& task, Weights& weights, Sink& sink, const Stop& stop);
   /// After run() nothing of it is there any more.
   void close() { owner_ = nullptr; }
 
@@ -52,7 +54,8 @@ class TaskView {
     if (done > task_.indices.size() || count > task_.indices.size() - done) throw nb::index_error();
     return task_.at(done, count);
   }
-  void load();
+  std::vector<Elements> load(std::uint64_t first, std::optional<std::uint64_t> last);
+  std::vector<Elements> missing() const;
   void begin(std::uint64_t count, double weight, double loss_sum);
   void progress(std::uint64_t done) {
     check();
@@ -70,8 +73,16 @@ class TaskView {
   Weights& weights_;
   Sink& sink_;
   const Stop& stop_;
+  std::vector<bool> loaded_;  // by chunk
   bool begun_ = false;
 };
+
+void extend(std::vector<Elements>& ranges, Elements next) {
+  if (!ranges.empty() && ranges.back().second == next.first)
+    ranges.back().second = next.second;
+  else
+    ranges.push_back(next);
+}
 
 class PythonComputation final : public Computation {
  public:
@@ -84,6 +95,7 @@ class PythonComputation final : public Computation {
                      const Chunk& place = layout_.chunks()[chunk];
                      return std::span<const float>(gradient_data_ + place.offset, place.elements);
                    }),
+        weight_data_(weights_.data()),
         gradient_data_(gradients_.data()) {
     if (weights_.size() != layout_.flat_elements() || gradients_.size() != layout_.flat_elements()) {
       throw std::runtime_error("weights and gradients must have layout.flat_elements elements");
@@ -147,16 +159,14 @@ class PythonComputation final : public Computation {
     }
   }
 
-  void load(Weights& weights) {
-    float* data = weights_.data();
-    const nb::gil_scoped_release no_gil;
-    for (ChunkId chunk = 0; chunk < layout_.chunks().size(); ++chunk) {
-      const Chunk& place = layout_.chunks()[chunk];
-      const std::span<const float> values = weights.get(chunk);
-      if (values.empty()) return;  // Python sees it by the limit
-      MOTLEY_ASSERT(values.size() == place.elements);
-      std::memcpy(data + place.offset, values.data(), values.size_bytes());
-    }
+  /// Copies a chunk, and waits for it. False: the task is abandoned.
+  bool load(Weights& weights, ChunkId chunk) {
+    const Chunk& place = layout_.chunks()[chunk];
+    const std::span<const float> values = weights.get(chunk);
+    if (values.empty()) return false;
+    MOTLEY_ASSERT(values.size() == place.elements);
+    std::memcpy(weight_data_ + place.offset, values.data(), values.size_bytes());
+    return true;
   }
   ChunkPublisher& publisher() { return publisher_; }
 
@@ -165,14 +175,43 @@ class PythonComputation final : public Computation {
   Layout layout_;
   Arena weights_, gradients_;
   ChunkPublisher publisher_;
+  float* weight_data_;
   const float* gradient_data_;
   Capabilities capabilities_;
   std::uint32_t tried_ = 0;  // the largest micro-batch for which there was memory
 };
 
-void TaskView::load() {
+TaskView::TaskView(PythonComputation& owner, const Task& task, Weights& weights, Sink& sink, const Stop& stop)
+    : owner_(&owner),
+      task_(task),
+      weights_(weights),
+      sink_(sink),
+      stop_(stop),
+      loaded_(owner.layout().chunks().size()) {}
+
+std::vector<Elements> TaskView::load(std::uint64_t first, std::optional<std::uint64_t> last) {
   check();
-  owner_->load(weights_);
+  const nb::gil_scoped_release no_gil;
+  const auto chunks = owner_->layout().chunks();
+  std::vector<Elements> came;
+  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) {
+    const std::uint64_t begin = chunks[chunk].offset, end = begin + chunks[chunk].elements;
+    const bool asked = begin < last.value_or(end) && first < end;
+    if (loaded_[chunk] || (!asked && !weights_.here(chunk))) continue;
+    if (!owner_->load(weights_, chunk)) return came;
+    loaded_[chunk] = true;
+    extend(came, {begin, end});
+  }
+  return came;
+}
+
+std::vector<Elements> TaskView::missing() const {
+  check();
+  const auto chunks = owner_->layout().chunks();
+  std::vector<Elements> found;
+  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk)
+    if (!loaded_[chunk]) extend(found, {chunks[chunk].offset, chunks[chunk].offset + chunks[chunk].elements});
+  return found;
 }
 
 void TaskView::begin(std::uint64_t count, double weight, double loss_sum) {
@@ -219,7 +258,8 @@ void bind_task(nb::module_& m) {
       .def("limit", &TaskView::limit)
       .def("claim", &TaskView::claim, nb::arg("count"))
       .def("at", &TaskView::at, nb::arg("done"), nb::arg("count"))
-      .def("load", &TaskView::load)
+      .def("load", &TaskView::load, nb::arg("first") = 0, nb::arg("last") = nb::none())
+      .def("missing", &TaskView::missing)
       .def("begin", &TaskView::begin, nb::arg("count"), nb::arg("weight"), nb::arg("loss_sum"))
       .def("progress", &TaskView::progress, nb::arg("done"))
       .def("final", &TaskView::final, nb::arg("placement"))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _ahead, _core, _data, _devices, _model
+from motley import _ahead, _arriving, _core, _data, _devices, _model
 from motley._errors import Error
 
 GROUP = 32  # positions that normalisation layers and dropout act on together
@@ -62,6 +62,8 @@ class ModelComputation:
     staged: for tests: work on the CPU as on an accelerator, through copies.
     """
 
+    begins_early = True  # the forward pass, before all weights are there
+
     def __init__(self, work: Work, model: nn.Module, names: list[_model.Named], device: str, threads: int, staged: bool = False):
         self._work, self._model = work, model
         self._torch_device = torch.device(device)
@@ -80,6 +82,7 @@ class ModelComputation:
         self._bind(names)
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
         self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
+        self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
         self._task: Any = None  # whose chunks are handed out as the backward pass finishes them
         self._said: set[str] = set()
 
@@ -123,14 +126,23 @@ class ModelComputation:
             if self._cpu and torch.get_num_threads() != self._threads:
                 torch.set_num_threads(self._threads)
             self._first = self._read_first(task)
-            task.load()
-            if self._staged:
-                self._device_weights.copy_(self.weights)
+            self._load(task)
             return self._evaluate(task) if task.kind == "evaluate" else self._train(task)
+        except _arriving.Abandoned:
+            return 0, 0.0, 0.0, []
         except BaseException as error:  # the core is no place for any of them
             return self._failure(error)
         finally:
-            self._task = self._first = None
+            self._task = self._first = self._arriving = None
+
+    def _load(self, task: _core.Task) -> None:
+        if task.kind == "train" and self.begins_early and not _arriving.is_compiled():
+            arriving = _arriving.Arriving(task, self.weights, self._device_weights)
+            self._arriving = arriving if arriving.missing else None
+            return
+        task.load()
+        if self._staged:
+            self._device_weights.copy_(self.weights)
 
     def _read_first(self, task: _core.Task) -> tuple[int, int, Any] | None:
         """The batch that is probably the first, while weights are on their way; an evaluation begins when they are there."""
@@ -264,14 +276,35 @@ class ModelComputation:
         return count, weight, loss_sum, []
 
     def _forward(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
+        arriving, self._arriving = self._arriving, None
+        found = self._forward_early(arriving, task, batch, at, size) if arriving else None
+        if found is None:
+            found = self._forward_whole(task, batch, at, size)
+            if arriving and bool(found[0].isfinite()):
+                self.begins_early = False
+                sys.stderr.write("motley: weights are read unseen by torch's operators: from now on, passes wait for all of them\n")
+        self.add_statistics(size)
+        return found
+
+    def _forward_early(self, arriving: _arriving.Arriving, *micro_batch: Any) -> tuple[torch.Tensor, float] | None:
+        """None: it failed or gave no number, maybe for want of weights that are there now."""
+        found = None
+        try:
+            with arriving:
+                found = self._forward_whole(*micro_batch)
+        except Exception as error:
+            if _devices.is_out_of_memory(error):
+                raise
+        arriving.finish()
+        return found if found is not None and bool(found[0].isfinite()) else None
+
+    def _forward_whole(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
         self.start_statistics()
         with _data.GENERATORS if self._work.draws else contextlib.nullcontext():
             if self._work.draws:
                 torch.manual_seed(_core.mixed_seed(task.seed, task.version, task.first + at))
             with self._autocast():
-                found = measure_loss(self._loss(self._model, batch), size)
-        self.add_statistics(size)
-        return found
+                return measure_loss(self._loss(self._model, batch), size)
 
     def start_statistics(self) -> None:
         """Before the forward pass of a micro-batch."""

@@ -55,8 +55,11 @@ class Task:
         """Before the micro-batch that ends at `count` samples; may rest. False: the limit is lower by now, ask again."""
     def at(self, done: int, count: int) -> int:
         """Where the `count` samples after the first `done` start in the task."""
-    def load(self) -> None:
-        """Copies the weights at `version` into the computation's array."""
+    def load(self, first: int = 0, last: int | None = None) -> list[tuple[int, int]]:
+        """Copies the weights at `version` into the computation's array: waits for those of elements [first, last), and takes what
+        else is there. Returns what came, as ranges of elements; less than was asked for if the task is abandoned."""
+    def missing(self) -> list[tuple[int, int]]:
+        """Ranges of elements that load() has not copied yet."""
     def begin(self, count: int, weight: float, loss_sum: float) -> None: ...
     def progress(self, done: int) -> None: ...
     def final(self, placement: int) -> None: ...

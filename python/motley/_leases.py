@@ -84,7 +84,9 @@ class Door:
 
 
 class LeaseComputation(_computation.ModelComputation):
-    """A worker of which the script computes the training passes."""
+    """A worker of which the script computes the training passes, on another thread."""
+
+    begins_early = False
 
     def __init__(self, door: Door, *arguments: Any):
         super().__init__(*arguments)

@@ -1,13 +1,14 @@
 """A worker's arithmetic by itself, driven as the core drives it."""
 
 import copy
+import math
 
 import pytest
 import torch
 from torch.utils.data import DataLoader
 
 import cases
-from motley import _computation, _data, _inspect, _model, _optimizer
+from motley import _arriving, _computation, _data, _inspect, _model, _optimizer
 
 
 class Task:
@@ -19,10 +20,24 @@ class Task:
         self.computation, self.flat, self.count, self.first = computation, flat, count, 0
         self.limits, self.begun, self.finals, self.done = list(limits) or [count], None, [], []
         self.from_end, self.refuse_claims, self.fetched, self.claimed = from_end, 0, [], 0
+        self.pieces = self.here = [(0, len(flat))]
+        self.loaded, self.abandoned_at = [], math.inf
 
-    def load(self):
-        self.fetched_before, self.claimed_before = list(self.fetched), self.claimed
-        self.computation.weights.copy_(self.flat)
+    def load(self, first=0, last=None):
+        if not self.loaded:
+            self.fetched_before, self.claimed_before = list(self.fetched), self.claimed
+        last = len(self.flat) if last is None else last
+        came = [piece for piece in self.missing() if piece in self.here or (piece[0] < last and first < piece[1])]
+        for begin, end in came:
+            if end > self.abandoned_at:
+                self.limits = [0]
+                return []
+            self.loaded.append((begin, end))
+            self.computation.weights[begin:end] = self.flat[begin:end]
+        return came
+
+    def missing(self):
+        return [piece for piece in self.pieces if piece not in self.loaded]
 
     def indices(self, first, count):
         self.fetched.append((first, count))
@@ -113,6 +128,80 @@ def test_the_first_batch_is_read_while_weights_are_on_their_way():
     whole = Task(computation, flat, 40)
     computation.run(whole)
     torch.testing.assert_close(found[1][1], whole.gradients)
+
+
+class ArrivingTask(Task):
+    """Of the weights nothing is there until it is waited for, one tensor after the other."""
+
+    def __init__(self, computation, flat, count, **others):
+        super().__init__(computation, flat, count, **others)
+        places = computation._work.layout.placements
+        starts = [place[1] for place in places]
+        self.pieces, self.here = list(zip(starts, [*starts[1:], len(flat)], strict=True)), []
+
+
+def with_whole_weights(name, count, staged=False):
+    _, computation, flat = make(name, staged)
+    task = Task(computation, flat, count)
+    return computation.run(task), task
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("name", ["groups", "tokens", "normed", "dropout", "epochs"])
+def test_the_forward_pass_waits_for_each_weight_when_it_reads_it(name, staged):
+    work, computation, flat = make(name, staged)
+    task = ArrivingTask(computation, flat, 100)
+    claimed = []
+    load = task.load
+    task.load = lambda *which: claimed.append(task.claimed) or load(*which)
+    outcome = computation.run(task)
+    expected, whole = with_whole_weights(name, 100, staged)
+    assert outcome == expected and task.begun == whole.begun and task.done == whole.done
+    assert torch.equal(task.gradients, whole.gradients)
+    assert not task.missing() and computation.begins_early
+    assert claimed[0] == 0 and claimed[-1] > 0  # the first before anything was claimed, the last in the forward pass
+
+
+def test_what_is_abandoned_in_the_forward_pass_gives_nothing():
+    _, computation, flat = make("epochs")
+    task = ArrivingTask(computation, flat, 96)
+    task.abandoned_at = task.pieces[2][0]
+    assert computation.run(task) == (0, 0.0, 0.0, []) and task.claimed > 0 and task.begun is None
+    again = ArrivingTask(computation, flat, 96)
+    assert computation.run(again)[0] == 96
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_weights_that_are_read_unseen_are_waited_for(fails, capfd):
+    _, computation, flat = make("epochs")
+    seen, bias = computation._work.loss, dict(computation._model.named_parameters())["2.bias"].detach().numpy()
+
+    def loss(model, batch):
+        if fails:
+            assert not math.isnan(bias[0])
+        scale = float(bias[0])
+        return seen(model, batch) * scale
+
+    computation._work.loss = loss
+    task = ArrivingTask(computation, flat, 96)
+    outcome = computation.run(task)
+    assert not computation.begins_early and "unseen by torch's operators" in capfd.readouterr().err
+    whole = Task(computation, flat, 96)
+    assert computation.run(whole) == outcome and torch.equal(whole.gradients, task.gradients)
+
+
+def test_a_loss_that_is_no_number_is_nobodys_fault(capfd):
+    _, computation, flat = make("epochs")
+    task = ArrivingTask(computation, torch.full_like(flat, math.nan), 96)
+    assert math.isnan(computation.run(task)[2])
+    assert computation.begins_early and not capfd.readouterr().err
+
+
+def test_compiled_models_wait_for_all_weights(monkeypatch):
+    _, computation, flat = make("epochs")
+    monkeypatch.setattr(_arriving, "is_compiled", lambda: True)
+    task = ArrivingTask(computation, flat, 96)
+    assert computation.run(task)[0] == 96 and task.loaded == task.pieces and task.claimed_before == 0
 
 
 @pytest.mark.parametrize("name", ["groups", "dropout"])
