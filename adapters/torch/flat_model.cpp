@@ -63,23 +63,20 @@ FlatModel::FlatModel(InspectedModel inspected, const at::Device& device, bool st
 void FlatModel::bind() {
   const std::vector<NamedTensor>& tensors = inspected_.model->tensors();
   const std::span<const Placement> placements = layout().placements();
-  const auto view = [](const at::Tensor& flat, const Placement& place) {
-    return flat.narrow(0, static_cast<std::int64_t>(place.offset), static_cast<std::int64_t>(place.elements));
-  };
   for (std::size_t i = 0; i < placements.size(); ++i) {
     const Placement& place = placements[i];
     const LayoutEntry& entry = layout().entries()[place.entry];
     at::Tensor tensor = tensors[place.entry].tensor;
     if (entry.kind == TensorKind::trained) {
-      tensor.set_data(view(weights_, place).view(tensor.sizes()));
-      tensor.mutable_grad() = view(gradients_, place).view(tensor.sizes());
+      tensor.set_data(piece(weights_, i).view(tensor.sizes()));
+      tensor.mutable_grad() = piece(gradients_, i).view(tensor.sizes());
       if (!staged_) watch(i, tensor);
     } else if (entry.kind == TensorKind::running_mean) {
       MOTLEY_ASSERT(i + 1 < placements.size());
       const Placement& var = placements[i + 1];
       MOTLEY_ASSERT(layout().entries()[var.entry].kind == TensorKind::running_var);
-      statistics_.push_back({tensor, tensors[var.entry].tensor, view(gradients_, place), view(gradients_, var),
-                             view(weights_, place), view(weights_, var), entry.momentum});
+      statistics_.push_back({tensor, tensors[var.entry].tensor, piece(gradients_, i), piece(gradients_, i + 1),
+                             piece(weights_, i), piece(weights_, i + 1), entry.momentum});
     }
   }
 }
@@ -210,6 +207,42 @@ void FlatModel::fetch_gradients() {
   if (!staged_) return;
   const at::NoGradGuard no_grad;
   host_gradients_.copy_(gradients_);  // blocking: MPS gives garbage otherwise
+}
+
+at::Tensor FlatModel::piece(const at::Tensor& flat, std::size_t placement) const {
+  const Placement& place = layout().placements()[placement];
+  return flat.narrow(0, static_cast<std::int64_t>(place.offset), static_cast<std::int64_t>(place.elements));
+}
+
+// Through the gradients' place on the host, which nobody reads meanwhile.
+void FlatModel::send(std::span<const SharedBytes> chunks, const at::Tensor& flat) {
+  MOTLEY_ASSERT(chunks.size() == layout().chunks().size());
+  const at::NoGradGuard no_grad;
+  host_gradients_.zero_();
+  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk)
+    std::ranges::copy(chunks[chunk].floats(), host_gradients_.data_ptr<float>() + layout().chunks()[chunk].offset);
+  flat.copy_(host_gradients_);
+}
+
+std::vector<SharedBytes> FlatModel::fetch(const at::Tensor& flat) {
+  const at::NoGradGuard no_grad;
+  host_gradients_.copy_(flat);
+  std::vector<SharedBytes> chunks;
+  for (ChunkId chunk = 0; chunk < layout().chunks().size(); ++chunk)
+    chunks.push_back(SharedBytes::copy_of(std::as_bytes(gradient(chunk))));
+  return chunks;
+}
+
+void FlatModel::settle(std::span<const SharedBytes> weights) {
+  MOTLEY_ASSERT(staged_);
+  send(weights, weights_);
+  loaded_.assign(loaded_.size(), true);
+  missing_ = 0;
+}
+
+void FlatModel::forget() {
+  loaded_.assign(loaded_.size(), false);
+  missing_ = loaded_.size();
 }
 
 std::span<const float> FlatModel::gradient(ChunkId chunk) const {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "motley/bytes.h"
 #include "motley/computation.h"
 #include "torch/inspect.h"
 
@@ -49,15 +50,29 @@ class FlatModel {
   void fetch_gradients();
   [[nodiscard]] std::span<const float> gradient(ChunkId chunk) const;
 
- private:
-  // std::shared_ptr or c10::intrusive_ptr, as the version of torch has it.
-  using Node = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
   struct Statistic {               // a running_mean / running_var pair
     at::Tensor mean, var;          // the module's buffers
     at::Tensor mean_sum, var_sum;  // in the gradients
     at::Tensor mean_now, var_now;  // in the weights
     double momentum = 0;
   };
+  // For a TorchResidence. What lies on the device:
+  [[nodiscard]] const at::Tensor& weights() const noexcept { return weights_; }
+  [[nodiscard]] const at::Tensor& gradients() const noexcept { return gradients_; }
+  [[nodiscard]] const std::vector<Statistic>& statistics() const noexcept { return statistics_; }
+  /// The part of such a vector that is placement i.
+  [[nodiscard]] at::Tensor piece(const at::Tensor& flat, std::size_t placement) const;
+  /// To and from the device, by chunk; what is empty stays zero.
+  void send(std::span<const SharedBytes> chunks, const at::Tensor& flat);
+  [[nodiscard]] std::vector<SharedBytes> fetch(const at::Tensor& flat);
+  /// These are the weights until forget(), without load().
+  void settle(std::span<const SharedBytes> weights);
+  /// The next load() takes everything.
+  void forget();
+
+ private:
+  // std::shared_ptr or c10::intrusive_ptr, as the version of torch has it.
+  using Node = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
   void bind();
   void watch(std::size_t placement, const at::Tensor& parameter);
   [[nodiscard]] bool holds(std::uint64_t version, Weights& weights) const;

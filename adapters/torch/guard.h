@@ -1,6 +1,7 @@
 #pragma once
 // Where exceptions of libtorch become errors as values. Every public function of this folder runs inside guarded().
 
+#include <c10/core/DeviceGuard.h>
 #include <torch/torch.h>
 
 #include <exception>
@@ -21,6 +22,11 @@ inline Error error_of(std::string_view doing, std::string text) {
             "use a smaller micro-batch, or close other programs that use the device"};
   }
   return {ErrorCode::internal, "torch failed while " + std::string(doing) + ": " + text, ""};
+}
+
+/// Makes an accelerator the current one: pinned memory belongs to the current card's context, which costs memory there.
+inline c10::OptionalDeviceGuard guard_of(const at::Device& device) {
+  return device.is_cpu() ? c10::OptionalDeviceGuard() : c10::OptionalDeviceGuard(device);
 }
 
 /// Runs `work`, which returns a Result; `doing` completes "torch failed while …".

@@ -1,6 +1,4 @@
 // Computation on libtorch: micro-batches into one flat gradient, chunks handed over as the backward pass finishes them.
-#include <c10/core/DeviceGuard.h>
-
 #include <algorithm>
 
 #include "base/assert.h"
@@ -13,6 +11,7 @@
 #include "torch/generators.h"
 #include "torch/guard.h"
 #include "torch/sample_reader.h"
+#include "torch/torch_residence.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -24,17 +23,13 @@ constexpr std::uint32_t kMicroBatchAccelerator = 2048;
 constexpr std::uint64_t kTargetsCpu = 4096;
 constexpr std::uint64_t kTargetsAccelerator = 16384;
 
-/// Makes an accelerator the current one: pinned memory belongs to the current card's context, which costs memory there.
-c10::OptionalDeviceGuard guard_of(const at::Device& device) {
-  return device.is_cpu() ? c10::OptionalDeviceGuard() : c10::OptionalDeviceGuard(device);
-}
-
 class TorchComputation final : public Computation {
  public:
   TorchComputation(InspectedModel model, const at::Device& device, Loss loss, std::uint32_t group_samples,
                    std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test,
                    unsigned threads, bool staged, Capabilities capabilities)
       : model_(std::move(model), device, staged),
+        residence_(model_),
         publisher_(model_.layout(), [this](ChunkId chunk) { return model_.gradient(chunk); }),
         loss_(loss),
         group_samples_(group_samples),
@@ -53,6 +48,8 @@ class TorchComputation final : public Computation {
     return use ? *use : MemoryUse{};  // a device that does not tell is taken as it is
   }
 
+  ps::Residence* residence() override { return model_.staged() ? &residence_ : nullptr; }
+
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
     return guarded("computing " + std::to_string(task.indices.size()) + " samples on " + capabilities_.device,
                    [&]() -> Result<Outcome> {
@@ -60,7 +57,7 @@ class TorchComputation final : public Computation {
                      const c10::OptionalDeviceGuard here = guard_of(model_.device());
                      if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
                      try {
-                       model_.load(task.version, weights);
+                       if (!task.resident) model_.load(task.version, weights);
                        return task.kind == PassKind::evaluate ? evaluate(task, sink, stop) : train(task, sink, stop);
                      } catch (const FlatModel::Abandoned&) {
                        return Outcome{};
@@ -72,14 +69,14 @@ class TorchComputation final : public Computation {
   Result<Outcome> train(const Task& task, Sink& sink, const Stop& stop) {
     if (!train_) return missing("training");
     const at::AutoGradMode grad(true);
-    const bool contributes = task.kind == PassKind::train;
+    const bool contributes = task.kind == PassKind::train, publishes = contributes && !task.resident;
     Outcome outcome{.micro_batch = micro_batch(task)};
     bool begun = false;
     const auto begin = [&] {
       begun = true;
       if (!contributes) return;
       sink.begin(outcome.count, outcome.weight, outcome.loss_sum);
-      publisher_.start(sink);
+      if (publishes) publisher_.start(sink);
     };
     model_.start_training();
     while (!begun) {
@@ -106,7 +103,7 @@ class TorchComputation final : public Computation {
         add(losses, count, outcome);
         if (is_last(task, stop, outcome.count)) {
           begin();
-          if (contributes) model_.on_final([this](std::size_t placement) { publisher_.placement_final(placement); });
+          if (publishes) model_.on_final([this](std::size_t placement) { publisher_.placement_final(placement); });
         }
         losses.sum().backward();
       }
@@ -115,7 +112,7 @@ class TorchComputation final : public Computation {
     model_.on_final({});
     const bool all_reported = !begun;
     if (!begun) begin();
-    if (contributes) {
+    if (publishes) {
       model_.fetch_gradients();
       publisher_.finish();
     }
@@ -186,6 +183,7 @@ class TorchComputation final : public Computation {
   }
 
   FlatModel model_;
+  TorchResidence residence_;
   ChunkPublisher publisher_;
   Loss loss_;
   std::uint32_t group_samples_;

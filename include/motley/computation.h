@@ -12,6 +12,10 @@
 
 namespace motley {
 
+namespace ps {
+class Residence;
+}
+
 enum class PassKind : std::uint8_t { train = 1, evaluate = 2, calibrate = 3 };
 
 /// What to compute: the samples `indices` (numbers in the data set), which are the positions
@@ -26,6 +30,9 @@ struct Task {
   bool from_end = false;   // computed from the last sample downwards: what is done is the end of `indices`
   /// Train passes: position p of the pass is position `order_first + p` of this epoch's sample order.
   std::uint64_t epoch = 0, order_first = 0;
+  /// With the weights of Computation::residence(), where the gradient stays: the sink gets begin() and progress()
+  /// alone.
+  bool resident = false;
 
   /// `count` samples after the first `done`: where they start in `indices`.
   [[nodiscard]] std::uint64_t at(std::uint64_t done, std::uint64_t count) const noexcept {
@@ -106,6 +113,8 @@ class Computation {
     static_cast<void>(for_others);
     return {};
   }
+  /// Where weights, gradient and optimizer state can stay for many steps; nullptr: the device's memory is the host's.
+  virtual ps::Residence* residence() { return nullptr; }
   /// Blocking; called by one thread. Errors: memory (the caller halves the micro-batch and retries), internal.
   virtual Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) = 0;
 };

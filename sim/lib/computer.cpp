@@ -261,15 +261,17 @@ void Computer::make_lent_step(double seconds) {
       soloist_->ready(chunk, gradient.chunks[chunk].floats());
     if (const Status took = soloist_->took(gradient.outcome); !took) return end_stretch(took.error());
   }
-  stretch_events_.step(soloist_->finish(seconds, process_.now()));
+  const Result<engine::StretchStep> step = soloist_->finish(seconds, process_.now());
+  if (!step) return end_stretch(step.error());
+  stretch_events_.step(*step);
   next_lent_step();
 }
 
 void Computer::end_stretch(const std::optional<Error>& failure) {
-  const std::uint64_t number = soloist_->number();
+  const engine::StretchEnd end{.number = soloist_->number(), .failure = failure, .after = {}};
   const StretchEvents events = std::move(stretch_events_);
   soloist_.reset();
-  events.ended(number, failure);
+  events.ended(end);
 }
 
 }  // namespace motley::sim

@@ -39,7 +39,7 @@ class Computer {
   /// Steps one after the other, once a task that runs has ended.
   struct StretchEvents {
     std::function<void(const engine::StretchStep&)> step;
-    std::function<void(std::uint64_t number, const std::optional<Error>& failure)> ended;
+    std::function<void(const engine::StretchEnd&)> ended;
   };
   void lend(engine::StretchOrder order, StretchEvents events);
   void cut(std::uint64_t stretch) { cut_ = stretch; }

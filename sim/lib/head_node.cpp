@@ -165,9 +165,8 @@ bool HeadNode::lend(engine::SessionId session, const engine::StretchOrder& order
       if (version() > before) ++steps_lent_;
     });
   };
-  events.ended = [this, session](std::uint64_t number, const std::optional<Error>& failure) {
-    process_.run(
-        [this, session, number, failure] { coordinator_->stretch_ended(session, number, failure, process_.now()); });
+  events.ended = [this, session](const engine::StretchEnd& end) {
+    process_.run([this, session, end] { coordinator_->stretch_ended(session, end, process_.now()); });
   };
   local->second->lend(order, std::move(events));
   return true;

@@ -129,6 +129,8 @@ class CoordinatorMachine {
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   [[nodiscard]] const std::optional<OpenPass>& pass() const noexcept { return pass_; }
   [[nodiscard]] const std::optional<OpenStretch>& stretch() const noexcept { return stretch_; }
+  /// A step of the stretch was made whose result is not there yet: the next one begins. REQUIRES stretch().
+  void made_unseen(Time now) { begin_lent_step(now); }
   [[nodiscard]] const std::optional<Aside>& aside() const noexcept { return aside_; }
   [[nodiscard]] const Coverage& coverage() const noexcept { return coverage_; }
   [[nodiscard]] const Membership& members() const noexcept { return members_; }

@@ -175,7 +175,7 @@ class Coordinator {
   void session_closed(SessionId session, const std::string& why, Time now);
   void stretch_step(SessionId session, const StretchStep& step, Time now);
   /// At its end, because it was cut, or with the error because of which it cannot go on.
-  void stretch_ended(SessionId session, std::uint64_t number, const std::optional<Error>& failure, Time now);
+  void stretch_ended(SessionId session, const StretchEnd& end, Time now);
   /// Call at least every 100 ms. A gap of more than a second since the last call moves all deadlines by the gap.
   void tick(Time now);
   /// No new pass opens after the current step closes (or at once when no step is open); then finished() is called.

@@ -105,7 +105,8 @@ struct Coordinator::Impl {
 
   // Steps that a worker makes by itself: coordinator_solo.cpp
   void lend(const cluster::Action& action);
-  void take_step(const Session& session, const StretchStep& step);
+  /// Takes over the steps of the stretch so far, after which all is as in `after`.
+  void take_steps(const Session& session, const ps::Snapshot& after);
   [[nodiscard]] StepClosed describe_step(const Session& session, const StretchStep& step) const;
 
   // Arithmetic.
@@ -149,6 +150,8 @@ struct Coordinator::Impl {
   std::map<std::uint64_t, std::vector<double>> scores;  // of the open evaluation, by lease
   StepNorms norms;                                      // of the open step
   plan::NoiseScale noise;
+  std::vector<StretchStep>
+      on_device;              // steps of the stretch that are not taken over, since their weights are still there
   bool batch_news = false;    // it changed, and no plan was told since
   std::uint64_t dropped = 0;  // frames of old sessions, passes and leases
 };

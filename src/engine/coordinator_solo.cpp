@@ -10,6 +10,7 @@ namespace motley::engine {
 
 void Coordinator::Impl::lend(const cluster::Action& action) {
   MOTLEY_ASSERT(action.range.first == server.version());
+  on_device.clear();
   const StretchOrder order{.number = action.lease,
                            .steps = action.range.count,
                            .batches = machine.batches(),
@@ -31,7 +32,7 @@ StepClosed Coordinator::Impl::describe_step(const Session& session, const Stretc
       .weight = step.weight,
       .loss_sum = step.loss_sum,
       .gradient_norm = step.gradient_norm,
-      .learning_rate = server.learning_rate(0),
+      .learning_rate = step.learning_rate,
       .noise = noise_now(),
       .global_batch = machine.batches().batch(step.step),
       .batch_change = {},
@@ -46,17 +47,21 @@ StepClosed Coordinator::Impl::describe_step(const Session& session, const Stretc
   return closed;
 }
 
-void Coordinator::Impl::take_step(const Session& session, const StretchStep& step) {
-  MOTLEY_ASSERT(step.step == server.version());
-  if (step.noise) noise.record(*step.noise);
-  const StepClosed closed = describe_step(session, step);
-  server.adopt(step.after);
+void Coordinator::Impl::take_steps(const Session& session, const ps::Snapshot& after) {
+  const std::vector<StretchStep> steps = std::exchange(on_device, {});
+  MOTLEY_ASSERT(after.version == server.version() + steps.size());
+  server.adopt(after);
   current.set_version(server.version());
   next.set_version(server.version() + 1);
-  for (ChunkId chunk = 0; chunk < step.after.weights.size(); ++chunk) current.set(chunk, step.after.weights[chunk]);
-  pace.alone(session.worker, closed.samples, step.compute_seconds, seconds(step.duration));
-  output.step_closed(closed);
-  feed(cluster::StretchStep{session.id, step.number, next_batch(closed).has_value()});
+  for (ChunkId chunk = 0; chunk < after.weights.size(); ++chunk) current.set(chunk, after.weights[chunk]);
+  for (const StretchStep& step : steps) {
+    MOTLEY_ASSERT(step.step == machine.version());
+    if (step.noise) noise.record(*step.noise);
+    const StepClosed closed = describe_step(session, step);
+    pace.alone(session.worker, closed.samples, step.compute_seconds, seconds(step.duration));
+    output.step_closed(closed);
+    feed(cluster::StretchStep{session.id, step.number, next_batch(closed).has_value()});
+  }
 }
 
 void Coordinator::stretch_step(SessionId session, const StretchStep& step, Time now) {
@@ -65,20 +70,24 @@ void Coordinator::stretch_step(SessionId session, const StretchStep& step, Time 
   const auto& stretch = c.machine.stretch();
   if (!stretch || stretch->session != session || stretch->lease != step.number) return c.drop_frame();
   c.machine.heard(session, c.now);
-  c.take_step(c.sessions.at(session), step);
+  c.on_device.push_back(step);
+  if (step.after.weights.empty()) return c.machine.made_unseen(c.now);
+  c.take_steps(c.sessions.at(session), step.after);
 }
 
-void Coordinator::stretch_ended(SessionId session, std::uint64_t number, const std::optional<Error>& failure,
-                                Time now) {
+void Coordinator::stretch_ended(SessionId session, const StretchEnd& end, Time now) {
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
   const auto& stretch = c.machine.stretch();
-  if (!stretch || stretch->session != session || stretch->lease != number) return c.drop_frame();
-  if (failure) {
-    c.output.warning(c.sessions.at(session).name + " could not go on alone: " + failure->message +
-                     "; the step is made again by lease");
+  if (!stretch || stretch->session != session || stretch->lease != end.number) return c.drop_frame();
+  if (!end.after.weights.empty()) c.take_steps(c.sessions.at(session), end.after);
+  if (end.failure) {
+    const std::size_t lost = std::exchange(c.on_device, {}).size();
+    c.output.warning(c.sessions.at(session).name + " could not go on alone: " + end.failure->message +
+                     (lost == 0 ? "; the step is" : "; it and the " + std::to_string(lost) + " before it are") +
+                     " made again by lease");
   }
-  c.feed(cluster::StretchEnded{session, number, failure.has_value()});
+  c.feed(cluster::StretchEnded{session, end.number, end.failure.has_value()});
 }
 
 }  // namespace motley::engine

@@ -18,6 +18,13 @@ Soloist::Soloist(StretchOrder order) : order_(std::move(order)), since_(order_.o
   for (const Chunk& chunk : order_.server->layout().chunks()) first_.emplace_back(chunk.elements);
 }
 
+bool Soloist::settle(ps::Residence& there) {
+  MOTLEY_ASSERT(made_ == 0);
+  if (order_.halves || !order_.server->settle(there)) return false;
+  there_ = &there;
+  return true;
+}
+
 Soloist::Part Soloist::part() const {
   const std::uint64_t count = pass().count;
   if (done_ > 0) return {done_, count - done_};
@@ -51,22 +58,22 @@ void Soloist::ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept
     std::ranges::copy(gradient_sum, first_[chunk].begin());
     return;
   }
-  const double weight = std::accumulate(weights_.begin(), weights_.end(), 0.0);
+  const double divisor = weight() > 0 ? weight() : 1;
   ps::Server& server = *order_.server;
   if (now.first == 0) {
-    server.reduce(chunk, {&gradient_sum, 1}, weight > 0 ? weight : 1, pass().count);
+    server.reduce(chunk, {&gradient_sum, 1}, divisor, pass().count);
     return;
   }
   const std::array<std::span<const float>, 2> parts{first_[chunk], gradient_sum};
   std::array<double, 3>& squares = squares_[chunk];
   squares = {};
   const bool gradient = server.layout().chunks()[chunk].kind != ChunkKind::statistics;
-  squares[2] = server.reduce(chunk, parts, weight > 0 ? weight : 1, pass().count,
-                             gradient ? std::span(squares).first(2) : std::span<double>());
+  squares[2] =
+      server.reduce(chunk, parts, divisor, pass().count, gradient ? std::span(squares).first(2) : std::span<double>());
 }
 
 Status Soloist::took(const Outcome& outcome) {
-  const auto any = [&](Sum state) { return std::ranges::find(sums_, state) != sums_.end(); };
+  const auto any = [&](Sum state) { return !resident() && std::ranges::find(sums_, state) != sums_.end(); };
   if (!finite_ || any(Sum::not_finite)) return Error{ErrorCode::diverged, "a gradient or loss is not finite", ""};
   if (outcome.count != part().count || any(Sum::awaited))
     return Error{ErrorCode::internal, "the computation ended with a part of its gradient missing", ""};
@@ -89,27 +96,41 @@ std::optional<plan::NoiseEstimate> Soloist::noise() const {
   return plan::noise_estimate(norms, mean_square, static_cast<double>(done_));
 }
 
-StretchStep Soloist::finish(double compute_seconds, Time now) {
-  MOTLEY_ASSERT(whole());
+double Soloist::weight() const { return std::accumulate(weights_.begin(), weights_.end(), 0.0); }
+
+Status Soloist::update(StretchStep& step) {
   ps::Server& server = *order_.server;
+  if (resident()) {
+    const Result<double> norm = server.step_at(*there_, weight() > 0 ? weight() : 1, done_);
+    if (!norm) return norm.error();
+    step.gradient_norm = server.limits_norm() ? *norm : 0;
+    return {};
+  }
   if (server.clips()) server.clip();
-  StretchStep step{.number = order_.number,
-                   .step = server.version(),
-                   .weight = std::accumulate(weights_.begin(), weights_.end(), 0.0),
-                   .loss_sum = loss_sum_,
-                   .gradient_norm = server.gradient_norm(),
-                   .compute_seconds = compute_seconds,
-                   .duration = now - since_,
-                   .parts = parts_,
-                   .noise = noise(),
-                   .after = {},
-                   .gradients = {}};
+  step.gradient_norm = server.gradient_norm();
   for (ChunkId chunk = 0; chunk < sums_.size(); ++chunk) {
     server.apply(chunk);
     step.gradients.push_back(server.gradient(chunk));
   }
   server.finish_step();
   step.after = server.snapshot();
+  return {};
+}
+
+Result<StretchStep> Soloist::finish(double compute_seconds, Time now) {
+  MOTLEY_ASSERT(whole());
+  StretchStep step{.number = order_.number,
+                   .step = order_.server->version(),
+                   .weight = weight(),
+                   .loss_sum = loss_sum_,
+                   .learning_rate = order_.server->learning_rate(0),
+                   .compute_seconds = compute_seconds,
+                   .duration = now - since_,
+                   .parts = parts_,
+                   .noise = noise(),
+                   .after = {},
+                   .gradients = {}};
+  if (const Status updated = update(step); !updated) return updated.error();
   ++made_;
   since_ = now;
   done_ = 0;

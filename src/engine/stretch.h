@@ -1,7 +1,8 @@
 #pragma once
 // Steps that a worker of the coordinator's own process makes without asking. It goes on from a fork of the server with
 // the same arithmetic, so the bits are those of steps made by lease; each step is handed back as it is done, by handles
-// to immutable bytes. One thread at a time, apart from what Sink allows.
+// to immutable bytes. Where weights and state stay on a device, they are handed back now and then. One thread at a
+// time, apart from what Sink allows.
 
 #include <array>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "base/time.h"
 #include "motley/computation.h"
 #include "plan/noise_scale.h"
+#include "ps/residence.h"
 #include "ps/server.h"
 
 namespace motley::engine {
@@ -32,19 +34,33 @@ struct StretchOrder {
 struct StretchStep {
   std::uint64_t number = 0;  // of the stretch
   std::uint64_t step = 0;
-  double weight = 0, loss_sum = 0, gradient_norm = 0;
+  double weight = 0, loss_sum = 0, gradient_norm = 0, learning_rate = 0;
   double compute_seconds = 0;
   Duration duration{};
   std::vector<std::uint64_t> parts;  // samples of each
   std::optional<plan::NoiseEstimate> noise;
+  /// Without weights: they are still on the device, and come with a later step or the end.
   ps::Snapshot after;
-  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log
+  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where they stay on the device
+};
+
+struct StretchEnd {
+  std::uint64_t number = 0;  // of the stretch
+  std::optional<Error> failure;
+  ps::Snapshot after;  // without weights, unless steps came without
 };
 
 /// Takes what a Computation yields for the batch of a step, part by part, and makes the step of it.
 class Soloist final : public Weights, public Sink {
  public:
   explicit Soloist(StretchOrder order);
+
+  /// Makes the steps where the device has its memory, from the first one on. False: there is no room, or gradients are
+  /// needed here. REQUIRES no step made.
+  bool settle(ps::Residence& there);
+  [[nodiscard]] bool resident() const noexcept { return there_ != nullptr; }
+  /// Weights and state after the steps so far. REQUIRES resident().
+  [[nodiscard]] Result<ps::Snapshot> bring() const { return order_.server->bring(*there_); }
 
   [[nodiscard]] bool more() const noexcept { return made_ < order_.steps; }
   [[nodiscard]] std::uint64_t version() const noexcept { return order_.server->version(); }
@@ -61,8 +77,8 @@ class Soloist final : public Weights, public Sink {
   Status took(const Outcome& outcome);
   /// Every part of the step was.
   [[nodiscard]] bool whole() const noexcept { return done_ == pass().count; }
-  /// The step whose gradient is here. REQUIRES whole().
-  StretchStep finish(double compute_seconds, Time now);
+  /// The step whose gradient is here. REQUIRES whole(). Errors: diverged, internal; of a resident one alone.
+  Result<StretchStep> finish(double compute_seconds, Time now);
 
   std::span<const float> get(ChunkId chunk) override;
   void progress(std::uint64_t) noexcept override {}
@@ -72,7 +88,12 @@ class Soloist final : public Weights, public Sink {
  private:
   [[nodiscard]] std::optional<plan::NoiseEstimate> noise() const;
 
+  [[nodiscard]] double weight() const;  // of the step
+  /// The optimizer's part of a step: fills in what it yields.
+  Status update(StretchStep& step);
+
   StretchOrder order_;
+  ps::Residence* there_ = nullptr;
   std::uint64_t made_ = 0;
   Time since_;
   // Of the step. What is kept by chunk is apart for each: chunks may come from several threads.

@@ -31,6 +31,8 @@ struct Snapshot {
   std::optional<double> norm_before{};  // of the gradient of the step before, where that clips the next
 };
 
+class Residence;
+
 class Server {
  public:
   /// `snapshot.optimizer` may be empty (a new run: state starts at zero). `clip_norm` <= 0: no clipping.
@@ -86,6 +88,14 @@ class Server {
   [[nodiscard]] Server fork() const;
   /// Moves on to the state of a fork. REQUIRES no step begun.
   void adopt(const Snapshot& of_fork);
+  /// Goes on in the memory of a device. From then on step_at() makes the steps, and weights() and snapshot() stay what
+  /// they were. REQUIRES no step begun, not outside(). Errors: memory.
+  Status settle(Residence& there) const;
+  /// A step with the gradient sums that lie there. Its norm before clipping. Errors: diverged (nothing was updated),
+  /// internal. REQUIRES settle().
+  Result<double> step_at(Residence& there, double weight, std::uint64_t samples);
+  /// What lies there, as of version().
+  [[nodiscard]] Result<Snapshot> bring(Residence& there) const;
 
   // Move-only; the implementation is private.
   Server(Server&&) noexcept;

@@ -12,6 +12,8 @@ namespace {
 
 // Each holds weights, optimizer state and gradient of its own.
 constexpr std::uint32_t kStepsUntakenMax = 2;
+// Steps of so long are lost with a device that fails.
+constexpr std::chrono::seconds kBringEvery{2};
 
 class WholeBatch final : public Stop {
  public:
@@ -61,14 +63,23 @@ bool ComputeThread::may_go_on(std::uint64_t stretch) {
 void ComputeThread::run_stretch(Stretch stretch) {
   MOTLEY_ASSERT(prepared_.computation != nullptr);
   engine::Soloist soloist(std::move(stretch.order));
+  if (ps::Residence* there = prepared_.computation->residence()) soloist.settle(*there);
   std::vector<std::uint64_t> indices;
-  std::optional<Error> failure;
-  while (!failure && soloist.more() && may_go_on(soloist.number())) {
+  engine::StretchEnd end{.number = soloist.number(), .failure = {}, .after = {}};
+  bool to_bring = false;  // steps were handed out without weights
+  Time brought = now();
+  while (soloist.more() && may_go_on(soloist.number())) {
     Result<engine::StretchStep> step = make_step(soloist, indices);
     if (stopping_) return;
     if (!step) {
-      failure = step.error();
+      end.failure = step.error();
       break;
+    }
+    to_bring = soloist.resident();
+    if (to_bring && now() - brought >= kBringEvery) {
+      to_bring = false;
+      if (end.failure = bring(soloist, step->after); end.failure) break;
+      brought = now();
     }
     {
       const std::lock_guard lock(mutex_);
@@ -76,7 +87,19 @@ void ComputeThread::run_stretch(Stretch stretch) {
     }
     stretch.events.step(std::move(*step));
   }
-  stretch.events.ended(soloist.number(), std::move(failure));
+  if (to_bring) {
+    std::optional<Error> lost = bring(soloist, end.after);
+    if (!end.failure) end.failure = std::move(lost);
+  }
+  if (soloist.resident()) prepared_.computation->residence()->leave();
+  stretch.events.ended(std::move(end));
+}
+
+std::optional<Error> ComputeThread::bring(const engine::Soloist& soloist, ps::Snapshot& after) {
+  Result<ps::Snapshot> found = soloist.bring();
+  if (!found) return found.error();
+  after = std::move(*found);
+  return std::nullopt;
 }
 
 Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices) {
@@ -86,9 +109,16 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
   const Time started = now();
   while (!soloist.whole()) {
     const engine::Soloist::Part part = soloist.part();
-    const Task task{PassKind::train, soloist.version(), std::span(indices).subspan(part.first, part.count),
-                    part.first,      micro_batch_,      prepared_.seed,
-                    false,           pass.epoch,        pass.order_first};
+    const Task task{PassKind::train,
+                    soloist.version(),
+                    std::span(indices).subspan(part.first, part.count),
+                    part.first,
+                    micro_batch_,
+                    prepared_.seed,
+                    false,
+                    pass.epoch,
+                    pass.order_first,
+                    soloist.resident()};
     const Time began = now();
     const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, part.count), [] {});
     if (!outcome) return outcome.error();

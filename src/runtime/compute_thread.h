@@ -42,7 +42,7 @@ struct ComputeEvents {
 /// Called on the compute thread.
 struct StretchEvents {
   std::function<void(engine::StretchStep step)> step;
-  std::function<void(std::uint64_t number, std::optional<Error> failure)> ended;
+  std::function<void(engine::StretchEnd end)> ended;
 };
 
 /// Everything prepare() needs to build a computation; runs on the compute thread.
@@ -102,6 +102,7 @@ class ComputeThread {
   void run_stretch(Stretch stretch);
   Result<engine::StretchStep> make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices);
   bool may_go_on(std::uint64_t stretch);
+  static std::optional<Error> bring(const engine::Soloist& soloist, ps::Snapshot& after);
 
   ComputeEvents events_;
   Manners manners_;

@@ -219,9 +219,9 @@ bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder
       if (const auto thread = weak.lock()) thread->taken();
     });
   };
-  events.ended = [this, mailbox = mailbox_, session](std::uint64_t number, std::optional<Error> failure) {
-    mailbox->post([this, session, number, failure = std::move(failure)] {
-      if (!ended_) engine_.stretch_ended(session, number, failure, now());
+  events.ended = [this, mailbox = mailbox_, session](engine::StretchEnd end) {
+    mailbox->post([this, session, end = std::move(end)] {
+      if (!ended_) engine_.stretch_ended(session, end, now());
     });
   };
   return compute->lend(order, std::move(events));

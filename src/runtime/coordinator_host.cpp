@@ -229,7 +229,8 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   const double since = seconds(now() - last_checkpoint_);
   const bool due =
       since >= options_.checkpoint_seconds || (since >= unlogged_seconds_ && persister_->wants_checkpoint());
-  if (due && step.step + 1 < engine_.steps()) write_checkpoint();
+  const bool newest = step.step + 1 == engine_.server().version();  // else its weights are gone
+  if (due && newest && step.step + 1 < engine_.steps()) write_checkpoint();
 }
 
 observe::EvalDone CoordinatorHost::done_of(const engine::Evaluated& evaluation) const {

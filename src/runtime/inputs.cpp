@@ -14,6 +14,7 @@ namespace motley::runtime {
 namespace {
 
 constexpr std::uint64_t kGroupGrain = 32;
+constexpr std::uint64_t kResidentVectors = 4;  // an optimizer's state, and what its step holds for a moment
 
 // Where the platform keeps what can be downloaded again; empty (no downloads) for a user without a home.
 std::string cache_dir() {
@@ -116,8 +117,13 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
                                  : config.micro_batch != 0 ? config.micro_batch
                                                            : std::max<std::uint64_t>(1, preferred));
   worker.speed_key = speed_key(inputs, **computation, worker.prepared.micro_batch);
+  const std::uint64_t vector_bytes = (*computation)->layout().flat_elements() * sizeof(float);
   if (device == "cpu") {
-    worker.prepared.reserve_bytes = copies * (*computation)->layout().flat_elements() * sizeof(float);
+    worker.prepared.reserve_bytes = copies * vector_bytes;
+  } else if ((*computation)->residence() != nullptr) {
+    // Where it would take much of the memory, the optimizer stays on the host rather.
+    const std::uint64_t wanted = kResidentVectors * vector_bytes;
+    if (wanted <= (*computation)->memory(0).budget / 4) worker.prepared.reserve_bytes = wanted;
   }
   worker.prepared.computation = std::move(*computation);
   worker.train_fingerprint = inputs.train->fingerprint();

@@ -91,6 +91,8 @@ struct RecordingOutput : CoordinatorOutput {
   int times_finished = 0;
   std::optional<Error> error;
   std::vector<double> rates;  // after each evaluation
+  bool lends = false;
+  std::optional<StretchOrder> lent;
 
   void send(SessionId session, wire::Frame frame, Lane lane) override { sent[session].push_back({frame, lane}); }
   void close(SessionId session, const wire::Bye& bye) override { closed[session] = bye; }
@@ -100,6 +102,10 @@ struct RecordingOutput : CoordinatorOutput {
   void step_closed(const StepClosed& step) override { steps.push_back(step); }
   void evaluated(const Evaluated& evaluation) override { evaluations.push_back(evaluation); }
   std::vector<double> rates_after(const Evaluated&) override { return rates; }
+  bool lend(SessionId, const StretchOrder& order) override {
+    if (lends) lent = order;
+    return lends;
+  }
   void finished() override { ++times_finished; }
   void failed(Error why) override { error = std::move(why); }
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "../ps/server_residence.h"
 #include "coordinator_fixture.h"
 
 namespace motley::engine {
@@ -53,7 +54,7 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
 
     compute_part(soloist, layout);
     ASSERT_TRUE(soloist.whole());
-    const StretchStep step = soloist.finish(0.5, Time(200 + 50 * static_cast<int>(version)));
+    const StretchStep step = soloist.finish(0.5, Time(200 + 50 * static_cast<int>(version))).value();
     EXPECT_EQ(step.number, 5U);
     EXPECT_EQ(step.step, version);
     EXPECT_EQ(step.gradient_norm, norm);
@@ -104,7 +105,7 @@ TEST(Soloist, HalvesOfABatchAreSummedInOrderAndTellOfTheNoise) {
     ASSERT_FALSE(soloist.whole());
     EXPECT_EQ(soloist.part().first, half);
     compute_part(soloist, layout);
-    const StretchStep step = soloist.finish(0.5, Time(200));
+    const StretchStep step = soloist.finish(0.5, Time(200)).value();
     EXPECT_EQ(step.parts, (std::vector<std::uint64_t>{half, pass.count - half}));
     EXPECT_EQ(step.weight, static_cast<double>(pass.count));
     expect_same(step.after.weights, server.snapshot().weights);
@@ -138,6 +139,71 @@ TEST(Soloist, APartOfTheGradientIsNotEnough) {
   soloist.begin(16, 16, 0);
   soloist.ready(0, std::vector<float>(layout.chunks()[0].elements, 1));
   EXPECT_FALSE(soloist.took({16, 16, 0, 0}).ok());
+}
+
+void compute_there(Soloist& soloist, ps::ServerResidence& there, const Layout& layout) {
+  const StepRange pass = soloist.pass();
+  const auto weight = static_cast<double>(pass.count);
+  soloist.begin(pass.count, weight, 2 * weight);
+  for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
+    there.sums[chunk] = gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count);
+  EXPECT_TRUE(soloist.took({pass.count, weight, 2 * weight, 0}).ok());
+}
+
+TEST(Soloist, OnADeviceStepsComeWithoutWeightsAndTheseTogether) {
+  const Layout layout = test_layout();
+  ps::Server server = test_server(layout, kClip);
+  ps::ServerResidence there(server.fork());
+  Soloist here(order_of(server)), resident(order_of(server));
+  ASSERT_TRUE(resident.settle(there));
+  EXPECT_TRUE(resident.resident());
+  ps::Snapshot expected;
+  for (int i = 0; i < 3; ++i) {
+    compute_part(here, layout);
+    compute_there(resident, there, layout);
+    const StretchStep whole = here.finish(0.5, Time(200)).value(), step = resident.finish(0.5, Time(200)).value();
+    expected = whole.after;
+    EXPECT_EQ(step.step, whole.step);
+    EXPECT_EQ(step.gradient_norm, whole.gradient_norm);
+    EXPECT_EQ(step.learning_rate, whole.learning_rate);
+    EXPECT_TRUE(step.after.weights.empty());
+    EXPECT_TRUE(step.gradients.empty());
+  }
+  EXPECT_FALSE(resident.more());
+  const ps::Snapshot brought = resident.bring().value();
+  EXPECT_EQ(brought.version, 3U);
+  expect_same(brought.weights, expected.weights);
+  expect_same(brought.optimizer.at("momentum_buffer"), expected.optimizer.at("momentum_buffer"));
+}
+
+TEST(Soloist, ADeviceWithoutRoomOrABatchInHalvesStaysHere) {
+  const Layout layout = test_layout();
+  ps::Server server = test_server(layout, kClip);
+  ps::ServerResidence there(server.fork());
+  StretchOrder halves = order_of(server);
+  halves.halves = true;
+  EXPECT_FALSE(Soloist(std::move(halves)).settle(there));
+  there.full = true;
+  Soloist soloist(order_of(server));
+  EXPECT_FALSE(soloist.settle(there));
+  compute_part(soloist, layout);
+  EXPECT_FALSE(soloist.finish(0.5, Time(200)).value().after.weights.empty());
+}
+
+TEST(Soloist, ADivergedStepOnADeviceLeavesThoseBeforeIt) {
+  const Layout layout = test_layout();
+  ps::Server server = test_server(layout, kClip);
+  ps::ServerResidence there(server.fork());
+  Soloist soloist(order_of(server));
+  ASSERT_TRUE(soloist.settle(there));
+  compute_there(soloist, there, layout);
+  ASSERT_TRUE(soloist.finish(0.5, Time(200)).ok());
+  compute_there(soloist, there, layout);
+  there.sums[0][3] = std::numeric_limits<float>::infinity();
+  const Result<StretchStep> step = soloist.finish(0.5, Time(250));
+  ASSERT_FALSE(step.ok());
+  EXPECT_EQ(step.error().code, ErrorCode::diverged);
+  EXPECT_EQ(soloist.bring().value().version, 1U);
 }
 
 }  // namespace

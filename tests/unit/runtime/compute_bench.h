@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "../ps/server_residence.h"
 #include "data/order.h"
 #include "runtime/compute_thread.h"
 #include "runtime/mailbox.h"
@@ -35,11 +36,12 @@ inline Layout two_chunks() {
 
 class Scripted final : public Computation {
  public:
-  Scripted(Script script, std::function<MemoryUse()> memory)
-      : layout_(two_chunks()), script_(std::move(script)), memory_(std::move(memory)) {}
+  Scripted(Script script, std::function<MemoryUse()> memory, ps::Residence* residence)
+      : layout_(two_chunks()), script_(std::move(script)), memory_(std::move(memory)), residence_(residence) {}
   const Layout& layout() const override { return layout_; }
   Capabilities capabilities() const override { return {"cpu", "script", 8}; }
   MemoryUse memory(std::uint64_t) override { return memory_ ? memory_() : MemoryUse{}; }
+  ps::Residence* residence() override { return residence_; }
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
     return script_(task, weights, sink, stop);
   }
@@ -48,6 +50,7 @@ class Scripted final : public Computation {
   Layout layout_;
   Script script_;
   std::function<MemoryUse()> memory_;
+  ps::Residence* residence_;
 };
 
 // A compute thread around a script, and all that it reports. What the compute thread writes is read after wait().
@@ -64,7 +67,8 @@ struct Bench {
   std::unique_ptr<ComputeThread> thread;
 
   explicit Bench(Script script, bool fixed_micro_batch = false, Manners manners = {},
-                 std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0, bool chosen = false) {
+                 std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0, bool chosen = false,
+                 ps::Residence* residence = nullptr) {
     ComputeEvents events;
     events.progress = [this](std::uint64_t, std::uint64_t done) {
       progress.push_back(done);
@@ -92,7 +96,7 @@ struct Bench {
     std::promise<void> ready;
     thread->prepare(
         [&]() -> Result<Prepared> {
-          return Prepared{std::make_unique<Scripted>(std::move(script), std::move(memory)),
+          return Prepared{std::make_unique<Scripted>(std::move(script), std::move(memory), residence),
                           100,
                           5,
                           8,

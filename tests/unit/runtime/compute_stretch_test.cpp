@@ -5,19 +5,22 @@
 namespace motley::runtime {
 namespace {
 
-engine::StretchOrder order_of(std::uint64_t number, std::uint64_t steps, const BatchPlan& batches) {
+ps::Server server() {
   const Layout layout = two_chunks();
   ps::Snapshot start;
   for (const Chunk& chunk : layout.chunks()) {
     const std::vector<float> zeros(chunk.elements);
     start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
   }
-  auto server = ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, 0, start);
+  return *ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, 0, start);
+}
+
+engine::StretchOrder order_of(std::uint64_t number, std::uint64_t steps, const BatchPlan& batches) {
   return {.number = number,
           .steps = steps,
           .batches = batches,
           .opened = {},
-          .server = std::make_shared<ps::Server>(std::move(*server))};
+          .server = std::make_shared<ps::Server>(server())};
 }
 
 Outcome whole(const Task& task, Sink& sink) {
@@ -36,9 +39,9 @@ TEST(ComputeThread, StepsWaitToBeTakenAndEndWhereTheyAreCut) {
     if (steps.size() == 2) second.set_value();
     if (steps.size() == 4) fourth.set_value();
   };
-  events.ended = [&](std::uint64_t number, const std::optional<Error>& failure) {
-    EXPECT_EQ(number, 7U);
-    EXPECT_FALSE(failure.has_value());
+  events.ended = [&](const engine::StretchEnd& end) {
+    EXPECT_EQ(end.number, 7U);
+    EXPECT_FALSE(end.failure.has_value());
     over.set_value();
   };
   ASSERT_TRUE(bench.thread->lend(order_of(7, 1000, BatchPlan(100, 16)), events));
@@ -63,7 +66,7 @@ TEST(ComputeThread, EachStepHasTheSamplesOfItsBatch) {
   std::promise<void> over;
   StretchEvents events;
   events.step = [&](const engine::StretchStep&) { bench.thread->taken(); };
-  events.ended = [&](std::uint64_t, const std::optional<Error>&) { over.set_value(); };
+  events.ended = [&](const engine::StretchEnd&) { over.set_value(); };
   ASSERT_TRUE(bench.thread->lend(order_of(1, 4, batches), events));
   over.get_future().get();
   EXPECT_EQ(sizes, (std::vector<std::uint64_t>{40, 45, 15, 45}));
@@ -80,8 +83,8 @@ TEST(ComputeThread, AStepThatDoesNotFitTheMemoryIsMadeInSmallerMicroBatches) {
   StretchEvents events;
   std::uint64_t steps = 0;
   events.step = [&](const engine::StretchStep&) { ++steps; };
-  events.ended = [&](std::uint64_t, const std::optional<Error>& failure) {
-    EXPECT_FALSE(failure.has_value());
+  events.ended = [&](const engine::StretchEnd& end) {
+    EXPECT_FALSE(end.failure.has_value());
     over.set_value();
   };
   ASSERT_TRUE(bench.thread->lend(order_of(1, 2, BatchPlan(100, 16)), events));
@@ -101,10 +104,70 @@ TEST(ComputeThread, TheSearchForTheMicroBatchGoesOnWhileItMakesSteps) {
   std::promise<void> over;
   StretchEvents events;
   events.step = [&](const engine::StretchStep&) { bench.thread->taken(); };
-  events.ended = [&](std::uint64_t, const std::optional<Error>&) { over.set_value(); };
+  events.ended = [&](const engine::StretchEnd&) { over.set_value(); };
   ASSERT_TRUE(bench.thread->lend(order_of(1, 3, BatchPlan(100, 16)), events));
   over.get_future().get();
   EXPECT_EQ(sizes, (std::vector<std::uint32_t>{1, 2, 2, 4, 4}));  // the first two when it was prepared
+}
+
+/// A device with a memory of its own, on which every gradient is one; from step `fails` on it is not finite.
+struct ResidentRun {
+  ps::ServerResidence there{server()};
+  std::uint64_t fails = 1000;
+  std::vector<std::uint64_t> steps;
+  std::optional<engine::StretchEnd> end;
+
+  void run(std::uint64_t count) {
+    const auto script = [this](const Task& task, Weights&, Sink& sink, const Stop&) -> Result<Outcome> {
+      EXPECT_TRUE(task.resident);
+      EXPECT_TRUE(there.settled);
+      sink.begin(task.indices.size(), 1, 1);
+      const float one = task.version < fails ? 1 : std::numeric_limits<float>::infinity();
+      for (std::vector<float>& sum : there.sums) std::ranges::fill(sum, one);
+      return Outcome{task.indices.size(), 1, 1, 0};
+    };
+    Bench bench(script, false, {}, {}, 0, false, &there);
+    std::promise<void> over;
+    StretchEvents events;
+    events.step = [&](const engine::StretchStep& step) {
+      steps.push_back(step.step);
+      EXPECT_TRUE(step.after.weights.empty()) << "so soon";
+      bench.thread->taken();
+    };
+    events.ended = [&](engine::StretchEnd found) {
+      end = std::move(found);
+      over.set_value();
+    };
+    ASSERT_TRUE(bench.thread->lend(order_of(3, count, BatchPlan(100, 16)), events));
+    over.get_future().get();
+    EXPECT_FALSE(there.settled);
+  }
+};
+
+TEST(ComputeThread, WhatAStretchLeavesOnADeviceComesWithItsEnd) {
+  ResidentRun made;
+  made.run(3);
+  EXPECT_EQ(made.steps, (std::vector<std::uint64_t>{0, 1, 2}));
+  EXPECT_FALSE(made.end->failure);
+  EXPECT_EQ(made.end->after.version, 3U);
+  EXPECT_FLOAT_EQ(made.end->after.weights[0].floats()[5], -3e-3F);
+}
+
+TEST(ComputeThread, StepsBeforeAFailureAreBroughtFromTheDevice) {
+  ResidentRun made;
+  made.fails = 2;
+  made.run(5);
+  ASSERT_TRUE(made.end->failure);
+  EXPECT_EQ(made.end->failure->code, ErrorCode::diverged);
+  EXPECT_EQ(made.end->after.version, 2U);
+}
+
+TEST(ComputeThread, StepsOfADeviceThatIsGoneAreLost) {
+  ResidentRun made;
+  made.there.gone = true;
+  made.run(2);
+  ASSERT_TRUE(made.end->failure);
+  EXPECT_TRUE(made.end->after.weights.empty());
 }
 
 TEST(ComputeThread, ADeviceThatOwesRestMakesNoStepsWithoutAsking) {

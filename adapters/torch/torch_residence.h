@@ -1,0 +1,48 @@
+#pragma once
+// Weights, gradient and optimizer state in a device's memory. Formulas are torch.optim's, by the kernels that its
+// foreach implementations use.
+
+#include <torch/torch.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ps/residence.h"
+#include "torch/flat_model.h"
+
+namespace motley::torch_adapter {
+
+class TorchResidence final : public ps::Residence {
+ public:
+  /// Weights and gradient are those of `model`, which outlives this.
+  explicit TorchResidence(FlatModel& model);
+
+  Status settle(const ps::Snapshot& state, ps::OptimizerKind kind) override;
+  Result<double> reduce(double weight, std::uint64_t samples) override;
+  Status update(std::span<const ps::StepScalars> groups, float factor) override;
+  Result<ps::Snapshot> bring() override;
+  void leave() override;
+
+ private:
+  /// The same pieces of every vector.
+  struct Group {
+    std::vector<std::size_t> placements;
+    std::vector<at::Tensor> weights, gradients;
+    std::vector<std::vector<at::Tensor>> states;  // as states_
+  };
+  template <class Action>
+  auto on_device(const char* what, Action&& action) -> decltype(action());
+  void sgd(Group& group, const ps::StepScalars& numbers) const;
+  void adam(Group& group, const ps::StepScalars& numbers) const;
+  void move_statistics() const;
+
+  FlatModel& model_;
+  std::vector<Group> groups_;
+  std::vector<at::Tensor> trained_, statistics_;  // gradients of all groups, and sums of statistics
+  ps::OptimizerKind kind_{};
+  std::vector<std::pair<std::string, at::Tensor>> states_;
+  bool settled_ = false;
+};
+
+}  // namespace motley::torch_adapter

@@ -1,0 +1,38 @@
+// Steps in the memory of a device.
+
+#include <cmath>
+
+#include "base/assert.h"
+#include "ps/residence.h"
+#include "ps/server_impl.h"
+
+namespace motley::ps {
+
+Status Server::settle(Residence& there) const {
+  MOTLEY_ASSERT(impl_->all(Phase::waiting) && !outside());
+  return there.settle(snapshot(), impl_->optimizer.kind);
+}
+
+Result<double> Server::step_at(Residence& there, double weight, std::uint64_t samples) {
+  MOTLEY_ASSERT(impl_->all(Phase::waiting) && !outside());
+  const Result<double> norm = there.reduce(weight, samples);
+  if (!norm) return norm.error();
+  if (!std::isfinite(*norm)) return Error{ErrorCode::diverged, "a gradient or loss is not finite", ""};
+  float factor = 1;
+  if (limits_norm()) factor = std::min(factor, impl_->clip_factor(impl_->norm_before.value_or(*norm)));
+  if (const Status updated = there.update(impl_->scalars, factor); !updated) return updated.error();
+  if (impl_->clip_by_before) impl_->norm_before = *norm;
+  ++impl_->version;
+  impl_->open_step();
+  return *norm;
+}
+
+Result<Snapshot> Server::bring(Residence& there) const {
+  Result<Snapshot> found = there.bring();
+  if (!found) return found;
+  found->version = impl_->version;
+  found->norm_before = impl_->norm_before;
+  return found;
+}
+
+}  // namespace motley::ps

@@ -1,0 +1,58 @@
+#pragma once
+// A device whose memory is a server of its own: its steps have the bits of any other server's.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "ps/residence.h"
+
+namespace motley::ps {
+
+class ServerResidence final : public Residence {
+ public:
+  /// `server`: of the settings that settle() will meet.
+  explicit ServerResidence(Server server) : server_(std::move(server)) {
+    for (const Chunk& chunk : server_.layout().chunks()) sums.emplace_back(chunk.elements);
+  }
+
+  Status settle(const Snapshot& state, OptimizerKind) override {
+    if (full) return Error{ErrorCode::memory, "full", ""};
+    server_.adopt(state);
+    settled = true;
+    return {};
+  }
+  Result<double> reduce(double weight, std::uint64_t samples) override {
+    bool finite = true;
+    double squares_of_all = 0;
+    for (ChunkId chunk = 0; chunk < sums.size(); ++chunk) {
+      finite = finite && std::ranges::all_of(sums[chunk], [](float value) { return std::isfinite(value); });
+      const std::span<const float> sum = sums[chunk];
+      server_.reduce(chunk, {&sum, 1}, weight, samples);
+      if (!server_.clips()) squares_of_all += squares(server_.gradient(chunk).floats());
+    }
+    if (!finite) return std::numeric_limits<double>::quiet_NaN();
+    return server_.limits_norm() ? server_.gradient_norm() : std::sqrt(squares_of_all);
+  }
+  Status update(std::span<const StepScalars>, float) override {
+    if (server_.clips()) server_.clip();
+    for (ChunkId chunk = 0; chunk < sums.size(); ++chunk) server_.apply(chunk);
+    server_.finish_step();
+    return {};
+  }
+  Result<Snapshot> bring() override {
+    if (gone) return Error{ErrorCode::internal, "the device is gone", ""};
+    return server_.snapshot();
+  }
+  void leave() override { settled = false; }
+
+  std::vector<std::vector<float>> sums;  // by chunk: what a pass leaves
+  bool full = false, gone = false, settled = false;
+
+ private:
+  Server server_;
+};
+
+}  // namespace motley::ps

@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include "server_fixture.h"
+#include "server_residence.h"
+
+namespace motley::ps {
+namespace {
+
+Server make_server(double clip_norm) {
+  const Layout shape = layout();
+  OptimizerSpec optimizer{OptimizerKind::adamw, {GroupSpec{}, GroupSpec{.weight_decay = 0.1}}};
+  Snapshot start;
+  start.weights = chunked(shape, noise(shape, 1));
+  return *Server::make(shape, optimizer, {.kind = ScheduleKind::step, .gamma = 0.5}, clip_norm, start);
+}
+
+void leave_noise(ServerResidence& there, const Layout& shape, std::uint64_t seed) {
+  const Flat flat = noise(shape, seed);
+  for (ChunkId chunk = 0; chunk < there.sums.size(); ++chunk)
+    std::ranges::copy(of(flat, shape.chunks()[chunk]), there.sums[chunk].begin());
+}
+
+/// Where the arithmetic is, and with what numbers it was asked for.
+class Watched final : public Residence {
+ public:
+  Status settle(const Snapshot&, OptimizerKind) override { return {}; }
+  Result<double> reduce(double, std::uint64_t) override { return norm; }
+  Status update(std::span<const StepScalars> groups, float by) override {
+    rates.push_back(groups[0].lr);
+    factors.push_back(by);
+    return {};
+  }
+  Result<Snapshot> bring() override { return Snapshot{}; }
+  void leave() override {}
+
+  double norm = 4;
+  std::vector<float> rates, factors;
+};
+
+TEST(ServerResident, StepsElsewhereAreThoseOfTheServerItself) {
+  for (const double clip_norm : {0.0, 0.5}) {
+    Server here = make_server(clip_norm), elsewhere = make_server(clip_norm);
+    ServerResidence there(make_server(clip_norm));
+    ASSERT_TRUE(elsewhere.settle(there).ok());
+    for (std::uint64_t step = 0; step < 3; ++step) {
+      leave_noise(there, here.layout(), 10 + step);
+      for (ChunkId chunk = 0; chunk < there.sums.size(); ++chunk) {
+        const std::span<const float> sum = there.sums[chunk];
+        here.reduce(chunk, {&sum, 1}, 8, 8);
+      }
+      const double norm = here.clips() ? here.clip() : 0;
+      for (ChunkId chunk = 0; chunk < there.sums.size(); ++chunk) here.apply(chunk);
+      here.finish_step();
+      const Result<double> found = elsewhere.step_at(there, 8, 8);
+      ASSERT_TRUE(found.ok());
+      EXPECT_EQ(clip_norm > 0 ? *found : norm, norm);
+      EXPECT_EQ(elsewhere.version(), step + 1);
+    }
+    const Result<Snapshot> brought = elsewhere.bring(there);
+    ASSERT_TRUE(brought.ok());
+    EXPECT_EQ(brought->version, 3U);
+    Server after = make_server(clip_norm);
+    after.adopt(*brought);
+    EXPECT_EQ(flat_weights(after), flat_weights(here));
+  }
+}
+
+TEST(ServerResident, EachStepHasItsNumbers) {
+  Server server = make_server(0);
+  Watched there;
+  ASSERT_TRUE(server.settle(there).ok());
+  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  // AdamW's first steps correct by 1 - 0.9 and 1 - 0.81; the schedule halves.
+  EXPECT_NEAR(there.rates[1] / there.rates[0], 0.5 * 0.1 / 0.19, 1e-6);
+  EXPECT_EQ(there.factors, (std::vector<float>{1, 1}));
+}
+
+TEST(ServerResident, ClipsByItsOwnNormOrThatOfTheStepBefore) {
+  Server own = make_server(1), before = make_server(1);
+  before.clip_by_step_before(2);
+  Watched there;
+  ASSERT_TRUE(own.step_at(there, 8, 8).ok());
+  ASSERT_TRUE(before.step_at(there, 8, 8).ok());
+  ASSERT_TRUE(before.step_at(there, 8, 8).ok());
+  there.norm = 0.25;
+  ASSERT_TRUE(own.step_at(there, 8, 8).ok());
+  ASSERT_EQ(there.factors.size(), 4U);
+  EXPECT_NEAR(there.factors[0], 0.25, 1e-6);
+  EXPECT_NEAR(there.factors[1], 0.5, 1e-6);
+  EXPECT_NEAR(there.factors[2], 0.25, 1e-6);
+  EXPECT_EQ(there.factors[3], 1);
+  EXPECT_EQ(before.bring(there)->norm_before, 4);
+}
+
+TEST(ServerResident, AGradientThatIsNotFiniteUpdatesNothing) {
+  Server server = make_server(0);
+  Watched there;
+  there.norm = std::numeric_limits<double>::quiet_NaN();
+  const Result<double> step = server.step_at(there, 8, 8);
+  ASSERT_FALSE(step.ok());
+  EXPECT_EQ(step.error().code, ErrorCode::diverged);
+  EXPECT_EQ(server.version(), 0U);
+  EXPECT_TRUE(there.factors.empty());
+}
+
+}  // namespace
+}  // namespace motley::ps
