@@ -26,7 +26,7 @@ ARROWS = {
     "engine": ["cluster", "plan", "ps"],
     "runtime": ["engine", "data", "store", "observe", "transport"],
     "softmax": ["data"],
-    "torch": ["data"],
+    "torch": ["data", "ps"],
     "sim": ["engine", "data", "softmax"],
     "bench": ["runtime"],
     "cli": ["bench", "softmax", "torch"],

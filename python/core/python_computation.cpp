@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/process_memory.h"
+#include "python_residence.h"
 #include "tensor/chunk_publisher.h"
 #include "wire/limits.h"
 
@@ -103,7 +104,12 @@ class PythonComputation final : public Computation {
     capabilities_.device = nb::cast<std::string>(computation.attr("device"));
     capabilities_.description = nb::cast<std::string>(computation.attr("description"));
     capabilities_.micro_batch = nb::cast<std::uint32_t>(computation.attr("micro_batch"));
+    const bool resident = nb::hasattr(computation, "resident") && nb::cast<bool>(computation.attr("resident"));
     python_ = std::make_unique<Kept>(std::move(computation));
+    if (resident) {
+      residence_.emplace(*python_, layout_, std::span(weight_data_, weights_.size()),
+                         std::span(gradients_.data(), gradients_.size()));
+    }
   }
   ~PythonComputation() override {
     const nb::gil_scoped_acquire gil;
@@ -127,6 +133,8 @@ class PythonComputation final : public Computation {
       return {};  // a device that does not tell is taken as it is
     }
   }
+
+  ps::Residence* residence() override { return residence_ ? &*residence_ : nullptr; }
 
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
     std::optional<ProcessMemoryLimit> limit;
@@ -178,6 +186,7 @@ class PythonComputation final : public Computation {
   float* weight_data_;
   const float* gradient_data_;
   Capabilities capabilities_;
+  std::optional<PythonResidence> residence_;
   std::uint32_t tried_ = 0;  // the largest micro-batch for which there was memory
 };
 
@@ -219,7 +228,7 @@ void TaskView::begin(std::uint64_t count, double weight, double loss_sum) {
   if (begun_ || count == 0) throw std::runtime_error("begin() comes once, for at least one sample");
   begun_ = true;
   sink_.begin(count, weight, loss_sum);
-  owner_->publisher().start(sink_);
+  if (!task_.resident) owner_->publisher().start(sink_);
 }
 
 void TaskView::final(std::size_t placement) {
@@ -252,6 +261,7 @@ void bind_task(nb::module_& m) {
       .def_prop_ro("order_first", [](const TaskView& view) { return view.task().order_first; })
       .def_prop_ro("count", [](const TaskView& view) { return view.task().indices.size(); })
       .def_prop_ro("micro_batch", [](const TaskView& view) { return view.task().micro_batch; })
+      .def_prop_ro("resident", [](const TaskView& view) { return view.task().resident; })
       .def_prop_ro("seed", [](const TaskView& view) { return view.task().seed; })
       .def("indices", &TaskView::indices, nb::arg("first"), nb::arg("count"))
       .def_prop_ro("from_end", [](const TaskView& view) { return view.task().from_end; })

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _ahead, _arriving, _core, _data, _devices, _model
+from motley import _ahead, _arriving, _core, _data, _devices, _model, _residence
 from motley._errors import Error
 
 GROUP = 32  # positions that normalisation layers and dropout act on together
@@ -80,6 +80,9 @@ class ModelComputation:
             torch.set_num_threads(self._threads)
         model.to(self._torch_device)
         self._bind(names)
+        self.resident = self._staged  # what python/core/python_residence.h asks for is there
+        self._residence = _residence.Residence(work.layout, names, self._device_weights, self._device_gradients, self._statistics,
+                                               self._momenta)
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
         self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
@@ -117,6 +120,28 @@ class ModelComputation:
 
         return final
 
+    def settle(self, kind: str) -> None:
+        self._device_weights.copy_(self.weights)
+        self._residence.settle(kind)
+
+    def set_state(self, name: str) -> None:
+        self._residence.set_state(name, self.gradients)
+
+    def get_weights(self) -> None:
+        self.weights.copy_(self._device_weights)
+
+    def get_state(self, name: str) -> None:
+        self.gradients.copy_(self._residence.state(name))
+
+    def reduce(self, weight: float, samples: int) -> float:
+        return self._residence.reduce(weight, samples)
+
+    def update(self, groups: list[tuple[float, ...]], factor: float) -> None:
+        self._residence.update(groups, factor)
+
+    def leave(self) -> None:
+        self._residence.leave()
+
     def memory(self, for_others: int) -> tuple[int, int, int, int]:
         return _devices.memory(self._torch_device, self._threads)
 
@@ -136,6 +161,8 @@ class ModelComputation:
             self._task = self._first = self._arriving = None
 
     def _load(self, task: _core.Task) -> None:
+        if task.resident:
+            return
         if task.kind == "train" and self.begins_early and not _arriving.is_compiled():
             arriving = _arriving.Arriving(task, self.weights, self._device_weights)
             self._arriving = arriving if arriving.missing else None
@@ -267,7 +294,7 @@ class ModelComputation:
         if not begun:
             begin()
         self._check_gradients()
-        if task.contributes:
+        if task.contributes and not task.resident:
             if self._staged:
                 self.gradients.copy_(self._device_gradients)
             task.finish()

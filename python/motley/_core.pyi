@@ -43,6 +43,9 @@ class Task:
     @property
     def micro_batch(self) -> int: ...
     @property
+    def resident(self) -> bool:
+        """With the weights that were settled on the device, where the gradient stays: no load() and no chunks."""
+    @property
     def seed(self) -> int: ...
     def indices(self, first: int, count: int) -> list[int]:
         """Numbers of the samples [first, first + count) of the task."""

@@ -117,7 +117,8 @@ class LeaseComputation(_computation.ModelComputation):
             self._check_gradients()
             if task.contributes:
                 task.begin(*outcome[:3])
-                if self._staged:
-                    self.gradients.copy_(self._device_gradients)
-                task.finish()
+                if not task.resident:
+                    if self._staged:
+                        self.gradients.copy_(self._device_gradients)
+                    task.finish()
         return outcome

@@ -69,6 +69,7 @@ void ComputeThread::run_stretch(Stretch stretch) {
   bool to_bring = false;  // steps were handed out without weights
   Time brought = now();
   while (soloist.more() && may_go_on(soloist.number())) {
+    const std::uint64_t epoch = soloist.pass().epoch;
     Result<engine::StretchStep> step = make_step(soloist, indices);
     if (stopping_) return;
     if (!step) {
@@ -76,7 +77,8 @@ void ComputeThread::run_stretch(Stretch stretch) {
       break;
     }
     to_bring = soloist.resident();
-    if (to_bring && now() - brought >= kBringEvery) {
+    const bool epoch_over = soloist.more() && soloist.pass().epoch != epoch;  // its weights may be asked for
+    if (to_bring && (epoch_over || now() - brought >= kBringEvery)) {
       to_bring = false;
       if (end.failure = bring(soloist, step->after); end.failure) break;
       brought = now();

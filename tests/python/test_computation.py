@@ -14,7 +14,7 @@ from motley import _arriving, _computation, _data, _inspect, _model, _optimizer
 class Task:
     """What the core gives: weights in, samples by number, chunks out."""
 
-    kind, contributes, version, seed, micro_batch = "train", True, 3, 1, 32
+    kind, contributes, version, seed, micro_batch, resident = "train", True, 3, 1, 32, False
 
     def __init__(self, computation, flat, count, limits=(), from_end=False):
         self.computation, self.flat, self.count, self.first = computation, flat, count, 0
@@ -202,6 +202,72 @@ def test_compiled_models_wait_for_all_weights(monkeypatch):
     monkeypatch.setattr(_arriving, "is_compiled", lambda: True)
     task = ArrivingTask(computation, flat, 96)
     assert computation.run(task)[0] == 96 and task.loaded == task.pieces and task.claimed_before == 0
+
+
+class ResidentTask(Task):
+    """With the weights that are on the device."""
+
+    resident = True
+
+    def load(self, *_):
+        pytest.fail("weights are on the device")
+
+    def finish(self):
+        pytest.fail("the gradient stays on the device")
+
+
+def numbers(lr, weight_decay=0.0, keep=1.0, momentum=0.0, fresh=1.0, beta2=0.0, correction=1.0, eps=0.0, nesterov=False):
+    return lr, weight_decay, keep, momentum, fresh, beta2, 1 - beta2, correction, eps, nesterov
+
+
+def nesterov(step):
+    return numbers(-0.05, 0.01, momentum=0.9, nesterov=True)
+
+
+def adamw(step):
+    correction = math.sqrt(1 - 0.999**step)
+    return numbers(-1e-2 / (1 - 0.9**step), keep=1 - 1e-2 * 0.1, fresh=1 - 0.9, beta2=0.999, correction=correction, eps=1e-8)
+
+
+RESIDENT = {"sgd": (lambda p: torch.optim.SGD(p, 0.05), lambda step: numbers(-0.05), "sgd", []),
+            "nesterov": (lambda p: torch.optim.SGD(p, 0.05, 0.9, nesterov=True, weight_decay=0.01), nesterov, "sgd", ["momentum_buffer"]),
+            "adamw": (lambda p: torch.optim.AdamW(p, 1e-2, weight_decay=0.1), adamw, "adam", ["exp_avg", "exp_avg_sq"])}
+
+
+@pytest.mark.parametrize("how", RESIDENT)
+@pytest.mark.parametrize("name", ["epochs", "normed"])
+def test_steps_on_the_device_are_those_of_torch(name, how):
+    make_optimizer, step_numbers, kind, states = RESIDENT[how]
+    work, computation, flat = make(name, staged=True)
+    assert computation.resident and not make(name)[1].resident
+    plain = copy.deepcopy(work.model).train()
+    optimizer = make_optimizer(plain.parameters())
+    batch = cases.make(name).train[:32]
+    computation.weights.copy_(flat)
+    computation.settle(kind)
+    computation.gradients.zero_()
+    for state in states:
+        computation.set_state(state)
+    for step in range(1, 4):
+        assert computation.run(ResidentTask(computation, flat, 32))[0] == 32
+        norm = computation.reduce(32.0, 32)
+        optimizer.zero_grad()
+        work.loss(plain, batch).backward()
+        assert norm == pytest.approx(torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.5).item(), rel=1e-5)
+        computation.update([step_numbers(step)] * 3, min(1.0, 0.5 / (norm + 1e-6)))
+        optimizer.step()
+    computation.get_weights()
+    found = {named.name: values for named, values in _model.pieces(work.layout, work.names, computation.weights)}
+    tensors = plain.state_dict()
+    for tensor, values in found.items():
+        torch.testing.assert_close(values, tensors[tensor], rtol=1e-5, atol=1e-6, msg=lambda text, tensor=tensor: f"{tensor}: {text}")
+    for state in states:
+        computation.get_state(state)
+        assert computation.gradients.any()
+    computation.leave()
+    whole = Task(computation, flat, 96)
+    computation.run(whole)
+    assert torch.equal(whole.gradients, with_whole_weights(name, 96, True)[1].gradients)
 
 
 @pytest.mark.parametrize("name", ["groups", "dropout"])

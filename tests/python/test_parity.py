@@ -101,6 +101,22 @@ def test_follows_the_plain_loop(motley, name, workers):
     motley.audit("run")
 
 
+@pytest.mark.parametrize("name", ["groups", "epochs", "clipped", "tokens"])
+def test_an_optimizer_on_the_device_follows_the_plain_loop(motley, name):
+    case = cases.make(name)
+    losses, tested = loop(case)
+    program = train(motley, "staged_case.py", name)
+    assert "settled on the device" in program.text
+    assert plain.worst_loss(program.losses(), losses) <= 1e-5
+    aliases = {"out.weight"} if name == "tokens" else set()
+    expected, found = ({key: value for key, value in state.items() if key not in aliases}
+                       for state in (case.model.state_dict(), weights_of(motley, program)))
+    assert plain.worst_weights(found, expected) <= 1e-4
+    for epoch, numbers in zip(epochs_of(program), tested, strict=True):
+        assert epoch["test_loss"] == pytest.approx(numbers["test_loss"], rel=1e-4)
+    motley.audit("run")
+
+
 @pytest.mark.parametrize("name", ["epochs", "dropout"])
 def test_a_loop_of_ones_own_computes_the_same(motley, name):
     expected = train(motley, "train_case.py", name, run="expected")

@@ -1,0 +1,126 @@
+"""Steps whose optimizer runs beside the weights: gradient and state stay on the device, as src/ps/residence.h says."""
+
+from dataclasses import dataclass, field
+
+import torch
+
+from motley import _core, _model
+
+Statistics = list[tuple[torch.Tensor, ...]]  # (mean, var, mean now, var now, mean sum, var sum) of each layer
+
+
+@dataclass
+class Numbers:
+    """Of a parameter group at one step: src/ps/kernels.h, StepScalars."""
+
+    lr: float
+    weight_decay: float
+    keep: float
+    momentum: float
+    fresh: float
+    beta2: float
+    fresh2: float
+    correction: float
+    eps: float
+    nesterov: bool
+
+
+@dataclass
+class Group:
+    weights: list[torch.Tensor] = field(default_factory=list)
+    gradients: list[torch.Tensor] = field(default_factory=list)
+    states: dict[str, list[torch.Tensor]] = field(default_factory=dict)
+
+
+class Residence:
+    """weights, gradients: the flat vectors on the device, float32 [layout.flat_elements]. Formulas are torch.optim's, by the kernels that
+    its foreach implementations use."""
+
+    def __init__(self, layout: _core.Layout, names: list[_model.Named], weights: torch.Tensor, gradients: torch.Tensor,
+                 statistics: Statistics, momenta: list[float]):
+        self._layout, self._names, self._like = layout, names, weights
+        self._statistics, self._momenta = statistics, momenta
+        self._groups: dict[int, Group] = {}
+        for (named, weight), (_, gradient) in zip(self._pieces(weights), self._pieces(gradients), strict=True):
+            group = self._groups.setdefault(named.group, Group())
+            group.weights.append(weight)
+            group.gradients.append(gradient)
+        self._trained = [gradient for group in self._groups.values() for gradient in group.gradients]
+        self._flat: dict[str, torch.Tensor] = {}
+        self._kind = ""
+
+    def _pieces(self, flat: torch.Tensor) -> list[tuple[_model.Named, torch.Tensor]]:
+        return [(named, piece) for named, piece in _model.pieces(self._layout, self._names, flat) if named.kind == _model.TRAINED]
+
+    def settle(self, kind: str) -> None:
+        self._kind = kind
+
+    def set_state(self, name: str, values: torch.Tensor) -> None:
+        flat = self._flat[name] = torch.empty_like(self._like).copy_(values)
+        for named, piece in self._pieces(flat):
+            self._groups[named.group].states.setdefault(name, []).append(piece)
+
+    def state(self, name: str) -> torch.Tensor:
+        return self._flat[name]
+
+    def leave(self) -> None:
+        self._flat.clear()
+        for group in self._groups.values():
+            group.states.clear()
+
+    def reduce(self, weight: float, samples: int) -> float:
+        torch._foreach_div_(self._trained, weight)
+        norm = torch.stack(torch._foreach_norm(self._trained)).norm()
+        sums = [each for *_, mean_sum, var_sum in self._statistics for each in (mean_sum, var_sum)]
+        if sums:
+            torch._foreach_div_(sums, samples)
+            norm = norm + 0 * torch.stack(torch._foreach_norm(sums)).norm()  # not finite where they are not
+        return norm.item()
+
+    def update(self, groups: list[tuple[float, ...]], factor: float) -> None:
+        if factor != 1:
+            torch._foreach_mul_(self._trained, factor)
+        for number, group in self._groups.items():
+            (_sgd if self._kind == "sgd" else _adam)(group, Numbers(*groups[number]))
+        self._move_statistics()
+
+    def _move_statistics(self) -> None:
+        for fresh, (_, _, mean_now, var_now, mean_sum, var_sum) in zip(self._momenta, self._statistics, strict=True):
+            exact = torch.float32 if mean_sum.device.type == "mps" else torch.float64
+            mean = mean_sum.to(exact)
+            var = (var_sum.to(exact) - mean * mean).clamp_min(0)
+            mean_now.copy_((1 - fresh) * mean_now.to(exact) + fresh * mean)
+            var_now.copy_((1 - fresh) * var_now.to(exact) + fresh * var)
+
+
+def _sgd(group: Group, numbers: Numbers) -> None:
+    """torch.optim.SGD. The buffer starts from zero, where torch starts from the first gradient: `fresh` is 1 then."""
+    if numbers.weight_decay != 0:
+        torch._foreach_add_(group.gradients, group.weights, alpha=numbers.weight_decay)
+    if numbers.momentum == 0 or not group.states:
+        torch._foreach_add_(group.weights, group.gradients, alpha=numbers.lr)
+        return
+    (momentum,) = group.states.values()
+    torch._foreach_mul_(momentum, numbers.momentum)
+    torch._foreach_add_(momentum, group.gradients, alpha=numbers.fresh)
+    if not numbers.nesterov:
+        torch._foreach_add_(group.weights, momentum, alpha=numbers.lr)
+        return
+    torch._foreach_add_(group.gradients, momentum, alpha=numbers.momentum)
+    torch._foreach_add_(group.weights, group.gradients, alpha=numbers.lr)
+
+
+def _adam(group: Group, numbers: Numbers) -> None:
+    """torch.optim.Adam and AdamW."""
+    mean, square = group.states["exp_avg"], group.states["exp_avg_sq"]
+    if numbers.weight_decay != 0:
+        torch._foreach_add_(group.gradients, group.weights, alpha=numbers.weight_decay)
+    if numbers.keep != 1:
+        torch._foreach_mul_(group.weights, numbers.keep)
+    torch._foreach_lerp_(mean, group.gradients, numbers.fresh)
+    torch._foreach_mul_(square, numbers.beta2)
+    torch._foreach_addcmul_(square, group.gradients, group.gradients, numbers.fresh2)
+    denominator = torch._foreach_sqrt(square)
+    torch._foreach_div_(denominator, numbers.correction)
+    torch._foreach_add_(denominator, numbers.eps)
+    torch._foreach_addcdiv_(group.weights, mean, denominator, numbers.lr)
