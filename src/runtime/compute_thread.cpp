@@ -235,7 +235,11 @@ Status ComputeThread::find_micro_batch() {
   const MemoryUse before = prepared_.computation->memory(prepared_.reserve_bytes);
   if (before.budget == 0) return {};
   const std::uint32_t least = prepared_.fixed_micro_batch ? most : 1;
-  const Result<MemoryUse> one = try_samples(least);
+  Result<MemoryUse> one = try_samples(least);
+  if (!one && one.error().code == ErrorCode::memory && prepared_.computation->residence() != nullptr) {
+    prepared_.reserve_bytes = 0;  // the optimizer stays on the host, then
+    one = try_samples(least);
+  }
   // What else fails, without weights that make sense, a task will show.
   if (!one) return one.error().code == ErrorCode::memory ? Status(one.error()) : Status();
   if (prepared_.fixed_micro_batch) return {};

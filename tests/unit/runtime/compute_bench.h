@@ -34,6 +34,16 @@ inline Layout two_chunks() {
   return *layout;
 }
 
+inline ps::Server two_chunk_server() {
+  const Layout layout = two_chunks();
+  ps::Snapshot start;
+  for (const Chunk& chunk : layout.chunks()) {
+    const std::vector<float> zeros(chunk.elements);
+    start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
+  }
+  return *ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, 0, start);
+}
+
 class Scripted final : public Computation {
  public:
   Scripted(Script script, std::function<MemoryUse()> memory, ps::Residence* residence)

@@ -102,6 +102,15 @@ TEST(ComputeMemory, AModelThatDoesNotFitIsRefusedAtOnce) {
   EXPECT_NE(group.refused->message.find("to compute 8 samples at once"), std::string::npos) << group.refused->message;
 }
 
+TEST(ComputeMemory, AModelThatFitsWithoutItsOptimizerTrainsOnADevice) {
+  Memory memory{115};  // room for one sample
+  Bench host(memory.script(), false, {}, memory.use(), 10);
+  EXPECT_TRUE(host.refused.has_value());
+  ps::ServerResidence there(two_chunk_server());
+  Bench device(memory.script(), false, {}, memory.use(), 10, false, &there);
+  EXPECT_FALSE(device.refused.has_value());
+}
+
 TEST(ComputeMemory, ATrialThatFailsOtherwiseRefusesNobody) {
   Memory memory{1000};
   const auto without_weights = [script = memory.script()](const Task& task, Weights& weights, Sink& sink,

@@ -5,22 +5,12 @@
 namespace motley::runtime {
 namespace {
 
-ps::Server server() {
-  const Layout layout = two_chunks();
-  ps::Snapshot start;
-  for (const Chunk& chunk : layout.chunks()) {
-    const std::vector<float> zeros(chunk.elements);
-    start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
-  }
-  return *ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, 0, start);
-}
-
 engine::StretchOrder order_of(std::uint64_t number, std::uint64_t steps, const BatchPlan& batches) {
   return {.number = number,
           .steps = steps,
           .batches = batches,
           .opened = {},
-          .server = std::make_shared<ps::Server>(server())};
+          .server = std::make_shared<ps::Server>(two_chunk_server())};
 }
 
 Outcome whole(const Task& task, Sink& sink) {
@@ -112,7 +102,7 @@ TEST(ComputeThread, TheSearchForTheMicroBatchGoesOnWhileItMakesSteps) {
 
 /// A device with a memory of its own, on which every gradient is one; from step `fails` on it is not finite.
 struct ResidentRun {
-  ps::ServerResidence there{server()};
+  ps::ServerResidence there{two_chunk_server()};
   std::uint64_t fails = 1000;
   std::vector<std::uint64_t> steps, brought;
   std::optional<engine::StretchEnd> end;
