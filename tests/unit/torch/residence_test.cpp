@@ -36,7 +36,6 @@ class ResidenceTest : public testing::TestWithParam<std::tuple<Case, Optimizer>>
       computation = std::move(make_computation(made.spec, options, made.dataset, made.dataset)).value();
       ps::Snapshot start;
       start.weights = state.weights;
-      // A tensor without a group of its own would not tell groups apart.
       server.emplace(*ps::Server::make(state.layout, {how.kind, {how.group}}, {}, how.clip_norm, start));
     }
     Outcome run(Sink& sink, bool resident) {
