@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "tensor/flat_chunks.h"
 #include "torch/read_watch.h"
 
 namespace motley::torch_adapter {
@@ -216,21 +217,15 @@ at::Tensor FlatModel::piece(const at::Tensor& flat, std::size_t placement) const
 
 // Through the gradients' place on the host, which nobody reads meanwhile.
 void FlatModel::send(std::span<const SharedBytes> chunks, const at::Tensor& flat) {
-  MOTLEY_ASSERT(chunks.size() == layout().chunks().size());
   const at::NoGradGuard no_grad;
-  host_gradients_.zero_();
-  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk)
-    std::ranges::copy(chunks[chunk].floats(), host_gradients_.data_ptr<float>() + layout().chunks()[chunk].offset);
+  put_chunks(layout(), chunks, {host_gradients_.data_ptr<float>(), layout().flat_elements()});
   flat.copy_(host_gradients_);
 }
 
-std::vector<SharedBytes> FlatModel::fetch(const at::Tensor& flat) {
+std::vector<SharedBytes> FlatModel::fetch(const at::Tensor& flat, bool statistics) {
   const at::NoGradGuard no_grad;
   host_gradients_.copy_(flat);
-  std::vector<SharedBytes> chunks;
-  for (ChunkId chunk = 0; chunk < layout().chunks().size(); ++chunk)
-    chunks.push_back(SharedBytes::copy_of(std::as_bytes(gradient(chunk))));
-  return chunks;
+  return copy_chunks(layout(), {host_gradients_.const_data_ptr<float>(), layout().flat_elements()}, statistics);
 }
 
 void FlatModel::settle(std::span<const SharedBytes> weights) {

@@ -62,9 +62,9 @@ class FlatModel {
   [[nodiscard]] const std::vector<Statistic>& statistics() const noexcept { return statistics_; }
   /// The part of such a vector that is placement i.
   [[nodiscard]] at::Tensor piece(const at::Tensor& flat, std::size_t placement) const;
-  /// To and from the device, by chunk; what is empty stays zero.
+  /// To and from the device, as put_chunks() and copy_chunks() do.
   void send(std::span<const SharedBytes> chunks, const at::Tensor& flat);
-  [[nodiscard]] std::vector<SharedBytes> fetch(const at::Tensor& flat);
+  [[nodiscard]] std::vector<SharedBytes> fetch(const at::Tensor& flat, bool statistics);
   /// These are the weights until forget(), without load().
   void settle(std::span<const SharedBytes> weights);
   /// The next load() takes everything.

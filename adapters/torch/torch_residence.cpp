@@ -132,12 +132,8 @@ Result<ps::Snapshot> TorchResidence::bring() {
   if (!settled_) return Error{ErrorCode::internal, "weights and state on the device are of no use", ""};
   return on_device("bringing weights and state from the device", [&]() -> Result<ps::Snapshot> {
     ps::Snapshot found;
-    found.weights = model_.fetch(model_.weights());
-    for (const auto& [name, flat] : states_) {
-      std::vector<SharedBytes>& chunks = found.optimizer[name] = model_.fetch(flat);
-      for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk)
-        if (model_.layout().chunks()[chunk].kind == ChunkKind::statistics) chunks[chunk] = {};
-    }
+    found.weights = model_.fetch(model_.weights(), true);
+    for (const auto& [name, flat] : states_) found.optimizer[name] = model_.fetch(flat, false);
     return found;
   });
 }

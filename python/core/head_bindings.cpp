@@ -5,13 +5,13 @@
 
 #include <unistd.h>
 
-#include <cstring>
 #include <deque>
 
 #include "bindings.h"
 #include "program.h"
 #include "runtime/head.h"
 #include "script_models.h"
+#include "tensor/flat_chunks.h"
 
 namespace motley::python {
 namespace {
@@ -27,10 +27,7 @@ struct State {
   std::vector<SharedBytes> weights;
   void copy_weights(const Layout& layout, const Flat& to) const {
     if (to.size() != layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
-    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
-      const std::span<const std::byte> bytes = weights.at(chunk).bytes();
-      std::memcpy(to.data() + layout.chunks()[chunk].offset, bytes.data(), bytes.size());
-    }
+    put_chunks(layout, weights, {to.data(), to.size()});
   }
 };
 

@@ -3,7 +3,8 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
-#include <cstring>
+
+#include "tensor/flat_chunks.h"
 
 namespace motley::python {
 namespace {
@@ -33,14 +34,15 @@ class PythonOptimizer final : public ps::OutsideOptimizer {
     return with_python([&](const nb::object& python) -> Status {
       const std::vector<std::string> names = states(python);
       if (version == 0 && state.empty()) return {};
-      const bool same = state.size() == names.size() &&
-                        std::ranges::all_of(names, [&](const std::string& name) { return state.contains(name); });
+      const bool same = state.size() == names.size() && std::ranges::all_of(names, [&](const std::string& name) {
+                          return state.contains(name) && fits(state.at(name));
+                        });
       if (!same) {
         return Error{ErrorCode::input, "the checkpoint has the state of another optimizer",
                      "resume with the optimizer the run was started with"};
       }
       for (const auto& [name, chunks] : state) {
-        put(chunks, gradients_);
+        put_chunks(layout_, chunks, flat(gradients_));
         python.attr("set_state")(name);
       }
       python.attr("restored")(version);
@@ -54,10 +56,7 @@ class PythonOptimizer final : public ps::OutsideOptimizer {
       if (nb::cast<bool>(python.attr("fresh"))) return {};
       for (const std::string& name : states(python)) {
         python.attr("get_state")(name);
-        for (const Chunk& chunk : layout_.chunks()) {
-          const bool has = chunk.kind != ChunkKind::statistics;
-          found[name].push_back(has ? SharedBytes::copy_of(std::as_bytes(piece(gradients_, chunk))) : SharedBytes());
-        }
+        found[name] = copy_chunks(layout_, flat(gradients_), false);
       }
       return {};
     });
@@ -68,13 +67,15 @@ class PythonOptimizer final : public ps::OutsideOptimizer {
   Status step(std::span<const ps::GroupSpec> groups, std::span<const SharedBytes> weights,
               std::span<const SharedBytes> gradients, std::span<MutableBytes> new_weights) override {
     return with_python([&](const nb::object& python) -> Status {
-      put(weights, weights_);
-      put(gradients, gradients_);
+      put_chunks(layout_, weights, flat(weights_));
+      put_chunks(layout_, gradients, flat(gradients_));
       std::vector<std::tuple<double, double, double, double>> rates;
       for (const ps::GroupSpec& group : groups) rates.emplace_back(group.lr, group.momentum, group.beta1, group.beta2);
       python.attr("step")(rates);
-      for (ChunkId chunk = 0; chunk < new_weights.size(); ++chunk)
-        std::ranges::copy(piece(weights_, layout_.chunks()[chunk]), new_weights[chunk].floats().begin());
+      for (ChunkId chunk = 0; chunk < new_weights.size(); ++chunk) {
+        const Chunk& place = layout_.chunks()[chunk];
+        std::ranges::copy(flat(weights_).subspan(place.offset, place.elements), new_weights[chunk].floats().begin());
+      }
       return {};
     });
   }
@@ -93,16 +94,12 @@ class PythonOptimizer final : public ps::OutsideOptimizer {
   static std::vector<std::string> states(const nb::object& python) {
     return nb::cast<std::vector<std::string>>(python.attr("states"));
   }
-  static std::span<float> piece(Arena& arena, const Chunk& chunk) {
-    return {arena.data() + chunk.offset, chunk.elements};
+  [[nodiscard]] bool fits(std::span<const SharedBytes> chunks) const {
+    return std::ranges::equal(chunks, layout_.chunks(), [](const SharedBytes& chunk, const Chunk& place) {
+      return chunk.empty() || chunk.size() == place.elements * sizeof(float);
+    });
   }
-  void put(std::span<const SharedBytes> chunks, Arena& arena) const {
-    for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) {
-      const Chunk& place = layout_.chunks()[chunk];
-      if (chunks[chunk].size() == place.elements * sizeof(float))
-        std::memcpy(arena.data() + place.offset, chunks[chunk].bytes().data(), chunks[chunk].size());
-    }
-  }
+  static std::span<float> flat(Arena& arena) { return {arena.data(), arena.size()}; }
 
   Layout layout_;
   std::unique_ptr<Kept> python_;

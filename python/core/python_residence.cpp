@@ -1,7 +1,6 @@
 #include "python_residence.h"
 
-#include <algorithm>
-#include <tuple>
+#include "tensor/flat_chunks.h"
 
 namespace motley::python {
 
@@ -16,33 +15,15 @@ auto PythonResidence::with_python(ErrorCode code, const Call& call) -> decltype(
   }
 }
 
-void PythonResidence::put(std::span<const SharedBytes> chunks, std::span<float> flat) const {
-  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) {
-    const std::span<float> place = flat.subspan(layout_.chunks()[chunk].offset, layout_.chunks()[chunk].elements);
-    if (chunks[chunk].empty()) std::ranges::fill(place, 0.0F);
-    std::ranges::copy(chunks[chunk].floats(), place.begin());
-  }
-}
-
-std::vector<SharedBytes> PythonResidence::copy_of(std::span<const float> flat, bool statistics) const {
-  std::vector<SharedBytes> chunks;
-  for (const Chunk& chunk : layout_.chunks()) {
-    const bool has = statistics || chunk.kind != ChunkKind::statistics;
-    chunks.push_back(has ? SharedBytes::copy_of(std::as_bytes(flat.subspan(chunk.offset, chunk.elements)))
-                         : SharedBytes());
-  }
-  return chunks;
-}
-
 // Whatever goes wrong here: there is another way.
 Status PythonResidence::settle(const ps::Snapshot& state, ps::OptimizerKind kind) {
   whole_ = true;
   Status settled = with_python(ErrorCode::memory, [&](const nb::object& python) -> Status {
-    put(state.weights, weights_);
+    put_chunks(layout_, state.weights, weights_);
     python.attr("settle")(kind == ps::OptimizerKind::sgd ? "sgd" : "adam");
     states_.clear();
     for (const auto& [name, chunks] : state.optimizer) {
-      put(chunks, gradients_);
+      put_chunks(layout_, chunks, gradients_);
       python.attr("set_state")(name);
       states_.push_back(name);
     }
@@ -75,10 +56,10 @@ Result<ps::Snapshot> PythonResidence::bring() {
   return with_python(ErrorCode::internal, [&](const nb::object& python) -> Result<ps::Snapshot> {
     ps::Snapshot found;
     python.attr("get_weights")();
-    found.weights = copy_of(weights_, true);
+    found.weights = copy_chunks(layout_, weights_, true);
     for (const std::string& name : states_) {
       python.attr("get_state")(name);
-      found.optimizer[name] = copy_of(gradients_, false);
+      found.optimizer[name] = copy_chunks(layout_, gradients_, false);
     }
     return found;
   });

@@ -33,8 +33,6 @@ class PythonResidence final : public ps::Residence {
  private:
   template <class Call>
   auto with_python(ErrorCode code, const Call& call) -> decltype(call(nb::object()));
-  void put(std::span<const SharedBytes> chunks, std::span<float> flat) const;
-  [[nodiscard]] std::vector<SharedBytes> copy_of(std::span<const float> flat, bool statistics) const;
 
   const Kept& python_;
   const Layout& layout_;
