@@ -156,7 +156,7 @@ Status run_server(const bench::ServerOptions& options, Context& context) {
   std::printf("%.1f M parameters, AdamW%s, %u contributions in %s, %u thread%s\n",
               1e-6 * static_cast<double>(report->parameters), options.clips ? ", clipping" : "", options.contributions,
               codec.c_str(), options.threads, options.threads == 1 ? "" : "s");
-  print_table({{"", "a step, ms", "touched, GB/s a thread", "memcpy, the same", "bytes a parameter"},
+  print_table({{"", "a step, ms", "touched, GB/s", "memcpy, the same", "bytes a parameter"},
                {"server", short_number(report->step_ms), short_number(report->touched_gb_s),
                 short_number(report->memcpy_touched_gb_s), short_number(report->bytes_per_parameter)}});
   return {};
@@ -173,7 +173,7 @@ void add_server(CLI::App& bench, Command& chosen) {
   command->add_option("--codec", *codec, "of the contributions (default: fp32)")
       ->check(CLI::IsMember({"fp32", "bf16", "int8", "int4"}));
   command->add_flag("!--no-clipping", options->clips, "without the norm, in one go over the memory");
-  command->add_option("--threads", options->threads, "each with a server and its part of the parameters (default: 1)")
+  command->add_option("--threads", options->threads, "that share the arithmetic, as in a run (default: 1)")
       ->check(CLI::Range(1, 256));
   command->add_option("--steps", options->steps, "to be measured (default: 5)")->check(CLI::Range(1, 10000));
   command->callback([&chosen, options, codec] {

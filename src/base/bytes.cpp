@@ -1,6 +1,7 @@
 #include "motley/bytes.h"
 
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -10,17 +11,32 @@
 namespace motley {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::size_t kAlignment = 64;
 
-std::byte* allocate(std::size_t size) { return static_cast<std::byte*>(::operator new(size, kAlignment)); }
-void release(std::byte* data) noexcept { ::operator delete(data, kAlignment); }
+// Aligned by hand, the way back kept in front: what aligned_alloc() has cut to size, glibc does not find again for the
+// next request of that size, and the heap of a server grew by a quarter.
+std::byte* allocate(std::size_t size) {
+  auto* const block = static_cast<std::byte*>(std::malloc(size + kAlignment));
+  if (block == nullptr) throw std::bad_alloc();
+  const auto address = reinterpret_cast<std::uintptr_t>(block);
+  static_assert(alignof(std::max_align_t) >= sizeof(block));
+  std::byte* const data = block + (kAlignment - address % kAlignment);
+  std::memcpy(data - sizeof(block), &block, sizeof(block));
+  return data;
+}
 
-// Powers of two below 1 MiB; then eighths of a power of two, so that large chunks waste at most 12 %.
+void release(std::byte* data) noexcept {
+  std::byte* block = nullptr;
+  std::memcpy(&block, data - sizeof(block), sizeof(block));
+  std::free(block);
+}
+
+// Powers of two below 64 KiB; then by so fine steps that large chunks waste at most 3 %.
 std::size_t size_class(std::size_t size) noexcept {
   if (size <= 256) return 256;
   const std::size_t power = std::bit_ceil(size);
-  if (power <= (std::size_t{1} << 20)) return power;
-  const std::size_t grain = power / 16;
+  if (power <= (std::size_t{1} << 16)) return power;
+  const std::size_t grain = power / 64;
   return (size + grain - 1) / grain * grain;
 }
 

@@ -66,7 +66,7 @@ void measure_adamw(CodecReport& report, Arrays& a, std::vector<float>& squares) 
   const std::size_t count = a.values.size();
   std::fill(squares.begin(), squares.end(), 0.5F);
   time(report.adamw_touched, kAdamBytes * count, [&] {
-    ps::adam({count, a.values.data(), a.residual.data(), a.left.data(), squares.data(), a.sum.data(), a.more.data(),
+    ps::adam({count, a.values.data(), a.left.data(), squares.data(), a.sum.data(), a.more.data(),
               reinterpret_cast<float*>(a.body.data())},
              scalars);
   });

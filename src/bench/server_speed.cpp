@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "bench/meter.h"
 #include "motley/layout.h"
 #include "ps/server.h"
+#include "runtime/thread_team.h"
 
 namespace motley::bench {
 namespace {
@@ -39,10 +41,10 @@ std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
   return values;
 }
 
-/// One thread's part of the model: its server, and what the workers sent.
-class Part {
+/// A server, and what the workers sent.
+class Scene {
  public:
-  Part(const Layout& layout, const ServerOptions& options) : layout_(layout), options_(options) {}
+  Scene(const Layout& layout, const ServerOptions& options) : layout_(layout), options_(options) {}
 
   void contribute() {
     const std::vector<float> values = random_floats(Layout::kChunkBytesMax / sizeof(float), 1);
@@ -71,6 +73,7 @@ class Part {
     Result<ps::Server> made = ps::Server::make(layout_, optimizer, {}, options_.clips ? kClipNorm : 0, snapshot);
     if (!made) return made.error();
     server_.emplace(std::move(*made));
+    if (options_.threads > 1) server_->share_work(std::make_shared<runtime::ThreadTeam>(options_.threads - 1));
     return {};
   }
   void step() {
@@ -114,7 +117,7 @@ double memcpy_touched_gb_s(std::uint32_t threads, std::uint32_t rounds) {
   for (std::uint32_t round = 0; round < rounds; ++round) {
     const double took_s =
         together_s(threads, [&](std::uint32_t i) { std::memcpy(to[i].data(), from[i].data(), kBytes); });
-    best = std::max(best, 2 * static_cast<double>(kBytes) / took_s / 1e9);
+    best = std::max(best, 2.0 * threads * static_cast<double>(kBytes) / took_s / 1e9);
   }
   return best;
 }
@@ -139,25 +142,26 @@ Status check_room(const ServerOptions& options) {
 
 Result<ServerReport> measure_server(const ServerOptions& options, const runtime::StopSource& stop) {
   if (Status status = check_room(options); !status) return status.error();
-  const Result<Layout> layout = layout_of(options.parameters / options.threads);
+  const Result<Layout> layout = layout_of(options.parameters);
   if (!layout) return layout.error();
-  std::vector<Part> parts;
-  for (std::uint32_t i = 0; i < options.threads; ++i) parts.emplace_back(*layout, options).contribute();
+  Scene scene(*layout, options);
+  scene.contribute();
   const std::uint64_t before = process_memory().used;
-  for (Part& part : parts) {
-    if (Status status = part.open(); !status) return status.error();
-  }
+  if (Status status = scene.open(); !status) return status.error();
   ServerReport report;
-  report.parameters = options.threads * layout->parameters();
-  report.chunks = options.threads * layout->chunks().size();
+  report.parameters = layout->parameters();
+  report.chunks = layout->chunks().size();
   std::vector<double> times;
   std::uint64_t highest = 0;
   for (std::uint32_t step = 0; step <= options.steps; ++step) {
     if (stop.requested()) return Error{ErrorCode::interrupted, "interrupted", ""};
-    const double took_s = together_s(options.threads, [&](std::uint32_t i) { parts[i].step(); });
+    const Meter meter;
+    scene.step();
+    const double took_s = meter.wall_s();
     highest = std::max(highest, process_memory().used);
-    const double finish_s = together_s(options.threads, [&](std::uint32_t i) { parts[i].finish(); });
-    if (step > 0) times.push_back(took_s + finish_s);
+    const Meter rest;
+    scene.finish();
+    if (step > 0) times.push_back(took_s + rest.wall_s());
   }
   const double step_s = median(times);
   report.step_ms = 1e3 * step_s;

@@ -1,6 +1,6 @@
 #pragma once
 // A step of the parameter server: contributions are summed and divided, the norm is clipped, AdamW applied. One thread
-// calls; it starts others and joins them.
+// calls; others help it, as in a run.
 
 #include <cstdint>
 
@@ -15,15 +15,15 @@ struct ServerOptions {
   std::uint32_t contributions = 2;
   codec::CodecId codec = codec::CodecId::fp32;  // of the contributions
   bool clips = true;
-  std::uint32_t threads = 1;  // each has a server with its part of the parameters
-  std::uint32_t steps = 5;    // after one that warms up
+  std::uint32_t threads = 1;
+  std::uint32_t steps = 5;  // after one that warms up
 };
 
 struct ServerReport {
   std::uint64_t parameters = 0, chunks = 0;
   double step_ms = 0;              // median
-  double touched_gb_s = 0;         // of one thread: what a step reads and writes in memory
-  double memcpy_touched_gb_s = 0;  // of one thread, while as many others copy
+  double touched_gb_s = 0;         // what a step reads and writes in memory
+  double memcpy_touched_gb_s = 0;  // of as many threads together
   double bytes_per_parameter = 0;  // of memory at its highest, without the contributions; 0: not known
 };
 

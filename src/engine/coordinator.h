@@ -4,6 +4,7 @@
 // ones. One thread at a time. Time is handed in and never goes back.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -66,6 +67,9 @@ struct CoordinatorOptions {
   std::string test_fingerprint;
   bool resumable = true;  // workers of a run that was stopped are told to come back
   bool checksums = true;  // body checksums on frames to workers of other processes
+  // Whether the gradient of a step, of so many bytes, is wanted: asked once a step, maybe by the thread of a worker
+  // that makes it alone. Empty: always.
+  std::function<bool(std::size_t bytes)> wants_gradients{};
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
   Timeouts timeouts;
@@ -114,7 +118,7 @@ struct StepClosed {
   Duration duration{};                      // from the opening of the pass
   std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly
   std::vector<WorkerStep> workers;
-  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log
+  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };
 
 /// What the time models say of steps to come.

@@ -124,7 +124,7 @@ struct Coordinator::Impl {
   [[nodiscard]] Noise noise_now() const;
   [[nodiscard]] std::optional<BatchChange> next_batch(const StepClosed& step) const;
   void diverged(const cluster::Action& action);
-  [[nodiscard]] StepClosed describe_step() const;
+  [[nodiscard]] StepClosed describe_step();
   [[nodiscard]] std::string waiting_for() const;
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch);
 
@@ -147,6 +147,8 @@ struct Coordinator::Impl {
   bool failed = false;
   bool aside_exact = true;  // what is evaluated beside the training
   ChunkId last_reduced = 0;
+  std::optional<bool> keeps_gradients;                  // of the open step, once a chunk of it is applied
+  std::vector<SharedBytes> gradients;                   // by chunk, then
   std::map<std::uint64_t, std::vector<double>> scores;  // of the open evaluation, by lease
   StepNorms norms;                                      // of the open step
   plan::NoiseScale noise;

@@ -17,7 +17,8 @@ void Coordinator::Impl::lend(const cluster::Action& action) {
                            .opened = now,
                            .server = std::make_shared<ps::Server>(server.fork()),
                            .halves = options.adapt_batch,
-                           .grain = options.grain};
+                           .grain = options.grain,
+                           .wants_gradients = options.wants_gradients};
   if (output.lend(action.session, order)) return;
   feed(cluster::StretchEnded{action.session, action.lease, true});
 }

@@ -54,13 +54,19 @@ void Coordinator::Impl::clip() {
 }
 
 void Coordinator::Impl::apply(ChunkId chunk) {
+  if (!keeps_gradients) {
+    const std::size_t bytes = server.layout().flat_elements() * sizeof(float);
+    keeps_gradients = !options.wants_gradients || options.wants_gradients(bytes);
+    gradients.resize(*keeps_gradients ? server.layout().chunks().size() : 0);
+  }
+  if (*keeps_gradients) gradients[chunk] = server.gradient(chunk);
   publish(chunk, server.apply(chunk));
   for (const cluster::Member& member : machine.members().all())
     if (member.streams) send_chunk(sessions.at(member.session), next, chunk, Lane::weights);
   feed(cluster::ChunkApplied{chunk});
 }
 
-StepClosed Coordinator::Impl::describe_step() const {
+StepClosed Coordinator::Impl::describe_step() {
   const auto& pass = *machine.pass();
   const cluster::Coverage& coverage = machine.coverage();
   StepClosed step{.step = machine.version(),
@@ -76,7 +82,8 @@ StepClosed Coordinator::Impl::describe_step() const {
                   .duration = now - pass.opened,
                   .ranges = {},
                   .workers = {},
-                  .gradients = {}};
+                  .gradients = std::exchange(gradients, {})};
+  keeps_gradients.reset();
   std::uint64_t covered = 0;
   for (const auto& piece : coverage.pieces(last_reduced)) {
     MOTLEY_ASSERT(piece.range.first == covered);
@@ -94,9 +101,6 @@ StepClosed Coordinator::Impl::describe_step() const {
         {worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds, from.finish_seconds});
   }
   MOTLEY_ASSERT(covered == pass.range.count);
-  step.gradients.reserve(server.layout().chunks().size());
-  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
-    step.gradients.push_back(server.gradient(chunk));
   return step;
 }
 

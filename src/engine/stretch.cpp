@@ -108,9 +108,11 @@ Status Soloist::update(StretchStep& step) {
   }
   if (server.clips()) server.clip();
   step.gradient_norm = server.gradient_norm();
+  const bool wanted =
+      !order_.wants_gradients || order_.wants_gradients(server.layout().flat_elements() * sizeof(float));
   for (ChunkId chunk = 0; chunk < sums_.size(); ++chunk) {
+    if (wanted) step.gradients.push_back(server.gradient(chunk));
     server.apply(chunk);
-    step.gradients.push_back(server.gradient(chunk));
   }
   server.finish_step();
   step.after = server.snapshot();

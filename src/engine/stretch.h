@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,6 +30,7 @@ struct StretchOrder {
   /// Each batch is computed in two parts, cut at a multiple of `grain`, whose norms tell of the gradient noise.
   bool halves = false;
   std::uint64_t grain = 1;
+  std::function<bool(std::size_t bytes)> wants_gradients{};  // see CoordinatorOptions
 };
 
 struct StretchStep {
@@ -41,7 +43,7 @@ struct StretchStep {
   std::optional<plan::NoiseEstimate> noise;
   /// Without weights: they are still on the device, and come with a later step or the end.
   ps::Snapshot after;
-  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where they stay on the device
+  std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted, or on the device
 };
 
 struct StretchEnd {

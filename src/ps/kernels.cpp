@@ -11,8 +11,7 @@
 namespace motley::ps {
 namespace {
 
-// Small enough for the first-level cache together with one part, so that adding many parts streams each part once.
-constexpr std::size_t kBlock = 4096;
+// A block is small enough for the first-level cache together with one part: adding many parts streams each part once.
 static_assert(kBlock % codec::Encoded::kStride == 0);
 
 #if defined(__x86_64__)
@@ -66,11 +65,11 @@ void move_statistics(const StatisticsArrays& a, float momentum) noexcept {
   const auto fresh = static_cast<double>(momentum);
   const std::size_t count = a.count;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto mean = static_cast<double>(a.merged_mean[i]);
+    const auto mean = static_cast<double>(a.mean_values[i]);
     // Rounding of the two sums can leave a tiny negative number where the variance is zero.
-    const double var = std::max(0.0, static_cast<double>(a.merged_square[i]) - mean * mean);
-    a.new_mean[i] = static_cast<float>((1 - fresh) * static_cast<double>(a.mean[i]) + fresh * mean);
-    a.new_var[i] = static_cast<float>((1 - fresh) * static_cast<double>(a.var[i]) + fresh * var);
+    const double var = std::max(0.0, static_cast<double>(a.var_values[i]) - mean * mean);
+    a.mean_values[i] = static_cast<float>((1 - fresh) * static_cast<double>(a.mean[i]) + fresh * mean);
+    a.var_values[i] = static_cast<float>((1 - fresh) * static_cast<double>(a.var[i]) + fresh * var);
   }
 }
 
@@ -81,27 +80,25 @@ double squares(std::span<const float> values) noexcept {
   return sum;
 }
 
-double sum_parts(std::span<float> out, std::span<const codec::Encoded> parts, float divisor, bool with_squares,
-                 std::span<double> part_squares) {
-  MOTLEY_ASSERT(!parts.empty() && (part_squares.empty() || part_squares.size() == parts.size()));
-  double squares = 0;
+void sum_parts(std::span<float> out, std::size_t first, std::span<const codec::Encoded> parts, float divisor,
+               const BlockSquares& squares) {
+  MOTLEY_ASSERT(!parts.empty() && first % kBlock == 0);
   std::array<float, kBlock> floats{};
-  for (std::size_t first = 0; first < out.size(); first += kBlock) {
-    const std::size_t count = std::min(kBlock, out.size() - first);
-    float* block = out.data() + first;
-    parts[0].decode(first, {block, count});
-    for (const auto& part : parts.subspan(1)) part.add_to(first, {block, count});
-    best().divide(block, count, divisor);
-    if (with_squares) squares += best().squares(block, count);
-    if (part_squares.empty()) continue;
+  for (std::size_t block = 0; block * kBlock < out.size(); ++block) {
+    const std::size_t begin = block * kBlock;
+    const std::span<float> sum = out.subspan(begin, std::min(kBlock, out.size() - begin));
+    parts[0].decode(first + begin, sum);
+    for (const auto& part : parts.subspan(1)) part.add_to(first + begin, sum);
+    best().divide(sum.data(), sum.size(), divisor);
+    if (!squares.sums.empty())
+      squares.sums[block] = (squares.exact ? best().squares : best().short_squares)(sum.data(), sum.size());
+    if (squares.parts.empty()) continue;
     // The parts are in the cache still.
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i].decode(first, std::span(floats).first(count));
-      part_squares[i] += best().short_squares(floats.data(), count);
+      parts[i].decode(first + begin, std::span(floats).first(sum.size()));
+      squares.parts[block * parts.size() + i] = best().short_squares(floats.data(), sum.size());
     }
-    if (!with_squares) squares += best().short_squares(block, count);
   }
-  return squares;
 }
 
 void scale(std::span<float> values, float factor) noexcept { best().scale(values.data(), values.size(), factor); }

@@ -1,5 +1,6 @@
 #pragma once
-// The loops over a tensor's elements. No state; arrays of one call never overlap, except where said.
+// The loops over a tensor's elements. No state; arrays of one call never overlap, except where said. An update leaves
+// the new weights where the gradient was, so that a step needs no memory for both.
 //
 // Scalars come by value: read through a reference, they would have to be loaded again after every store.
 // Operation order is that of torch's single-tensor CPU path, so that results agree with it to the last bits.
@@ -32,9 +33,8 @@ StepScalars step_scalars(OptimizerKind kind, const GroupSpec& group, double lr, 
 struct SgdArrays {
   std::size_t count = 0;
   const float* weights = nullptr;
-  const float* gradient = nullptr;
   const float* momentum = nullptr;
-  float* new_weights = nullptr;
+  float* values = nullptr;  // the gradient; becomes the new weights
   float* new_momentum = nullptr;
 };
 void sgd(const SgdArrays& arrays, StepScalars scalars) noexcept;  // momentum arrays unused
@@ -43,32 +43,38 @@ void sgd_momentum(const SgdArrays& arrays, StepScalars scalars) noexcept;
 struct AdamArrays {
   std::size_t count = 0;
   const float* weights = nullptr;
-  const float* gradient = nullptr;
   const float* mean = nullptr;    // exp_avg
   const float* square = nullptr;  // exp_avg_sq
-  float* new_weights = nullptr;
+  float* values = nullptr;        // the gradient; becomes the new weights
   float* new_mean = nullptr;
   float* new_square = nullptr;
 };
 void adam(const AdamArrays& arrays, StepScalars scalars) noexcept;  // and adamw
 
-/// BatchNorm: `merged_mean` = E[x], `merged_square` = E[x²] over the batch; moves the running statistics.
+/// BatchNorm: `mean_values` = E[x], `var_values` = E[x²] over the batch; they become the moved running statistics.
 struct StatisticsArrays {
   std::size_t count = 0;
   const float* mean = nullptr;
   const float* var = nullptr;
-  const float* merged_mean = nullptr;
-  const float* merged_square = nullptr;
-  float* new_mean = nullptr;
-  float* new_var = nullptr;
+  float* mean_values = nullptr;
+  float* var_values = nullptr;
 };
 void move_statistics(const StatisticsArrays& arrays, float momentum) noexcept;
 
-/// out = (parts[0] + parts[1] + …) / divisor, added in this order; the sum of squares of `out` is returned if
-/// `with_squares`, else 0. `part_squares`, where not empty, gets that of each part added, and that of `out` is returned
-/// too: both to about six digits. REQUIRES at least one part, all as long as `out`.
-double sum_parts(std::span<float> out, std::span<const codec::Encoded> parts, float divisor, bool with_squares,
-                 std::span<double> part_squares = {});
+/// Elements whose squares are summed by themselves. Such sums are added in order, whoever found them.
+inline constexpr std::size_t kBlock = 4096;
+
+/// What sum_parts() finds in each block; empty: not asked for.
+struct BlockSquares {
+  std::span<double> sums;  // the sum of squares of `out`: exact, or to about six digits
+  bool exact = false;
+  std::span<double> parts;  // those of each part, part by part within a block, to about six digits
+};
+
+/// out = (parts[0] + parts[1] + …) / divisor, added in this order, where `out` begins at the element `first` of the
+/// parts. REQUIRES at least one part, first % kBlock == 0.
+void sum_parts(std::span<float> out, std::size_t first, std::span<const codec::Encoded> parts, float divisor,
+               const BlockSquares& squares);
 
 /// The sum of squares, to about six digits.
 double squares(std::span<const float> values) noexcept;

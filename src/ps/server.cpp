@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "base/assert.h"
 #include "ps/server_impl.h"
@@ -86,19 +88,28 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
 
   // Divided, not multiplied by the reciprocal, which would add a bias of its own to every element. torch's mean losses
   // start backward from the rounded 1 / count instead, yet measured against them both ways are equally close.
-  MutableBytes out = impl_->pool.take(elements * sizeof(float));
+  chunk.open_gradient = impl_->pool.take(elements * sizeof(float));
+  const std::span<float> out = chunk.open_gradient.floats();
   const bool limited = limits_norm() && !statistics;
-  chunk.squares = sum_parts(out.floats(), parts, static_cast<float>(divisor), limited, part_squares);
-  clear_padding(out.floats(), chunk.segments);
-  if (limited && impl_->norm_before) {
-    if (const float factor = impl_->clip_factor(*impl_->norm_before); factor < 1.0F) scale(out.floats(), factor);
-  }
-  if (limited && clips()) {
-    chunk.gradient = {};
-    chunk.open_gradient = std::move(out);
-  } else {
-    chunk.gradient = std::move(out).seal();
-  }
+  const std::size_t blocks = (elements + kBlock - 1) / kBlock;
+  std::vector<double>& sums = impl_->squares;
+  std::vector<double>& of_parts = impl_->parts;
+  sums.resize(limited || !part_squares.empty() ? blocks : 0);
+  of_parts.resize(part_squares.empty() ? 0 : blocks * parts.size());
+  const float factor = limited && impl_->norm_before ? impl_->clip_factor(*impl_->norm_before) : 1;
+  impl_->in_stretches(elements, [&](std::size_t first, std::size_t count) {
+    const auto of_blocks = [&](std::vector<double>& all, std::size_t each) {
+      if (all.empty()) return std::span<double>();
+      return std::span(all).subspan(first / kBlock * each, (count + kBlock - 1) / kBlock * each);
+    };
+    const std::span<float> stretch = out.subspan(first, count);
+    sum_parts(stretch, first, parts, static_cast<float>(divisor),
+              {.sums = of_blocks(sums, 1), .exact = limited, .parts = of_blocks(of_parts, parts.size())});
+    if (factor < 1.0F) scale(stretch, factor);
+  });
+  clear_padding(out, chunk.segments);
+  chunk.squares = std::accumulate(sums.begin(), sums.end(), 0.0);
+  for (std::size_t i = 0; i < of_parts.size(); ++i) part_squares[i % parts.size()] += of_parts[i];
   chunk.phase = Phase::reduced;
   return part_squares.empty() ? 0 : chunk.squares;
 }
@@ -108,11 +119,11 @@ double Server::clip() {
   MOTLEY_ASSERT(impl_->all(Phase::reduced));
   const double norm = gradient_norm();
   const float factor = impl_->clip_factor(norm);
-  for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
+  for (ChunkId c = 0; c < impl_->chunks.size() && !(factor >= 1.0F); ++c) {
     if (impl_->statistics(c)) continue;
-    ChunkState& chunk = impl_->chunks[c];
-    if (!(factor >= 1.0F)) scale(chunk.open_gradient.floats(), factor);
-    chunk.gradient = std::move(chunk.open_gradient).seal();
+    const std::span<float> values = impl_->chunks[c].open_gradient.floats();
+    impl_->in_stretches(values.size(),
+                        [&](std::size_t first, std::size_t count) { scale(values.subspan(first, count), factor); });
   }
   impl_->clipped = true;
   return norm;
@@ -138,7 +149,7 @@ Status Server::step_outside() {
   impl_->outside_weights.clear();
   for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
     weights.push_back(impl_->chunks[c].weights);
-    gradients.push_back(impl_->chunks[c].gradient);
+    gradients.push_back(gradient(c));
     impl_->outside_weights.push_back(impl_->pool.take(impl_->bytes_of(c)));
   }
   return impl_->optimizer.outside->step(groups, weights, gradients, impl_->outside_weights);
@@ -149,19 +160,26 @@ SharedBytes Server::apply(ChunkId id) {
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::reduced);
   MOTLEY_ASSERT(!clips() || impl_->clipped);
-  MutableBytes out = impl_->pool.take(impl_->bytes_of(id));
-  impl_->update(id, out.floats());
-  chunk.new_weights = std::move(out).seal();
+  MutableBytes values = std::move(chunk.open_gradient);
+  if (const SharedBytes kept = std::exchange(chunk.gradient, {}); !kept.empty()) {
+    values = impl_->pool.take(kept.size());
+    std::ranges::copy(kept.floats(), values.floats().begin());
+  }
+  impl_->update(id, values.floats());
+  chunk.new_weights = std::move(values).seal();
   chunk.phase = Phase::applied;
   return chunk.new_weights;
 }
 
-SharedBytes Server::gradient(ChunkId id) const {
+SharedBytes Server::gradient(ChunkId id) {
   MOTLEY_ASSERT(id < impl_->chunks.size());
-  const ChunkState& chunk = impl_->chunks[id];
-  MOTLEY_ASSERT(!chunk.gradient.empty());
+  ChunkState& chunk = impl_->chunks[id];
+  MOTLEY_ASSERT(chunk.phase == Phase::reduced && (!clips() || impl_->clipped));
+  if (chunk.gradient.empty()) chunk.gradient = std::move(chunk.open_gradient).seal();
   return chunk.gradient;
 }
+
+void Server::share_work(std::shared_ptr<Parallel> helpers) { impl_->helpers = std::move(helpers); }
 
 void Server::finish_step() {
   MOTLEY_ASSERT(impl_->all(Phase::applied));

@@ -31,6 +31,7 @@ struct Snapshot {
   std::optional<double> norm_before{};  // of the gradient of the step before, where that clips the next
 };
 
+class Parallel;
 class Residence;
 
 class Server {
@@ -70,8 +71,9 @@ class Server {
   Status step_outside();
   /// Runs the optimizer on a reduced chunk (moving average for statistics). The new weights, fp32.
   SharedBytes apply(ChunkId chunk);
-  /// The final gradient of a chunk of the step just finished or open (after clipping): what the redo log keeps.
-  [[nodiscard]] SharedBytes gradient(ChunkId chunk) const;
+  /// The final gradient of a chunk: what the redo log keeps. Whoever asks pays with memory for it: otherwise apply()
+  /// puts the new weights in its place. REQUIRES the chunk reduced, not applied, and clipped where clips().
+  [[nodiscard]] SharedBytes gradient(ChunkId chunk);
   /// REQUIRES every chunk applied. version() rises by one.
   void finish_step();
   /// All changes so far, in order of steps. REQUIRES no chunk of the open step reduced.
@@ -96,6 +98,9 @@ class Server {
   Result<double> step_at(Residence& there, double weight, std::uint64_t samples);
   /// What lies there, as of version().
   [[nodiscard]] Result<Snapshot> bring(Residence& there) const;
+
+  /// From now on these threads do a part of the work on large chunks; the bits stay the same. Forks share them.
+  void share_work(std::shared_ptr<Parallel> helpers);
 
   // Move-only; the implementation is private.
   Server(Server&&) noexcept;

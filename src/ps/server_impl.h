@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "motley/bytes.h"
 #include "ps/kernels.h"
+#include "ps/parallel.h"
 #include "ps/schedule.h"
 #include "ps/server.h"
 
@@ -33,8 +36,9 @@ struct ChunkState {
   SharedBytes new_weights;  // at version() + 1, once applied
   // State is replaced at once, so that a step needs room for one copy of it and not two.
   std::array<SharedBytes, kStatesMax> states;
-  MutableBytes open_gradient;  // until clipped
-  SharedBytes gradient;        // final
+  // Between reduce() and apply(), which puts the new weights in its place, or beside it where gradient() gave it out.
+  MutableBytes open_gradient;
+  SharedBytes gradient;
   double squares = 0;
   Phase phase = Phase::waiting;
 };
@@ -62,6 +66,8 @@ struct Server::Impl {
   bool clipped = false;                       // of the open step
   std::vector<MutableBytes> outside_weights;  // likewise, by chunk, where the optimizer is from outside
   BufferPool pool;
+  std::shared_ptr<Parallel> helpers;   // none: the caller's thread does all
+  std::vector<double> squares, parts;  // of blocks, while one chunk is reduced
 
   [[nodiscard]] std::size_t bytes_of(ChunkId chunk) const { return layout.chunks()[chunk].elements * sizeof(float); }
   [[nodiscard]] bool statistics(ChunkId chunk) const { return layout.chunks()[chunk].kind == ChunkKind::statistics; }
@@ -87,9 +93,18 @@ struct Server::Impl {
   Status take(const Snapshot& snapshot);
   Status take_states(const Snapshot& snapshot);
   void open_step();
-  void update(ChunkId chunk, std::span<float> new_weights);
-  void update_parameters(ChunkState& chunk, std::span<float> new_weights);
-  static void update_statistics(const ChunkState& chunk, std::span<float> new_weights);
+  /// Calls work(first, count) for stretches of a chunk's elements that together are the chunk, each of whole blocks.
+  template <class Work>
+  void in_stretches(std::size_t elements, Work&& work) {
+    constexpr std::size_t kStretch = 16 * kBlock;  // 256 KiB: some 50 us, many times what it takes to hand one out
+    if (!helpers || elements <= kStretch) return work(std::size_t{0}, elements);
+    const auto piece = [&](std::size_t i) { work(i * kStretch, std::min(kStretch, elements - i * kStretch)); };
+    helpers->each((elements + kStretch - 1) / kStretch, std::ref(piece));
+  }
+  /// Turns the gradient in `values` into the new weights.
+  void update(ChunkId chunk, std::span<float> values);
+  void update_parameters(ChunkState& chunk, std::span<float> values);
+  static void update_statistics(const ChunkState& chunk, std::span<float> values);
 };
 
 }  // namespace motley::ps

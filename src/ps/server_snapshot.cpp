@@ -109,6 +109,7 @@ Server Server::fork() const {
   made->impl_->followed = impl_->followed;
   made->impl_->clip_by_before = impl_->clip_by_before;
   made->set_rate_changes(impl_->rate_changes);
+  made->impl_->helpers = impl_->helpers;
   made->impl_->pool = impl_->pool;  // what one gives back the other takes, so that both do not keep idle buffers
   return std::move(*made);
 }

@@ -37,61 +37,63 @@ void Server::Impl::open_step() {
   }
 }
 
-void Server::Impl::update_parameters(ChunkState& chunk, std::span<float> new_weights) {
+void Server::Impl::update_parameters(ChunkState& chunk, std::span<float> values) {
   std::array<MutableBytes, kStatesMax> new_states;
   std::array<const float*, kStatesMax> old{};
   std::array<float*, kStatesMax> fresh{};
   for (std::size_t i = 0; i < states.size(); ++i) {
-    new_states[i] = pool.take(new_weights.size_bytes());
+    new_states[i] = pool.take(values.size_bytes());
     clear_padding(new_states[i].floats(), chunk.segments);
     old[i] = chunk.states[i].floats().data();
     fresh[i] = new_states[i].floats().data();
   }
   const float* weights = chunk.weights.floats().data();
-  const float* gradient = chunk.gradient.floats().data();
-  for (const Segment& s : chunk.segments) {
-    const StepScalars& numbers = scalars[s.group];
-    if (optimizer.kind != OptimizerKind::sgd) {
-      adam({s.count, weights + s.first, gradient + s.first, old[0] + s.first, old[1] + s.first,
-            new_weights.data() + s.first, fresh[0] + s.first, fresh[1] + s.first},
-           numbers);
-    } else if (optimizer.groups[s.group].momentum != 0) {
-      sgd_momentum({s.count, weights + s.first, gradient + s.first, old[0] + s.first, new_weights.data() + s.first,
-                    fresh[0] + s.first},
-                   numbers);
-    } else {
-      sgd({s.count, weights + s.first, gradient + s.first, nullptr, new_weights.data() + s.first, nullptr}, numbers);
-      // Another group has momentum: the buffer of this one stays zero.
-      if (fresh[0] != nullptr) std::fill_n(fresh[0] + s.first, s.count, 0.0F);
+  in_stretches(values.size(), [&](std::size_t first, std::size_t elements) {
+    for (const Segment& segment : chunk.segments) {
+      const std::size_t begin = std::max<std::size_t>(segment.first, first);
+      const std::size_t end = std::min<std::size_t>(segment.first + segment.count, first + elements);
+      if (begin >= end) continue;
+      const std::size_t count = end - begin;
+      const StepScalars& numbers = scalars[segment.group];
+      float* here = values.data() + begin;
+      if (optimizer.kind != OptimizerKind::sgd) {
+        adam({count, weights + begin, old[0] + begin, old[1] + begin, here, fresh[0] + begin, fresh[1] + begin},
+             numbers);
+      } else if (optimizer.groups[segment.group].momentum != 0) {
+        sgd_momentum({count, weights + begin, old[0] + begin, here, fresh[0] + begin}, numbers);
+      } else {
+        sgd({count, weights + begin, nullptr, here, nullptr}, numbers);
+        // Another group has momentum: the buffer of this one stays zero.
+        if (fresh[0] != nullptr) std::fill_n(fresh[0] + begin, count, 0.0F);
+      }
     }
-  }
+  });
   for (std::size_t i = 0; i < states.size(); ++i) chunk.states[i] = std::move(new_states[i]).seal();
 }
 
-void Server::Impl::update_statistics(const ChunkState& chunk, std::span<float> new_weights) {
+void Server::Impl::update_statistics(const ChunkState& chunk, std::span<float> values) {
   const float* running = chunk.weights.floats().data();
-  const float* merged = chunk.gradient.floats().data();
   MOTLEY_ASSERT(chunk.segments.size() % 2 == 0);
   for (std::size_t i = 0; i < chunk.segments.size(); i += 2) {
     const Segment& mean = chunk.segments[i];
     const Segment& var = chunk.segments[i + 1];
     MOTLEY_ASSERT(mean.count == var.count);
-    move_statistics({mean.count, running + mean.first, running + var.first, merged + mean.first, merged + var.first,
-                     new_weights.data() + mean.first, new_weights.data() + var.first},
-                    mean.momentum);
+    move_statistics(
+        {mean.count, running + mean.first, running + var.first, values.data() + mean.first, values.data() + var.first},
+        mean.momentum);
   }
 }
 
-void Server::Impl::update(ChunkId id, std::span<float> new_weights) {
+void Server::Impl::update(ChunkId id, std::span<float> values) {
   ChunkState& chunk = chunks[id];
-  clear_padding(new_weights, chunk.segments);
   if (statistics(id)) {
-    update_statistics(chunk, new_weights);
+    update_statistics(chunk, values);
   } else if (optimizer.kind == OptimizerKind::outside) {
-    std::ranges::copy(outside_weights[id].floats(), new_weights.begin());
+    std::ranges::copy(outside_weights[id].floats(), values.begin());
   } else {
-    update_parameters(chunk, new_weights);
+    update_parameters(chunk, values);
   }
+  clear_padding(values, chunk.segments);
 }
 
 }  // namespace motley::ps

@@ -14,6 +14,11 @@ namespace {
 constexpr double kUnloggedSeconds = 5;
 constexpr double kUnloggedBytesPerSecondMax = 50e6;
 
+engine::CoordinatorOptions within(engine::CoordinatorOptions options, std::shared_ptr<RedoBudget> budget) {
+  options.wants_gradients = [kept = std::move(budget)](std::size_t bytes) { return kept->take(bytes, now()); };
+  return options;
+}
+
 }  // namespace
 
 CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger,
@@ -21,13 +26,13 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server serv
     : options_(std::move(options)),
       observer_(observer),
       on_end_(std::move(on_end)),
-      engine_(options_.engine, std::move(server), *this) {
+      engine_(within(options_.engine, redo_budget_), std::move(server), *this) {
   PersisterEvents events;
   events.checkpoint = [this](std::uint64_t step, const std::filesystem::path& path) {
     observe([step, path](observe::Observer& o) { o.checkpoint(step, path.string()); });
   };
   events.error = [this](const Error& error) { observe([error](observe::Observer& o) { o.error(error); }); };
-  persister_ = std::make_unique<Persister>(options_.run_dir, std::move(ledger), std::move(events));
+  persister_ = std::make_unique<Persister>(options_.run_dir, std::move(ledger), redo_budget_, std::move(events));
 }
 
 CoordinatorHost::~CoordinatorHost() {

@@ -18,6 +18,7 @@
 #include "runtime/lanes.h"
 #include "runtime/mailbox.h"
 #include "runtime/persister.h"
+#include "runtime/redo_budget.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 
@@ -126,6 +127,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::atomic<LinkId> next_link_{1};
   // The mailbox thread's own.
+  const std::shared_ptr<RedoBudget> redo_budget_ = std::make_shared<RedoBudget>();
   engine::Coordinator engine_;
   std::map<LinkId, Link> links_;
   std::map<engine::SessionId, Session> sessions_;

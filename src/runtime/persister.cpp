@@ -3,17 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "base/spare_memory.h"
-
 namespace motley::runtime {
 namespace {
 
-// Gradients waiting for the disk; beyond this the redo log pauses until the next checkpoint.
-constexpr std::size_t kQueuedGradientBytesMax = std::size_t{256} << 20;
-// The redo log is meant for runs that write less than this; above it the steps since the last checkpoint are done
-// again.
-constexpr double kRedoBytesPerSecondMax = 50e6;
-constexpr double kRedoBurstBytesMax = 500e6;
 constexpr std::chrono::seconds kSyncEvery{1};
 
 std::size_t bytes_of(const std::vector<SharedBytes>& chunks) {
@@ -24,9 +16,11 @@ std::size_t bytes_of(const std::vector<SharedBytes>& chunks) {
 
 }  // namespace
 
-Persister::Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, PersisterEvents events)
+Persister::Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, std::shared_ptr<RedoBudget> budget,
+                     PersisterEvents events)
     : run_dir_(std::move(run_dir)),
       events_(std::move(events)),
+      budget_(std::move(budget)),
       ledger_(std::move(ledger)),
       thread_([this] { loop(); }) {}
 
@@ -40,13 +34,9 @@ Persister::~Persister() {
 }
 
 void Persister::step(store::LedgerStep record, std::vector<SharedBytes> gradients) {
+  budget_->queued(bytes_of(gradients));
   {
     const std::lock_guard lock(mutex_);
-    const std::size_t bytes = bytes_of(gradients);
-    const bool much = queued_gradient_bytes_ + bytes > kQueuedGradientBytesMax;
-    const bool short_of_memory = queued_gradient_bytes_ > 0 && !check_memory_for(bytes, "a gradient", "");
-    if (much || short_of_memory) gradients.clear();
-    queued_gradient_bytes_ += gradients.empty() ? 0 : bytes;
     queue_.push_back({.record = std::move(record), .gradients = std::move(gradients)});
   }
   arrived_.notify_one();
@@ -65,6 +55,7 @@ void Persister::checkpoint(store::CheckpointContent content) {
     const std::lock_guard lock(mutex_);
     queue_.push_back({.checkpoint = std::move(content)});
     ++checkpoints_queued_;
+    budget_->begin();
   }
   arrived_.notify_one();
 }
@@ -115,9 +106,8 @@ void Persister::write(const Job& job) {
     write_record(*job.record);
     write_redo(job.record->step, job.gradients);
     unsynced_ = true;
-    const std::lock_guard lock(mutex_);
-    queued_gradient_bytes_ -= bytes_of(job.gradients);
-    paused_ = !redo_;
+    budget_->written(bytes_of(job.gradients));
+    note_redo();
   }
   if (job.batch) {
     write_record(*job.batch);
@@ -125,11 +115,20 @@ void Persister::write(const Job& job) {
   }
   if (job.checkpoint) {
     write_checkpoint(*job.checkpoint);
-    const std::lock_guard lock(mutex_);
-    paused_ = !redo_;
-    --checkpoints_queued_;
+    {
+      const std::lock_guard lock(mutex_);
+      --checkpoints_queued_;
+    }
+    note_redo();
   }
   if (job.sync) sync();
+}
+
+// Behind the next checkpoint another log begins.
+void Persister::note_redo() {
+  const std::lock_guard lock(mutex_);
+  paused_ = !redo_;
+  if (paused_ && checkpoints_queued_ == 0) budget_->pause();
 }
 
 void Persister::sync() {
@@ -154,7 +153,7 @@ void Persister::write_record(const Record& record) {
 // The log must have no gap: after a record that is missing, later ones are useless, so it pauses.
 void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients) {
   if (!redo_) return;
-  if (gradients.empty() || ledger_behind_ || !affordable(bytes_of(gradients))) {
+  if (gradients.empty() || ledger_behind_) {
     redo_.reset();
     return;
   }
@@ -162,15 +161,6 @@ void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>
     report(status.error());
     redo_.reset();
   }
-}
-
-bool Persister::affordable(std::size_t bytes) {
-  const auto now = std::chrono::steady_clock::now();
-  const std::chrono::duration<double> since = now - redo_spent_at_;
-  redo_spent_at_ = now;
-  redo_allowance_bytes_ = std::min(kRedoBurstBytesMax, redo_allowance_bytes_ + since.count() * kRedoBytesPerSecondMax);
-  redo_allowance_bytes_ -= static_cast<double>(bytes);
-  return redo_allowance_bytes_ >= 0;
 }
 
 void Persister::write_checkpoint(const store::CheckpointContent& content) {

@@ -1,7 +1,6 @@
 #pragma once
 // Writes what must outlive the process, on a thread of its own: ledger records, the redo log, checkpoints. Never in the
-// step path: submit() only queues. A disk that cannot keep up costs the redo log, not the training; a full disk is
-// reported at once and tried again with the next record or checkpoint.
+// step path: submit() only queues. A full disk is reported at once and tried again with the next record or checkpoint.
 
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/redo_budget.h"
 #include "store/checkpoint.h"
 #include "store/ledger.h"
 #include "store/redo.h"
@@ -29,11 +29,13 @@ struct PersisterEvents {  // called on the persister's thread
 
 class Persister {
  public:
-  Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, PersisterEvents events);
+  Persister(std::filesystem::path run_dir, store::LedgerWriter ledger, std::shared_ptr<RedoBudget> budget,
+            PersisterEvents events);
   ~Persister();  // writes what is queued
   Persister(const Persister&) = delete;
   Persister& operator=(const Persister&) = delete;
 
+  /// `gradients`: what the budget took; else empty.
   void step(store::LedgerStep record, std::vector<SharedBytes> gradients);
   void batch(const BatchChange& change);
   /// A checkpoint of everything submitted so far; starts a new redo log.
@@ -55,20 +57,20 @@ class Persister {
   void loop();
   void write(const Job& job);
   void sync();
+  void note_redo();
   template <class Record>
   void write_record(const Record& record);
-  [[nodiscard]] bool affordable(std::size_t bytes);
   void write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients);
   void write_checkpoint(const store::CheckpointContent& content);
   void report(const Error& error);
 
   const std::filesystem::path run_dir_;
   PersisterEvents events_;
+  const std::shared_ptr<RedoBudget> budget_;
 
   std::mutex mutex_;
   std::condition_variable arrived_, drained_;
   std::deque<Job> queue_;
-  std::size_t queued_gradient_bytes_ = 0;
   bool busy_ = false;
   bool stopping_ = false;
   bool paused_ = false;  // the newest step is not in the redo log
@@ -80,9 +82,7 @@ class Persister {
   store::LedgerWriter ledger_;
   bool ledger_behind_ = false;             // the disk had no room for its last records
   std::optional<store::RedoWriter> redo_;  // empty: not logging until the next checkpoint
-  double redo_allowance_bytes_ = 0;
-  std::chrono::steady_clock::time_point redo_spent_at_{};
-  bool unsynced_ = false;  // something is written that a power cut would take
+  bool unsynced_ = false;                  // something is written that a power cut would take
   std::set<std::string> reported_;
   std::thread thread_;
 };

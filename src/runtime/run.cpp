@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "base/spare_memory.h"
 #include "engine/coordinator.h"
 #include "runtime/inputs.h"
 #include "runtime/run.h"
+#include "runtime/thread_team.h"
 #include "store/checkpoint.h"
 #include "store/redo.h"
 
@@ -17,6 +20,14 @@ namespace fs = std::filesystem;
 constexpr std::size_t kConfigBytesMax = 1U << 20;
 constexpr std::uint64_t kCopiesOfState = 3;  // weights and the two moments of Adam
 constexpr const char* kSmallerModel = "use a smaller model, or a machine with more memory as the head";
+
+// Threads that help with the arithmetic of a large model. A small one's takes less than what waking them does.
+std::size_t server_helpers(const Layout& layout) {
+  constexpr std::uint64_t kLargeElements = std::uint64_t{4} << 20;
+  constexpr std::size_t kThreadsMax = 8;
+  if (layout.flat_elements() < kLargeElements) return 0;
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kThreadsMax) - 1;
+}
 
 std::string free_run_dir(const std::string& name) {
   for (int number = 1;; ++number) {
@@ -133,6 +144,8 @@ Status Run::make_server() {
                        initial.schedule.value_or(schedule_spec(config, steps)), config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
+  if (const std::size_t helpers = server_helpers(initial.layout); helpers > 0)
+    server->share_work(std::make_shared<ThreadTeam>(helpers));
   for (const ps::FollowedRates& rates : initial.followed) server->follow(rates);
   const fs::path ledger_file = dir->path() / "ledger";
   std::optional<double> norm_before;

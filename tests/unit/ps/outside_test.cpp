@@ -84,8 +84,8 @@ struct OutsideTest : testing::Test {
     EXPECT_TRUE(server.step_outside().ok());
     std::vector<SharedBytes> gradients;
     for (ChunkId c = 0; c < 2; ++c) {
-      server.apply(c);
       gradients.push_back(server.gradient(c));
+      server.apply(c);
     }
     server.finish_step();
     return gradients;

@@ -104,8 +104,8 @@ inline std::vector<SharedBytes> step(Server& server, const Flat& sum) {
   if (server.clips()) server.clip();
   std::vector<SharedBytes> gradients;
   for (ChunkId c = 0; c < chunks.size(); ++c) {
-    server.apply(c);
     gradients.push_back(server.gradient(c));
+    server.apply(c);
   }
   server.finish_step();
   return gradients;

@@ -39,6 +39,7 @@ struct Training {
   ps::Server server = make_server({});
   std::vector<std::uint64_t> checkpoints;  // read after drain()
   std::vector<Error> errors;
+  std::shared_ptr<RedoBudget> budget = std::make_shared<RedoBudget>();
   std::optional<Persister> persister;
 
   Training() { open(); }
@@ -48,7 +49,7 @@ struct Training {
     PersisterEvents events;
     events.checkpoint = [this](std::uint64_t step, const fs::path&) { checkpoints.push_back(step); };
     events.error = [this](const Error& error) { errors.push_back(error); };
-    persister.emplace(dir.path(), std::move(*ledger), std::move(events));
+    persister.emplace(dir.path(), std::move(*ledger), budget, std::move(events));
   }
   ps::Server make_server(ps::Snapshot snapshot) {
     ps::GroupSpec group;
@@ -63,13 +64,14 @@ struct Training {
   void step() {
     const std::uint64_t version = server.version();
     std::vector<SharedBytes> gradients;
+    const bool wanted = budget->take(layout.flat_elements() * sizeof(float), Time{});
     for (ChunkId c = 0; c < layout.chunks().size(); ++c) {
       const std::vector<float> gradient(layout.chunks()[c].elements, static_cast<float>(version + c + 1) / 3);
       const std::span<const float> part(gradient);
       server.reduce(c, {&part, 1}, 4, 4);
+      if (wanted) gradients.push_back(server.gradient(c));
       server.apply(c);
     }
-    for (ChunkId c = 0; c < layout.chunks().size(); ++c) gradients.push_back(server.gradient(c));
     server.finish_step();
     persister->step({version, 1, 4, 2, {{0, 4, "desktop/cpu"}}}, std::move(gradients));
   }
