@@ -104,7 +104,7 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
     const std::vector<cluster::WorkerId> before = std::exchange(sharing_, {});
     for (std::size_t i = 0; i < workers.size(); ++i)
       if (counts[i] > 0) sharing_.push_back(workers[i]);
-    if (sharing_ != before) passes_ = 0;
+    if (sharing_ != before) begin_comparison();
   }
   passes.total = total;
   passes.workers.assign(workers.begin(), workers.end());
@@ -176,10 +176,19 @@ double MeasuredPace::with_slack(double seconds) const noexcept {
   return seconds + std::max(slack, -kSlackLeast * seconds);
 }
 
+void MeasuredPace::begin_comparison() noexcept {
+  passes_ = compared_ = 0;
+  settling_seconds_ = 0;
+}
+
 void MeasuredPace::closed(Duration time) {
+  if (settled()) {
+    ++compared_;
+  } else {
+    settling_seconds_ += seconds(time);
+  }
   ++passes_;
-  // In the first ones with somebody new, connections are cold and shares unsettled.
-  const double newest = std::max(1.0 / kCompared, passes_ <= kSettled ? 1 : 1.0 / (passes_ - kSettled));
+  const double newest = 1.0 / std::clamp(compared_, 1U, kCompared);
   pass_seconds_ += newest * (seconds(time) - pass_seconds_);
   if (expected_ <= 0) return;
   const double slack = std::clamp(seconds(time) - expected_, -expected_, expected_);  // a loss is no measurement
@@ -188,7 +197,7 @@ void MeasuredPace::closed(Duration time) {
 
 void MeasuredPace::told() {
   told_ = sharing_;
-  told_settled_ = passes_ >= kSettled;
+  told_settled_ = settled();
 }
 
 Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const {
@@ -222,9 +231,8 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
 }
 
 cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, cluster::WorkerId worker) {
-  if (!fixed_.empty() || passes_ < kSettled + kComparedLeast || train_.total != total || worker > train_.known.size())
-    return {};
-  const std::uint32_t compared = std::min(kCompared, passes_ - kSettled);
+  if (!fixed_.empty() || compared_ < kComparedLeast || train_.total != total || worker > train_.known.size()) return {};
+  const std::uint32_t compared = std::min(kCompared, compared_);
   const double doubt = kDoubt * (1 / std::sqrt(compared) - 1 / std::sqrt(kCompared));
   const double least = pass_seconds_ / (1 + doubt);
   if (const std::optional<double> alone = step_alone(worker, total)) {
@@ -260,7 +268,7 @@ void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double
   Known& about = known(PassKind::train, worker);
   about.compute.record(samples, compute_seconds);
   if (++about.steps_alone == kStepsAloneTold) told_.clear();
-  passes_ = 0;
+  begin_comparison();
   if (about.steps_alone > 1) about.alone.record(samples, step_seconds);  // first it makes its own copies of everything
 }
 

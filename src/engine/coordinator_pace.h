@@ -64,7 +64,7 @@ class MeasuredPace final : public cluster::Pace {
   void closed(Duration time);
   /// Others have a share in the newest train pass than when told() was called, or what is known of their links has
   /// settled since.
-  [[nodiscard]] bool news() const noexcept { return sharing_ != told_ || (passes_ >= kSettled && !told_settled_); }
+  [[nodiscard]] bool news() const noexcept { return sharing_ != told_ || (settled() && !told_settled_); }
   void told();
   /// Of an evaluation by `members`; empty until one was seen.
   [[nodiscard]] std::optional<double> evaluation_seconds(std::uint64_t total,
@@ -119,6 +119,7 @@ class MeasuredPace final : public cluster::Pace {
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
+  void begin_comparison() noexcept;
   /// Empty while the worker's speed is not known.
   [[nodiscard]] std::optional<plan::Part> part_of(const Part& part) const;
   [[nodiscard]] std::uint64_t grains(std::uint64_t samples) const noexcept;
@@ -139,13 +140,22 @@ class MeasuredPace final : public cluster::Pace {
   [[nodiscard]] double expected_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers,
                                         std::span<const std::uint64_t> counts) const;
 
-  static constexpr std::uint32_t kSettled = 8;  // passes
+  /// In the first passes with somebody new, connections are cold and shares unsettled: so many, or fewer where each is
+  /// long.
+  [[nodiscard]] bool settled() const noexcept {
+    constexpr std::uint32_t kSettled = 8, kSettledLeast = 2;
+    constexpr double kSettledSeconds = 5;
+    return passes_ >= kSettled || (passes_ >= kSettledLeast && settling_seconds_ >= kSettledSeconds);
+  }
+
   std::vector<plan::Candidate> candidates_;
   double expected_ = 0;          // seconds of the open train pass; 0: unknown
   std::optional<double> slack_;  // seconds a train pass takes beyond what is expected of its slowest worker
   std::vector<cluster::WorkerId> sharing_, told_;
-  std::uint32_t passes_ = 0;  // with the same workers, since the last step that one of them made alone
-  double pass_seconds_ = 0;   // mean of the newest of these; 0 before the first
+  std::uint32_t passes_ = 0;     // with the same workers, since the last step that one of them made alone
+  double settling_seconds_ = 0;  // of those until settled()
+  std::uint32_t compared_ = 0;   // the others
+  double pass_seconds_ = 0;      // mean of the newest of these; 0 before the first pass
   bool told_settled_ = false;
   struct Doubted {  // pass_seconds_ and the batch, when compare() could not tell
     double seconds = 0;

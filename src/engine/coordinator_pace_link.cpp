@@ -38,8 +38,8 @@ void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
   if (factor == 1) factor = about.codec.pass(about.computed.seconds, *about.exposed);
   if (factor == 1) return;
   *about.exposed *= factor;
-  about.exposures = 1;                    // the next pass says more than this
-  passes_ = std::min(passes_, kSettled);  // those before are compared with nothing
+  about.exposures = 1;  // the next pass says more than this
+  compared_ = 0;
   told_.clear();
 }
 

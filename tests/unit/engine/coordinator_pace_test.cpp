@@ -181,9 +181,13 @@ TEST_F(PaceOfTwo, AGainInDoubtIsComparedWithStepsAlone) {
 }
 
 TEST_F(PaceOfTwo, TheLargerALossTheFewerPassesShowIt) {
-  const auto until_believed = [&](double part) {
+  const auto until_believed = [&](double part, double slower = 1) {
     pace_ = MeasuredPace(options_);
-    for (Device& device : devices_) device.noise = 0;
+    for (Device& device : devices_) {
+      device.noise = 0;
+      device.fixed *= slower;
+      device.per_sample *= slower;
+    }
     for (int i = 0; i < 30; ++i) pass();
     for (int i = 0; i < 40; ++i) pace_.alone(1, kBatch, part * last_, part * last_);
     int passes = 0;
@@ -194,6 +198,7 @@ TEST_F(PaceOfTwo, TheLargerALossTheFewerPassesShowIt) {
   };
   EXPECT_EQ(until_believed(0.7), 10);
   EXPECT_GE(until_believed(0.96), 12);
+  EXPECT_EQ(until_believed(0.7, 100), 4) << "where each takes seconds, fewer settle";
 }
 
 }  // namespace
