@@ -13,23 +13,17 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-// Aligned by hand, the way back kept in front: what aligned_alloc() has cut to size, glibc does not find again for the
-// next request of that size, and the heap of a server grew by a quarter.
+// Aligned by hand, how far is kept in the byte in front: what aligned_alloc() has cut to size, glibc does not find
+// again for the next request of that size, and the heap of a server grew by a quarter.
 std::byte* allocate(std::size_t size) {
   auto* const block = static_cast<std::byte*>(std::malloc(size + kAlignment));
   if (block == nullptr) throw std::bad_alloc();
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  static_assert(alignof(std::max_align_t) >= sizeof(block));
-  std::byte* const data = block + (kAlignment - address % kAlignment);
-  std::memcpy(data - sizeof(block), &block, sizeof(block));
-  return data;
+  const std::size_t shift = kAlignment - reinterpret_cast<std::uintptr_t>(block) % kAlignment;
+  block[shift - 1] = static_cast<std::byte>(shift);
+  return block + shift;
 }
 
-void release(std::byte* data) noexcept {
-  std::byte* block = nullptr;
-  std::memcpy(&block, data - sizeof(block), sizeof(block));
-  std::free(block);
-}
+void release(std::byte* data) noexcept { std::free(data - std::to_integer<std::size_t>(data[-1])); }
 
 // Powers of two below 64 KiB; then by so fine steps that large chunks waste at most 3 %.
 std::size_t size_class(std::size_t size) noexcept {
