@@ -33,7 +33,8 @@ def brute_force(module, data):
     return trace / (mean_square - trace / len(x))
 
 
-@pytest.mark.parametrize("workers, batch", [(2, [f"train.global_batch={BATCH}", "train.shares=[3,1]"]), (1, ['train.global_batch="auto:512"'])],
+@pytest.mark.parametrize("workers, batch",
+                         [(2, [f"train.global_batch={BATCH}", "train.shares=[3,1]"]), (1, ['train.global_batch="auto:512"'])],
                          ids=["contributions of two", "halves of one"])
 def test_noise_scale_is_that_of_brute_force(motley, fashion, tmp_path, measure, workers, batch):
     run = tmp_path / "run"
