@@ -1,9 +1,11 @@
 """A program beside each supervised process: ends it when the supervisor is gone, however that went.
 
 Standard input is a pipe from the supervisor: a line for each process it started, and the end of the pipe is the supervisor's own. Where
-Ray gave the supervisor a process group, the group ends, and whatever the process started ends with it.
+the process has a group of its own (its number is negative then), or Ray gave the supervisor one, the group ends, and whatever the process
+started ends with it.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -19,7 +21,8 @@ def main(supervisor: int) -> None:
     if whole_group:
         os.killpg(0, signal.SIGKILL)
     elif process:
-        os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 if __name__ == "__main__":

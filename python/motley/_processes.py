@@ -18,6 +18,7 @@ RESTARTS_MAX = 5  # in a row
 PAUSE_S = 2.0  # before each of these but the first
 LONG_LIFE_S = 60.0  # after such a life the count begins anew
 LINES_MAX = 20_000  # kept until somebody takes them
+LAST_WORDS_S = 10.0  # to end in good order
 # Ray's secrets; and by what a launcher tells its processes apart, where one of them is a supervisor.
 NOT_FOR_CHILDREN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "OMPI_COMM_WORLD_RANK", "SLURM_STEP_ID", "PMI_RANK")
 
@@ -57,13 +58,14 @@ class Supervised:
     """Runs `command(restarted)` in `directory` until it ends by itself. The methods may be called from any thread.
 
     `said` is what it gets on standard input, which is then closed. on_line(stream, line): each line of "out" and "err", from threads of
-    their own. The process stays in the process group of this one, unless Ctrl-C in a terminal is not for it (`own_group`), and ends with
-    this one.
+    their own. on_end(this): it ended, and nobody had asked for that. The process stays in the process group of this one, unless Ctrl-C in
+    a terminal is not for it (`own_group`), and ends with this one.
     """
 
     def __init__(self, command: Callable[[bool], Sequence[str]], directory: str | None, said: str = "",
-                 on_line: Callable[[str, str], None] | None = None, own_group: bool = False):
-        self._command, self._directory, self._said, self._on_line = command, directory, said, on_line
+                 on_line: Callable[[str, str], None] | None = None, own_group: bool = False,
+                 on_end: "Callable[[Supervised], None] | None" = None):
+        self._command, self._directory, self._said, self._on_line, self._on_end = command, directory, said, on_line, on_end
         self._own_group = own_group
         self._lock = threading.Lock()
         self._lines: collections.deque[tuple[str, str]] = collections.deque(maxlen=LINES_MAX)
@@ -74,7 +76,7 @@ class Supervised:
         self.restarts = 0
         self.error: dict[str, str] | None = None  # the error event of the last start
         self._keeper = subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER), str(os.getpid())], stdin=subprocess.PIPE,
-                                        stdout=subprocess.DEVNULL)
+                                        stdout=subprocess.DEVNULL, start_new_session=own_group)
         threading.Thread(target=self._supervise, name="motley supervisor", daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
@@ -129,6 +131,8 @@ class Supervised:
             self._keeper.kill()
             self._keeper.wait()
             self._keeper.stdin.close()
+            if self._on_end is not None and not self._stopping.is_set():
+                self._on_end(self)
             self._ended.set()
 
     def _run_once(self, restarted: bool) -> int:
@@ -141,7 +145,7 @@ class Supervised:
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=self._own_group)
             self._process = process
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-        self._tell(self._keeper.stdin, f"{process.pid}\n", close=False)
+        self._tell(self._keeper.stdin, f"{-process.pid if self._own_group else process.pid}\n", close=False)
         self._tell(process.stdin, self._said, close=True)
         readers = [threading.Thread(target=self._read, args=(name, stream), daemon=True)
                    for name, stream in (("out", process.stdout), ("err", process.stderr))]
@@ -172,6 +176,20 @@ class Supervised:
                     self._lines.append((name, line))
                 if self._on_line is not None:
                     self._on_line(name, line)
+
+
+def end(processes: Sequence[Supervised]) -> None:
+    """Lets them end in good order, and ends those that do not."""
+    for process in processes:
+        process.interrupt()
+    until = time.monotonic() + LAST_WORDS_S
+    try:
+        for process in processes:
+            process.wait(max(0.0, until - time.monotonic()))
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait(LAST_WORDS_S)
 
 
 def _event(line: str) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from motley._errors import Error
-from motley._processes import Orders, Supervised, command, directory, resuming
+from motley._processes import Orders, Supervised, command, directory, end, resuming
 
 __all__ = ["launch"]
 
@@ -65,9 +65,7 @@ def launch(client: Any, target: str, arguments: Sequence[str] = (), *, options: 
         if head.status == 0:
             members.hear_out()
     finally:
-        head.interrupt()
-        head.wait(LAST_WORDS_S)
-        head.kill()
+        end([head])
         members.dismiss()
     if head.status != 0:
         error = head.error or {"code": "internal", "message": f"the coordinator ended with status {head.status}", "try": ""}
