@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/format.h"
 #include "base/nearest.h"
 #include "commands.h"
 #include "program.h"
@@ -116,6 +117,32 @@ std::string Launch::join_with() const {
   std::string words = std::filesystem::path(script).filename().string();
   for (const std::string& argument : arguments) words += " " + argument;
   return words;
+}
+
+std::vector<std::string>& Launch::devices() { return role == Role::join ? join.devices : head.train.devices; }
+
+std::vector<std::string> Launch::join_options() const {
+  const runtime::JoinOptions as = role == Role::join ? join : as_join(head.train);
+  std::vector<std::string> words{"--share", formatted("%.9g", as.manners.share), "--nice",
+                                 std::to_string(as.manners.nice)};
+  const auto add = [&words](const char* option, const std::string& value) {
+    words.emplace_back(option);
+    words.push_back(value);
+  };
+  if (!as.name.empty()) add("--name", as.name);
+  if (as.threads > 0) add("--threads", std::to_string(as.threads));
+  if (as.yield.battery_pauses) add("--battery", "pause");
+  for (const std::string& setting : as.overrides) add("--set", setting);
+  return words;
+}
+
+runtime::JoinOptions as_join(const runtime::TrainOptions& train) {
+  runtime::JoinOptions join;
+  join.devices = train.devices;
+  join.threads = train.threads;
+  join.name = train.name;
+  join.manners = train.manners;
+  return join;
 }
 
 std::unique_ptr<observe::Observer> make_observer(bool json, bool quiet) {

@@ -29,7 +29,13 @@ struct Launch {
   bool agreed = false;
   /// What `motley join` says behind the token.
   [[nodiscard]] std::string join_with() const;
+  /// As they were asked for.
+  [[nodiscard]] std::vector<std::string>& devices();
+  /// Options with which another `motley join` on this machine behaves as this launch; its devices are its own.
+  [[nodiscard]] std::vector<std::string> join_options() const;
 };
+/// How the workers of such a head would join another.
+runtime::JoinOptions as_join(const runtime::TrainOptions& train);
 /// Runs the script; returns the exit status.
 using ScriptRunner = std::function<int(const Launch&)>;
 

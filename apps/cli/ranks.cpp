@@ -153,12 +153,10 @@ Status take_rank(Launch& launch, runtime::StopSource& stop, observe::Observer& o
   Result<cluster::JoinToken> token = runtime::wait_for_token_file(train.token_file, stop, note);
   if (!token) return token.error();
   launch.role = Role::join;
-  launch.join.token = std::move(*token);
   std::erase(train.devices, "none");  // is the head's
-  launch.join.devices = train.devices;
-  launch.join.threads = train.threads;
+  launch.join = as_join(train);
+  launch.join.token = std::move(*token);
   launch.join.name = (train.name.empty() ? transport::machine_name() : train.name) + "-" + std::to_string(rank.number);
-  launch.join.manners = train.manners;
   return {};
 }
 

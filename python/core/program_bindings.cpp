@@ -48,7 +48,13 @@ void bind_program(nb::module_& m) {
                      const auto bytes = launch.fetched.bytes();
                      return nb::bytes(bytes.data(), bytes.size());
                    })
-      .def_ro("agreed", &cli::Launch::agreed);
+      .def_ro("agreed", &cli::Launch::agreed)
+      .def_prop_ro("token", [](const cli::Launch& launch) { return cluster::to_text(launch.join.token); })
+      .def_prop_ro("idle_only", [](const cli::Launch& launch) { return launch.join.yield.idle_only; })
+      .def_prop_ro("join_options", &cli::Launch::join_options)
+      .def_prop_rw(
+          "devices", [](cli::Launch& launch) { return launch.devices(); },
+          [](cli::Launch& launch, std::vector<std::string> names) { launch.devices() = std::move(names); });
   m.def(
       "report",
       [](bool json, const std::string& code, const std::string& message, const std::string& hint) {

@@ -1,11 +1,13 @@
 // A script's process as worker of somebody's run, and what `motley plan` measures of a script.
 
+#include <algorithm>
 #include <functional>
 #include <thread>
 
 #include "bindings.h"
 #include "program.h"
 #include "ranks.h"
+#include "runtime/inputs.h"
 #include "script_models.h"
 
 namespace motley::python {
@@ -57,15 +59,39 @@ void take_rank(cli::Launch& launch) {
   raise_if(run_interruptibly([&](runtime::StopSource& stop) { return cli::take_rank(launch, stop, *observer); }));
 }
 
-void plan(const cli::Launch& launch, const Script& script, const std::string& config) {
+std::vector<std::string> chosen_devices(cli::Launch& launch, const Script& script) {
+  const ScriptModels models(std::make_shared<const Script>(script));
+  const std::vector<runtime::Device> chosen = value_or_raise(runtime::choose_devices(models, launch.devices()));
+  std::vector<std::string> names;
+  for (const runtime::Device& device : chosen) names.push_back(device.name);
+  return names;
+}
+
+void plan(const cli::Launch& launch, const Script& script, const std::string& config, std::size_t workers,
+          const nb::callable& begun) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
   const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
   runtime::PlanOptions options = launch.head;
   options.train.text = config;
   options.train.join_with = launch.join_with();
-  raise_if(
-      run_interruptibly([&](runtime::StopSource& stop) { return runtime::plan(options, models, *observer, stop); }));
+  std::vector<std::string>& overrides = options.train.overrides;
+  overrides.insert(overrides.begin(), "train.min_workers=" + std::to_string(std::max<std::size_t>(1, workers)));
+  std::exception_ptr raised;
+  const Status status = run_interruptibly([&](runtime::StopSource& stop) {
+    options.begun = [&](const cluster::JoinToken& token) {
+      const nb::gil_scoped_acquire gil;
+      try {
+        begun(cluster::to_text(token));
+      } catch (const nb::python_error&) {
+        raised = std::current_exception();
+        stop.request();
+      }
+    };
+    return runtime::plan(options, models, *observer, stop);
+  });
+  if (raised) std::rethrow_exception(raised);
+  raise_if(status);
 }
 
 }  // namespace
@@ -73,7 +99,8 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
 void bind_worker(nb::module_& m) {
   m.def("serve", &serve, nb::arg("launch"), nb::arg("script"));
   m.def("take_rank", &take_rank, nb::arg("launch"));
-  m.def("plan", &plan, nb::arg("launch"), nb::arg("script"), nb::arg("config"));
+  m.def("chosen_devices", &chosen_devices, nb::arg("launch"), nb::arg("script"));
+  m.def("plan", &plan, nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("workers"), nb::arg("begun"));
 }
 
 }  // namespace motley::python

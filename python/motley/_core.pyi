@@ -101,6 +101,16 @@ class Launch:
         """The files of the head's script, as _fetch packs them; else empty. `agreed`: nobody need be asked."""
     @property
     def agreed(self) -> bool: ...
+    @property
+    def token(self) -> str:
+        """Of the run that is to be joined."""
+    @property
+    def idle_only(self) -> bool: ...
+    @property
+    def join_options(self) -> list[str]:
+        """With which another `motley join` on this machine behaves as this launch; its devices are its own."""
+    devices: list[str]
+    """As they were asked for; chosen_devices() says which that are."""
 
 class State:
     @property
@@ -165,4 +175,8 @@ def report(json: bool, code: str, message: str, hint: str) -> None: ...
 def run_command(arguments: list[str], run_script: Callable[[Launch], int]) -> int: ...
 def serve(launch: Launch, script: Script) -> None: ...
 def take_rank(launch: Launch) -> None: ...
-def plan(launch: Launch, script: Script, config: str) -> None: ...
+def chosen_devices(launch: Launch, script: Script) -> list[str]:
+    """The devices of this machine that the launch is for, a name as often as it was asked for."""
+
+def plan(launch: Launch, script: Script, config: str, workers: int, begun: Callable[[str], None]) -> None:
+    """Measures when so many workers are there. begun(token): others can join now; on another thread."""

@@ -85,7 +85,7 @@ def within_memory(make: Callable[[str, int], Any]) -> Callable[[str, int], Any]:
     """make(device, threads), limited, by the thread that will compute there."""
 
     def made(device: str, threads: int) -> Any:
-        if device == "cpu":
+        if torch.device(device).type == "cpu":
             threads = threads or usable_processors()
             torch.set_num_threads(threads)
             torch.ones(threads * SHARED_BY_THREADS)  # starts them: later their stacks would count

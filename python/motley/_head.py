@@ -1,15 +1,18 @@
 """A run on the head, from its start to its end, whatever computes its gradients."""
 
+import _thread
 import atexit
 import json
 import os
 import pathlib
+import sys
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from motley import _core, _fetch, _launch
 from motley._errors import Error
+from motley._siblings import Siblings
 
 DESCRIPTION = "script.json"  # in the run's directory: what only the script knows of its optimizer
 
@@ -22,16 +25,18 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
 
     Closing the generator stops the run, with a checkpoint. Ctrl-C does, too, and goes on as KeyboardInterrupt.
     """
+    siblings = Siblings(launch, script)
     if launch.role == "plan":
-        _core.plan(launch, script, config)
+        _plan(launch, script, config, siblings)
         raise SystemExit(0)
     script.set_files(_fetch.pack(launch.script, launch.arguments))
     head = _core.Head(launch, script, config, on_step is not None)
     for note in notes:
         head.note(note)
-    _close_at_exit(head)
+    _close_at_exit(head, siblings)
     try:
         head.start()
+        siblings.start(head.token, head.note)
         pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
         ended: dict[int, _core.Happening] = {}  # by version, until they are evaluated
         while (happening := _next(head)) is not None:
@@ -45,7 +50,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
             elif (epoch := ended.pop(happening.version, None)) is not None:
                 yield head, epoch, happening
     finally:
-        _finish(head)
+        _finish(head, siblings)
 
 
 def config_text(sections: dict[str, dict[str, Any]]) -> str:
@@ -54,13 +59,46 @@ def config_text(sections: dict[str, dict[str, Any]]) -> str:
                      for section, values in sections.items())
 
 
+def work(launch: _core.Launch, script: _core.Script) -> None:
+    """Works for a run elsewhere until it is over. Errors: this process's device cannot, and the others have ended."""
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    with Siblings(launch, script) as siblings:
+        siblings.start(launch.token, say)
+        try:
+            _core.serve(launch, script)
+        except Error as error:
+            if siblings.others:
+                say(str(error))
+                siblings.wait()
+            raise
+
+
 def serve(launch: _core.Launch, script: _core.Script) -> None:
-    """Works for a run elsewhere until it is over, then leaves the process: what follows in the script is the head's."""
+    """Works for a run elsewhere, then leaves the process: what follows in the script is the head's."""
     try:
-        _core.serve(launch, script)
+        work(launch, script)
     except Error as error:
         raise SystemExit(_launch.report(error)) from None
     raise SystemExit(0)
+
+
+def _plan(launch: _core.Launch, script: _core.Script, config: str, siblings: Siblings) -> None:
+    """Errors: a device of this machine cannot be measured."""
+    lost: list[str] = []
+
+    def on_lost(text: str) -> None:
+        lost.append(text)
+        _thread.interrupt_main()  # which waits for all of them
+
+    try:
+        with siblings:
+            _core.plan(launch, script, config, siblings.workers, lambda token: siblings.start(token, on_lost))
+    except Error:
+        if not lost:
+            raise
+        raise Error(lost[0], "leave it out: --device for each of the others", "internal") from None
 
 
 def _next(head: _core.Head) -> _core.Happening | None:
@@ -79,7 +117,7 @@ def _next(head: _core.Head) -> _core.Happening | None:
         raise interrupt
 
 
-def _finish(head: _core.Head) -> None:
+def _finish(head: _core.Head, siblings: Siblings) -> None:
     """Stops the run where it still goes on, which leaves a checkpoint."""
     head.stop()
     try:
@@ -87,16 +125,17 @@ def _finish(head: _core.Head) -> None:
             pass
     except Error as error:
         _launch.stopped(error)
+    siblings.close()
     head.close()
 
 
-def _close_at_exit(head: _core.Head) -> None:
+def _close_at_exit(head: _core.Head, siblings: Siblings) -> None:
     """A body that raised may leave its generator, and with it the run, alive until the interpreter ends."""
     kept = weakref.ref(head)
 
     def close() -> None:
         running = kept()
         if running is not None:
-            _finish(running)
+            _finish(running, siblings)
 
     atexit.register(close)

@@ -1,5 +1,6 @@
 """What this process was started for: `motley train`, `plan` or `join` with a script, or the script by itself."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -7,7 +8,7 @@ from motley import _core
 from motley._errors import Error
 
 _given: _core.Launch | None = None
-_used = False
+_runs = 0
 _stopped: Error | None = None
 
 
@@ -19,10 +20,10 @@ def give(launch: _core.Launch) -> None:
 
 def use() -> _core.Launch:
     """What the command line asked for; training, where the script was started without `motley`. For one run."""
-    global _used
-    if _given is not None and _used:
+    global _runs
+    if _given is not None and _runs > 0:
         raise Error("the script began a second run, and one was asked for", "python SCRIPT.py runs as many as there are")
-    _used = True
+    _runs += 1
     if _given is not None:
         return _given
     launch = _core.Launch()
@@ -37,7 +38,17 @@ def role() -> str:
 
 
 def used() -> bool:
-    return _used
+    return _runs > 0
+
+
+def can_be_run_again(launch: _core.Launch) -> bool:
+    """Whether another process that runs the script comes to the same run: what runs here is that file (a notebook is none, and a module
+    of a package needs its package), and the run is its first."""
+    main, script = sys.modules["__main__"], launch.script
+    file = getattr(main, "__file__", None)
+    if _runs != 1 or file is None or main.__spec__ is not None or not script.endswith(".py"):
+        return False
+    return os.path.isfile(script) and os.path.isfile(file) and os.path.samefile(script, file)
 
 
 def stopped(error: Error) -> None:

@@ -181,7 +181,7 @@ class Run:
             try:
                 if launch.role == "join":
                     with self._reading():
-                        _core.serve(launch, script)
+                        _head.work(launch, script)
                 else:
                     self.history.extend(self._epochs(launch, count, door))
             except Error as error:

@@ -151,6 +151,7 @@ Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observ
   const TokenFile token_file(train.token_file);
   head.start(false, [&watch] { watch.end(); });
   stop.on_request([&watch] { watch.end(); });
+  if (options.begun) options.begun(head.run().token);
   const bool measured = watch.until_measured(options.seconds);
   if (!measured && !stop.requested()) {
     stop.on_request({});

@@ -22,7 +22,7 @@ def device(word: str) -> str:
 
 
 class Coordinator:
-    """The run's head, and the workers of its own node in the same process. Goes on with the run when it is started again."""
+    """The run's head, and the workers of its own node. Goes on with the run when it is started again."""
 
     def __init__(self, orders: Orders, run: str, devices: list[str]):
         again = ray.get_runtime_context().was_current_actor_reconstructed

@@ -69,6 +69,12 @@ def groups():
                 clip_norm=0.5)
 
 
+def wide():
+    """A million parameters: steps that take some milliseconds."""
+    model = nn.Sequential(nn.Linear(FEATURES, 1024), nn.Tanh(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, CLASSES))
+    return Case(model, torch.optim.SGD(model.parameters(), lr=0.01), cross_entropy, classes(SIZE, 2), classes(TEST, 3))
+
+
 def epochs():
     """SGD with Nesterov's momentum, a learning rate for each epoch, regression."""
     model = nn.Sequential(nn.Linear(FEATURES, 20), nn.Tanh(), nn.Linear(20, 3))
@@ -234,8 +240,8 @@ def nadam():
     return case
 
 
-CASES = {function.__name__: function for function in (groups, epochs, clipped, tokens, normed, dropout, augmented, counted, rmsprop,
-                                                      adagrad, plateau, nadam)}
+CASES = {function.__name__: function for function in (groups, wide, epochs, clipped, tokens, normed, dropout, augmented, counted,
+                                                      rmsprop, adagrad, plateau, nadam)}
 
 
 def make(name):
