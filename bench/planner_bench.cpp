@@ -30,6 +30,7 @@ Times measure(std::size_t devices, std::size_t plans) {
     for (Candidate& each : candidates) {
       each.time = Affine{draw(0, 0.05), draw(1e-5, 1e-3)};
       each.remote = draw(0, 1) < 0.8;
+      each.wait = draw(0, 0.02);
       if (draw(0, 1) < 0.3) each.most = static_cast<std::uint64_t>(draw(256, 4096));
     }
     const Request request{.total = 4096, .grain = 8, .link_seconds = draw(0, 0.02)};

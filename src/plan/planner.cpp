@@ -21,13 +21,18 @@ struct Worker {
   double fixed = 0, per_unit = 0;
   std::uint64_t most = 0;
   bool remote = false;
+  double wait = 0;
 
-  [[nodiscard]] double seconds(std::uint64_t units) const noexcept {
-    return units == 0 ? 0 : fixed + per_unit * static_cast<double>(units);
+  /// With so many remote workers that have a share.
+  [[nodiscard]] double fixed_among(std::size_t remotes) const noexcept {
+    return remote && remotes > 1 ? fixed + wait * static_cast<double>(remotes - 1) : fixed;
+  }
+  [[nodiscard]] double seconds(std::uint64_t units, std::size_t remotes) const noexcept {
+    return units == 0 ? 0 : fixed_among(remotes) + per_unit * static_cast<double>(units);
   }
   /// Units it finishes within `limit` seconds.
-  [[nodiscard]] std::uint64_t within(double limit) const noexcept {
-    const double units = (limit - fixed) / per_unit;
+  [[nodiscard]] std::uint64_t within(double limit, std::size_t remotes) const noexcept {
+    const double units = (limit - fixed_among(remotes)) / per_unit;
     if (!(units >= 1)) return 0;
     return units >= static_cast<double>(most) ? most : static_cast<std::uint64_t>(units);
   }
@@ -48,13 +53,16 @@ class Allocation {
   Shares best() {
     const auto remote_all =
         static_cast<std::size_t>(std::ranges::count_if(workers_, [](const Worker& worker) { return worker.remote; }));
-    Shares found = with_remote(remote_all);
-    // More remote workers end the computing sooner and keep the link busy longer: the best is where the two meet.
-    bool bound = found.link_bound;
-    for (std::size_t remote = remote_all; bound && remote > 0 && room(remote - 1); --remote) {
-      Shares fewer = with_remote(remote - 1);
-      bound = fewer.link_bound;
-      if (fewer.seconds <= found.seconds) found = std::move(fewer);
+    const bool shared = link_seconds_ > 0 ||
+                        std::ranges::any_of(workers_, [](const Worker& each) { return each.remote && each.wait > 0; });
+    std::size_t remote = shared ? 0 : remote_all;
+    while (!room(remote)) ++remote;
+    Shares found = with_remote(remote);
+    // More remote workers end the computing sooner and keep the link busy longer.
+    while (++remote <= remote_all) {
+      if (done_within(found.seconds, remote) < units_) continue;
+      Shares more = with_remote(remote);
+      if (more.seconds < found.seconds) found = std::move(more);
     }
     return found;
   }
@@ -66,7 +74,7 @@ class Allocation {
     std::uint64_t sum = 0;
     remotes_.clear();
     for (std::size_t i = 0; i < workers_.size(); ++i) {
-      capacity_[i] = std::min(workers_[i].within(limit), units_);
+      capacity_[i] = std::min(workers_[i].within(limit, remote), units_);
       if (workers_[i].remote) {
         remotes_.push_back(i);
       } else {
@@ -104,7 +112,7 @@ class Allocation {
     for (; surplus > 0; --surplus) {
       std::size_t last = 0;
       for (std::size_t i = 1; i < workers_.size(); ++i)
-        if (workers_[i].seconds(shares.units[i]) > workers_[last].seconds(shares.units[last])) last = i;
+        if (workers_[i].seconds(shares.units[i], remote) > workers_[last].seconds(shares.units[last], remote)) last = i;
       --shares.units[last];
     }
     finish(shares);
@@ -113,12 +121,12 @@ class Allocation {
 
  public:
   void finish(Shares& shares) const noexcept {
-    double computed = 0;
     std::size_t remote = 0;
-    for (std::size_t i = 0; i < workers_.size(); ++i) {
-      computed = std::max(computed, workers_[i].seconds(shares.units[i]));
+    for (std::size_t i = 0; i < workers_.size(); ++i)
       if (workers_[i].remote && shares.units[i] > 0) ++remote;
-    }
+    double computed = 0;
+    for (std::size_t i = 0; i < workers_.size(); ++i)
+      computed = std::max(computed, workers_[i].seconds(shares.units[i], remote));
     const double link = static_cast<double>(remote) * link_seconds_;
     shares.link_bound = link > computed;
     shares.seconds = std::max(computed, link);
@@ -154,7 +162,11 @@ std::vector<Worker> in_units(const Request& request, std::span<const Candidate> 
   const auto grain = static_cast<double>(request.grain);
   std::vector<Worker> workers;
   for (const Candidate& candidate : candidates) {
-    Worker worker{.fixed = 0, .per_unit = grain, .most = candidate.most / request.grain, .remote = candidate.remote};
+    Worker worker{.fixed = 0,
+                  .per_unit = grain,
+                  .most = candidate.most / request.grain,
+                  .remote = candidate.remote,
+                  .wait = candidate.wait};
     if (usable(candidate.time)) {
       worker.fixed = candidate.time->fixed;
       worker.per_unit = candidate.time->per_sample * grain;

@@ -14,8 +14,10 @@ namespace motley::plan {
 
 /// A worker as the planner sees it.
 struct Candidate {
-  std::optional<Affine> time;  // of a pass, waiting for the wire included; empty: not measured yet
-  bool remote = false;         // its gradient comes in through the coordinator's link
+  // Of a pass, waiting for the wire included, where no other remote worker has a share; empty: not measured yet.
+  std::optional<Affine> time;
+  bool remote = false;  // its gradient comes in through the coordinator's link
+  double wait = 0;      // if it is remote: seconds more for each other remote worker with a share
   std::uint64_t most = std::numeric_limits<std::uint64_t>::max();  // samples of a pass it may be given
 };
 
@@ -39,11 +41,12 @@ struct Plan {
 };
 
 /// Minimises max over i of t_i(b_i), t_i(b) = fixed_i + per_sample_i · b for b > 0 and 0 for b = 0, subject to
-/// sum b_i = total, b_i <= most_i and, for k remote workers with a share, a time of at least k · link_seconds
-/// (min-max allocation by bisection on the finish time; exact on whole grains). Whoever would lengthen the pass has a
-/// count of zero. A candidate not measured yet gets about a quarter of what the measured ones get on average.
-/// `previous`, when it fits and everybody is measured, is kept unless the pass ends more than 3 % sooner.
-/// REQUIRES candidates not empty, grain > 0, models with per_sample > 0 and fixed >= 0.
+/// sum b_i = total, b_i <= most_i and, for k remote workers with a share, a time of at least k · link_seconds, where
+/// fixed_i of each of these is longer by (k - 1) · wait_i (min-max allocation by bisection on the finish time, for each
+/// k; exact on whole grains). Whoever would lengthen the pass has a count of zero. A candidate not measured yet gets
+/// about a quarter of what the measured ones get on average. `previous`, when it fits and everybody is measured, is
+/// kept unless the pass ends more than 3 % sooner. REQUIRES candidates not empty, grain > 0, models with per_sample > 0
+/// and fixed >= 0.
 Plan make_plan(const Request& request, std::span<const Candidate> candidates,
                std::span<const std::uint64_t> previous = {});
 

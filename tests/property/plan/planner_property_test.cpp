@@ -22,20 +22,23 @@ std::vector<Candidate> any_candidates(std::size_t most, bool measured_only, bool
   for (Candidate& each : candidates) {
     if (measured_only || *rc::gen::inRange(0, 5) > 0) each.time = any_affine();
     each.remote = *rc::gen::inRange(0, 2) == 0;
+    if (*rc::gen::inRange(0, 2) == 0) each.wait = *rc::gen::inRange(0, 100) * 1e-3;
     if (caps && *rc::gen::inRange(0, 3) == 0) each.most = *rc::gen::inRange<std::uint64_t>(0, 400);
   }
   return candidates;
 }
 
 double finish(const Request& request, std::span<const Candidate> candidates, std::span<const std::uint64_t> units) {
-  double latest = 0;
-  double link = 0;
+  double remotes = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    if (units[i] > 0 && candidates[i].remote) ++remotes;
+  double latest = remotes * request.link_seconds;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (units[i] == 0) continue;
-    latest = std::max(latest, candidates[i].time->seconds(static_cast<double>(units[i] * request.grain)));
-    if (candidates[i].remote) link += request.link_seconds;
+    const double wait = candidates[i].remote ? (remotes - 1) * candidates[i].wait : 0;
+    latest = std::max(latest, wait + candidates[i].time->seconds(static_cast<double>(units[i] * request.grain)));
   }
-  return std::max(latest, link);
+  return latest;
 }
 
 /// The least finish time over all ways to hand out `left` whole units from candidate `at` on; infinity if none fits.
@@ -105,6 +108,17 @@ RC_GTEST_PROP(PlannerProperties, IsNeverSlowerThanTheFastestAlone, ()) {
   for (const Candidate& each : candidates)
     alone = std::min(alone, std::max(each.time->seconds(whole), each.remote ? request.link_seconds : 0));
   RC_ASSERT(make_plan(request, candidates).seconds <= alone * (1 + 1e-12));
+}
+
+RC_GTEST_PROP(PlannerProperties, LeavesOutWhoWouldLengthenThePass, ()) {
+  auto candidates = any_candidates(8, true, false);
+  const Request request{.total = *rc::gen::inRange<std::uint64_t>(1, 5000),
+                        .grain = *rc::gen::inRange<std::uint64_t>(1, 64),
+                        .link_seconds = *rc::gen::inRange(0, 1000) * 1e-3};
+  const double all = make_plan(request, candidates).seconds;
+  if (candidates.size() == 1) return;
+  candidates.erase(candidates.begin() + *rc::gen::inRange<std::ptrdiff_t>(0, std::ssize(candidates)));
+  RC_ASSERT(all <= make_plan(request, candidates).seconds * (1 + 1e-12));
 }
 
 RC_GTEST_PROP(PlannerProperties, ChangesOnlyForAGainWorthIt, ()) {

@@ -54,6 +54,18 @@ TEST(Planner, TheCoordinatorsLinkIsAFloor) {
   EXPECT_THAT(with(1).counts, ElementsAre(400, 0, 0, 0));
 }
 
+TEST(Planner, WhoSharesTheCoordinatorsLinkWaitsForTheOthers) {
+  std::vector<Candidate> candidates{affine(0, 0.001), affine(0, 0.001, true), affine(0, 0.001, true)};
+  const auto with = [&](double wait) {
+    for (Candidate& each : candidates) each.wait = wait;
+    return make_plan({.total = 300, .grain = 1}, candidates);
+  };
+  EXPECT_THAT(with(0).counts, ElementsAre(100, 100, 100));
+  EXPECT_THAT(with(0.03).counts, ElementsAre(120, 90, 90));
+  EXPECT_EQ(std::ranges::count(with(0.1).counts, 0U), 1) << "0.167 s with both, 0.15 s with one";
+  EXPECT_NEAR(with(0.1).seconds, 0.15, 1e-9);
+}
+
 TEST(Planner, CapsHoldUnlessTogetherTheyAreTooSmall) {
   std::vector<Candidate> candidates{speed(100), speed(100)};
   candidates[0].most = 64;
