@@ -135,6 +135,11 @@ void Worker::Impl::send_finish(const WorkerAction& action) {
     finish.scores = outcome.scores;
     finish.residual = feedback.left_out();
   }
+  if (const auto before = std::exchange(sent, std::nullopt)) {
+    finish.sent_lease = before->lease;
+    finish.sent_bytes = before->transfer.bytes;
+    finish.sent_seconds = before->transfer.seconds;
+  }
   send(finish);
 }
 
@@ -186,7 +191,7 @@ void Worker::Impl::disconnect(const WorkerAction& action) {
   output.disconnect(action.reconnect, error);
 }
 
-void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient) {
+void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now) {
   const motley::Chunk& place = layout->chunks()[chunk];
   MOTLEY_ASSERT(gradient.size() == std::size_t{place.elements} * sizeof(float));
   const bool encoded = lease.codec != 0 && place.kind == ChunkKind::large;
@@ -201,6 +206,8 @@ void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const Sha
   header.version = lease.version;
   header.chunk = chunk;
   header.total = static_cast<std::uint32_t>(body.size());
+  if (std::exchange(sending.lease, lease.lease) != lease.lease) sending.departures.clear();
+  sending.departures.push_back({body.size(), seconds(now)});
   for (std::size_t offset = 0; offset < body.size(); offset += wire::kSegmentBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
     const std::size_t count = std::min(wire::kSegmentBytesMax, body.size() - offset);
@@ -226,6 +233,8 @@ void Worker::connected(Time now) {
   w.arriving.reset();
   w.layout.reset();
   w.why.reset();
+  w.sending.lease = 0;
+  w.sent.reset();
   w.decide(event::Connected{}, now);
 }
 
@@ -289,7 +298,7 @@ void Worker::task_begin(std::uint64_t number, std::uint64_t count, double weight
   impl_->decide(event::TaskBegun{number, count}, now);
 }
 
-void Worker::task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& gradient, Time) {
+void Worker::task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& gradient, Time now) {
   Impl& w = *impl_;
   const wire::Grant* lease = w.machine.wanted(number);
   if (!lease) return;
@@ -298,7 +307,7 @@ void Worker::task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& 
   if (--w.chunks_missing == 0) {
     w.last_chunk.emplace(chunk, gradient);
   } else {
-    w.send_chunk(*lease, chunk, gradient);
+    w.send_chunk(*lease, chunk, gradient, now);
   }
 }
 
@@ -326,7 +335,7 @@ void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double 
   w.idle_since = now;
   const auto last_chunk = std::exchange(w.last_chunk, std::nullopt);
   w.decide(event::TaskFinished{number, outcome.count}, now);
-  if (contributed && last_chunk) w.send_chunk(*contributed, last_chunk->first, last_chunk->second);
+  if (contributed && last_chunk) w.send_chunk(*contributed, last_chunk->first, last_chunk->second, now);
 }
 
 void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {

@@ -87,8 +87,16 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     why = error_of_bye(*bye);
     decide(*bye, now);
   } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
-    feedback.taken(*taken);
+    on_taken(*taken, now);
   }
+}
+
+void Worker::Impl::on_taken(const wire::Taken& taken, Time now) {
+  feedback.taken(taken);
+  if (taken.lease != sending.lease) return;
+  sending.lease = 0;
+  const plan::Transfer busy = plan::busy_part(sending.departures, seconds(now));
+  if (busy.bytes > 0) sent = {taken.lease, busy};
 }
 
 void Worker::Impl::on_spec(const wire::RunSpec& new_spec, Time now) {

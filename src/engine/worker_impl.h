@@ -11,6 +11,7 @@
 #include "engine/error_feedback.h"
 #include "engine/worker.h"
 #include "engine/worker_weights.h"
+#include "plan/link_model.h"
 
 namespace motley::engine {
 
@@ -25,7 +26,8 @@ struct Worker::Impl {
   void perform(const cluster::WorkerAction& action, Time now);
   void send(const wire::Message& message);
   void send_bye(cluster::WorkerReason reason);
-  void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient);
+  void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now);
+  void on_taken(const wire::Taken& taken, Time now);
   void send_finish(const cluster::WorkerAction& action);
   void start_task(const cluster::WorkerAction& action, Time now);
   void disconnect(const cluster::WorkerAction& action);
@@ -59,6 +61,16 @@ struct Worker::Impl {
   std::uint32_t speed_records = 0;
   std::optional<Error> why;  // of the disconnect under way
   ErrorFeedback feedback;    // outlives sessions
+  struct Sending {
+    std::uint64_t lease = 0;
+    std::vector<plan::Departure> departures;
+  };
+  Sending sending;  // the newest contribution
+  struct Sent {
+    std::uint64_t lease = 0;
+    plan::Transfer transfer;
+  };
+  std::optional<Sent> sent;  // the one that was taken last, until the next Finish tells
 
   // Of the running task.
   struct Arriving {

@@ -208,6 +208,9 @@ struct Table<Finish> {
       Field{10, "micro_batch", &Finish::micro_batch},
       Field{11, "scores", &Finish::scores},
       Field{12, "residual", &Finish::residual},
+      Field{13, "sent_lease", &Finish::sent_lease},
+      Field{14, "sent_bytes", &Finish::sent_bytes},
+      Field{15, "sent_seconds", &Finish::sent_seconds},
   };
 };
 template <>

@@ -103,6 +103,9 @@ struct Finish {
   std::uint32_t micro_batch = 0;  // samples of a forward pass on that device
   std::vector<double> scores;
   double residual = 0;  // of error feedback: what was left out of the newest contribution, in lengths of that
+  // Of the contribution that was taken last: the part, to its end, that waited for the wire, and for how long.
+  std::uint64_t sent_lease = 0, sent_bytes = 0;
+  double sent_seconds = 0;
   bool operator==(const Finish&) const = default;
 };
 struct Taken {

@@ -69,6 +69,9 @@ Finish finish() {
   out.micro_batch = 256;
   out.scores = {913, -0.5};
   out.residual = 0.25;
+  out.sent_lease = 9;
+  out.sent_bytes = 1234567;
+  out.sent_seconds = 0.375;
   return out;
 }
 
