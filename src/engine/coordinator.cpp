@@ -53,17 +53,26 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
           .solo_after = server.outside() ? 0 : kSoloAfter};
 }
 
+// All chunks, those of large tensors in this codec.
+double bytes_in(const Layout& layout, codec::CodecId codec) {
+  std::size_t bytes = 0;
+  for (const Chunk& chunk : layout.chunks())
+    bytes += codec::encoded_bytes(chunk.kind == ChunkKind::large ? codec : codec::CodecId::fp32, chunk.elements);
+  return static_cast<double>(bytes);
+}
+
+ContributionBytes contribution_bytes(const Layout& layout) {
+  ContributionBytes bytes{};
+  for (std::size_t codec = 0; codec < bytes.size(); ++codec)
+    bytes[codec] = bytes_in(layout, static_cast<codec::CodecId>(codec));
+  return bytes;
+}
+
 // What a pass moves in its busier direction, of a whole version.
 double busier_share(const Layout& layout, const CoordinatorOptions& options) {
-  std::size_t whole = 0, up = 0, down = 0;
-  for (const Chunk& chunk : layout.chunks()) {
-    const std::size_t exact = chunk.elements * sizeof(float);
-    const bool lossy = chunk.kind == ChunkKind::large;
-    whole += exact;
-    up += lossy ? codec::encoded_bytes(options.gradients.value_or(codec::CodecId::fp32), chunk.elements) : exact;
-    down += lossy ? codec::encoded_bytes(options.weights.value_or(codec::CodecId::fp32), chunk.elements) : exact;
-  }
-  return static_cast<double>(std::max(up, down)) / static_cast<double>(std::max<std::size_t>(whole, 1));
+  const double up = bytes_in(layout, options.gradients.value_or(codec::CodecId::fp32));
+  const double down = bytes_in(layout, options.weights.value_or(codec::CodecId::fp32));
+  return std::max(up, down) / std::max(1.0, bytes_in(layout, codec::CodecId::fp32));
 }
 
 }  // namespace
@@ -72,7 +81,7 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
     : options(std::move(given)),
       server(std::move(start)),
       output(out),
-      pace(options),
+      pace(options, contribution_bytes(server.layout())),
       machine(machine_config(options, server), pace),
       uploads(server.layout().chunks().size()),
       current(server.layout().chunks().size()),
@@ -121,7 +130,7 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
   members.insert(members.end(), parked.begin(), parked.end());
   for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = name_of(members[i]);
   planned->noise = noise_now();
-  planned->advice = plan::advise(planned->step_seconds, planned->samples_per_second, planned->workers, evaluation);
+  planned->advice = plan::advise(planned->step, planned->workers, evaluation);
   return planned;
 }
 

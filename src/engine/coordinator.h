@@ -124,7 +124,7 @@ struct StepClosed {
 /// What the time models say of steps to come.
 struct Planned {
   std::uint64_t global_batch = 0;
-  double step_seconds = 0, samples_per_second = 0;
+  plan::StepOutlook step;
   std::vector<plan::Outlook> workers;  // members and parked ones
   plan::Advice advice;
   Noise noise;

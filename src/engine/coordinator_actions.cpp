@@ -206,25 +206,31 @@ void Coordinator::Impl::close_session(const cluster::Action& action) {
 
 // --- weights ---
 
-void Coordinator::Impl::send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane) {
-  if (session.gone) return;
+std::size_t Coordinator::Impl::send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane) {
+  if (session.gone) return 0;
+  std::size_t bytes = 0;
   wire::FrameHeader header;
   header.run = options.run;
   header.fence = session.fence;
   const VersionFrames::Reader reader{.local = session.local,
                                      .checksum = options.checksums && !session.local,
                                      .holds_before = session.holds && *session.holds + 1 == frames.version()};
-  frames.each(chunk, header, reader, [&](wire::Frame frame) { output.send(session.id, std::move(frame), lane); });
+  frames.each(chunk, header, reader, [&](wire::Frame frame) {
+    bytes += frame.body.size();
+    output.send(session.id, std::move(frame), lane);
+  });
+  return bytes;
 }
 
 void Coordinator::Impl::send_weights(const cluster::Action& action) {
   Session& session = sessions.at(action.session);
   const cluster::Member* member = machine.members().find(action.session);
   const bool beside = member != nullptr && member->state != cluster::MemberState::member;
-  session.weights_sent.reset();
-  if (beside) session.weights_sent = {machine.version(), now};
+  std::size_t bytes = 0;
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
-    send_chunk(session, current, chunk, action.urgent ? Lane::weights : Lane::background);
+    bytes += send_chunk(session, current, chunk, action.urgent ? Lane::weights : Lane::background);
+  session.weights_sent.reset();
+  if (beside) session.weights_sent = {machine.version(), now, bytes};
   // What comes on the lane of weights may overtake the background.
   if (action.urgent) session.holds = current.version();
 }

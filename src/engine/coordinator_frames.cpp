@@ -146,9 +146,10 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
     feed(cluster::LeaseFailed{session.id, failure->lease});
   } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
     if (session.weights_sent && session.weights_sent->version == synced->version) {
-      const auto took = static_cast<double>((now - session.weights_sent->at).count());
-      pace.reached(session.worker, Duration(static_cast<Duration::rep>(took * (session.local ? 1 : pass_share))),
-                   !session.local);
+      const Duration took = now - session.weights_sent->at;
+      if (!session.local) pace.received(session.worker, {session.weights_sent->bytes, seconds(took)});
+      const double share = session.local ? 1 : pass_share;
+      pace.reached(session.worker, Duration(static_cast<Duration::rep>(static_cast<double>(took.count()) * share)));
       session.weights_sent.reset();
     }
     if (synced->version <= machine.version()) session.holds = std::max(session.holds, std::optional(synced->version));
@@ -185,6 +186,7 @@ void Coordinator::Impl::on_begin(Session& session, const wire::Begin& begin) {
 
 void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) {
   pace.uses_micro_batch(session.worker, finish.micro_batch);
+  if (!session.local) pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, finish.sent_seconds});
   if (is_calibration(finish.pass)) {
     pace.calibrated(session.worker, finish.count, finish.compute_seconds);
     return feed(cluster::Calibrated{session.id, finish.lease});
@@ -269,6 +271,7 @@ void Coordinator::Impl::name_worker(Session& session) {
   session.name = name;
   const auto known = std::find_if(workers.begin(), workers.end(), [&](const Worker& w) { return w.name == name; });
   session.worker = static_cast<cluster::WorkerId>(known - workers.begin()) + 1;
+  pace.connected(session.worker, !session.local);
   if (known == workers.end()) workers.push_back({.name = name});
 }
 

@@ -39,6 +39,7 @@ struct Coordinator::Impl {
     struct Sent {
       std::uint64_t version;
       Time at;
+      std::uint64_t bytes = 0;
     };
     std::optional<Sent> weights_sent{};  // beside the run, until they are there
     // A version of which every chunk is there before what is sent now on the lane of weights.
@@ -84,7 +85,8 @@ struct Coordinator::Impl {
   // From actions to frames.
   void send_control(const Session& session, const wire::Message& message);
   void send_spec(const Session& session);
-  void send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane);
+  /// Returns how many bytes of the body that took.
+  std::size_t send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane);
   /// The next version of a chunk, for those who hold this one.
   void publish(ChunkId chunk, const SharedBytes& exact);
   [[nodiscard]] wire::CodecId weights_codec() const;

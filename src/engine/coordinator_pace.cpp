@@ -31,13 +31,15 @@ Duration duration(double seconds) {
 
 }  // namespace
 
+double MeasuredPace::Known::waits() const noexcept {
+  if (!exposed) return link_seconds;
+  const double part = static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved;
+  return *exposed * (exposed_settled ? 1 : std::min(1.0, part));
+}
+
 std::optional<plan::Affine> MeasuredPace::Known::time() const noexcept {
   std::optional<plan::Affine> time = compute.affine();
-  if (time && exposed) {
-    const double part = static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved;
-    time->fixed += *exposed * (exposed_settled ? 1 : std::min(1.0, part));
-  }
-  if (time && !exposed) time->fixed += link_seconds;
+  if (time) time->fixed += waits();
   if (!time && whole_per_sample > 0) time = plan::Affine{0, whole_per_sample};
   return time;
 }
@@ -56,7 +58,7 @@ void MeasuredPace::gather(const Kind& kind, std::span<const cluster::WorkerId> w
   candidates_.clear();
   double speed = 0;
   for (const cluster::WorkerId worker : workers) {
-    candidates_.push_back({.time = time(kind, worker)});
+    candidates_.push_back(candidate(kind, worker));
     if (candidates_.back().time) speed += 1 / candidates_.back().time->per_sample;
   }
   if (!fixed_.empty()) return;
@@ -76,14 +78,21 @@ void MeasuredPace::gather(const Kind& kind, std::span<const cluster::WorkerId> w
 
 double MeasuredPace::expected_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers,
                                       std::span<const std::uint64_t> counts) const {
-  double slowest = 0;
+  const auto sending = static_cast<double>(senders(workers, counts));
+  double slowest = sending * link_seconds(kind, workers);
   for (std::size_t i = 0; i < workers.size(); ++i) {
     if (counts[i] == 0) continue;
-    const std::optional<plan::Affine> about = time(kind, workers[i]);
-    if (!about) return 0;
-    slowest = std::max(slowest, about->seconds(static_cast<double>(counts[i])));
+    const plan::Candidate about = candidate(kind, workers[i]);
+    if (!about.time) return 0;
+    const double wait = about.remote ? about.wait * (sending - 1) : 0;
+    slowest = std::max(slowest, wait + about.time->seconds(static_cast<double>(counts[i])));
   }
   return slowest;
+}
+
+plan::Request MeasuredPace::request(const Kind& kind, std::uint64_t total,
+                                    std::span<const cluster::WorkerId> workers) const {
+  return {.total = total, .grain = grain_, .link_seconds = link_seconds(kind, workers)};
 }
 
 void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const cluster::WorkerId> workers, bool reissue,
@@ -94,7 +103,7 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
   const bool comparable =
       !reissue && fixed_.empty() && total == passes.total && std::ranges::equal(workers, passes.workers);
   const plan::Plan plan =
-      plan::make_plan({.total = total, .grain = grain_}, candidates_,
+      plan::make_plan(request(passes, total, workers), candidates_,
                       comparable ? std::span<const std::uint64_t>(passes.counts) : std::span<const std::uint64_t>());
   MOTLEY_ASSERT(plan.counts.size() == counts.size());
   std::ranges::copy(plan.counts, counts.begin());
@@ -105,24 +114,29 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
     for (std::size_t i = 0; i < workers.size(); ++i)
       if (counts[i] > 0) sharing_.push_back(workers[i]);
     if (sharing_ != before) begin_comparison();
+    expect_senders(senders(workers, counts));
   }
   passes.total = total;
   passes.workers.assign(workers.begin(), workers.end());
   passes.counts.assign(counts.begin(), counts.end());
 }
 
-plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const {
+plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples,
+                                    double link_seconds) const {
   const Known& about = train_.known[worker - 1];
   const plan::Affine compute = *about.compute.affine();
   const double exposed = about.exposed.value_or(about.link_seconds);
   const double alone = step_alone(worker, total).value_or(compute.seconds(static_cast<double>(total)));
-  return {.name = {},
-          .samples = samples,
-          .alone_samples_per_second = static_cast<double>(total) / alone,
-          .compute_seconds = samples == 0 ? 0 : compute.seconds(static_cast<double>(samples)),
-          .exposed_seconds = exposed,
-          .least_step_seconds = with_slack(exposed + compute.seconds(static_cast<double>(grain_))),
-          .codec = std::string(codec::to_word(about.codec.codec()))};
+  return {
+      .name = {},
+      .samples = samples,
+      .alone_samples_per_second = static_cast<double>(total) / alone,
+      .compute_seconds = samples == 0 ? 0 : compute.seconds(static_cast<double>(samples)),
+      .exposed_seconds = exposed,
+      .least_step_seconds = with_slack(std::max(link_seconds, exposed + compute.seconds(static_cast<double>(grain_)))),
+      .codec = std::string(codec::to_word(about.codec.codec())),
+      .up_bytes_per_second = about.up.bytes_per_second(),
+      .down_bytes_per_second = about.down.bytes_per_second()};
 }
 
 std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
@@ -135,16 +149,25 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
     return std::nullopt;
   }
   gather(train_, members);
-  const plan::Plan plan = plan::make_plan({.total = total, .grain = grain_}, candidates_);
+  const plan::Plan plan = plan::make_plan(request(train_, total, members), candidates_);
   Planned planned;
   planned.global_batch = total;
   const std::optional<double> alone = step_alone(members, total);
-  planned.step_seconds = std::max(1e-9, alone.value_or(with_slack(expected_seconds(train_, members, plan.counts))));
-  planned.samples_per_second = static_cast<double>(total) / planned.step_seconds;
-  for (std::size_t i = 0; i < members.size(); ++i)
-    planned.workers.push_back(outlook(members[i], total, plan.counts[i]));
+  const double shared = expected_seconds(train_, members, plan.counts);
+  planned.step.seconds = std::max(1e-9, alone.value_or(with_slack(shared)));
+  planned.step.samples_per_second = static_cast<double>(total) / planned.step.seconds;
+  planned.step.update_seconds = alone ? 0 : std::max(0.0, planned.step.seconds - shared);
+  std::vector<cluster::WorkerId> all(members.begin(), members.end());
+  all.insert(all.end(), parked.begin(), parked.end());
+  const double link = link_seconds(train_, all);
+  planned.step.link_seconds = link * static_cast<double>(senders(members, plan.counts));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::uint64_t samples = i < members.size() ? plan.counts[i] : 0;
+    planned.workers.push_back(outlook(all[i], total, samples, remote(all[i]) ? planned.step.link_seconds + link : 0));
+  }
+  for (plan::Outlook& worker : planned.workers)  // a shorter one would have a share for it
+    if (worker.samples == 0) worker.least_step_seconds = std::max(worker.least_step_seconds, planned.step.seconds);
   if (alone) planned.workers[0].exposed_seconds = 0;  // nothing goes by wire
-  for (const cluster::WorkerId worker : parked) planned.workers.push_back(outlook(worker, total, 0));
   return planned;
 }
 
@@ -152,7 +175,7 @@ std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
                                                        std::span<const cluster::WorkerId> members) {
   gather(evaluate_, members);
   if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
-  return plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+  return plan::make_plan(request(evaluate_, total, members), candidates_).seconds;
 }
 
 // With T = (B + lost) / sum(1 / c_i) as the finish time of all; the update at the end holds up everybody.
@@ -188,6 +211,7 @@ void MeasuredPace::closed(Duration time) {
     settling_seconds_ += seconds(time);
   }
   ++passes_;
+  weigh_shared_link();
   const double newest = 1.0 / std::clamp(compared_, 1U, kCompared);
   pass_seconds_ += newest * (seconds(time) - pass_seconds_);
   if (expected_ <= 0) return;
@@ -217,16 +241,26 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
   if (!fixed_.empty()) return {};
   gather(train_, members);
   if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
-  const std::optional<plan::Affine> mine = time(train_, worker);
-  if (!mine) return {};  // what its link costs is not in it before its first pass
-  double without = plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds;
+  const plan::Candidate mine = candidate(train_, worker);
+  if (!mine.time) return {};  // what its link costs is not in it before its first pass
+  std::vector<cluster::WorkerId> all(members.begin(), members.end());
+  all.push_back(worker);
+  const plan::Request request = this->request(train_, total, all);
+  const plan::Plan before = plan::make_plan(request, candidates_);
+  double without = before.seconds;
   if (const std::optional<double> alone = step_alone(members, total))
     without = std::min(without, *alone - slack_.value_or(0));  // plans are without what holds up everybody
-  candidates_.push_back({.time = mine});
-  const plan::Plan with = plan::make_plan({.total = total, .grain = grain_}, candidates_);
+  candidates_.push_back(mine);
+  const plan::Plan with = plan::make_plan(request, candidates_);
   if (with.counts.back() > 0 && with.seconds <= (1 - kLeastGain) * without)
     return {.faster = train_.known[worker - 1].faster};
-  const double least = std::max(with.seconds, mine->seconds(static_cast<double>(grain_)));
+  const auto others = static_cast<double>(senders(members, before.counts));
+  double least = mine.remote ? (others + 1) * request.link_seconds : 0;
+  for (plan::Candidate& each : candidates_) {  // if it did send, beside those that do
+    if (mine.remote && each.remote) each.time->fixed += others * std::exchange(each.wait, 0);
+  }
+  least = std::max(least, candidates_.back().time->seconds(static_cast<double>(grain_)));
+  least = std::max(least, plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds);
   return {.pays = false, .with = duration(least), .without = duration(without)};
 }
 
@@ -281,6 +315,7 @@ MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker
 void MeasuredPace::elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples,
                            Duration time) {
   Known& about = known(kind, worker);
+  if (about.elapsed.lease != lease) about.elapsed_before = about.elapsed;
   about.elapsed = {lease, seconds(time)};
   if (const std::optional<plan::Affine> expected = about.exposed ? about.time() : std::nullopt) {
     const double predicted = expected->seconds(static_cast<double>(samples));

@@ -1,6 +1,7 @@
 #pragma once
 // What the coordinator measures of its workers, and the shares that follow. One thread at a time.
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -9,15 +10,21 @@
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
 #include "plan/codec_choice.h"
+#include "plan/link_model.h"
 #include "plan/planner.h"
 #include "plan/shift.h"
 
 namespace motley::engine {
 
+/// What a contribution puts on the wire, by codec.
+using ContributionBytes = std::array<double, 4>;
+
 class MeasuredPace final : public cluster::Pace {
  public:
-  explicit MeasuredPace(const CoordinatorOptions& options)
-      : grain_(options.grain),
+  explicit MeasuredPace(const CoordinatorOptions& options, const ContributionBytes& bytes = {})
+      : contribution_bytes_(bytes),
+        gradients_(options.gradients),
+        grain_(options.grain),
         batch_(options.global_batch),
         fixed_(options.shares),
         timeouts_(options.timeouts),
@@ -44,7 +51,13 @@ class MeasuredPace final : public cluster::Pace {
   void uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples);
   /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves: the least
   /// its link costs in a pass, until one was run. Of a parked worker it tells when the link has become faster.
-  void reached(cluster::WorkerId worker, Duration time, bool remote);
+  void reached(cluster::WorkerId worker, Duration time);
+  /// `remote`: its numbers travel on the coordinator's link.
+  void connected(cluster::WorkerId worker, bool remote);
+  /// Weights that went to it beside the run.
+  void received(cluster::WorkerId worker, const plan::Transfer& weights);
+  /// Its contribution to `lease`, which was the first of its pass, had to wait for the wire.
+  void sent(cluster::WorkerId worker, cluster::LeaseId lease, const plan::Transfer& gradient);
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(cluster::WorkerId worker) const;
   /// A pass in which it had a share is closed: its codec may change, which it does not while leases are open.
@@ -88,6 +101,7 @@ class MeasuredPace final : public cluster::Pace {
     double left_out = 0;            // by it, of the newest contribution
     double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
+    std::size_t senders = 1;        // remote workers with a share, itself included, in the passes of `exposed`
     double link_seconds = 0;        // of a whole version to it, where that is long; counts until `exposed` is known
     std::uint32_t exposures = 0;    // passes in it
     bool exposed_settled = false;   // it is no longer what first passes cost
@@ -98,13 +112,17 @@ class MeasuredPace final : public cluster::Pace {
     double spread = 0;                // mean distance of a pass from its expected time, as a part of it
     plan::TimeModel alone;            // of its steps by itself, from beginning to end
     std::uint32_t steps_alone = 0;
-    Half elapsed, computed;
+    Half elapsed, computed, elapsed_before;
+    bool remote = false;
+    plan::LinkModel up, down;
+    cluster::LeaseId sent = 0;  // the newest in `up`
     std::uint32_t calibrations = 0;
     std::uint64_t micro_batch = 0;  // 0: unknown
     bool known_before = false;      // `compute` starts from an earlier run
     bool faster = false;            // than in its newest pass: its device or its link
     double trial_seconds = 0;       // of the newest calibration
     std::uint64_t trial_samples = 0;
+    [[nodiscard]] double waits() const noexcept;  // of `exposed`, what is believed
     [[nodiscard]] std::optional<plan::Affine> time() const noexcept;
   };
   // Evaluation has no backward pass and no gradient on the wire, so it has models of its own.
@@ -118,6 +136,9 @@ class MeasuredPace final : public cluster::Pace {
   [[nodiscard]] const Kind& of(PassKind kind) const noexcept { return kind == PassKind::evaluate ? evaluate_ : train_; }
   Known& known(PassKind kind, cluster::WorkerId worker);
   [[nodiscard]] std::optional<plan::Affine> time(const Kind& kind, cluster::WorkerId worker) const;
+  [[nodiscard]] plan::Candidate candidate(const Kind& kind, cluster::WorkerId worker) const;
+  /// What each further sender costs it: a part of that may be hidden by computing.
+  [[nodiscard]] double wait_for_another(const Kind& kind, cluster::WorkerId worker) const;
   static void pair_up(Known& known);
   void begin_comparison() noexcept;
   /// Empty while the worker's speed is not known.
@@ -128,8 +149,23 @@ class MeasuredPace final : public cluster::Pace {
   /// The same, if it is the only member.
   [[nodiscard]] std::optional<double> step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const;
   [[nodiscard]] double with_slack(double seconds) const noexcept;
-  [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples) const;
+  /// `link_seconds`: that the coordinator's link is busy in the shortest step with a share for it.
+  [[nodiscard]] plan::Outlook outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples,
+                                      double link_seconds) const;
+  [[nodiscard]] bool remote(cluster::WorkerId worker) const;
+  /// Remote workers with a share.
+  [[nodiscard]] std::size_t senders(std::span<const cluster::WorkerId> workers,
+                                    std::span<const std::uint64_t> counts) const;
+  /// That one contribution keeps the coordinator's link busy, at the least; 0 where that is not known.
+  [[nodiscard]] double link_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers) const;
+  [[nodiscard]] plan::Request request(const Kind& kind, std::uint64_t total,
+                                      std::span<const cluster::WorkerId> workers) const;
+  void weigh_shared_link();
+  /// So many remote workers have a share from now on.
+  void expect_senders(std::size_t senders);
 
+  ContributionBytes contribution_bytes_;
+  std::optional<codec::CodecId> gradients_;
   std::uint64_t grain_, batch_;
   std::vector<double> fixed_;
   Timeouts timeouts_;
@@ -157,6 +193,9 @@ class MeasuredPace final : public cluster::Pace {
   std::uint32_t compared_ = 0;   // the others
   double pass_seconds_ = 0;      // mean of the newest of these; 0 before the first pass
   bool told_settled_ = false;
+  std::vector<plan::Sender> sendings_;  // of contributions to the pass before, in seconds since the leases were granted
+  std::size_t senders_ = 0;             // remote workers with a share in the pass before
+  plan::SharedLink shared_link_;
   struct Doubted {  // pass_seconds_ and the batch, when compare() could not tell
     double seconds = 0;
     std::uint64_t total = 0;

@@ -84,6 +84,7 @@ void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, d
   about.trial_samples = samples;
   about.trial_seconds = std::max(1e-6, seconds);
   if (about.calibrations <= kCalibrations) return;
+  if (about.remote) shared_link_.fade();
   about.link_seconds *= kExposedWhileParked;
   if (!about.exposed) return;
   *about.exposed *= kExposedWhileParked;

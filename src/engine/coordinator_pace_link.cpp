@@ -1,6 +1,8 @@
 // What links cost, and the codecs that follow.
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "engine/coordinator_pace.h"
 
@@ -13,11 +15,11 @@ constexpr double kFasterLink = 0.5;  // times as long as when it was parked: no 
 
 }  // namespace
 
-void MeasuredPace::reached(cluster::WorkerId worker, Duration time, bool remote) {
+void MeasuredPace::reached(cluster::WorkerId worker, Duration time) {
   Known& about = known(PassKind::train, worker);
   if (!about.exposed) {
     about.link_seconds = seconds(time) >= kSlowLink ? seconds(time) : 0;
-    if (remote && follows_ > 0) about.link_seconds *= about.codec.version(seconds(time));
+    if (about.remote && follows_ > 0) about.link_seconds *= about.codec.version(seconds(time));
   } else if (!about.parked_link) {
     about.parked_link = {seconds(time), *about.exposed};
   } else if (const double part = seconds(time) / about.parked_link->version_seconds; part < kFasterLink) {
@@ -41,6 +43,76 @@ void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
   about.exposures = 1;  // the next pass says more than this
   compared_ = 0;
   told_.clear();
+}
+
+bool MeasuredPace::remote(cluster::WorkerId worker) const {
+  return worker <= train_.known.size() && train_.known[worker - 1].remote;
+}
+
+std::size_t MeasuredPace::senders(std::span<const cluster::WorkerId> workers,
+                                  std::span<const std::uint64_t> counts) const {
+  std::size_t sending = 0;
+  for (std::size_t i = 0; i < workers.size(); ++i)
+    if (counts[i] > 0 && remote(workers[i])) ++sending;
+  return sending;
+}
+
+void MeasuredPace::connected(cluster::WorkerId worker, bool remote) { known(PassKind::train, worker).remote = remote; }
+
+void MeasuredPace::received(cluster::WorkerId worker, const plan::Transfer& weights) {
+  known(PassKind::train, worker).down.record(weights);
+}
+
+void MeasuredPace::sent(cluster::WorkerId worker, cluster::LeaseId lease, const plan::Transfer& gradient) {
+  Known& about = known(PassKind::train, worker);
+  if (lease <= about.sent || !plan::LinkModel::tells(gradient)) return;
+  if (lease != about.elapsed.lease && lease != about.elapsed_before.lease) return;  // it was not taken as a whole
+  const double end = (lease == about.elapsed.lease ? about.elapsed : about.elapsed_before).seconds;
+  const auto bytes = static_cast<double>(gradient.bytes);
+  const double before = about.up.bytes_per_second().value_or(bytes / gradient.seconds);
+  sendings_.push_back({.begin = end - gradient.seconds, .end = end, .bytes = bytes, .before = before});
+  about.up.record(gradient);
+  about.sent = lease;
+}
+
+void MeasuredPace::weigh_shared_link() {
+  if (sendings_.size() == senders_) shared_link_.record(sendings_);
+  sendings_.clear();
+  senders_ = static_cast<std::size_t>(std::ranges::count_if(sharing_, [this](auto each) { return remote(each); }));
+}
+
+double MeasuredPace::link_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers) const {
+  if (&kind != &train_ || !fixed_.empty() || !shared_link_.bytes_per_second()) return 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (const cluster::WorkerId worker : workers) {
+    const codec::CodecId codec = gradients_.value_or(this->codec(worker));
+    if (remote(worker)) least = std::min(least, contribution_bytes_[static_cast<std::size_t>(codec)]);
+  }
+  return std::isfinite(least) ? least / *shared_link_.bytes_per_second() : 0;
+}
+
+double MeasuredPace::wait_for_another(const Kind& kind, cluster::WorkerId worker) const {
+  const double link = link_seconds(kind, {&worker, 1});
+  if (link == 0) return 0;
+  const Known& about = kind.known[worker - 1];
+  return about.exposed ? std::min(link, about.waits() / static_cast<double>(about.senders)) : link;
+}
+
+plan::Candidate MeasuredPace::candidate(const Kind& kind, cluster::WorkerId worker) const {
+  plan::Candidate each{.time = time(kind, worker), .remote = remote(worker), .wait = wait_for_another(kind, worker)};
+  if (!each.time || each.wait == 0 || !kind.known[worker - 1].exposed) return each;
+  each.time->fixed -= static_cast<double>(kind.known[worker - 1].senders - 1) * each.wait;
+  return each;
+}
+
+void MeasuredPace::expect_senders(std::size_t senders) {
+  for (const cluster::WorkerId worker : sharing_) {
+    if (!remote(worker)) continue;
+    Known& about = train_.known[worker - 1];
+    const double more = static_cast<double>(senders) - static_cast<double>(about.senders);
+    if (about.exposed && more != 0) *about.exposed += more * wait_for_another(train_, worker);
+    about.senders = senders;
+  }
 }
 
 void MeasuredPace::left_out(cluster::WorkerId worker, double lengths) {

@@ -83,6 +83,8 @@ class JsonObserver final : public Observer {
                          {"compute_s", number(share.compute_s)},
                          {"exposed_s", number(share.exposed_s)},
                          {"codec", share.codec}});
+      if (share.up_bytes_per_s > 0) outlook.back()["up_bytes_per_s"] = whole(share.up_bytes_per_s);
+      if (share.down_bytes_per_s > 0) outlook.back()["down_bytes_per_s"] = whole(share.down_bytes_per_s);
     }
     write({{"event", "plan"},
            {"global_batch", e.global_batch},

@@ -59,6 +59,7 @@ struct PlanMade {
     std::uint64_t samples = 0;  // 0: left out
     double alone_samples_per_s = 0, compute_s = 0, exposed_s = 0;
     std::string codec;
+    double up_bytes_per_s = 0, down_bytes_per_s = 0;  // of its link; 0: not known
   };
   std::uint64_t global_batch = 0;
   double step_s = 0, samples_per_s = 0;  // predicted

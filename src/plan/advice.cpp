@@ -9,8 +9,8 @@
 namespace motley::plan {
 namespace {
 
-// Below this part of a step a link is not what limits it.
-constexpr double kExposedMatters = 0.15;
+// Below this part of a step a link, or the update, is not what limits it.
+constexpr double kMatters = 0.15;
 
 std::string milliseconds(double seconds) { return formatted(seconds < 0.01 ? "%.1f ms" : "%.0f ms", 1e3 * seconds); }
 
@@ -22,23 +22,37 @@ std::string list(const std::vector<const Outlook*>& workers) {
   return names;
 }
 
+std::string limit_of(const StepOutlook& step, const std::vector<const Outlook*>& sharing) {
+  std::string what;
+  double most = kMatters * step.seconds;
+  const auto may_be = [&](double seconds, const std::string& who) {
+    if (seconds <= most) return;
+    most = seconds;
+    what = who;
+  };
+  may_be(step.update_seconds, "the coordinator, which updates the weights");
+  may_be(step.link_seconds, "the link of the coordinator");
+  // Several that wait for the coordinator's link are not held up by their own.
+  if (step.link_seconds <= kMatters * step.seconds)
+    for (const Outlook* worker : sharing) may_be(worker->exposed_seconds, "the link of " + worker->name);
+  if (!what.empty()) return what + ": " + milliseconds(most) + " of a step of " + milliseconds(step.seconds);
+  return sharing.size() == 1 ? "computing on " + list(sharing) : "computing on all of them";
+}
+
 }  // namespace
 
-Advice advise(double step_seconds, double samples_per_second, std::span<const Outlook> workers,
-              std::optional<double> evaluation_seconds) {
-  MOTLEY_ASSERT(!workers.empty() && step_seconds > 0);
+Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds) {
+  MOTLEY_ASSERT(!workers.empty() && step.seconds > 0);
   std::vector<const Outlook*> sharing;
   std::vector<const Outlook*> left_out;
   const Outlook* fastest = &workers[0];
-  const Outlook* waits = nullptr;
   for (const Outlook& worker : workers) {
     (worker.samples > 0 ? sharing : left_out).push_back(&worker);
     if (worker.alone_samples_per_second > fastest->alone_samples_per_second) fastest = &worker;
-    if (worker.samples > 0 && (waits == nullptr || worker.exposed_seconds > waits->exposed_seconds)) waits = &worker;
   }
   Advice advice;
   const double gain =
-      fastest->alone_samples_per_second > 0 ? samples_per_second / fastest->alone_samples_per_second : 1;
+      fastest->alone_samples_per_second > 0 ? step.samples_per_second / fastest->alone_samples_per_second : 1;
   if (workers.size() == 1) {
     advice.recommendation = "use " + fastest->name + ": nobody else has joined";
   } else if (sharing.size() > 1) {
@@ -51,19 +65,14 @@ Advice advise(double step_seconds, double samples_per_second, std::span<const Ou
   for (const Outlook* worker : left_out) {
     advice.recommendation += "; leave " + worker->name + " out: a step would take " +
                              milliseconds(worker->least_step_seconds) + " with it instead of " +
-                             milliseconds(step_seconds);
+                             milliseconds(step.seconds);
   }
   if (!left_out.empty() && evaluation_seconds) {
     advice.recommendation += (left_out.size() == 1 ? "; it evaluates" : "; one of them evaluates") +
                              std::string(" beside the training, which saves ") + milliseconds(*evaluation_seconds) +
                              " each time";
   }
-  if (waits != nullptr && waits->exposed_seconds > kExposedMatters * step_seconds) {
-    advice.limit = "the link of " + waits->name + ": " + milliseconds(waits->exposed_seconds) + " of a step of " +
-                   milliseconds(step_seconds);
-  } else {
-    advice.limit = sharing.size() == 1 ? "computing on " + list(sharing) : "computing on all of them";
-  }
+  advice.limit = limit_of(step, sharing);
   return advice;
 }
 

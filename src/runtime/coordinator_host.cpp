@@ -169,14 +169,15 @@ observe::Noise event_of(const engine::Noise& noise) {
 observe::PlanMade event_of(const engine::Planned& plan) {
   observe::PlanMade made;
   made.global_batch = plan.global_batch;
-  made.step_s = plan.step_seconds;
-  made.samples_per_s = plan.samples_per_second;
+  made.step_s = plan.step.seconds;
+  made.samples_per_s = plan.step.samples_per_second;
   made.recommendation = plan.advice.recommendation;
   made.limit = plan.advice.limit;
   made.noise = event_of(plan.noise);
   for (const plan::Outlook& worker : plan.workers) {
     made.shares.push_back({worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds,
-                           worker.exposed_seconds, worker.codec});
+                           worker.exposed_seconds, worker.codec, worker.up_bytes_per_second.value_or(0),
+                           worker.down_bytes_per_second.value_or(0)});
     if (worker.alone_samples_per_second <= made.fastest_alone_samples_per_s) continue;
     made.fastest_alone = worker.name;
     made.fastest_alone_samples_per_s = worker.alone_samples_per_second;
@@ -193,7 +194,7 @@ void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
 void CoordinatorHost::warning(std::string text) { observer_.note(text); }
 
 void CoordinatorHost::planned(const engine::Planned& plan) {
-  predicted_samples_per_s_ = plan.samples_per_second;
+  predicted_samples_per_s_ = plan.step.samples_per_second;
   observer_.plan(event_of(plan));
 }
 

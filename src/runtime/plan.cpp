@@ -111,6 +111,15 @@ class Watch final : public observe::Observer {
   bool ended_ = false;
 };
 
+std::string link_text(const observe::PlanMade::Share& share) {
+  const auto megabits = [](double bytes_per_s) { return 8e-6 * bytes_per_s; };
+  std::string text;
+  if (share.up_bytes_per_s > 0) text += formatted("; sends %.3g Mbit/s", megabits(share.up_bytes_per_s));
+  if (share.down_bytes_per_s > 0)
+    text += formatted(text.empty() ? "; receives %.3g Mbit/s" : ", receives %.3g", megabits(share.down_bytes_per_s));
+  return text;
+}
+
 void print_table(const observe::PlanMade& plan, std::uint64_t samples, observe::Observer& observer) {
   for (const observe::PlanMade::Share& share : plan.shares) {
     const std::string part = share.samples == 0
@@ -119,7 +128,8 @@ void print_table(const observe::PlanMade& plan, std::uint64_t samples, observe::
                                              static_cast<unsigned long long>(share.samples),
                                              static_cast<unsigned long long>(plan.global_batch), 1e3 * share.compute_s,
                                              1e3 * share.exposed_s);
-    observer.note(formatted("  %-20s alone %.0f samples/s; ", share.worker.c_str(), share.alone_samples_per_s) + part);
+    observer.note(formatted("  %-20s alone %.0f samples/s; ", share.worker.c_str(), share.alone_samples_per_s) + part +
+                  link_text(share));
   }
   observer.note(formatted("  an epoch takes %.1f s; limited by ", static_cast<double>(samples) / plan.samples_per_s) +
                 plan.limit);

@@ -104,10 +104,10 @@ TEST_F(PaceOfTwo, TrialsSayNothingOfALink) {
 TEST_F(PaceOfTwo, AVersionThatArrivesSoonerSpeaksForTheLink) {
   devices_[1].exposed = 0.8;
   for (int i = 0; i < 10; ++i) pass();
-  pace_.reached(2, nanoseconds(0.2), true);
-  pace_.reached(2, nanoseconds(0.15), true);
+  pace_.reached(2, nanoseconds(0.2));
+  pace_.reached(2, nanoseconds(0.15));
   EXPECT_FALSE(judged());
-  pace_.reached(2, nanoseconds(0.01), true);
+  pace_.reached(2, nanoseconds(0.01));
   EXPECT_TRUE(judged());
 }
 
@@ -148,8 +148,9 @@ TEST_F(PaceOfTwo, NumbersOfTheHeadsOwnWorkersStayExact) {
   options_.gradients.reset();
   options_.weights.reset();
   pace_ = MeasuredPace(options_);
-  pace_.reached(1, nanoseconds(0.8), false);
-  pace_.reached(2, nanoseconds(0.8), true);
+  pace_.connected(2, true);
+  pace_.reached(1, nanoseconds(0.8));
+  pace_.reached(2, nanoseconds(0.8));
   EXPECT_EQ(pace_.codec(1), codec::CodecId::fp32) << "it took a device so long, not a link";
   EXPECT_EQ(pace_.codec(2), codec::CodecId::int8);
 }

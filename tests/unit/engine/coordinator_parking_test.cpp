@@ -106,12 +106,12 @@ TEST_F(ParkingTest, ThePlanIsToldWhenOthersTakePart) {
   };
   for (int i = 0; i < 3; ++i) step();
   ASSERT_EQ(output.plans.size(), 1u);
-  EXPECT_NEAR(output.plans[0].samples_per_second, 1000, 50);
+  EXPECT_NEAR(output.plans[0].step.samples_per_second, 1000, 50);
   join(2, "other", false, 0.001);
   for (int i = 0; i < 3; ++i) step();
   ASSERT_EQ(output.plans.size(), 2u);
   const Planned& both = output.plans[1];
-  EXPECT_NEAR(both.samples_per_second, 2000, 100);
+  EXPECT_NEAR(both.step.samples_per_second, 2000, 100);
   ASSERT_EQ(both.workers.size(), 2u);
   EXPECT_EQ(both.workers[0].name, "fast");
   EXPECT_EQ(both.workers[0].samples, 16u);
@@ -220,7 +220,7 @@ TEST_F(ParkingTest, StepsOfAForecastTakeTime) {
   for (int i = 0; i < 12; ++i) step_of(fast);  // in no time at all, which is what others can make of a pass
   ASSERT_FALSE(output.plans.empty());
   for (const Planned& plan : output.plans) {
-    EXPECT_GE(plan.step_seconds, 0.75 * 32 * 0.001);
+    EXPECT_GE(plan.step.seconds, 0.75 * 32 * 0.001);
     for (const plan::Outlook& each : plan.workers) EXPECT_GT(each.least_step_seconds, 0);
   }
 }

@@ -93,6 +93,16 @@ TEST(JsonObserver, APlanNamesSharesAndTheFastestAlone) {
       "\"computing on desktop/cpu\",\"noise_scale\":812.5,\"useful_global_batch\":279}\n");
 }
 
+TEST(JsonObserver, APlanSaysWhatLinksCarryWhereThatIsKnown) {
+  Pipe pipe;
+  PlanMade plan = a_plan();
+  plan.shares = {{"a", 1, 1, 1, 0, "fp32", 6.25e6, 0}, {"b", 1, 1, 1, 0, "fp32", 0, 1.2e7}};
+  make_json_observer(pipe.in())->plan(plan);
+  const std::string text = pipe.text();
+  EXPECT_NE(text.find("\"codec\":\"fp32\",\"up_bytes_per_s\":6250000},{\"worker\":\"b\""), std::string::npos) << text;
+  EXPECT_NE(text.find("\"codec\":\"fp32\",\"down_bytes_per_s\":12000000}]"), std::string::npos) << text;
+}
+
 TEST(PlainObserver, APlanSaysWhatToDo) {
   Pipe pipe;
   make_plain_observer(pipe.in())->plan(a_plan());
