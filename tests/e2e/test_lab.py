@@ -164,3 +164,28 @@ def test_disturbed_run_equals_the_undisturbed_one(network, motley_path, tmp_path
                if event["change"] == "lost" or event["reason"] == "it came back"]
     assert changes == [("first", "lost"), ("second", "lost"), ("second", "readmitted"), ("third", "lost"), ("third", "readmitted")]
     assert worst <= 1e-5
+
+
+def test_plans_tell_what_a_slow_link_carries(network, motley_path, tmp_path):
+    nominal = 100e6 / 8
+    recipe = ["mlp", *settings(model_hidden="[768,768]", train_global_batch=4096, train_steps=100000, data_test_uri="")]
+    lab("rate", "first", "100mbit")
+    try:
+        with Starter(motley_path, tmp_path) as motley:
+            head = motley.start("train", *recipe, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head",
+                                "--token-file", "token", "--listen", f"{lab('ip', 'head')}:7117", prefix=on("head"))
+            motley.start("join", "--token-file", "token", "--name", "first", "--threads", "1", prefix=on("first"))
+
+            def of_first(plan):
+                return next((each for each in plan["outlook"] if each["worker"] == "first/cpu"), {})
+
+            plan = head.wait_event("plan", lambda event: "up_bytes_per_s" in of_first(event))
+    finally:
+        lab("rate", "first", "1gbit")
+    first = of_first(plan)
+    up, down = first["up_bytes_per_s"] / nominal, first["down_bytes_per_s"] / nominal
+    print(f"\n{up:.2f} and {down:.2f} of the link; limited by {plan['limit']}")
+    assert 0.5 <= up <= 1.1
+    assert 0.5 <= down <= 1.1
+    local = next(each for each in plan["outlook"] if each["worker"] == "head/cpu")
+    assert "up_bytes_per_s" not in local and "down_bytes_per_s" not in local
