@@ -62,7 +62,7 @@ function(motley_test name)
   motley_precompile(${name} REUSE_FROM ${arg_HEADERS})
   set_target_properties(${name} PROPERTIES UNITY_BUILD ON)
   target_compile_definitions(${name} PRIVATE MOTLEY_TEST_DATA="${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/data")
-  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600
+  gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES PROPERTIES TIMEOUT 600
                        LABELS "$<$<BOOL:${arg_THREADS}>:threads>")
   add_dependencies(tests ${name})
   if(arg_THREADS)
