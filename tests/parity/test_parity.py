@@ -7,8 +7,9 @@ the limit, and the loop in the same parts decides.
 
 Adam and AdamW have two references. On the CPU, torch's default implementation takes square roots with MKL's vector library,
 which does not round the last bit correctly; torch's fused implementation, as Motley, takes the processor's, which does. What the
-CNN makes of that bit grows with the rate: test_adamw_where_the_last_bit_of_a_root_counts finds torch's two implementations 2e-6
-apart after 100 steps. So the limit of 1e-6 holds against the fused one, the limit of 1e-5 against both.
+CNN makes of that bit grows with the rate and depends on the processor: after 100 steps torch's two implementations are 2e-7 apart on
+one and 4e-5 on another. So the limit of 1e-6 holds against the fused one; that against the default one is 1e-5, or what torch's two
+are apart, where that is more.
 """
 
 import pytest
@@ -88,9 +89,9 @@ def check_against_loops(measure, process, run, loops, model, name, workers):
     for default in (False, True) if is_adam(name) else (False,):
         loop, suffix = loops.get(model, name, default=default), ", default" if default else ""
         limit, weights_limit = CLOSE if workers == 1 and not default else SUMMED_OTHERWISE, WEIGHTS
-        if parts:
-            limit = max(limit, 2 * plain.worst_loss(parts.losses, loop.losses))
-            weights_limit = max(weights_limit, 2 * plain.worst_weights(parts.module.state_dict(), loop.module.state_dict()))
+        if nearest := parts or (loops.get(model, name) if default else None):
+            limit = max(limit, 2 * plain.worst_loss(nearest.losses, loop.losses))
+            weights_limit = max(weights_limit, 2 * plain.worst_weights(nearest.module.state_dict(), loop.module.state_dict()))
         measure(f"loss{suffix}", plain.worst_loss(process.losses(), loop.losses), limit)
         measure(f"weights{suffix}", plain.worst_weights(final_weights(run), loop.module.state_dict()), weights_limit)
 
@@ -111,12 +112,12 @@ CONTROLS = [(model, name, 3) for model in plain.MODULES for name in plain.RATES[
 
 @pytest.mark.parametrize("model, name, parts", CONTROLS)
 def test_pytorch_agrees_with_itself(loops, measure, model, name, parts):
-    """The control, with no program in it: torch that sums each batch in parts stays near to itself, at rates that teach the model
-    something. A rate for which this fails cannot tell a wrong program from rounding."""
+    """The control, with no program in it: torch that sums each batch in parts, or takes other roots, stays near to itself,
+    at rates that teach the model something. A rate for which this fails cannot tell a wrong program from rounding."""
     whole, in_parts = loops.get(model, name), loops.get(model, name, sizes=PARTS[parts])
     measure("torch in parts", plain.worst_loss(in_parts.losses, whole.losses), APART)
     if is_adam(name):
-        measure("torch, default", plain.worst_loss(loops.get(model, name, default=True).losses, whole.losses), SUMMED_OTHERWISE)
+        measure("torch, default", plain.worst_loss(loops.get(model, name, default=True).losses, whole.losses), APART)
     assert sum(whole.losses[-10:]) < 0.8 * sum(whole.losses[:10]), "expected a loss that falls clearly"
     clips = bool(plain.recipe(model, name).clip)
     assert (0 < whole.clipped < STEPS) == clips, "expected clipping to act at some steps and not at others, if at all"
@@ -141,8 +142,9 @@ def test_adamw_where_the_last_bit_of_a_root_counts(motley, loops, measure, tmp_p
     check_initial_weights(run, loops, "fashion-cnn")
     fused, default = (loops.get("fashion-cnn", "adamw", rate, default=default) for default in (False, True))
     measure("loss", plain.worst_loss(process.losses(), fused.losses), CLOSE)
-    measure("loss, default", plain.worst_loss(process.losses(), default.losses), SUMMED_OTHERWISE)
-    measure("torch, default", plain.worst_loss(default.losses, fused.losses), SUMMED_OTHERWISE)
+    apart = plain.worst_loss(default.losses, fused.losses)
+    measure("torch, default", apart, APART)
+    measure("loss, default", plain.worst_loss(process.losses(), default.losses), max(SUMMED_OTHERWISE, 2 * apart))
 
 
 def test_micro_batches_add_up_to_the_batch(motley, loops, measure, tmp_path):
