@@ -92,10 +92,8 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
   const std::span<float> out = chunk.open_gradient.floats();
   const bool limited = limits_norm() && !statistics;
   const std::size_t blocks = (elements + kBlock - 1) / kBlock;
-  std::vector<double>& sums = impl_->squares;
-  std::vector<double>& of_parts = impl_->parts;
-  sums.resize(limited || !part_squares.empty() ? blocks : 0);
-  of_parts.resize(part_squares.empty() ? 0 : blocks * parts.size());
+  chunk.sums.resize(limited || !part_squares.empty() ? blocks : 0);
+  chunk.part_sums.resize(part_squares.empty() ? 0 : blocks * parts.size());
   const float factor = limited && impl_->norm_before ? impl_->clip_factor(*impl_->norm_before) : 1;
   impl_->in_stretches(elements, [&](std::size_t first, std::size_t count) {
     const auto of_blocks = [&](std::vector<double>& all, std::size_t each) {
@@ -104,12 +102,12 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
     };
     const std::span<float> stretch = out.subspan(first, count);
     sum_parts(stretch, first, parts, static_cast<float>(divisor),
-              {.sums = of_blocks(sums, 1), .exact = limited, .parts = of_blocks(of_parts, parts.size())});
+              {.sums = of_blocks(chunk.sums, 1), .exact = limited, .parts = of_blocks(chunk.part_sums, parts.size())});
     if (factor < 1.0F) scale(stretch, factor);
   });
   clear_padding(out, chunk.segments);
-  chunk.squares = std::accumulate(sums.begin(), sums.end(), 0.0);
-  for (std::size_t i = 0; i < of_parts.size(); ++i) part_squares[i % parts.size()] += of_parts[i];
+  chunk.squares = std::accumulate(chunk.sums.begin(), chunk.sums.end(), 0.0);
+  for (std::size_t i = 0; i < chunk.part_sums.size(); ++i) part_squares[i % parts.size()] += chunk.part_sums[i];
   chunk.phase = Phase::reduced;
   return part_squares.empty() ? 0 : chunk.squares;
 }

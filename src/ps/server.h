@@ -57,7 +57,8 @@ class Server {
 
   /// Sums `parts` (each the chunk's elements, in order of positions) and divides by `weight`; statistics chunks are
   /// divided by `samples` instead. `part_squares`, where not empty, gets the squared norm of each part added, and that
-  /// of the divided sum is returned; else 0. REQUIRES one call per chunk and step.
+  /// of the divided sum is returned; else 0. Several threads may do this, each with other chunks. REQUIRES one call per
+  /// chunk and step.
   double reduce(ChunkId chunk, std::span<const codec::Encoded> parts, double weight, std::uint64_t samples,
                 std::span<double> part_squares = {});
   double reduce(ChunkId chunk, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples,

@@ -40,6 +40,7 @@ struct ChunkState {
   MutableBytes open_gradient;
   SharedBytes gradient;
   double squares = 0;
+  std::vector<double> sums, part_sums;  // of the squares of blocks, while it is reduced
   Phase phase = Phase::waiting;
 };
 
@@ -66,8 +67,7 @@ struct Server::Impl {
   bool clipped = false;                       // of the open step
   std::vector<MutableBytes> outside_weights;  // likewise, by chunk, where the optimizer is from outside
   BufferPool pool;
-  std::shared_ptr<Parallel> helpers;   // none: the caller's thread does all
-  std::vector<double> squares, parts;  // of blocks, while one chunk is reduced
+  std::shared_ptr<Parallel> helpers;  // none: the caller's thread does all
 
   [[nodiscard]] std::size_t bytes_of(ChunkId chunk) const { return layout.chunks()[chunk].elements * sizeof(float); }
   [[nodiscard]] bool statistics(ChunkId chunk) const { return layout.chunks()[chunk].kind == ChunkKind::statistics; }

@@ -1,8 +1,10 @@
 """The noise scale that a run reports, against one computed by brute force from the gradients of the whole training set.
 
 The run trains for a while and is then held where it is, by a learning rate of zero: the estimate is a moving mean over many
-steps, and while the weights move it follows them.
+steps, and while the weights move it follows them. It is off by some 8 % from chance, so what is compared is the mean of its last values.
 """
+
+import statistics
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ import plain
 from program import checkpoint
 
 MOVING, HELD, BATCH = 40, 300, 256
+LAST = 200  # steps whose estimates are compared
 SMALL = 50  # samples of one gradient of the brute-force estimate
 
 
@@ -45,7 +48,7 @@ def test_noise_scale_is_that_of_brute_force(motley, fashion, tmp_path, measure, 
     module.load_state_dict(load_file(checkpoint(run, MOVING + HELD) / "model.safetensors"))
     expected = brute_force(module, fashion["train"])
     assert held.of("step")[0]["noise_scale"] is None, "one step says nothing"
+    found = statistics.fmean(step["noise_scale"] for step in held.of("step")[-LAST:])
     (done,) = held.of("done")
-    found = done["noise_scale"]
     assert done["useful_global_batch"] > 0
     measure(f"expected {expected:.0f}, found {found:.0f}", abs(found / expected - 1), 0.15)

@@ -109,5 +109,31 @@ TEST(ThreadTeam, AServerThatSharesItsWorkHasTheSameBits) {
   }
 }
 
+TEST(ThreadTeam, SeveralThreadsMayReduceChunksOfOneServer) {
+  const Layout shape = layout();
+  const auto count = static_cast<ChunkId>(shape.chunks().size());
+  ps::Snapshot start;
+  std::vector<std::vector<float>> gradients;
+  for (const Chunk& chunk : shape.chunks()) {
+    gradients.emplace_back(chunk.elements, 0.5F);
+    start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(gradients.back()))));
+  }
+  ps::OptimizerSpec sgd;
+  sgd.groups.resize(2);
+  ps::Server server = *ps::Server::make(shape, sgd, {}, 0, start);
+  server.share_work(std::make_shared<ThreadTeam>(1));
+  std::vector<double> means(count), squares(count);
+  const auto reduce = [&](ChunkId chunk) {
+    const std::span<const float> part(gradients[chunk]);
+    means[chunk] = server.reduce(chunk, {&part, 1}, 2, 2, {&squares[chunk], 1});
+  };
+  std::thread other([&] {
+    for (ChunkId chunk = 1; chunk < count; chunk += 2) reduce(chunk);
+  });
+  for (ChunkId chunk = 0; chunk < count; chunk += 2) reduce(chunk);
+  other.join();
+  for (ChunkId chunk = 0; chunk < count; ++chunk) EXPECT_EQ(squares[chunk], 4 * means[chunk]) << chunk;
+}
+
 }  // namespace
 }  // namespace motley::runtime
