@@ -1,6 +1,6 @@
 #pragma once
 // Writes what must outlive the process, on a thread of its own: ledger records, the redo log, checkpoints. Never in the
-// step path: submit() only queues. A full disk is reported at once and tried again with the next record or checkpoint.
+// step path: calls only queue. A full disk is reported at once and tried again with the next record or checkpoint.
 
 #include <chrono>
 #include <condition_variable>

@@ -9,8 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/philox.h"
-#include "ps/server.h"
+#include "../ps/server_fixture.h"
 
 namespace motley::runtime {
 namespace {
@@ -44,11 +43,7 @@ TEST(ThreadTeam, ASecondCallerWorksAlone) {
 
 /// A chunk that is large enough to be shared, in two tensors whose border lies within a stretch, and a small one.
 Layout layout() {
-  std::vector<LayoutEntry> entries(3);
-  entries[0].name = "a", entries[0].shape = {300'001};
-  entries[1].name = "b", entries[1].shape = {500'003}, entries[1].group = 1;
-  entries[2].name = "bias", entries[2].shape = {10};
-  return *Layout::make(std::move(entries));
+  return *Layout::make({ps::entry("a", {300'001}), ps::entry("b", {500'003}, 1), ps::entry("bias", {10})});
 }
 
 struct Trained {
@@ -56,31 +51,18 @@ struct Trained {
   std::vector<double> norms;
 };
 
-Trained train(const ps::OptimizerSpec& optimizer, double clip_norm, std::shared_ptr<ps::Parallel> helpers) {
+/// `noise`: the first weights, then two gradients for each step.
+Trained train(const std::vector<ps::Flat>& noise, const ps::OptimizerSpec& optimizer, double clip_norm,
+              std::shared_ptr<ps::Parallel> helpers) {
   const Layout shape = layout();
-  const auto noise = [&](std::uint64_t seed) {
-    std::vector<float> flat(shape.flat_elements());
-    Philox random(seed);
-    for (const Placement& p : shape.placements())
-      for (std::uint64_t i = 0; i < p.elements; ++i)
-        flat[p.offset + i] = static_cast<float>(random.next_u32()) * 0x1p-31F - 1;
-    return flat;
-  };
-  ps::Snapshot start;
-  const std::vector<float> first = noise(0);
-  for (const Chunk& chunk : shape.chunks())
-    start.weights.push_back(
-        SharedBytes::copy_of(std::as_bytes(std::span(first).subspan(chunk.offset, chunk.elements))));
-  ps::Server server = *ps::Server::make(shape, optimizer, {}, clip_norm, start);
+  ps::Server server = *ps::Server::make(shape, optimizer, {}, clip_norm, {0, ps::chunked(shape, noise[0]), {}});
   server.share_work(std::move(helpers));
   Trained result;
-  for (std::uint64_t step = 1; step < 4; ++step) {
-    const std::vector<float> one = noise(step), other = noise(100 + step);
+  for (std::size_t step = 1; step + 1 < noise.size(); step += 2) {
     std::vector<double> squares(2);
     for (ChunkId c = 0; c < shape.chunks().size(); ++c) {
       const Chunk& chunk = shape.chunks()[c];
-      const std::vector<std::span<const float>> parts{std::span(one).subspan(chunk.offset, chunk.elements),
-                                                      std::span(other).subspan(chunk.offset, chunk.elements)};
+      const std::vector<std::span<const float>> parts{ps::of(noise[step], chunk), ps::of(noise[step + 1], chunk)};
       result.norms.push_back(server.reduce(c, parts, 8, 8, squares));
     }
     result.norms.insert(result.norms.end(), squares.begin(), squares.end());
@@ -98,10 +80,12 @@ TEST(ThreadTeam, AServerThatSharesItsWorkHasTheSameBits) {
   sgd.groups[1].momentum = 0.9;
   adamw.kind = ps::OptimizerKind::adamw;
   adamw.groups.resize(2);
+  std::vector<ps::Flat> noise;
+  for (std::uint64_t seed = 0; seed < 7; ++seed) noise.push_back(ps::noise(layout(), seed));
   for (const ps::OptimizerSpec& optimizer : {sgd, adamw}) {
     for (const double clip_norm : {0.0, 1.0}) {
-      const Trained alone = train(optimizer, clip_norm, nullptr);
-      const Trained together = train(optimizer, clip_norm, std::make_shared<ThreadTeam>(3));
+      const Trained alone = train(noise, optimizer, clip_norm, nullptr);
+      const Trained together = train(noise, optimizer, clip_norm, std::make_shared<ThreadTeam>(3));
       EXPECT_EQ(alone.norms, together.norms);
       for (std::size_t c = 0; c < alone.weights.size(); ++c)
         EXPECT_TRUE(std::ranges::equal(alone.weights[c].bytes(), together.weights[c].bytes())) << c;
@@ -112,19 +96,14 @@ TEST(ThreadTeam, AServerThatSharesItsWorkHasTheSameBits) {
 TEST(ThreadTeam, SeveralThreadsMayReduceChunksOfOneServer) {
   const Layout shape = layout();
   const auto count = static_cast<ChunkId>(shape.chunks().size());
-  ps::Snapshot start;
-  std::vector<std::vector<float>> gradients;
-  for (const Chunk& chunk : shape.chunks()) {
-    gradients.emplace_back(chunk.elements, 0.5F);
-    start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(gradients.back()))));
-  }
+  const ps::Flat gradient = ps::noise(shape, 1);
   ps::OptimizerSpec sgd;
   sgd.groups.resize(2);
-  ps::Server server = *ps::Server::make(shape, sgd, {}, 0, start);
+  ps::Server server = *ps::Server::make(shape, sgd, {}, 0, {0, ps::chunked(shape, gradient), {}});
   server.share_work(std::make_shared<ThreadTeam>(1));
   std::vector<double> means(count), squares(count);
   const auto reduce = [&](ChunkId chunk) {
-    const std::span<const float> part(gradients[chunk]);
+    const std::span<const float> part = ps::of(gradient, shape.chunks()[chunk]);
     means[chunk] = server.reduce(chunk, {&part, 1}, 2, 2, {&squares[chunk], 1});
   };
   std::thread other([&] {
