@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Two processes on loopback: Gloo's all-reduce (torch.distributed) beside `motley bench link` both ways at once, in turns.
+"""Two processes of one machine: Gloo's all-reduce (torch.distributed) beside `motley bench link` both ways at once, in turns.
 
 An all-reduce of N bytes between two processes takes N bytes from each to the other, as a step of Motley does; its rate is N over its time.
-That of Motley is what each direction carries while both are loaded. Gloo also adds; Motley also checks (CRC-32C) and, with TLS, encrypts.
-Gloo has no encryption here, so plain is what compares. One JSON object a line on standard output, a table on standard error.
+That of Motley is what each direction carries while both are loaded: over its local socket, which two processes of one user take, and over
+TCP on loopback, as if they were of two machines, plain and with TLS. Gloo, over TCP, also adds; Motley checks what comes by TCP (CRC-32C).
+One JSON object a line on standard output, a table on standard error.
 
   bench/gloo_wire.py [--megabytes 64] [--seconds 2] [--rounds 5]
 """
@@ -40,6 +41,9 @@ distributed.destroy_process_group()
 """
 
 
+TCP = ("--listen", "127.0.0.1:0")
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motley", help="the program (default: the release build)")
@@ -60,11 +64,10 @@ def gloo(args, port):
     return json.loads(out[0])["gb_s"]
 
 
-def motley(args, scratch, plaintext):
+def motley(args, scratch, *listening):
     directory = scratch.fresh("link")
     token = directory.with_suffix(".token")
-    listener = measure.start([args.motley, "bench", "link", "--json", "--once", "--listen", "127.0.0.1:0", "--write-token", str(token),
-                              *(["--plaintext"] if plaintext else [])], directory)
+    listener = measure.start([args.motley, "bench", "link", "--json", "--once", "--write-token", str(token), *listening], directory)
     client = measure.start([args.motley, "bench", "link", "--json", "--token-file", str(token), "--seconds", str(args.seconds)],
                            scratch.fresh("measure"))
     both = measure.event(measure.finish(client, 120), "link")["both"]
@@ -78,16 +81,16 @@ def main():
     rows = []
     with measure.Scratch() as scratch:
         for turn in range(args.rounds):
-            theirs, plain, tls = gloo(args, 29510 + turn), motley(args, scratch, True), motley(args, scratch, False)
-            rows.append([turn + 1, plain, tls, theirs, plain / theirs, tls / theirs])
-            measure.emit(bench="gloo_wire", turn=turn, plain_gb_s=round(plain, 3), tls_gb_s=round(tls, 3), gloo_gb_s=round(theirs, 3))
-    measure.emit(bench="gloo_wire", megabytes=args.megabytes, machine=measure.machine(),
-                 plain_gb_s=round(measure.median([row[1] for row in rows]), 3), tls_gb_s=round(measure.median([row[2] for row in rows]), 3),
-                 gloo_gb_s=round(measure.median([row[3] for row in rows]), 3),
-                 plain_over_gloo=round(measure.median([row[4] for row in rows]), 3),
-                 tls_over_gloo=round(measure.median([row[5] for row in rows]), 3))
-    measure.say("\ntwo processes on loopback, GB/s each way")
-    measure.table(["turn", "plain", "TLS", "Gloo", "plain over Gloo", "TLS over Gloo"], rows)
+            theirs = gloo(args, 29510 + turn)
+            local, plain, tls = motley(args, scratch), motley(args, scratch, *TCP, "--plaintext"), motley(args, scratch, *TCP)
+            rows.append([turn + 1, local, plain, tls, theirs, local / theirs, plain / theirs])
+            measure.emit(bench="gloo_wire", turn=turn, local_gb_s=round(local, 3), plain_gb_s=round(plain, 3), tls_gb_s=round(tls, 3),
+                         gloo_gb_s=round(theirs, 3))
+    local, plain, tls, theirs, ratio, plain_ratio = (round(measure.median(column), 3) for column in list(zip(*rows))[1:])
+    measure.emit(bench="gloo_wire", megabytes=args.megabytes, machine=measure.machine(), local_gb_s=local, plain_gb_s=plain, tls_gb_s=tls,
+                 gloo_gb_s=theirs, local_over_gloo=ratio, plain_over_gloo=plain_ratio)
+    measure.say("\ntwo processes of one machine, GB/s each way")
+    measure.table(["turn", "local socket", "plain TCP", "TLS", "Gloo", "local over Gloo", "plain over Gloo"], rows)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,7 @@ bool HeadNode::accept(std::size_t worker, const wire::Hello& hello, bool local, 
   incarnation = incarnation_;
   sessions_.push_back(session);
   if (local) locals_[session] = &computer;
-  coordinator_->session_opened(session, hello, local, process_.now());
+  coordinator_->session_opened(session, hello, local ? engine::Reach::process : engine::Reach::network, process_.now());
   return true;
 }
 

@@ -45,7 +45,6 @@ void WorkerNode::start() {
   options.hello.name = "host" + std::to_string(index_) + "/cpu";
   options.hello.machine = "host" + std::to_string(index_);
   options.hello.device = "cpu";
-  options.checksums = world_.scenario.checksums && !setup().local;
   options.timeouts = timeouts();
   // Each worker has another processor.
   options.instructions = codec::kernels()[index_ % codec::kernels().size()];
@@ -140,7 +139,7 @@ void WorkerNode::dial() {
       return;
     }
     note("connects", session_);
-    worker_->connected(process_.now());
+    worker_->connected(process_.now(), world_.scenario.checksums && !setup().local);
   });
 }
 

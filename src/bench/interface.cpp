@@ -161,7 +161,9 @@ Interface read_interface(const std::string& name, const std::filesystem::path& r
   return result;
 }
 
-Interface interface_towards(const std::string& peer) {
+Interface interface_towards(const transport::PeerIdentity& to) {
+  if (to.same_machine) return {InterfaceKind::loopback, 0, false, "local socket"};
+  const std::string& peer = to.address;
   const std::size_t colon = peer.rfind(':');
   if (colon == std::string::npos) return {};
   std::string host = peer.substr(0, colon);

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <string>
 
+#include "transport/connection.h"
+
 namespace motley::bench {
 
 enum class InterfaceKind : std::uint8_t { unknown = 0, loopback = 1, cable = 2, wifi = 3, virtual_ = 4 };
@@ -24,7 +26,7 @@ struct Interface {
 /// Linux: what `root`/sys/class/net says of it. The speed of a virtual interface is a made-up one, and left out.
 Interface read_interface(const std::string& name, const std::filesystem::path& root = "/");
 
-/// `peer`: as PeerIdentity::address has it ("192.168.1.7:51344", "[fe80::1]:7001").
-Interface interface_towards(const std::string& peer);
+/// Loopback also where it is a local socket.
+Interface interface_towards(const transport::PeerIdentity& peer);
 
 }  // namespace motley::bench

@@ -1,5 +1,7 @@
 #include "bench/link_lane.h"
 
+#include <algorithm>
+
 #include "runtime/auth.h"
 #include "runtime/lanes.h"
 
@@ -64,7 +66,12 @@ void Lane::on_frame(wire::Frame frame) {
     on_proof(frame);
   } else if (frame.header.type == wire::FrameType::gradient) {
     down = {down.bytes + frame.body.size(), down.frames + 1, Clock::now()};
+    return;  // nobody waits for one of many
   } else if (const std::optional<Word> word = parse_word(frame)) {
+    if (word->verb == Verb::got) {
+      up = {std::max(up.bytes, word->number), up.frames + 1, Clock::now()};
+      return;
+    }
     on_word(*word);
   } else if (!failure) {
     failure = Error{ErrorCode::protocol, "the other side sent something unexpected", "use the same version of motley"};
@@ -97,9 +104,7 @@ void Lane::on_proof(const wire::Frame& frame) {
 
 void Lane::on_word(const Word& word) {
   const Clock::time_point now = Clock::now();
-  if (word.verb == Verb::got && word.number > up.bytes) {
-    up = {word.number, up.frames + 1, now};
-  } else if (word.verb == Verb::facts) {
+  if (word.verb == Verb::facts) {
     facts = unpack(word.number);
   } else if (word.verb == Verb::done) {
     done = true;

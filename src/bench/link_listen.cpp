@@ -143,7 +143,7 @@ class Guest final : public transport::Receiver {
       case Verb::facts:
         measuring_ = connection_->peer().address;
         house_.measuring(measuring_);
-        return say({Verb::facts, pack(interface_towards(measuring_))}, Priority::control);
+        return say({Verb::facts, pack(interface_towards(connection_->peer()))}, Priority::control);
       case Verb::done:
       case Verb::got:
         return connection_->close();
@@ -181,7 +181,6 @@ Status serve_link(const LinkListenOptions& options, const LinkListenEvents& even
   house.own_spki = identity.spki;
 
   transport::TcpOptions tcp_options;
-  tcp_options.io_threads = 2;  // an echo does not wait for a frame of the flood to be deciphered
   tcp_options.plaintext = options.plaintext;
   tcp_options.identity = identity;
   transport::Tcp tcp(std::move(tcp_options));
@@ -190,6 +189,7 @@ Status serve_link(const LinkListenOptions& options, const LinkListenEvents& even
   };
   Result<runtime::Door> door = runtime::open_door(tcp, options.listen, runtime::kDefaultPort, accept);
   if (!door) return door.error();
+  if (options.listen.empty()) runtime::open_locally(tcp, house.token, accept, *door);
   runtime::lead_to(house.token, *door);
   if (!options.token_file.empty()) {
     if (Status status = runtime::write_token_file(options.token_file, house.token); !status) return status;
@@ -198,7 +198,7 @@ Status serve_link(const LinkListenOptions& options, const LinkListenEvents& even
   stop.on_request([&house] { house.end(); });
   house.wait();
   stop.on_request({});
-  door->listener->close();
+  *door = {};
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include "bench/link.h"
 #include "bench/link_lane.h"
 #include "bench/meter.h"
+#include "runtime/door.h"
 #include "transport/tcp/tcp.h"
 
 namespace motley::bench {
@@ -49,7 +50,6 @@ class Measurement {
   };
   transport::TcpOptions tcp_options() const {
     transport::TcpOptions options;
-    options.io_threads = 2;  // an echo does not wait for a frame of the flood to be deciphered
     options.plaintext = options_.token.plaintext;
     options.identity = identity_;
     return options;
@@ -97,13 +97,10 @@ Result<std::shared_ptr<Lane>> Measurement::open_lane() {
   struct Dialled {
     std::optional<Result<std::shared_ptr<transport::Connection>>> result;
   };
-  std::vector<transport::Endpoint> endpoints;
-  endpoints.reserve(options_.token.addresses.size());
-  for (const std::string& address : options_.token.addresses) endpoints.push_back({address, options_.token.port});
   std::optional<transport::Digest> pin;
   if (!options_.token.plaintext) pin = options_.token.spki;
   const auto dialled = std::make_shared<Dialled>();
-  tcp_.connect(std::move(endpoints), pin, kConnectTime, [this, dialled](auto result) {
+  tcp_.connect(runtime::endpoints(options_.token), pin, kConnectTime, [this, dialled](auto result) {
     const std::lock_guard lock(shared_.mutex);
     dialled->result = std::move(result);
     shared_.changed.notify_all();
@@ -223,7 +220,7 @@ Result<LinkReport> Measurement::run(const std::function<void(const std::string&)
   const transport::PeerIdentity& peer = control_->connection().peer();
   report.peer = peer.address;
   report.cipher = peer.cipher;
-  report.figures.near = interface_towards(peer.address);
+  report.figures.near = interface_towards(peer);
   {
     const std::lock_guard lock(shared_.mutex);
     report.figures.far = *control_->facts;

@@ -177,16 +177,17 @@ void Coordinator::start(Time now) {
   impl_->feed(cluster::Started{});
 }
 
-void Coordinator::session_opened(SessionId session, const wire::Hello& hello, bool local, Time now) {
+void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now) {
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
   const auto [at, fresh] = c.sessions.try_emplace(session);
   MOTLEY_ASSERT(fresh);
   at->second.id = session;
   at->second.hello = hello;
-  at->second.local = local;
+  at->second.local = reach == Reach::process;
+  at->second.remote = reach == Reach::network;
   at->second.name = hello.name;
-  c.feed(cluster::SessionOpened{session, local});
+  c.feed(cluster::SessionOpened{session, at->second.local});
   // The machine may have closed it at once: the run is over, or full.
   if (const auto open = c.sessions.find(session); open != c.sessions.end()) c.send_spec(open->second);
 }

@@ -66,7 +66,7 @@ struct CoordinatorOptions {
   std::string train_fingerprint;
   std::string test_fingerprint;
   bool resumable = true;  // workers of a run that was stopped are told to come back
-  bool checksums = true;  // body checksums on frames to workers of other processes
+  bool checksums = true;  // body checksums on frames to workers of other machines
   // Whether the gradient of a step, of so many bytes, is wanted: asked once a step, maybe by the thread of a worker
   // that makes it alone. Empty: always.
   std::function<bool(std::size_t bytes)> wants_gradients{};
@@ -165,6 +165,10 @@ class CoordinatorOutput {
 std::vector<ps::RateChange> rate_changes(std::uint64_t first_batch, bool by_samples,
                                          std::span<const BatchChange> changes);
 
+/// Where a worker is, as seen from the coordinator. Checksums are for the network; what is in the same process may join
+/// without a cap, and sees the weights themselves.
+enum class Reach : std::uint8_t { process, machine, network };
+
 class Coordinator {
  public:
   /// `server` holds the weights to start from; its version is the first step. REQUIRES output outlives this.
@@ -172,9 +176,8 @@ class Coordinator {
   ~Coordinator();
 
   void start(Time now);
-  /// The worker has proven itself; `local`: same process (no checksums, no cap on joining). Sends RunSpec (and the
-  /// model file).
-  void session_opened(SessionId session, const wire::Hello& hello, bool local, Time now);
+  /// The worker has proven itself. Sends RunSpec (and the model file).
+  void session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now);
   void session_frame(SessionId session, const wire::Frame& frame, Time now);
   void session_closed(SessionId session, const std::string& why, Time now);
   void stretch_step(SessionId session, const StretchStep& step, Time now);

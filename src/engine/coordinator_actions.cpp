@@ -103,7 +103,7 @@ void Coordinator::Impl::send_control(const Session& session, const wire::Message
   header.type = wire::FrameType::control;
   header.run = options.run;
   header.fence = session.fence;
-  output.send(session.id, wire::seal(header, wire::encode(message), options.checksums && !session.local),
+  output.send(session.id, wire::seal(header, wire::encode(message), options.checksums && session.remote),
               Lane::control);
 }
 
@@ -121,7 +121,7 @@ void Coordinator::Impl::send_spec(const Session& session) {
   for (std::size_t offset = 0; offset < total; offset += wire::kSegmentBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
     const std::size_t count = std::min(wire::kSegmentBytesMax, total - offset);
-    output.send(session.id, wire::seal(header, file.slice(offset, count), options.checksums && !session.local),
+    output.send(session.id, wire::seal(header, file.slice(offset, count), options.checksums && session.remote),
                 Lane::background);
   }
 }
@@ -213,7 +213,7 @@ std::size_t Coordinator::Impl::send_chunk(const Session& session, VersionFrames&
   header.run = options.run;
   header.fence = session.fence;
   const VersionFrames::Reader reader{.local = session.local,
-                                     .checksum = options.checksums && !session.local,
+                                     .checksum = options.checksums && session.remote,
                                      .holds_before = session.holds && *session.holds + 1 == frames.version()};
   frames.each(chunk, header, reader, [&](wire::Frame frame) {
     bytes += frame.body.size();

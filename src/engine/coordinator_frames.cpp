@@ -271,7 +271,7 @@ void Coordinator::Impl::name_worker(Session& session) {
   session.name = name;
   const auto known = std::find_if(workers.begin(), workers.end(), [&](const Worker& w) { return w.name == name; });
   session.worker = static_cast<cluster::WorkerId>(known - workers.begin()) + 1;
-  pace.connected(session.worker, !session.local);
+  pace.connected(session.worker, session.remote);
   if (known == workers.end()) workers.push_back({.name = name});
 }
 

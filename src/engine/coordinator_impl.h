@@ -25,7 +25,8 @@ struct Coordinator::Impl {
   struct Session {
     SessionId id = 0;
     wire::Hello hello;
-    bool local = false;
+    bool local = false;       // in this process
+    bool remote = false;      // on another machine
     std::uint64_t fence = 0;  // 0: not admitted
     cluster::WorkerId worker = 0;
     std::string name;              // unique among those connected

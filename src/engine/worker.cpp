@@ -37,7 +37,7 @@ void Worker::Impl::send(const wire::Message& message) {
   header.type = wire::FrameType::control;
   header.run = run;
   header.fence = fence;
-  output.send(wire::seal(header, wire::encode(message), options.checksums), Lane::control);
+  output.send(wire::seal(header, wire::encode(message), checksums), Lane::control);
 }
 
 void Worker::Impl::perform(const WorkerAction& action, Time now) {
@@ -211,7 +211,7 @@ void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const Sha
   for (std::size_t offset = 0; offset < body.size(); offset += wire::kSegmentBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
     const std::size_t count = std::min(wire::kSegmentBytesMax, body.size() - offset);
-    output.send(wire::seal(header, body.slice(offset, count), options.checksums), Lane::gradients);
+    output.send(wire::seal(header, body.slice(offset, count), checksums), Lane::gradients);
   }
 }
 
@@ -221,8 +221,9 @@ Worker::Worker(WorkerOptions options, WorkerOutput& output)
     : impl_(std::make_unique<Impl>(std::move(options), output)) {}
 Worker::~Worker() = default;
 
-void Worker::connected(Time now) {
+void Worker::connected(Time now, bool checksums) {
   Impl& w = *impl_;
+  w.checksums = checksums;
   w.run = w.fence = w.heartbeat_heard_ns = 0;
   w.admitted = false;
   w.early_fence.reset();

@@ -39,7 +39,6 @@ struct TaskOrder {
 
 struct WorkerOptions {
   wire::Hello hello;
-  bool checksums = true;
   Timeouts timeouts;
   const codec::Kernels* instructions = nullptr;  // that add what changes of the weights; null: the fastest
 };
@@ -71,7 +70,8 @@ class Worker {
   Worker(WorkerOptions options, WorkerOutput& output);
   ~Worker();
 
-  void connected(Time now);  // a new authenticated channel, fence unknown yet
+  /// A new authenticated channel, fence unknown yet. `checksums`: of the bodies of what it sends.
+  void connected(Time now, bool checksums = true);
   void frame(const wire::Frame& frame, Time now);
   void disconnected(const std::string& why, Time now);
   /// `speed`: of this device with this model, if an earlier run learned it.

@@ -47,6 +47,7 @@ struct Worker::Impl {
   // Of the session.
   std::uint64_t run = 0;
   std::uint64_t fence = 0;
+  bool checksums = true;  // on the channel that is open
   bool admitted = false;
   std::optional<std::uint64_t> early_fence;  // of weights that overtook Admitted
   std::uint64_t heartbeat_heard_ns = 0;

@@ -43,7 +43,7 @@ void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Co
     const engine::SessionId session = next_session_++;
     links_[id] = {connection, LinkRole::control, hello, session};
     sessions_[session] = {hello.name, true, id, id, {}, now(), {}, compute};
-    engine_.session_opened(session, hello, true, now());
+    engine_.session_opened(session, hello, engine::Reach::process, now());
     connection->start(std::make_shared<LinkReceiver>(*this, id));
   });
 }
@@ -113,7 +113,8 @@ void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) 
   sessions_[link.session] = {link.hello->name, false, id, 0, {}, now(), {}, {}};
   const wire::ProofReply reply{proof_mac(options_.token, "head", peer, options_.own_spki, Side::head)};
   link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
-  engine_.session_opened(link.session, *link.hello, false, now());
+  engine_.session_opened(link.session, *link.hello, peer.same_machine ? engine::Reach::machine : engine::Reach::network,
+                         now());
 }
 
 void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attach) {

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <vector>
 
+#include "base/format.h"
 #include "runtime/train.h"
 #include "transport/addresses.h"
 
@@ -24,6 +24,28 @@ Result<Door> open_door(transport::Tcp& tcp, const std::string& listen, std::uint
   }
   if (!listening) return listening.error();
   return Door{std::move(*listening), endpoint.host};
+}
+
+void open_locally(transport::Tcp& tcp, const cluster::JoinToken& token, const transport::AcceptHandler& on_accept,
+                  Door& door) {
+  Result<std::unique_ptr<transport::Listener>> listening = tcp.listen(local_endpoint(token), on_accept);
+  if (listening) door.local = std::move(*listening);
+}
+
+transport::Endpoint local_endpoint(const cluster::JoinToken& token) {
+  return transport::local_endpoint("motley-" + formatted("%016llx", static_cast<unsigned long long>(token.run)));
+}
+
+std::vector<transport::Endpoint> network_endpoints(const cluster::JoinToken& token) {
+  std::vector<transport::Endpoint> all;
+  for (const std::string& address : token.addresses) all.push_back({address, token.port});
+  return all;
+}
+
+std::vector<transport::Endpoint> endpoints(const cluster::JoinToken& token) {
+  std::vector<transport::Endpoint> all = network_endpoints(token);
+  all.insert(all.begin(), local_endpoint(token));
+  return all;
 }
 
 void renew(cluster::JoinToken& token, const transport::Identity& identity) {

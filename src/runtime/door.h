@@ -1,8 +1,10 @@
 #pragma once
-// Where other machines come in: a port of this machine, and the token that leads to it. Any thread.
+// Where workers of other processes come in: a port of this machine, a local socket, and the token that leads to both.
+// Any thread.
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cluster/token.h"
 #include "transport/tcp/tcp.h"
@@ -11,12 +13,23 @@ namespace motley::runtime {
 
 struct Door {
   std::unique_ptr<transport::Listener> listener;
-  std::string host;  // as it was asked for; "0.0.0.0": every address
+  std::string host;                                 // as it was asked for; "0.0.0.0": every address
+  std::unique_ptr<transport::Listener> local = {};  // may be missing: a run does without
 };
 
 /// `listen`: "ADDRESS:PORT"; empty: every address at `usual_port`, or at any other where that one is taken.
 Result<Door> open_door(transport::Tcp& tcp, const std::string& listen, std::uint16_t usual_port,
                        const transport::AcceptHandler& on_accept);
+
+/// Opens the one for processes of this machine as well.
+void open_locally(transport::Tcp& tcp, const cluster::JoinToken& token, const transport::AcceptHandler& on_accept,
+                  Door& door);
+
+/// What a process of the coordinator's own machine tries before all others.
+[[nodiscard]] transport::Endpoint local_endpoint(const cluster::JoinToken& token);
+[[nodiscard]] std::vector<transport::Endpoint> network_endpoints(const cluster::JoinToken& token);
+/// The first, then the others.
+[[nodiscard]] std::vector<transport::Endpoint> endpoints(const cluster::JoinToken& token);
 
 /// A new secret and number, which `identity` answers to.
 void renew(cluster::JoinToken& token, const transport::Identity& identity);

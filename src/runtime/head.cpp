@@ -116,7 +116,10 @@ Status Head::open() {
     ready.wait();
     host_->accept(std::move(link));
   };
-  return run_.start_listening(*tcp_, accept, listener_);
+  Result<Door> door = run_.start_listening(*tcp_, accept);
+  if (!door) return door.error();
+  door_ = std::move(*door);
+  return {};
 }
 
 void Head::start(bool resumable, std::function<void()> on_end) {
@@ -141,7 +144,7 @@ void Head::start(bool resumable, std::function<void()> on_end) {
 
 Status Head::wait() {
   Status status = ended_.get_future().get();
-  listener_->close();
+  door_.reset();
   return status;
 }
 

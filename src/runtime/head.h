@@ -35,7 +35,7 @@ class Head {
   std::unique_ptr<CoordinatorHost> host_;
   std::promise<void> host_ready_;
   std::optional<transport::Tcp> tcp_;
-  std::unique_ptr<transport::Listener> listener_;
+  std::optional<Door> door_;
   std::vector<std::unique_ptr<WorkerHost>> workers_;
 };
 

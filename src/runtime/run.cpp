@@ -196,14 +196,13 @@ Status Run::make_token(const Door& door) {
   return options.token_file.empty() ? Status() : write_token_file(options.token_file, token);
 }
 
-Status Run::start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
-                            std::unique_ptr<transport::Listener>& listener) {
+Result<Door> Run::start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept) {
   const std::uint16_t usual = options.resume && token.port != 0 ? token.port : kDefaultPort;
   Result<Door> door = open_door(tcp, options.listen, usual, accept);
   if (!door) return door.error();
-  Status status = make_token(*door);
-  listener = std::move(door->listener);
-  return status;
+  open_locally(tcp, token, accept, *door);
+  if (Status status = make_token(*door); !status) return status.error();
+  return door;
 }
 
 Status Run::make_identity() {

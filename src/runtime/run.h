@@ -46,8 +46,7 @@ struct Run {
   void follow(std::vector<BatchChange> changes);
   Status make_identity();
   Status make_token(const Door& door);
-  Status start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept,
-                         std::unique_ptr<transport::Listener>& listener);
+  Result<Door> start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept);
   BatchPlan batches() const { return BatchPlan(inputs.train->size(), config.global_batch.samples, batch_changes); }
   std::uint64_t last_step() const { return config.steps > 0 ? config.steps : batches().first_step(config.epochs); }
   store::LedgerHeader ledger_header() const {

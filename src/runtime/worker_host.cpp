@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "runtime/auth.h"
+#include "runtime/door.h"
 #include "runtime/lanes.h"
 #include "wire/limits.h"
 #include "wire/messages.h"
@@ -86,14 +87,13 @@ WorkerHost::~WorkerHost() {
 void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {
   engine::WorkerOptions options;
   options.hello = options_.hello;
-  options.checksums = false;
   worker_.emplace(std::move(options), static_cast<engine::WorkerOutput&>(*this));
   mailbox_->start([this] { on_tick(); }, kTick);
   mailbox_->post([this, connection = std::move(connection)] {
     control_ = data_ = connection;
     stage_ = Stage::joined;
     ++generation_;
-    worker_->connected(now());
+    worker_->connected(now(), false);
     control_->start(std::make_shared<LaneReceiver>(*this, generation_, &WorkerHost::on_closed));
   });
 }
@@ -145,11 +145,9 @@ void WorkerHost::dial() {
   if (stage_ == Stage::ended || paused_) return;
   stage_ = Stage::connecting;
   const std::uint64_t generation = ++generation_;
-  std::vector<transport::Endpoint> endpoints;
-  for (const std::string& address : token_->addresses) endpoints.push_back({address, token_->port});
   std::optional<transport::Digest> pin;
   if (!token_->plaintext) pin = token_->spki;
-  tcp_->connect(std::move(endpoints), pin, kConnectTimeout, [this, mailbox = mailbox_, generation](auto result) {
+  tcp_->connect(endpoints(*token_), pin, kConnectTimeout, [this, mailbox = mailbox_, generation](auto result) {
     mailbox->post([this, generation, result = std::move(result)]() mutable {
       on_control_connected(generation, std::move(result));
     });
@@ -215,7 +213,7 @@ void WorkerHost::on_proving_frame(const wire::Frame& frame) {
     }
     stage_ = Stage::joined;
     backoff_ = {};
-    worker_->connected(now());
+    worker_->connected(now(), !control_->peer().same_machine);
   } else if (message && std::holds_alternative<wire::Bye>(*message)) {
     on_bye_before_joining(std::get<wire::Bye>(*message));
   } else {
@@ -235,8 +233,9 @@ void WorkerHost::on_bye_before_joining(const wire::Bye& bye) {
 
 void WorkerHost::attach_data_lane(std::uint64_t fence) {
   const std::uint64_t generation = generation_;
-  std::vector<transport::Endpoint> endpoints;
-  for (const std::string& address : token_->addresses) endpoints.push_back({address, token_->port});
+  // Proof of a lane is by the key that its session came with, and a local socket has none.
+  std::vector<transport::Endpoint> endpoints{local_endpoint(*token_)};
+  if (!control_->peer().same_machine) endpoints = network_endpoints(*token_);
   std::optional<transport::Digest> pin;
   if (!token_->plaintext) pin = token_->spki;
   tcp_->connect(std::move(endpoints), pin, kConnectTimeout, [this, mailbox = mailbox_, generation, fence](auto result) {

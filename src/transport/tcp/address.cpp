@@ -1,5 +1,13 @@
 #include "transport/tcp/address.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/assert.h"
+
 namespace motley::transport {
 namespace {
 
@@ -9,6 +17,23 @@ net::ip::address plain(const net::ip::address& address) {
   }
   return address;
 }
+
+net::ip::tcp::endpoint network_address(const SocketAddress& address) {
+  net::ip::tcp::endpoint result;
+  MOTLEY_ASSERT(address.size() <= result.capacity());
+  std::memcpy(result.data(), address.data(), address.size());
+  result.resize(address.size());
+  return result;
+}
+
+#ifdef __linux__
+bool same_user(Socket& socket) {
+  ucred other{};
+  socklen_t size = sizeof other;
+  if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &other, &size) != 0) return false;
+  return other.uid == ::geteuid();
+}
+#endif
 
 std::string joined(const std::string& host, std::uint16_t port) {
   const bool bare_v6 = host.find(':') != std::string::npos && host.front() != '[';
@@ -21,7 +46,60 @@ std::string text_of(const net::ip::tcp::endpoint& endpoint) {
   return joined(plain(endpoint.address()).to_string(), endpoint.port());
 }
 
-std::string text_of(const Endpoint& endpoint) { return joined(endpoint.host, endpoint.port); }
+std::string text_of(const Endpoint& endpoint) {
+  return is_local(endpoint) ? endpoint.host : joined(endpoint.host, endpoint.port);
+}
+
+std::uint16_t port_of(const SocketAddress& address) {
+  return address.protocol().family() == AF_UNIX ? 0 : network_address(address).port();
+}
+
+bool is_local(const Endpoint& endpoint) { return endpoint.host.starts_with('@'); }
+
+#ifdef __linux__
+
+// The abstract namespace: nothing to remove after a crash, and each network namespace has its own.
+Result<SocketAddress> local_address(const Endpoint& endpoint) {
+  if (endpoint.host.size() > sizeof(sockaddr_un::sun_path)) {
+    return Error{ErrorCode::input,
+                 "expected a local name of at most " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
+                     " letters, found \"" + endpoint.host + "\"",
+                 ""};
+  }
+  std::string path = endpoint.host;
+  path.front() = '\0';
+  return SocketAddress(net::local::stream_protocol::endpoint(path));
+}
+
+std::optional<Peer> peer_of(Socket& socket) {
+  NetError error;
+  const SocketAddress remote = socket.remote_endpoint(error);
+  if (error) return std::nullopt;
+  if (remote.protocol().family() != AF_UNIX) {
+    const net::ip::tcp::endpoint address = network_address(remote);
+    return Peer{text_of(address), source_of(address.address()), false};
+  }
+  if (!same_user(socket)) return std::nullopt;
+  return Peer{"this machine", "this machine", true};
+}
+
+#else
+
+Result<SocketAddress> local_address(const Endpoint& endpoint) {
+  return Error{ErrorCode::input, endpoint.host + ": this system has no local sockets of that kind", ""};
+}
+
+std::optional<Peer> peer_of(Socket& socket) {
+  NetError error;
+  const SocketAddress remote = socket.remote_endpoint(error);
+  if (error) return std::nullopt;
+  const net::ip::tcp::endpoint address = network_address(remote);
+  return Peer{text_of(address), source_of(address.address()), false};
+}
+
+#endif
+
+Endpoint local_endpoint(std::string_view name) { return {"@" + std::string(name), 0}; }
 
 std::string source_of(const net::ip::address& address) {
   const net::ip::address source = plain(address);

@@ -43,10 +43,16 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
     endpoints_.pop_front();
     // Time is divided equally among what is left to try.
     endpoint_deadline_ = SteadyClock::now() + remaining_until(deadline_) / static_cast<long>(endpoints_.size() + 1);
+    if (is_local(endpoint_)) {
+      const Result<SocketAddress> local = local_address(endpoint_);
+      if (local) candidates_.push_back({*local, endpoint_.host});
+      return next_address();
+    }
     NetError error;
     const net::ip::address address = net::ip::make_address(endpoint_.host, error);
     if (!error) {
-      candidates_.assign(1, tcp::endpoint(address, endpoint_.port));
+      const tcp::endpoint only(address, endpoint_.port);
+      candidates_.push_back({only, text_of(only)});
       return next_address();
     }
     const std::uint64_t turn = begin_step(endpoint_deadline_, "the name service does not answer");
@@ -54,7 +60,7 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
                             [self = shared_from_this(), turn](const NetError& failed, const auto& found) {
                               if (self->turn_ != turn) return;
                               if (failed) self->note(text_of(self->endpoint_), reason_of(failed));
-                              self->candidates_.assign(found.begin(), found.end());
+                              for (const tcp::endpoint each : found) self->candidates_.push_back({each, text_of(each)});
                               self->next_address();
                             });
   }
@@ -62,28 +68,29 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
   void next_address() {
     if (done_) return;
     if (candidates_.empty()) return next_endpoint();
-    address_ = candidates_.front();
+    candidate_ = candidates_.front();
     candidates_.pop_front();
     const auto share = remaining_until(endpoint_deadline_) / static_cast<long>(candidates_.size() + 1);
     const std::uint64_t turn = begin_step(SteadyClock::now() + share, "no answer");
     socket_.emplace(strand_);
-    socket_->async_connect(address_, [self = shared_from_this(), turn](const NetError& error) {
+    socket_->async_connect(candidate_.address, [self = shared_from_this(), turn](const NetError& error) {
       if (self->turn_ != turn) return;
-      if (!error) return self->handshake(turn);
-      self->note(text_of(self->address_), reason_of(error));
+      const std::optional<Peer> peer = error ? std::nullopt : peer_of(*self->socket_);
+      if (peer) return self->handshake(turn, *peer);
+      self->note(self->candidate_.text, error ? reason_of(error) : "gone already, or of another user");
       self->next_address();
     });
   }
 
-  void handshake(std::uint64_t turn) {
-    core_ = hub_.connected(std::move(*socket_), pin_);
+  void handshake(std::uint64_t turn, const Peer& peer) {
+    core_ = hub_.connected(std::move(*socket_), peer, pin_);
     socket_.reset();
     if (core_ == nullptr) return finish(Error{ErrorCode::interrupted, "connecting was given up", ""});
     core_->handshake([self = shared_from_this(), turn](const Status& status) {
       if (self->turn_ != turn) return;
       if (status) return self->finish(make_connection(std::move(self->core_)));
       self->core_.reset();
-      self->note(text_of(self->address_), status.error().message);
+      self->note(self->candidate_.text, status.error().message);
       if (!self->answered_ || status.error().code == ErrorCode::refused) self->answered_ = status.error();
       self->next_address();
     });
@@ -98,7 +105,7 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
       if (cancelled || self->turn_ != turn || self->done_) return;
       const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyClock::now() - started);
       const bool resolving = !self->socket_ && !self->core_;
-      self->note(resolving ? text_of(self->endpoint_) : text_of(self->address_),
+      self->note(resolving ? text_of(self->endpoint_) : self->candidate_.text,
                  std::string(when_late) + " within " + std::to_string(waited.count()) + " ms");
       self->drop_attempt();
       if (resolving) {
@@ -126,7 +133,10 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
     hub_.remove(this);
   }
 
-  void note(const std::string& address, const std::string& reason) { tried_.push_back(address + ": " + reason); }
+  void note(const std::string& address, const std::string& reason) {
+    if (is_local(endpoint_) && !endpoints_.empty()) return;
+    tried_.push_back(address + ": " + reason);
+  }
 
   Error all_failed() const {
     if (answered_ && (answered_->code == ErrorCode::refused || tried_.size() == 1)) return *answered_;
@@ -145,14 +155,18 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
   net::strand<net::io_context::executor_type> strand_;
   tcp::resolver resolver_;
   net::steady_timer timer_;
-  std::deque<Endpoint> endpoints_;        // not yet tried
-  std::deque<tcp::endpoint> candidates_;  // of the endpoint that is tried
+  struct Candidate {
+    SocketAddress address;
+    std::string text;
+  };
+  std::deque<Endpoint> endpoints_;    // not yet tried
+  std::deque<Candidate> candidates_;  // of the endpoint that is tried, likewise
   Endpoint endpoint_;
-  tcp::endpoint address_;
+  Candidate candidate_;
   std::optional<Digest> pin_;
   SteadyClock::time_point deadline_, endpoint_deadline_;
   ConnectHandler on_done_;
-  std::optional<tcp::socket> socket_;
+  std::optional<Socket> socket_;
   std::shared_ptr<Core> core_;
   std::uint64_t turn_ = 0;
   bool done_ = false;

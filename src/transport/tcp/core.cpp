@@ -5,7 +5,7 @@
 
 namespace motley::transport {
 
-Core::Core(std::shared_ptr<Reactor> reactor, CoreHost& host, net::ip::tcp::socket socket, CoreSetup setup)
+Core::Core(std::shared_ptr<Reactor> reactor, CoreHost& host, Socket socket, CoreSetup setup)
     : reactor_(std::move(reactor)),
       host_(host),
       socket_(std::move(socket)),
@@ -14,9 +14,10 @@ Core::Core(std::shared_ptr<Reactor> reactor, CoreHost& host, net::ip::tcp::socke
       setup_(std::move(setup)),
       reader_(reactor_->pool),
       proven_(setup_.proven) {
-  NetError ignored;
-  peer_.address = text_of(socket_.remote_endpoint(ignored));
+  peer_.address = setup_.address;
+  peer_.same_machine = setup_.same_machine;
   if (setup_.tls != nullptr) tls_ = std::make_unique<TlsSession>(*setup_.tls, setup_.role, setup_.pin);
+  if (setup_.same_machine) reader_.trust_bodies();
   if (!setup_.proven) reader_.restrict(setup_.unproven_bytes_max);
 }
 
@@ -107,7 +108,7 @@ void Core::finish_sending() {
   MOTLEY_ASSERT(state_ == State::flushing);
   state_ = State::draining;
   NetError ignored;
-  socket_.shutdown(net::ip::tcp::socket::shutdown_send, ignored);
+  socket_.shutdown(Socket::shutdown_send, ignored);
   arm(kCloseTime, "closed by this side");
 }
 

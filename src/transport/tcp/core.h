@@ -1,5 +1,5 @@
 #pragma once
-// One TCP connection, plain or TLS: reads frames, writes queues, closes. Private to tcp/.
+// One connection, plain or TLS: reads frames, writes queues, closes. Private to tcp/.
 // send(), close(), mark_proven(), start() and the getters may be called from any thread; all else runs on the strand of
 // the socket. Life: handshaking -> open -> flushing (close() was called) -> draining (all is sent) -> closed.
 
@@ -33,6 +33,8 @@ struct CoreSetup {
   std::uint64_t id = 0;
   std::shared_ptr<const TlsContext> tls;  // null: plain
   TlsRole role = TlsRole::client;
+  std::string address;  // of the peer, for people
+  bool same_machine = false;
   std::optional<Digest> pin;
   bool proven = true;
   std::size_t unproven_bytes_max = 0;
@@ -40,7 +42,7 @@ struct CoreSetup {
 
 class Core final : public std::enable_shared_from_this<Core> {
  public:
-  Core(std::shared_ptr<Reactor> reactor, CoreHost& host, net::ip::tcp::socket socket, CoreSetup setup);
+  Core(std::shared_ptr<Reactor> reactor, CoreHost& host, Socket socket, CoreSetup setup);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
@@ -55,7 +57,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Traffic traffic() const { return {sent_bytes_, received_bytes_}; }
   [[nodiscard]] const PeerIdentity& peer() const { return peer_; }
   [[nodiscard]] std::uint64_t id() const { return setup_.id; }
-  [[nodiscard]] net::ip::tcp::socket::executor_type executor() { return socket_.get_executor(); }
+  [[nodiscard]] Socket::executor_type executor() { return socket_.get_executor(); }
 
   // On the strand.
   /// Calls back once, at once for a plain connection. The connection is open after success, closed after failure.
@@ -111,7 +113,7 @@ class Core final : public std::enable_shared_from_this<Core> {
 
   std::shared_ptr<Reactor> reactor_;
   CoreHost& host_;
-  net::ip::tcp::socket socket_;
+  Socket socket_;
   net::steady_timer close_timer_;
   net::steady_timer unproven_timer_;
   CoreSetup setup_;

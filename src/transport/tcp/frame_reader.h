@@ -20,6 +20,8 @@ class FrameReader {
   /// Until lifted: control frames only, none longer than `control_bytes_max`.
   void restrict(std::size_t control_bytes_max) noexcept;
   void lift_restriction() noexcept;
+  /// For what no network was in between.
+  void trust_bodies() noexcept { bodies_trusted_ = true; }
 
   /// Consumes from the front of `bytes` up to the end of one frame at most; take() then has it.
   Status feed(std::span<const std::byte>& bytes);
@@ -37,6 +39,7 @@ class FrameReader {
 
   BufferPool& pool_;
   std::optional<std::size_t> restricted_bytes_max_;
+  bool bodies_trusted_ = false;
   std::array<std::byte, wire::kHeaderBytes> header_bytes_{};
   std::size_t header_have_ = 0;
   wire::FrameHeader header_;

@@ -1,7 +1,6 @@
 #include "transport/tcp/hub.h"
 
 #include "base/assert.h"
-#include "transport/tcp/address.h"
 
 namespace motley::transport {
 namespace {
@@ -10,7 +9,7 @@ constexpr std::chrono::milliseconds kGracefulTime{2500};  // a second to flush, 
 
 /// The system sizes the buffers better than we could; but what it holds unsent can no longer be overtaken by an urgent
 /// frame, so that part is kept to 4 ms of a gigabit link.
-void set_options(net::ip::tcp::socket& socket) {
+void set_network_options(Socket& socket) {
   NetError ignored;
   socket.set_option(net::ip::tcp::no_delay(true), ignored);
 #ifdef TCP_NOTSENT_LOWAT
@@ -61,9 +60,13 @@ Hub::Hub(TcpOptions options)
 
 Hub::~Hub() { MOTLEY_ASSERT(threads_.empty()); }
 
-std::shared_ptr<Core> Hub::make_core(net::ip::tcp::socket socket, CoreSetup setup) {
-  set_options(socket);
-  setup.tls = tls_;
+std::shared_ptr<Core> Hub::make_core(Socket socket, const Peer& peer, CoreSetup setup) {
+  setup.address = peer.address;
+  setup.same_machine = peer.same_machine;
+  if (!peer.same_machine) {
+    set_network_options(socket);
+    setup.tls = tls_;
+  }
   const std::lock_guard lock(mutex_);
   if (closing_) return nullptr;
   setup.id = ++last_id_;
@@ -72,28 +75,28 @@ std::shared_ptr<Core> Hub::make_core(net::ip::tcp::socket socket, CoreSetup setu
   return core;
 }
 
-std::shared_ptr<Core> Hub::connected(net::ip::tcp::socket socket, std::optional<Digest> pin) {
+std::shared_ptr<Core> Hub::connected(Socket socket, const Peer& peer, std::optional<Digest> pin) {
   CoreSetup setup;
   setup.role = TlsRole::client;
   setup.pin = pin;
-  return make_core(std::move(socket), setup);
+  return make_core(std::move(socket), peer, std::move(setup));
 }
 
-void Hub::accepted(net::ip::tcp::socket socket, std::shared_ptr<const AcceptHandler> on_accept) {
-  NetError error;
-  const auto remote = socket.remote_endpoint(error);
-  if (error) return;  // gone already
+void Hub::accepted(Socket socket, std::shared_ptr<const AcceptHandler> on_accept) {
+  const std::optional<Peer> peer = peer_of(socket);
+  if (!peer) return;
   CoreSetup setup;
   setup.role = TlsRole::server;
   setup.proven = false;
   setup.unproven_bytes_max = options_.limits.unproven_bytes_max;
-  const std::shared_ptr<Core> core = make_core(std::move(socket), setup);
+  const bool plain = options_.plaintext || peer->same_machine;
+  const std::shared_ptr<Core> core = make_core(std::move(socket), *peer, std::move(setup));
   if (core == nullptr) return;
   std::shared_ptr<Core> evicted;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto id = admission_.enter(core->id(), source_of(remote.address()))) evicted = cores_[*id].lock();
-    if (!options_.plaintext) {
+    if (const auto id = admission_.enter(core->id(), peer->source)) evicted = cores_[*id].lock();
+    if (!plain) {
       waiting_.emplace(core->id(), Waiting{core, on_accept});
       gate_.enter(core->id());
     }
@@ -102,7 +105,7 @@ void Hub::accepted(net::ip::tcp::socket socket, std::shared_ptr<const AcceptHand
     evicted->abort({ErrorCode::refused, "too many connections that have not proven themselves", ""});
   }
   net::post(core->executor(), [core, time = options_.limits.unproven_time] { core->limit_unproven_time(time); });
-  if (options_.plaintext) return begin_handshake({core, std::move(on_accept)});
+  if (plain) return begin_handshake({core, std::move(on_accept)});
   pump_handshakes();
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "transport/tcp/address.h"
 #include "transport/tcp/admission.h"
 #include "transport/tcp/core.h"
 #include "transport/tcp/net.h"
@@ -35,9 +36,9 @@ class Hub final : public CoreHost {
   [[nodiscard]] bool plaintext() const { return options_.plaintext; }
 
   /// A socket somebody connected to us. `on_accept` gets it after its handshake.
-  void accepted(net::ip::tcp::socket socket, std::shared_ptr<const AcceptHandler> on_accept);
+  void accepted(Socket socket, std::shared_ptr<const AcceptHandler> on_accept);
   /// A socket we connected; the caller starts the handshake.
-  std::shared_ptr<Core> connected(net::ip::tcp::socket socket, std::optional<Digest> pin);
+  std::shared_ptr<Core> connected(Socket socket, const Peer& peer, std::optional<Digest> pin);
 
   /// False when the hub is closing: the activity must end at once.
   [[nodiscard]] bool add(const std::shared_ptr<Activity>& activity);
@@ -55,7 +56,7 @@ class Hub final : public CoreHost {
 
   void proven(std::uint64_t id) override;
   void gone(std::uint64_t id, bool dropped) override;
-  std::shared_ptr<Core> make_core(net::ip::tcp::socket socket, CoreSetup setup);
+  std::shared_ptr<Core> make_core(Socket socket, const Peer& peer, CoreSetup setup);
   void pump_handshakes();
   void begin_handshake(const Waiting& waiting);
   [[nodiscard]] std::vector<std::shared_ptr<Core>> all_cores();

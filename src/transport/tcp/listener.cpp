@@ -19,7 +19,7 @@ constexpr int kAddressNotAvailable = WSAEADDRNOTAVAIL;
 constexpr int kAddressNotAvailable = EADDRNOTAVAIL;
 #endif
 
-Error listen_error(const tcp::endpoint& endpoint, const NetError& error) {
+Error listen_error(const Endpoint& endpoint, const NetError& error) {
   const std::string address = text_of(endpoint);
   if (error == net::error::address_in_use) {
     return {ErrorCode::busy, address + " is in use by another program", "choose another port with --listen"};
@@ -29,7 +29,7 @@ Error listen_error(const tcp::endpoint& endpoint, const NetError& error) {
             "choose a port above 1023 with --listen"};
   }
   if (error.value() == kAddressNotAvailable) {
-    return {ErrorCode::input, "this machine has no address " + endpoint.address().to_string(),
+    return {ErrorCode::input, "this machine has no address " + endpoint.host,
             "listen on 0.0.0.0 (all addresses) or on one of this machine"};
   }
   return {ErrorCode::network, "cannot listen on " + address + ": " + error.message(), ""};
@@ -44,26 +44,27 @@ class Acceptor final : public Activity, public std::enable_shared_from_this<Acce
         retry_timer_(hub.io()),
         on_accept_(std::make_shared<const AcceptHandler>(std::move(on_accept))) {}
 
-  Status open(const tcp::endpoint& endpoint) {
+  Status open(const Endpoint& endpoint, const SocketAddress& address) {
+    const int family = address.protocol().family();
     NetError error;
-    acceptor_.open(endpoint.protocol(), error);
+    acceptor_.open(address.protocol(), error);
 #ifndef _WIN32  // there it would let two programs share the port
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
 #endif
-    if (!error && endpoint.address().is_v6() && endpoint.address().is_unspecified()) {
+    if (!error && family == AF_INET6) {
       acceptor_.set_option(net::ip::v6_only(false), error);
     }
-    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.bind(address, error);
     if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
     if (error) return listen_error(endpoint, error);
-    port_ = acceptor_.local_endpoint(error).port();
+    port_ = port_of(acceptor_.local_endpoint(error));
     return {};
   }
   void accept() {
     const std::lock_guard lock(mutex_);
     if (!acceptor_.is_open()) return;
     acceptor_.async_accept(net::make_strand(hub_.io()),
-                           [self = shared_from_this()](const NetError& error, tcp::socket socket) {
+                           [self = shared_from_this()](const NetError& error, Socket socket) {
                              self->on_socket(error, std::move(socket));
                            });
   }
@@ -79,7 +80,7 @@ class Acceptor final : public Activity, public std::enable_shared_from_this<Acce
   std::uint16_t port() const { return port_; }
 
  private:
-  void on_socket(const NetError& error, tcp::socket socket) {
+  void on_socket(const NetError& error, Socket socket) {
     if (!error) {
       hub_.accepted(std::move(socket), on_accept_);
       return accept();
@@ -94,7 +95,7 @@ class Acceptor final : public Activity, public std::enable_shared_from_this<Acce
 
   Hub& hub_;
   std::mutex mutex_;
-  tcp::acceptor acceptor_;
+  net::basic_socket_acceptor<net::generic::stream_protocol> acceptor_;
   net::steady_timer retry_timer_;
   std::shared_ptr<const AcceptHandler> on_accept_;
   std::uint16_t port_ = 0;
@@ -118,26 +119,27 @@ class TcpListener final : public Listener {
   std::uint16_t port_;
 };
 
-Result<tcp::endpoint> resolve_here(Hub& hub, const Endpoint& endpoint) {
+Result<SocketAddress> resolve_here(Hub& hub, const Endpoint& endpoint) {
+  if (is_local(endpoint)) return local_address(endpoint);
   NetError error;
-  const std::string host = endpoint.host.empty() ? "0.0.0.0" : endpoint.host;
-  const net::ip::address address = net::ip::make_address(host, error);
-  if (!error) return tcp::endpoint(address, endpoint.port);
+  const net::ip::address address = net::ip::make_address(endpoint.host, error);
+  if (!error) return SocketAddress(tcp::endpoint(address, endpoint.port));
   tcp::resolver resolver(hub.io());
-  const auto found = resolver.resolve(host, std::to_string(endpoint.port), tcp::resolver::passive, error);
-  if (!error && !found.empty()) return found.begin()->endpoint();
-  return Error{ErrorCode::input, "expected an address of this machine to listen on, found \"" + host + "\"",
+  const auto found = resolver.resolve(endpoint.host, std::to_string(endpoint.port), tcp::resolver::passive, error);
+  if (!error && !found.empty()) return SocketAddress(found.begin()->endpoint());
+  return Error{ErrorCode::input, "expected an address of this machine to listen on, found \"" + endpoint.host + "\"",
                "for example --listen 0.0.0.0:7001"};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Listener>> make_listener(Hub& hub, const Endpoint& endpoint, AcceptHandler on_accept) {
+Result<std::unique_ptr<Listener>> make_listener(Hub& hub, Endpoint endpoint, AcceptHandler on_accept) {
   MOTLEY_ASSERT(on_accept != nullptr);
-  Result<tcp::endpoint> local = resolve_here(hub, endpoint);
-  if (!local) return std::move(local).error();
+  if (endpoint.host.empty()) endpoint.host = "0.0.0.0";
+  Result<SocketAddress> address = resolve_here(hub, endpoint);
+  if (!address) return std::move(address).error();
   auto acceptor = std::make_shared<Acceptor>(hub, std::move(on_accept));
-  if (Status status = acceptor->open(*local); !status) return status.error();
+  if (Status status = acceptor->open(endpoint, *address); !status) return status.error();
   MOTLEY_ASSERT(hub.add(acceptor));
   acceptor->accept();
   return Result<std::unique_ptr<Listener>>(std::make_unique<TcpListener>(acceptor));

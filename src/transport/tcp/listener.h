@@ -7,6 +7,6 @@
 
 namespace motley::transport {
 
-Result<std::unique_ptr<Listener>> make_listener(Hub& hub, const Endpoint& endpoint, AcceptHandler on_accept);
+Result<std::unique_ptr<Listener>> make_listener(Hub& hub, Endpoint endpoint, AcceptHandler on_accept);
 
 }  // namespace motley::transport

@@ -20,6 +20,8 @@ namespace motley::transport {
 
 namespace net = asio;
 using NetError = asio::error_code;
+using Socket = net::generic::stream_protocol::socket;
+using SocketAddress = net::generic::stream_protocol::endpoint;
 using SteadyClock = std::chrono::steady_clock;
 
 /// What sockets and timers live in. Held by every connection, so that a handle which outlives its Tcp is harmless.

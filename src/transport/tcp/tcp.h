@@ -1,9 +1,11 @@
 #pragma once
-// TCP with TLS 1.3 (or plain, when asked). Owns its I/O threads; no Asio or OpenSSL type shows here.
+// TCP with TLS 1.3 (or plain, when asked), and local sockets, plain, between processes of one machine. Owns its I/O
+// threads; no Asio or OpenSSL type shows here.
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "transport/connection.h"
@@ -29,9 +31,14 @@ struct TcpOptions {
 };
 
 struct Endpoint {
-  std::string host;  // name or address, IPv4 or IPv6
+  std::string host;  // name or address, IPv4 or IPv6; "@name": a local socket, whose port is 0
   std::uint16_t port = 0;
 };
+
+/// Only processes of the same user get through to it, and of the same network namespace: what a container or a
+/// simulated host has of its own network stays between the two. Where the system has none (all but Linux), listen()
+/// and connect() fail at once.
+[[nodiscard]] Endpoint local_endpoint(std::string_view name);
 
 class Tcp {
  public:
@@ -41,10 +48,11 @@ class Tcp {
   Tcp& operator=(const Tcp&) = delete;
 
   /// Limits before proof (wire/limits.h) are kept here: bytes, time, number, per source address, handshakes a second.
-  /// Errors: busy (port in use: names it), network, input (bad address).
+  /// Errors: busy (port or name in use: names it), network, input (bad address).
   Result<std::unique_ptr<Listener>> listen(const Endpoint& endpoint, AcceptHandler on_accept);
 
-  /// Tries the endpoints in turn. With TLS the server's key must hash to `pinned_spki`, else ErrorCode::refused.
+  /// Tries the endpoints in turn. With TLS the server's key must hash to `pinned_spki`, else ErrorCode::refused. A
+  /// local one that does not answer is not worth a word in the error beside others.
   /// Errors: network (names the address and what happened), refused.
   void connect(std::vector<Endpoint> endpoints, std::optional<Digest> pinned_spki, std::chrono::milliseconds timeout,
                ConnectHandler on_done);

@@ -14,6 +14,8 @@ std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
   switch (info.param) {
     case Kind::inproc:
       return "inproc";
+    case Kind::local:
+      return "local";
     case Kind::tcp_plain:
       return "tcp_plain";
     case Kind::tcp_tls:
@@ -22,6 +24,9 @@ std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
   return "unknown";
 }
 INSTANTIATE_TEST_SUITE_P(All, TransportTest, ::testing::Values(Kind::inproc, Kind::tcp_plain, Kind::tcp_tls), name_of);
+#ifdef __linux__
+INSTANTIATE_TEST_SUITE_P(OneMachine, TransportTest, ::testing::Values(Kind::local), name_of);
+#endif
 
 struct Joined {
   Ends ends;

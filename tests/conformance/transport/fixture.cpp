@@ -22,7 +22,7 @@ bool body_is(const wire::Frame& frame, std::size_t size, std::uint8_t seed) {
 World::World(Kind kind) : kind_(kind) {
   if (kind == Kind::inproc) return;
   TcpOptions server, client;
-  server.plaintext = client.plaintext = kind == Kind::tcp_plain;
+  server.plaintext = client.plaintext = kind != Kind::tcp_tls;
   if (kind == Kind::tcp_tls) {
     server_identity_ = make_identity();
     client_identity_ = make_identity();
@@ -31,13 +31,16 @@ World::World(Kind kind) : kind_(kind) {
   client.identity = client_identity_;
   server_tcp_ = std::make_unique<Tcp>(server);
   client_tcp_ = std::make_unique<Tcp>(client);
-  auto listener = server_tcp_->listen({"127.0.0.1", 0}, [this](std::shared_ptr<Connection> connection) {
+  endpoint_ = {"127.0.0.1", 0};
+  if (kind == Kind::local) endpoint_ = local_endpoint("motley-test-" + std::to_string(random_u64()));
+  auto listener = server_tcp_->listen(endpoint_, [this](std::shared_ptr<Connection> connection) {
     const std::lock_guard lock(mutex_);
     accepted_.push_back(std::move(connection));
     changed_.notify_all();
   });
   if (!listener) throw std::runtime_error(listener.error().message);
   listener_ = std::move(listener).value();
+  endpoint_.port = listener_->port();
 }
 
 Ends World::connect() {
@@ -48,7 +51,7 @@ Ends World::connect() {
   std::promise<Result<std::shared_ptr<Connection>>> promise;
   std::optional<Digest> pin;
   if (server_identity_) pin = server_identity_->spki;
-  client_tcp_->connect({{"127.0.0.1", listener_->port()}}, pin, kPatience,
+  client_tcp_->connect({endpoint_}, pin, kPatience,
                        [&](Result<std::shared_ptr<Connection>> result) { promise.set_value(std::move(result)); });
   auto connected = promise.get_future().get();
   if (!connected) throw std::runtime_error(connected.error().message);

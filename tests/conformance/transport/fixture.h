@@ -71,14 +71,14 @@ class Recorder : public Receiver {
 wire::Frame make_frame(wire::FrameType type, std::uint64_t subject, std::size_t size, std::uint8_t seed = 0);
 bool body_is(const wire::Frame& frame, std::size_t size, std::uint8_t seed);
 
-enum class Kind : std::uint8_t { inproc, tcp_plain, tcp_tls };
+enum class Kind : std::uint8_t { inproc, local, tcp_plain, tcp_tls };
 
 struct Ends {
   std::shared_ptr<Connection> client;
   std::shared_ptr<Connection> server;
 };
 
-/// Two connected ends; over TCP each has a Tcp of its own, as two machines have.
+/// Two connected ends; but for inproc each has a Tcp of its own, as two processes have.
 class World {
  public:
   explicit World(Kind kind);
@@ -90,6 +90,7 @@ class World {
 
  private:
   Kind kind_;
+  Endpoint endpoint_;
   std::optional<Identity> client_identity_, server_identity_;
   std::unique_ptr<Tcp> server_tcp_, client_tcp_;
   std::mutex mutex_;

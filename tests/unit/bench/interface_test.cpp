@@ -64,9 +64,16 @@ TEST_F(Sys, ASpeedOfWhatHasNoDeviceIsNoSpeed) {
 TEST_F(Sys, NoSuchInterface) { EXPECT_EQ(read_interface("eth7", root_).kind, InterfaceKind::unknown); }
 
 TEST(InterfaceTowards, ThisMachine) {
-  EXPECT_EQ(interface_towards("127.0.0.1:7117").kind, InterfaceKind::loopback);
+  const auto kind_towards = [](const std::string& address, bool same_machine = false) {
+    transport::PeerIdentity peer;
+    peer.address = address;
+    peer.same_machine = same_machine;
+    return interface_towards(peer).kind;
+  };
+  EXPECT_EQ(kind_towards("127.0.0.1:7117"), InterfaceKind::loopback);
+  EXPECT_EQ(kind_towards("this machine", true), InterfaceKind::loopback);
   for (const char* peer : {"", "inproc", "not an address:1", "[::", ":", "127.0.0.1:none"}) {
-    EXPECT_EQ(interface_towards(peer).kind, InterfaceKind::unknown) << peer;
+    EXPECT_EQ(kind_towards(peer), InterfaceKind::unknown) << peer;
   }
 }
 

@@ -161,7 +161,7 @@ class CoordinatorTest : public testing::Test {
     hello.name = name.empty() ? std::string("w").append(std::to_string(session)) : name;
     hello.machine = std::string("host").append(std::to_string(session));
     hello.device = "cpu";
-    coordinator->session_opened(session, hello, local, now);
+    coordinator->session_opened(session, hello, local ? Reach::process : Reach::network, now);
     Peer& peer = peers[session];
     peer.session = session;
     collect();

@@ -40,7 +40,7 @@ TEST_F(CoordinatorJoining, FollowsTheSession) {
   make();
   wire::Hello hello;
   hello.name = "w1";
-  coordinator->session_opened(1, hello, false, now);
+  coordinator->session_opened(1, hello, Reach::network, now);
   const auto sent = output.sent[1];
   ASSERT_EQ(sent.size(), 4u) << "RunSpec and three segments";
   EXPECT_EQ(sent[0].lane, Lane::control);

@@ -60,9 +60,9 @@ struct Scene {
   std::vector<std::unique_ptr<WorkerHost>> workers;
   std::vector<std::promise<Status>> worker_ended = std::vector<std::promise<Status>>(8);
 
-  explicit Scene(std::uint64_t min_workers = 1) {
+  explicit Scene(std::uint64_t min_workers = 1, std::uint64_t run = 1) {
     CoordinatorHostOptions options;
-    options.engine.run = options.token.run = 1;
+    options.engine.run = options.token.run = run;
     options.token.plaintext = true;
     options.engine.seed = kSeed;
     options.engine.train_samples = options.engine.test_samples = kSamples;
@@ -73,8 +73,8 @@ struct Scene {
     options.engine.test_fingerprint = test->fingerprint();
     options.run_dir = dir.path().string();
     options.checkpoint_base.layout = model->layout();
-    options.checkpoint_base.run = 1;
-    auto ledger = store::LedgerWriter::open(dir / "ledger", {1, kSeed, kSamples, kBatch, train->fingerprint()});
+    options.checkpoint_base.run = run;
+    auto ledger = store::LedgerWriter::open(dir / "ledger", {run, kSeed, kSamples, kBatch, train->fingerprint()});
     EXPECT_TRUE(ledger) << message(ledger);
     host = std::make_unique<CoordinatorHost>(std::move(options), make_server(), std::move(*ledger), recorder,
                                              [this](Status status) { ended.set_value(std::move(status)); });
@@ -83,6 +83,14 @@ struct Scene {
   Scene(const Scene&) = delete;
   Scene& operator=(const Scene&) = delete;
 
+  static wire::Hello hello_of(const std::string& name) {
+    wire::Hello hello;
+    hello.protocol = wire::kProtocolVersion;
+    hello.name = name;
+    hello.machine = "here";
+    hello.device = "cpu";
+    return hello;
+  }
   ps::Server make_server() const {
     ps::Snapshot snapshot;
     const std::vector<float> flat = model->initial_weights();
@@ -94,12 +102,9 @@ struct Scene {
     group.lr = 0.1;
     return *ps::Server::make(model->layout(), {ps::OptimizerKind::sgd, {group}}, {}, 0, snapshot);
   }
-  void add_worker(const std::string& name, const std::string& data = "", bool solo = true) {
+  WorkerHost& make_worker(const std::string& name, const std::string& data = "") {
     WorkerHostOptions options;
-    options.hello.protocol = wire::kProtocolVersion;
-    options.hello.name = name;
-    options.hello.machine = "here";
-    options.hello.device = "cpu";
+    options.hello = hello_of(name);
     options.prepare = [this, data](const wire::RunSpec&, const SharedBytes&) -> Result<PreparedWorker> {
       auto computation = softmax::SoftmaxRegression::make(train, test, kSeed);
       if (!computation) return computation.error();
@@ -113,11 +118,13 @@ struct Scene {
     events.ended = [this, number = workers.size()](Status status) {
       worker_ended[number].set_value(std::move(status));
     };
-    auto worker = std::make_unique<WorkerHost>(options, std::move(events));
+    return *workers.emplace_back(std::make_unique<WorkerHost>(options, std::move(events)));
+  }
+  void add_worker(const std::string& name, const std::string& data = "", bool solo = true) {
+    WorkerHost& worker = make_worker(name, data);
     auto [mine, theirs] = transport::make_inproc_pair();
-    host->add_local(options.hello, std::move(theirs), solo ? worker->compute() : std::weak_ptr<ComputeThread>());
-    worker->run_local(std::move(mine));
-    workers.push_back(std::move(worker));
+    host->add_local(hello_of(name), std::move(theirs), solo ? worker.compute() : std::weak_ptr<ComputeThread>());
+    worker.run_local(std::move(mine));
   }
   Status wait() { return ended.get_future().get(); }
   store::Audit audit() const {

@@ -1,6 +1,8 @@
 // CoordinatorHost and WorkerHosts in one process: whole short runs of the softmax model, with all their threads.
 
 #include "hosts_scene.h"
+#include "runtime/door.h"
+#include "transport/tcp/tcp.h"
 
 namespace motley::runtime {
 namespace {
@@ -57,6 +59,31 @@ TEST(Hosts, TheSplitDoesNotChangeTheResult) {
   ASSERT_EQ(found.size(), expected.size());
   for (std::size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5);
 }
+
+#ifdef __linux__
+TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
+  const std::uint64_t run = transport::random_u64();
+  Scene scene(2, run);
+  cluster::JoinToken token;
+  token.run = run;
+  token.plaintext = true;
+  token.addresses = {"127.0.0.1"};
+  token.port = 1;  // nobody listens there
+  transport::Tcp here({.plaintext = true, .identity = {}}), there({.plaintext = true, .identity = {}});
+  Door door;
+  open_locally(here, token, [&](auto connection) { scene.host->accept(std::move(connection)); }, door);
+  ASSERT_NE(door.local, nullptr);
+  scene.host->start();
+  scene.add_worker("here/cpu");
+  scene.make_worker("there/cpu").run_remote(there, {}, token);
+  const Status status = scene.wait();
+  ASSERT_TRUE(status) << message(status);
+  expect_complete(scene);
+  EXPECT_EQ(scene.recorder.steps.front().workers.size(), 2U);
+  door = {};
+  scene.workers.clear();
+}
+#endif
 
 TEST(Hosts, AStoppedRunEndsAfterAStepWithACheckpointOfIt) {
   Scene scene;

@@ -75,6 +75,7 @@ class RawPeer {
       all.insert(all.end(), buffer.begin(), buffer.begin() + count);
     }
   }
+  [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] bool closed_by_peer() { return read_to_end().has_value(); }
 
  private:
