@@ -15,8 +15,9 @@ constexpr double kLeastGain = 0.01;          // of a step, for which a worker is
 constexpr double kSpreadToDeviation = 1.25;  // of a normal distribution
 constexpr double kSpreadMax = 0.15;
 // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
-// them. A hopeless link is hopeless by a quarter, too.
+// them. Before that a part, and what is beyond the most that cold ones cost; never less than the link is known to take.
 constexpr std::uint32_t kExposuresBelieved = 4;
+constexpr double kColdSeconds = 1;
 // Passes whose mean is compared with steps alone: the more of them, the smaller a loss is believed.
 constexpr std::uint32_t kCompared = 16, kComparedLeast = 3;
 constexpr double kDoubt = 0.2;  // what the mean of n is believed to be off by at the most: kDoubt (1/√n - 1/√kCompared)
@@ -33,8 +34,10 @@ Duration duration(double seconds) {
 
 double MeasuredPace::Known::waits() const noexcept {
   if (!exposed) return link_seconds;
-  const double part = static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved;
-  return *exposed * (exposed_settled ? 1 : std::min(1.0, part));
+  if (exposed_settled) return *exposed;
+  const double doubted = 1 - static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved;
+  const double believed = *exposed - std::min(doubted * *exposed, kColdSeconds);
+  return std::max(believed, std::min(*exposed, link_seconds));
 }
 
 std::optional<plan::Affine> MeasuredPace::Known::time() const noexcept {

@@ -102,7 +102,7 @@ class MeasuredPace final : public cluster::Pace {
     double whole_per_sample = 0;    // of the first pass, until computing and waiting can be told apart
     std::optional<double> exposed;  // seconds of a pass beyond computing: weights and gradients on the wire
     std::size_t senders = 1;        // remote workers with a share, itself included, in the passes of `exposed`
-    double link_seconds = 0;        // of a whole version to it, where that is long; counts until `exposed` is known
+    double link_seconds = 0;        // of a whole version to it, where that is long; the least that is believed at first
     std::uint32_t exposures = 0;    // passes in it
     bool exposed_settled = false;   // it is no longer what first passes cost
     struct Link {

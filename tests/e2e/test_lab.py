@@ -163,7 +163,7 @@ def test_disturbed_run_equals_the_undisturbed_one(network, motley_path, tmp_path
     changes = [(event["worker"].split("/")[0], event["change"]) for event in head.named("worker")
                if event["change"] == "lost" or event["reason"] == "it came back"]
     assert changes == [("first", "lost"), ("second", "lost"), ("second", "readmitted"), ("third", "lost"), ("third", "readmitted")]
-    assert worst <= 1e-5
+    assert worst <= 1e-5 * max(1, steps / 300)  # roundings in another order add up; a lost or doubled part is thousands of times that
 
 
 def test_plans_tell_what_a_slow_link_carries(network, motley_path, tmp_path):

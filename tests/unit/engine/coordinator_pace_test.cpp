@@ -111,6 +111,24 @@ TEST_F(PaceOfTwo, AVersionThatArrivesSoonerSpeaksForTheLink) {
   EXPECT_TRUE(judged());
 }
 
+TEST_F(PaceOfTwo, AHopelessLinkIsFoundInOnePassWherePassesAreLong) {
+  devices_ = {Device{0.4, 0.036, 0, 0}, Device{0.4, 0.036, 39, 0}};
+  pass();
+  EXPECT_FALSE(judged());
+}
+
+TEST_F(PaceOfTwo, WhatAFirstPassWaitsBeyondItsLinkIsDoubted) {
+  const auto after_a_pass = [this](double version) {
+    pace_ = MeasuredPace(options_);
+    devices_[1].exposed = 0.8;
+    if (version > 0) pace_.reached(2, nanoseconds(version));
+    pass();
+    return judged();
+  };
+  EXPECT_TRUE(after_a_pass(0)) << "a cold one may cost as much";
+  EXPECT_FALSE(after_a_pass(0.7)) << "weights took as long before, which two machines save not";
+}
+
 TEST_F(PaceOfTwo, WhoComputesFasterAgainMayDoMoreAtTheWireAsWell) {
   devices_[1] = {20 * devices_[1].fixed, 20 * devices_[1].per_sample, 0.4, 0};
   for (int i = 0; i < 10; ++i) pass();
