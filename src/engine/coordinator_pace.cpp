@@ -21,10 +21,12 @@ constexpr double kColdSeconds = 1;
 // Passes whose mean is compared with steps alone: the more of them, the smaller a loss is believed.
 constexpr std::uint32_t kCompared = 16, kComparedLeast = 3;
 constexpr double kDoubt = 0.2;  // what the mean of n is believed to be off by at the most: kDoubt (1/√n - 1/√kCompared)
-constexpr double kClearGain = 1.25;            // over one worker alone, where none was measured: no need to compare
-constexpr std::uint32_t kStepsAloneTold = 30;  // of a worker by itself, before its speed is told
-constexpr double kSlackLeast = 0.25;           // of a plan's seconds
-constexpr double kYear = 365.0 * 86400;        // keeps conversions to integer nanoseconds defined
+constexpr double kClearGain = 1.25;  // over one worker alone, where none was measured: no need to compare
+// Of a worker by itself, before its speed is told: so many steps, or fewer where they are long.
+constexpr std::uint32_t kStepsAloneTold = 30, kStepsAloneLeast = 3;
+constexpr double kSecondsAloneTold = 5;
+constexpr double kSlackLeast = 0.25;     // of a plan's seconds
+constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
@@ -117,6 +119,7 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
     for (std::size_t i = 0; i < workers.size(); ++i)
       if (counts[i] > 0) sharing_.push_back(workers[i]);
     if (sharing_ != before) begin_comparison();
+    alone_ = {};
     expect_senders(senders(workers, counts));
   }
   passes.total = total;
@@ -304,9 +307,14 @@ std::optional<double> MeasuredPace::step_alone(std::span<const cluster::WorkerId
 void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
   Known& about = known(PassKind::train, worker);
   about.compute.record(samples, compute_seconds);
-  if (++about.steps_alone == kStepsAloneTold) told_.clear();
+  if (about.made_steps) about.alone.record(samples, step_seconds);
+  about.made_steps = true;  // in the first it makes its own copies of everything
   begin_comparison();
-  if (about.steps_alone > 1) about.alone.record(samples, step_seconds);  // first it makes its own copies of everything
+  ++alone_.steps;
+  alone_.seconds += step_seconds;
+  const bool known =
+      alone_.steps >= kStepsAloneTold || (alone_.steps >= kStepsAloneLeast && alone_.seconds >= kSecondsAloneTold);
+  if (known && !std::exchange(alone_.told, true)) told_.clear();
 }
 
 MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {

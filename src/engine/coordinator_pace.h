@@ -111,7 +111,7 @@ class MeasuredPace final : public cluster::Pace {
     std::optional<Link> parked_link;  // as it was when it was first measured beside the run
     double spread = 0;                // mean distance of a pass from its expected time, as a part of it
     plan::TimeModel alone;            // of its steps by itself, from beginning to end
-    std::uint32_t steps_alone = 0;
+    bool made_steps = false;          // by itself
     Half elapsed, computed, elapsed_before;
     bool remote = false;
     plan::LinkModel up, down;
@@ -188,6 +188,11 @@ class MeasuredPace final : public cluster::Pace {
   double expected_ = 0;          // seconds of the open train pass; 0: unknown
   std::optional<double> slack_;  // seconds a train pass takes beyond what is expected of its slowest worker
   std::vector<cluster::WorkerId> sharing_, told_;
+  struct Alone {
+    std::uint32_t steps = 0;
+    double seconds = 0;
+    bool told = false;
+  } alone_;                      // steps that one worker made since the last pass
   std::uint32_t passes_ = 0;     // with the same workers, since the last step that one of them made alone
   double settling_seconds_ = 0;  // of those until settled()
   std::uint32_t compared_ = 0;   // the others

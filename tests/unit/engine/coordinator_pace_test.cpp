@@ -199,6 +199,26 @@ TEST_F(PaceOfTwo, AGainInDoubtIsComparedWithStepsAlone) {
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays);
 }
 
+TEST_F(PaceOfTwo, WhatAWorkerDoesAloneIsToldEachTimeThatItIsLeftToIt) {
+  const auto steps_until_told = [&](double step) {
+    for (int i = 0; i < 20; ++i) pass();
+    pace_.told();
+    int steps = 0;
+    while (!pace_.news()) {
+      pace_.alone(1, kBatch, 0.9 * step, step);
+      ++steps;
+    }
+    pace_.told();
+    for (int i = 0; i < 100; ++i) pace_.alone(1, kBatch, 0.9 * step, step);
+    EXPECT_FALSE(pace_.news());
+    return steps;
+  };
+  EXPECT_EQ(steps_until_told(0.3), 17) << "5 s";
+  EXPECT_EQ(steps_until_told(0.3), 17) << "again";
+  EXPECT_EQ(steps_until_told(0.03), 30);
+  EXPECT_EQ(steps_until_told(4), 3) << "as few tell enough";
+}
+
 TEST_F(PaceOfTwo, TheLargerALossTheFewerPassesShowIt) {
   const auto until_believed = [&](double part, double slower = 1) {
     pace_ = MeasuredPace(options_);
