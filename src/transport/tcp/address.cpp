@@ -26,13 +26,20 @@ net::ip::tcp::endpoint network_address(const SocketAddress& address) {
   return result;
 }
 
+// The abstract namespace: nothing to remove after a crash, and each network namespace has its own.
 #ifdef __linux__
+constexpr bool kLocalNames = true;
+
 bool same_user(Socket& socket) {
   ucred other{};
   socklen_t size = sizeof other;
   if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &other, &size) != 0) return false;
   return other.uid == ::geteuid();
 }
+#else
+constexpr bool kLocalNames = false;
+
+bool same_user(Socket& /*socket*/) { return false; }
 #endif
 
 std::string joined(const std::string& host, std::uint16_t port) {
@@ -56,10 +63,8 @@ std::uint16_t port_of(const SocketAddress& address) {
 
 bool is_local(const Endpoint& endpoint) { return endpoint.host.starts_with('@'); }
 
-#ifdef __linux__
-
-// The abstract namespace: nothing to remove after a crash, and each network namespace has its own.
 Result<SocketAddress> local_address(const Endpoint& endpoint) {
+  if (!kLocalNames) return Error{ErrorCode::input, endpoint.host + ": this system has no local names", ""};
   if (endpoint.host.size() > sizeof(sockaddr_un::sun_path)) {
     return Error{ErrorCode::input,
                  "expected a local name of at most " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
@@ -75,29 +80,13 @@ std::optional<Peer> peer_of(Socket& socket) {
   NetError error;
   const SocketAddress remote = socket.remote_endpoint(error);
   if (error) return std::nullopt;
-  if (remote.protocol().family() != AF_UNIX) {
-    const net::ip::tcp::endpoint address = network_address(remote);
-    return Peer{text_of(address), source_of(address.address()), false};
+  if (remote.protocol().family() == AF_UNIX) {
+    if (!same_user(socket)) return std::nullopt;
+    return Peer{"this machine", "this machine", true};
   }
-  if (!same_user(socket)) return std::nullopt;
-  return Peer{"this machine", "this machine", true};
-}
-
-#else
-
-Result<SocketAddress> local_address(const Endpoint& endpoint) {
-  return Error{ErrorCode::input, endpoint.host + ": this system has no local sockets of that kind", ""};
-}
-
-std::optional<Peer> peer_of(Socket& socket) {
-  NetError error;
-  const SocketAddress remote = socket.remote_endpoint(error);
-  if (error) return std::nullopt;
   const net::ip::tcp::endpoint address = network_address(remote);
   return Peer{text_of(address), source_of(address.address()), false};
 }
-
-#endif
 
 Endpoint local_endpoint(std::string_view name) { return {"@" + std::string(name), 0}; }
 
