@@ -60,7 +60,8 @@ class MeasuredPace final : public cluster::Pace {
   void sent(cluster::WorkerId worker, cluster::LeaseId lease, const plan::Transfer& gradient);
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(cluster::WorkerId worker) const;
-  /// A pass in which it had a share is closed: its codec may change, which it does not while leases are open.
+  /// A pass in which it had a share is closed: the codec of a remote one may change, which it does not while leases are
+  /// open.
   void weigh_codec(cluster::WorkerId worker);
   /// By the codec of its newest contribution, in lengths of that.
   void left_out(cluster::WorkerId worker, double lengths);

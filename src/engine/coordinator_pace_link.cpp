@@ -35,7 +35,7 @@ codec::CodecId MeasuredPace::codec(cluster::WorkerId worker) const {
 
 void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
   Known& about = known(PassKind::train, worker);
-  if (follows_ == 0 || !about.exposed) return;
+  if (follows_ == 0 || !about.remote || !about.exposed) return;
   double factor = about.codec.residual(about.left_out);
   if (factor == 1) factor = about.codec.pass(about.computed.seconds, *about.exposed);
   if (factor == 1) return;

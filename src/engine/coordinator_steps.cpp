@@ -130,7 +130,7 @@ void Coordinator::Impl::close_step() {
   }
   pace.closed(step.duration);
   for (const cluster::Member& member : machine.members().all())
-    if (member.share > 0 && !sessions.at(member.session).local) pace.weigh_codec(member.worker);
+    if (member.share > 0) pace.weigh_codec(member.worker);
   output.step_closed(step);
   feed(cluster::PassFinished{});
 }

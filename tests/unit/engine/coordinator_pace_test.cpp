@@ -143,6 +143,7 @@ TEST_F(PaceOfTwo, WhereTheLinkIsTheLimitNumbersGetFewerBits) {
   options_.gradients.reset();
   options_.weights.reset();
   pace_ = MeasuredPace(options_);
+  pace_.connected(2, true);
   const auto passes = [&](double wire) {
     for (int i = 0; i < 40; ++i) {
       const auto bytes = static_cast<double>(codec::encoded_bytes(pace_.codec(2), 4096));
@@ -171,6 +172,19 @@ TEST_F(PaceOfTwo, NumbersOfTheHeadsOwnWorkersStayExact) {
   pace_.reached(2, nanoseconds(0.8));
   EXPECT_EQ(pace_.codec(1), codec::CodecId::fp32) << "it took a device so long, not a link";
   EXPECT_EQ(pace_.codec(2), codec::CodecId::int8);
+}
+
+TEST_F(PaceOfTwo, NumbersThatStayOnTheMachineStayExact) {
+  options_.gradients.reset();
+  options_.weights.reset();
+  pace_ = MeasuredPace(options_);
+  pace_.connected(2, false);
+  devices_[1].exposed = 0.15;
+  for (int i = 0; i < 40; ++i) {
+    pass();
+    pace_.weigh_codec(2);
+  }
+  EXPECT_EQ(pace_.codec(2), codec::CodecId::fp32);
 }
 
 TEST_F(PaceOfTwo, WhatGainsMuchIsNotCompared) {
