@@ -76,11 +76,12 @@ TEST_F(CoordinatorJoining, FollowsTheSession) {
   EXPECT_EQ(coordinator->waiting_for(), "waiting for w1 (0 of 16 samples)");
 }
 
-TEST_F(CoordinatorJoining, WeightsGoInTheBackgroundExceptInTheSameProcess) {
+TEST_F(CoordinatorJoining, WeightsGoInTheBackgroundExceptInTheSameProcessAndWithChecksumsByNetworkAlone) {
   make();
-  for (const bool local : {false, true}) {
-    const SessionId session = local ? 2 : 1;
-    Peer& peer = open(session, {}, local);
+  for (const Reach reach : {Reach::network, Reach::process, Reach::machine}) {
+    const SessionId session = 1 + static_cast<SessionId>(reach);
+    Peer& peer = open(session, {}, reach);
+    int frames = 0;
     const auto entries = layout.entries();
     coordinator->session_frame(session,
                                wire::seal(header(peer, wire::FrameType::control),
@@ -88,9 +89,12 @@ TEST_F(CoordinatorJoining, WeightsGoInTheBackgroundExceptInTheSameProcess) {
                                now);
     for (const auto& [frame, lane] : output.sent[session]) {
       if (frame.header.type == wire::FrameType::weights) {
-        EXPECT_EQ(lane, local ? Lane::weights : Lane::background);
+        EXPECT_EQ(lane, reach == Reach::process ? Lane::weights : Lane::background);
+        EXPECT_EQ(wire::verify_body(frame.header, frame.body.bytes()).ok(), reach == Reach::network);
+        ++frames;
       }
     }
+    EXPECT_GT(frames, 0);
     collect();
   }
 }
