@@ -38,6 +38,7 @@ transport::Endpoint local_endpoint(const cluster::JoinToken& token) {
 
 std::vector<transport::Endpoint> network_endpoints(const cluster::JoinToken& token) {
   std::vector<transport::Endpoint> all;
+  all.reserve(token.addresses.size() + 1);  // and the local one
   for (const std::string& address : token.addresses) all.push_back({address, token.port});
   return all;
 }

@@ -60,7 +60,8 @@ class Connector final : public Activity, public std::enable_shared_from_this<Con
                             [self = shared_from_this(), turn](const NetError& failed, const auto& found) {
                               if (self->turn_ != turn) return;
                               if (failed) self->note(text_of(self->endpoint_), reason_of(failed));
-                              for (const tcp::endpoint each : found) self->candidates_.push_back({each, text_of(each)});
+                              for (const auto& each : found)
+                                self->candidates_.push_back({each.endpoint(), text_of(each.endpoint())});
                               self->next_address();
                             });
   }
