@@ -228,6 +228,7 @@ void MeasuredPace::closed(Duration time) {
 void MeasuredPace::told() {
   told_ = sharing_;
   told_settled_ = settled();
+  told_passes_ = passes_;
 }
 
 Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const {

@@ -78,7 +78,9 @@ class MeasuredPace final : public cluster::Pace {
   void closed(Duration time);
   /// Others have a share in the newest train pass than when told() was called, or what is known of their links has
   /// settled since.
-  [[nodiscard]] bool news() const noexcept { return sharing_ != told_ || (settled() && !told_settled_); }
+  [[nodiscard]] bool news() const noexcept {
+    return sharing_ != told_ || (settled() && !told_settled_) || (passes_ >= kSettled && told_passes_ < kSettled);
+  }
   void told();
   /// Of an evaluation by `members`; empty until one was seen.
   [[nodiscard]] std::optional<double> evaluation_seconds(std::uint64_t total,
@@ -177,10 +179,11 @@ class MeasuredPace final : public cluster::Pace {
   [[nodiscard]] double expected_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers,
                                         std::span<const std::uint64_t> counts) const;
 
+  static constexpr std::uint32_t kSettled = 8;
   /// In the first passes with somebody new, connections are cold and shares unsettled: so many, or fewer where each is
   /// long.
   [[nodiscard]] bool settled() const noexcept {
-    constexpr std::uint32_t kSettled = 8, kSettledLeast = 2;
+    constexpr std::uint32_t kSettledLeast = 2;
     constexpr double kSettledSeconds = 5;
     return passes_ >= kSettled || (passes_ >= kSettledLeast && settling_seconds_ >= kSettledSeconds);
   }
@@ -199,6 +202,7 @@ class MeasuredPace final : public cluster::Pace {
   std::uint32_t compared_ = 0;   // the others
   double pass_seconds_ = 0;      // mean of the newest of these; 0 before the first pass
   bool told_settled_ = false;
+  std::uint32_t told_passes_ = 0;
   std::vector<plan::Sender> sendings_;  // of contributions to the pass before, in seconds since the leases were granted
   std::size_t senders_ = 0;             // remote workers with a share in the pass before
   plan::SharedLink shared_link_;

@@ -213,6 +213,26 @@ TEST_F(PaceOfTwo, AGainInDoubtIsComparedWithStepsAlone) {
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays);
 }
 
+TEST_F(PaceOfTwo, WhereFewPassesSettleMoreOfThemAreToldAgain) {
+  const auto told_after = [&] {
+    std::vector<int> passes;
+    for (int i = 1; i <= 40; ++i) {
+      pass();
+      if (!pace_.news()) continue;
+      pace_.told();
+      passes.push_back(i);
+    }
+    return passes;
+  };
+  EXPECT_EQ(told_after(), (std::vector{1, 8}));
+  pace_ = MeasuredPace(options_);
+  for (Device& device : devices_) {
+    device.fixed *= 100;
+    device.per_sample *= 100;
+  }
+  EXPECT_EQ(told_after(), (std::vector{1, 2, 8}));
+}
+
 TEST_F(PaceOfTwo, WhatAWorkerDoesAloneIsToldEachTimeThatItIsLeftToIt) {
   const auto steps_until_told = [&](double step) {
     for (int i = 0; i < 20; ++i) pass();
