@@ -38,7 +38,7 @@ class Work:
 
 
 # gpt-mini has windows of 64 bytes here instead of 256, or a step of a fifth of a core would take most of a minute.
-WORKS = {"fashion-cnn": Work(256, 150, 20, {}), "gpt-mini": Work(32, 12, 3, {"model.block": "64"})}
+WORKS = {"fashion-cnn": Work(256, 150, 20, {}), "gpt-mini": Work(32, 24, 6, {"model.block": "64"})}
 
 
 def arguments():

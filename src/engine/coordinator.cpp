@@ -184,10 +184,9 @@ void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Re
   MOTLEY_ASSERT(fresh);
   at->second.id = session;
   at->second.hello = hello;
-  at->second.local = reach == Reach::process;
-  at->second.remote = reach == Reach::network;
+  at->second.reach = reach;
   at->second.name = hello.name;
-  c.feed(cluster::SessionOpened{session, at->second.local});
+  c.feed(cluster::SessionOpened{session, at->second.local()});
   // The machine may have closed it at once: the run is over, or full.
   if (const auto open = c.sessions.find(session); open != c.sessions.end()) c.send_spec(open->second);
 }

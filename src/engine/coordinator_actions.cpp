@@ -103,7 +103,7 @@ void Coordinator::Impl::send_control(const Session& session, const wire::Message
   header.type = wire::FrameType::control;
   header.run = options.run;
   header.fence = session.fence;
-  output.send(session.id, wire::seal(header, wire::encode(message), options.checksums && session.remote),
+  output.send(session.id, wire::seal(header, wire::encode(message), options.checksums && session.remote()),
               Lane::control);
 }
 
@@ -121,7 +121,7 @@ void Coordinator::Impl::send_spec(const Session& session) {
   for (std::size_t offset = 0; offset < total; offset += wire::kSegmentBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
     const std::size_t count = std::min(wire::kSegmentBytesMax, total - offset);
-    output.send(session.id, wire::seal(header, file.slice(offset, count), options.checksums && session.remote),
+    output.send(session.id, wire::seal(header, file.slice(offset, count), options.checksums && session.remote()),
                 Lane::background);
   }
 }
@@ -212,9 +212,10 @@ std::size_t Coordinator::Impl::send_chunk(const Session& session, VersionFrames&
   wire::FrameHeader header;
   header.run = options.run;
   header.fence = session.fence;
-  const VersionFrames::Reader reader{.local = session.local,
-                                     .checksum = options.checksums && session.remote,
-                                     .holds_before = session.holds && *session.holds + 1 == frames.version()};
+  const VersionFrames::Reader reader{.local = session.local(),
+                                     .checksum = options.checksums && session.remote(),
+                                     .holds_before = session.holds && *session.holds + 1 == frames.version(),
+                                     .background = lane == Lane::background};
   frames.each(chunk, header, reader, [&](wire::Frame frame) {
     bytes += frame.body.size();
     output.send(session.id, std::move(frame), lane);
@@ -240,7 +241,7 @@ void Coordinator::Impl::publish(ChunkId chunk, const SharedBytes& exact) {
       server.layout().chunks()[chunk].kind == ChunkKind::large ? weights_codec() : wire::CodecId::fp32;
   const auto moves = [&](const cluster::Member& member) {
     const Session& to = sessions.at(member.session);
-    return member.streams && !to.local && to.holds == current.version();
+    return member.streams && !to.local() && to.holds == current.version();
   };
   // While nobody needs a delta, what workers hold is exact.
   if (codec != wire::CodecId::fp32 && std::ranges::any_of(machine.members().all(), moves))
@@ -253,7 +254,7 @@ wire::CodecId Coordinator::Impl::weights_codec() const {
   if (options.weights) return *options.weights;
   wire::CodecId least = wire::CodecId::fp32;
   for (const cluster::Member& member : machine.members().all())
-    if (member.streams && !sessions.at(member.session).local) least = std::max(least, pace.codec(member.worker));
+    if (member.streams && !sessions.at(member.session).local()) least = std::max(least, pace.codec(member.worker));
   return least;
 }
 
@@ -293,7 +294,7 @@ void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
 }
 
 wire::CodecId Coordinator::Impl::codec_of(const cluster::Lease& lease) const {
-  if (sessions.at(lease.session).local || machine.pass()->id.kind != PassKind::train) return wire::CodecId::fp32;
+  if (sessions.at(lease.session).local() || machine.pass()->id.kind != PassKind::train) return wire::CodecId::fp32;
   const wire::CodecId codec = options.gradients.value_or(pace.codec(lease.worker));
   return lease.first_of_pass || codec == wire::CodecId::fp32 ? codec : wire::CodecId::bf16;
 }

@@ -147,8 +147,8 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
   } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
     if (session.weights_sent && session.weights_sent->version == synced->version) {
       const Duration took = now - session.weights_sent->at;
-      if (!session.local) pace.received(session.worker, {session.weights_sent->bytes, seconds(took)});
-      const double share = session.local ? 1 : pass_share;
+      if (!session.local()) pace.received(session.worker, {session.weights_sent->bytes, seconds(took)});
+      const double share = session.local() ? 1 : pass_share;
       pace.reached(session.worker, Duration(static_cast<Duration::rep>(static_cast<double>(took.count()) * share)));
       session.weights_sent.reset();
     }
@@ -186,7 +186,7 @@ void Coordinator::Impl::on_begin(Session& session, const wire::Begin& begin) {
 
 void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) {
   pace.uses_micro_batch(session.worker, finish.micro_batch);
-  if (!session.local) pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, finish.sent_seconds});
+  if (!session.local()) pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, finish.sent_seconds});
   if (is_calibration(finish.pass)) {
     pace.calibrated(session.worker, finish.count, finish.compute_seconds);
     return feed(cluster::Calibrated{session.id, finish.lease});
@@ -271,7 +271,7 @@ void Coordinator::Impl::name_worker(Session& session) {
   session.name = name;
   const auto known = std::find_if(workers.begin(), workers.end(), [&](const Worker& w) { return w.name == name; });
   session.worker = static_cast<cluster::WorkerId>(known - workers.begin()) + 1;
-  pace.connected(session.worker, session.remote);
+  pace.connected(session.worker, session.remote());
   if (known == workers.end()) workers.push_back({.name = name});
 }
 

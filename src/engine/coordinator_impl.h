@@ -25,8 +25,7 @@ struct Coordinator::Impl {
   struct Session {
     SessionId id = 0;
     wire::Hello hello;
-    bool local = false;       // in this process
-    bool remote = false;      // on another machine
+    Reach reach = Reach::network;
     std::uint64_t fence = 0;  // 0: not admitted
     cluster::WorkerId worker = 0;
     std::string name;              // unique among those connected
@@ -45,6 +44,8 @@ struct Coordinator::Impl {
     std::optional<Sent> weights_sent{};  // beside the run, until they are there
     // A version of which every chunk is there before what is sent now on the lane of weights.
     std::optional<std::uint64_t> holds{};
+    [[nodiscard]] bool local() const noexcept { return reach == Reach::process; }
+    [[nodiscard]] bool remote() const noexcept { return reach == Reach::network; }
   };
   struct Worker {  // by number - 1
     std::string name;

@@ -18,6 +18,7 @@ constexpr double kSpreadMax = 0.15;
 // them. Before that a part, and what is beyond the most that cold ones cost; never less than the link is known to take.
 constexpr std::uint32_t kExposuresBelieved = 4;
 constexpr double kColdSeconds = 1;
+constexpr std::uint32_t kExposuresWarm = 8;  // among the first so many, a shorter one counts half
 // Passes whose mean is compared with steps alone: the more of them, the smaller a loss is believed.
 constexpr std::uint32_t kCompared = 16, kComparedLeast = 3;
 constexpr double kDoubt = 0.2;  // what the mean of n is believed to be off by at the most: kDoubt (1/√n - 1/√kCompared)
@@ -25,6 +26,9 @@ constexpr double kClearGain = 1.25;  // over one worker alone, where none was me
 // Of a worker by itself, before its speed is told: so many steps, or fewer where they are long.
 constexpr std::uint32_t kStepsAloneTold = 30, kStepsAloneLeast = 3;
 constexpr double kSecondsAloneTold = 5;
+// A gain too small to move shares at once is taken when it was there so many times in a row: that is no noise.
+constexpr double kSmallGain = 0.01;
+constexpr std::uint32_t kGainsLetGo = 4;
 constexpr double kSlackLeast = 0.25;     // of a plan's seconds
 constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
 
@@ -107,9 +111,17 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
   gather(passes, workers);
   const bool comparable =
       !reissue && fixed_.empty() && total == passes.total && std::ranges::equal(workers, passes.workers);
-  const plan::Plan plan =
-      plan::make_plan(request(passes, total, workers), candidates_,
+  const plan::Request wanted = request(passes, total, workers);
+  plan::Plan plan =
+      plan::make_plan(wanted, candidates_,
                       comparable ? std::span<const std::uint64_t>(passes.counts) : std::span<const std::uint64_t>());
+  if (comparable) {
+    passes.gains_let_go = plan.gain < kSmallGain ? 0 : passes.gains_let_go + 1;
+    if (passes.gains_let_go > kGainsLetGo) {
+      passes.gains_let_go = 0;
+      plan = plan::make_plan(wanted, candidates_);
+    }
+  }
   MOTLEY_ASSERT(plan.counts.size() == counts.size());
   std::ranges::copy(plan.counts, counts.begin());
   if (reissue) return;
@@ -366,7 +378,8 @@ void MeasuredPace::pair_up(Known& known) {
   double exposed = std::max(0.0, known.elapsed.seconds - known.computed.seconds);
   // The first pass pays for first touch; until some are known each counts the same.
   if (++known.exposures > 2) {
-    const double newest = std::max(kNewest, 1.0 / (known.exposures - 1));
+    double newest = std::max(kNewest, 1.0 / (known.exposures - 1));
+    if (known.exposures <= kExposuresWarm && exposed < *known.exposed) newest = std::max(newest, 0.5);
     exposed = std::min(exposed, kSlowestBelieved * (*known.exposed + known.computed.seconds));
     exposed = *known.exposed + newest * (exposed - *known.exposed);
   }

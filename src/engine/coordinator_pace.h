@@ -134,6 +134,7 @@ class MeasuredPace final : public cluster::Pace {
     std::uint64_t total = 0;   // of the last split
     std::vector<cluster::WorkerId> workers;
     std::vector<std::uint64_t> counts;
+    std::uint32_t gains_let_go = 0;  // splits in a row that were kept though a change would have gained a little
   };
   Kind& of(PassKind kind) noexcept { return kind == PassKind::evaluate ? evaluate_ : train_; }
   [[nodiscard]] const Kind& of(PassKind kind) const noexcept { return kind == PassKind::evaluate ? evaluate_ : train_; }

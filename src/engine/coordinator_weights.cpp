@@ -42,25 +42,23 @@ void VersionFrames::clear() {
   }
 }
 
-std::size_t VersionFrames::segments_of(const Form& form) noexcept {
-  return (form.bytes.size() + wire::kSegmentBytesMax - 1) / wire::kSegmentBytesMax;
+std::size_t VersionFrames::body_bytes(Reader reader) noexcept {
+  return reader.background ? wire::kSegmentBytesMax : wire::kBodyBytesMax;
 }
 
-wire::Frame VersionFrames::segment(Form& form, wire::FrameHeader header, std::size_t index, Reader reader) {
+wire::Frame VersionFrames::segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader) {
   MOTLEY_ASSERT(!form.bytes.empty());
   if (reader.local) return wire::seal(header, form.bytes, false);
-  const std::size_t offset = index * wire::kSegmentBytesMax;
-  SharedBytes body = form.bytes.slice(offset, std::min(wire::kSegmentBytesMax, form.bytes.size() - offset));
+  SharedBytes body = form.bytes.slice(offset, std::min(body_bytes(reader), form.bytes.size() - offset));
   header.offset = static_cast<std::uint32_t>(offset);
-  if (reader.checksum) {
-    if (form.checksums.empty()) {
-      for (std::size_t at = 0; at < form.bytes.size(); at += wire::kSegmentBytesMax) {
-        const std::size_t count = std::min(wire::kSegmentBytesMax, form.bytes.size() - at);
-        form.checksums.push_back(crc32c(form.bytes.bytes().subspan(at, count)));
-      }
+  if (reader.background || !reader.checksum) return wire::seal(header, std::move(body), reader.checksum);
+  if (form.checksums.empty()) {
+    for (std::size_t at = 0; at < form.bytes.size(); at += wire::kBodyBytesMax) {
+      const std::size_t count = std::min(wire::kBodyBytesMax, form.bytes.size() - at);
+      form.checksums.push_back(crc32c(form.bytes.bytes().subspan(at, count)));
     }
-    header.body_crc = form.checksums[index];
   }
+  header.body_crc = form.checksums[offset / wire::kBodyBytesMax];
   return wire::seal(header, std::move(body), false);
 }
 

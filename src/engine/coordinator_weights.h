@@ -1,6 +1,6 @@
 #pragma once
-// The frames that carry one version of the weights. Bytes and checksums are made once and shared by all sessions. One
-// thread at a time.
+// The frames that carry one version of the weights. Bytes are made once and shared by all sessions, and so are
+// checksums but for what goes in the background. One thread at a time.
 
 #include <cstdint>
 #include <vector>
@@ -34,6 +34,7 @@ class VersionFrames {
     bool local = false;  // frames in the same process go whole and without checksum
     bool checksum = true;
     bool holds_before = false;  // the version before this one, all of it: a delta will do
+    bool background = false;    // in segments short enough for others to come in between
   };
   /// Calls send(frame) for every segment.
   template <class Send>
@@ -49,14 +50,14 @@ class VersionFrames {
       header.codec = frames.codec;
       header.subject = frames.hash;
     }
-    const std::size_t segments = reader.local ? 1 : segments_of(form);
-    for (std::size_t i = 0; i < segments; ++i) send(segment(form, header, i, reader));
+    const std::size_t step = reader.local ? form.bytes.size() : body_bytes(reader);
+    for (std::size_t at = 0; at < form.bytes.size(); at += step) send(segment(form, header, at, reader));
   }
 
  private:
   struct Form {
     SharedBytes bytes;
-    std::vector<std::uint32_t> checksums;  // by segment; empty until somebody needs them
+    std::vector<std::uint32_t> checksums;  // of the bodies in turn; empty until somebody needs them
   };
   struct ChunkFrames {
     Form whole, delta;
@@ -64,8 +65,8 @@ class VersionFrames {
     std::uint64_t hash = 0;                     // of `whole`; 0: not its turn
   };
   static void set(Form& form, SharedBytes bytes);
-  [[nodiscard]] static std::size_t segments_of(const Form& form) noexcept;
-  static wire::Frame segment(Form& form, wire::FrameHeader header, std::size_t index, Reader reader);
+  [[nodiscard]] static std::size_t body_bytes(Reader reader) noexcept;
+  static wire::Frame segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader);
 
   std::uint64_t version_ = 0;
   std::vector<ChunkFrames> chunks_;

@@ -208,9 +208,9 @@ void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const Sha
   header.total = static_cast<std::uint32_t>(body.size());
   if (std::exchange(sending.lease, lease.lease) != lease.lease) sending.departures.clear();
   sending.departures.push_back({body.size(), seconds(now)});
-  for (std::size_t offset = 0; offset < body.size(); offset += wire::kSegmentBytesMax) {
+  for (std::size_t offset = 0; offset < body.size(); offset += wire::kBodyBytesMax) {
     header.offset = static_cast<std::uint32_t>(offset);
-    const std::size_t count = std::min(wire::kSegmentBytesMax, body.size() - offset);
+    const std::size_t count = std::min(wire::kBodyBytesMax, body.size() - offset);
     output.send(wire::seal(header, body.slice(offset, count), checksums), Lane::gradients);
   }
 }

@@ -219,6 +219,7 @@ Plan make_plan(const Request& request, std::span<const Candidate> candidates, st
       before.units.push_back(count / request.grain + (count % request.grain != 0 ? 1 : 0));
     allocation.finish(before);
     if (best.seconds >= (1 - kGainWorthMoving) * before.seconds) {
+      plan.gain = std::max(0.0, 1 - best.seconds / before.seconds);
       best = std::move(before);
       plan.why = Plan::Why::kept;
     }

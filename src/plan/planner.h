@@ -37,6 +37,7 @@ struct Plan {
   std::vector<std::uint64_t> counts;  // sum to the total; every count but the last non-zero one is a multiple of grain
   double seconds = 0;                 // until the last worker is done; 0: unknown
   Why why = Why::unmeasured;
+  double gain = 0;          // where shares are kept: the part of the pass that a change would have saved
   bool link_bound = false;  // the coordinator's link is what takes so long
 };
 

@@ -11,9 +11,11 @@ constexpr double kNewestDeviation = 0.1;
 constexpr double kDeviationMin = 0.01;
 constexpr double kDeviationMax = 0.3;
 constexpr double kOutlier = 3;         // deviations
-constexpr double kRatioWeight = 0.05;  // of the prior on fixed / per_sample, in records
-constexpr double kAfterChange = 0.1;   // what the past still counts when the speed has changed
-constexpr double kKnownWeight = 3;     // of an earlier run's model, in records
+constexpr double kRatioWeight = 0.05;  // of the prior on fixed / per_sample, in records that are off by kQuiet
+constexpr double kQuiet = 0.02;
+constexpr double kUnsettled = 0.05;         // what records are off by, before that is known
+constexpr double kAfterChange = 0.1;        // what the past still counts when the speed has changed
+constexpr std::uint32_t kKnownRecords = 3;  // what an earlier run's model counts
 // A processor with a quota, or one that turbos, is fast for some milliseconds: a short record says little about what it
 // can keep up.
 constexpr double kLong = 0.1;  // seconds
@@ -22,12 +24,13 @@ constexpr double kPerSampleShare = 0.02;  // at least this part of the time grow
 
 }  // namespace
 
-TimeModel::TimeModel(const Affine& known) noexcept : fit_(known) {
+TimeModel::TimeModel(const Affine& known) noexcept
+    : records_(kKnownRecords), ratio_(known.fixed / known.per_sample), fit_(known) {
   // Two points on the line, a factor of two apart, say what it says.
   const double middle = std::max(1.0, known.fixed / known.per_sample);
   for (const double samples : {middle, 2 * middle}) {
     const double seconds = known.seconds(samples);
-    const double weight = kKnownWeight / 2 / (seconds * seconds);
+    const double weight = kKnownRecords / 2.0 / std::pow(seconds * kUnsettled, 2);
     weight_ += weight;
     samples_ += weight * samples;
     samples2_ += weight * samples * samples;
@@ -72,34 +75,38 @@ void TimeModel::record(std::uint64_t samples, double seconds) noexcept {
 }
 
 void TimeModel::add(double samples, double seconds) noexcept {
-  for (double* sum : {&weight_, &samples_, &samples2_, &seconds_, &product_}) *sum *= kForget;
+  const double forget = std::min(kForget, records_ / (records_ + 2.0));
+  ++records_;
+  for (double* sum : {&weight_, &samples_, &samples2_, &seconds_, &product_}) *sum *= forget;
   // By the expected time, not the measured one: dividing by the latter would favour the fast records.
   const double expected = fit_->seconds(samples);
-  const double weight = 1 / (expected * expected);
+  const double weight = 1 / std::pow(expected * std::max(kQuiet, deviation_), 2);
   weight_ += weight;
   samples_ += weight * samples;
   samples2_ += weight * samples * samples;
   seconds_ += weight * seconds;
   product_ += weight * samples * seconds;
   solve();
+  ratio_ += (1 - forget) * (fit_->fixed / fit_->per_sample - ratio_);
 }
 
 void TimeModel::rescale(double factor) noexcept {
+  records_ = 1;
   for (double* sum : {&weight_, &samples_, &samples2_}) *sum *= kAfterChange / (factor * factor);
   for (double* sum : {&seconds_, &product_}) *sum *= kAfterChange / factor;
   fit_->fixed *= factor;
   fit_->per_sample *= factor;
 }
 
-// Minimises sum of ((t - fixed - per_sample b) / expected)² + k ((fixed - ratio per_sample) / expected)².
+// Minimises the sum of ((t - fixed - per_sample b) / (expected off))² and kRatioWeight times
+// ((fixed - ratio per_sample) / (mean kQuiet))².
 void TimeModel::solve() noexcept {
   const double mean_samples = samples_ / weight_;
   const double mean_seconds = seconds_ / weight_;
-  const double ratio = fit_->fixed / fit_->per_sample;
-  const double k = kRatioWeight / (mean_seconds * mean_seconds);
+  const double k = kRatioWeight / std::pow(mean_seconds * kQuiet, 2);
   const double a11 = weight_ + k;
-  const double a12 = samples_ - k * ratio;
-  const double a22 = samples2_ + k * ratio * ratio;
+  const double a12 = samples_ - k * ratio_;
+  const double a22 = samples2_ + k * ratio_ * ratio_;
   const double determinant = a11 * a22 - a12 * a12;
   Affine fit{0, product_ / samples2_};
   if (determinant > 0) {

@@ -14,10 +14,13 @@ struct Affine {
   bool operator==(const Affine&) const = default;
 };
 
-/// Least squares over (samples, seconds) with relative errors, where each record counts 0.97 times as much as the next
-/// (reference: recursive least squares with forgetting, in information form, so that it does not wind up while the
-/// shares stand still). While they do, the records say nothing about how the time divides into its two parts: what is
-/// known of fixed / per_sample is kept by a weak prior, and both parts move together.
+/// Least squares over (samples, seconds) with relative errors, where each record counts 0.97 times as much as the next;
+/// the one after the first n makes these count n/(n + 2) times, since what is cold says little (reference:
+/// recursive least squares with forgetting, in information form, so that it does not wind up while the shares stand
+/// still). While they do, the records say nothing about how the time divides into its two parts: what was found of
+/// fixed / per_sample is kept by a weak prior, and both parts move together. Records count the less the further they
+/// were off at the time, and the prior follows slowly: a device that warms up while its share grows must not look as if
+/// samples were free.
 ///
 /// A record more than three deviations off counts as three: a hiccup moves little. The second in a row on the same side
 /// is believed: the device did become slower or faster, in all it does. A record of less than 0.1 s makes it no more
@@ -40,8 +43,10 @@ class TimeModel {
   void rescale(double factor) noexcept;
   void solve() noexcept;
 
-  // Sums over the records, each divided by its expected time.
+  // Sums over the records, each divided by its expected time and by what records were off by then, both squared.
   double weight_ = 0, samples_ = 0, samples2_ = 0, seconds_ = 0, product_ = 0;
+  std::uint32_t records_ = 0;  // since the start, or since the speed changed
+  double ratio_ = 0;           // of fixed / per_sample, as the prior has it
   double deviation_ = 0.05;
   int side_ = 0;  // of the last record, if it was cut: +1 slower, -1 faster
   double outlier_samples_ = 0, outlier_seconds_ = 0;

@@ -126,6 +126,7 @@ void Head::start(bool resumable, std::function<void()> on_end) {
   run_.observer.run(started_event(run_));
   CoordinatorHostOptions options = host_options(run_);
   options.engine.resumable = resumable;
+  options.engine.checksums = run_.options.plaintext;  // TLS has its own
   // What is measured for a plan is one batch.
   options.engine.adapt_batch = resumable && run_.config.global_batch.automatic;
   host_ = std::make_unique<CoordinatorHost>(std::move(options), std::move(*run_.server), std::move(*run_.ledger),

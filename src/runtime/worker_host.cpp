@@ -213,7 +213,7 @@ void WorkerHost::on_proving_frame(const wire::Frame& frame) {
     }
     stage_ = Stage::joined;
     backoff_ = {};
-    worker_->connected(now(), !control_->peer().same_machine);
+    worker_->connected(now(), !control_->peer().same_machine && !control_->peer().encrypted);
   } else if (message && std::holds_alternative<wire::Bye>(*message)) {
     on_bye_before_joining(std::get<wire::Bye>(*message));
   } else {

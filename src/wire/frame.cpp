@@ -35,7 +35,7 @@ constexpr std::size_t kAtReserved32 = 68;
 constexpr std::size_t kAtBodyCrc = 72;
 constexpr std::size_t kAtHeaderCrc = 76;
 static_assert(kAtHeaderCrc + sizeof(std::uint32_t) == kHeaderBytes);
-static_assert(kSegmentBytesMax <= std::numeric_limits<std::uint32_t>::max());
+static_assert(kBodyBytesMax <= std::numeric_limits<std::uint32_t>::max());
 static_assert(kControlBytesMax <= std::numeric_limits<std::uint32_t>::max());
 
 std::string hex32(std::uint32_t value) { return formatted("%08X", value); }
@@ -116,7 +116,7 @@ bool is_segmented(FrameType type) noexcept {
 }
 
 std::size_t body_bytes_max(FrameType type) noexcept {
-  return type == FrameType::control ? kControlBytesMax : kSegmentBytesMax;
+  return type == FrameType::control ? kControlBytesMax : kBodyBytesMax;
 }
 
 std::array<std::byte, kHeaderBytes> encode_header(const FrameHeader& header) noexcept {

@@ -17,7 +17,7 @@ Core::Core(std::shared_ptr<Reactor> reactor, CoreHost& host, Socket socket, Core
   peer_.address = setup_.address;
   peer_.same_machine = setup_.same_machine;
   if (setup_.tls != nullptr) tls_ = std::make_unique<TlsSession>(*setup_.tls, setup_.role, setup_.pin);
-  if (setup_.same_machine) reader_.trust_bodies();
+  if (setup_.same_machine || setup_.tls != nullptr) reader_.trust_bodies();
   if (!setup_.proven) reader_.restrict(setup_.unproven_bytes_max);
 }
 

@@ -54,8 +54,7 @@ Status FrameReader::header_complete() {
                      std::to_string(static_cast<unsigned>(header_.type)),
                  ""};
   }
-  const std::size_t bytes_max =
-      control ? restricted_bytes_max_.value_or(wire::kControlBytesMax) : wire::kSegmentBytesMax;
+  const std::size_t bytes_max = control ? restricted_bytes_max_.value_or(wire::kControlBytesMax) : wire::kBodyBytesMax;
   if (header_.length > bytes_max) {
     return Error{restricted_bytes_max_ ? ErrorCode::refused : ErrorCode::protocol,
                  "expected a frame of at most " + std::to_string(bytes_max) + " bytes, found one of " +

@@ -20,7 +20,7 @@ class FrameReader {
   /// Until lifted: control frames only, none longer than `control_bytes_max`.
   void restrict(std::size_t control_bytes_max) noexcept;
   void lift_restriction() noexcept;
-  /// For what no network was in between.
+  /// Where no network is in between, or TLS tells what was damaged on the way.
   void trust_bodies() noexcept { bodies_trusted_ = true; }
 
   /// Consumes from the front of `bytes` up to the end of one frame at most; take() then has it.

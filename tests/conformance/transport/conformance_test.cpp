@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "fixture.h"
+#include "wire/limits.h"
 
 namespace motley::transport {
 namespace {
@@ -53,18 +54,34 @@ TEST_P(TransportTest, FramesArriveWholeAndInOrder) {
   }
 }
 
+TEST_P(TransportTest, BodiesNeedAChecksumOnPlainTcpAlone) {
+  Joined joined(world_);
+  wire::Frame frame = make_frame(FrameType::gradient, 1, 1000, 3);
+  frame.header.body_crc = 0;
+  joined.ends.client->send(std::move(frame), Priority::gradients);
+  if (GetParam() == Kind::tcp_plain) {
+    const std::optional<Error> error = joined.server->wait_closed();
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code, ErrorCode::protocol);
+  } else {
+    ASSERT_TRUE(joined.server->wait_frames(1));
+    EXPECT_TRUE(body_is(joined.server->frames()[0], 1000, 3));
+  }
+}
+
 TEST_P(TransportTest, LargeFramesBothWaysAtOnce) {
   Joined joined(world_);
   constexpr std::size_t kCount = 60;
+  const auto length = [](std::size_t i) { return i % 20 == 7 ? wire::kBodyBytesMax : std::size_t{256} << 10; };
   for (std::size_t i = 0; i < kCount; ++i) {
-    joined.ends.client->send(make_frame(FrameType::gradient, i, 256 << 10, 1), Priority::gradients);
-    joined.ends.server->send(make_frame(FrameType::weights, i, (256 << 10) - 7, 2), Priority::weights);
+    joined.ends.client->send(make_frame(FrameType::gradient, i, length(i), 1), Priority::gradients);
+    joined.ends.server->send(make_frame(FrameType::weights, i, length(i) - 7, 2), Priority::weights);
   }
   ASSERT_TRUE(joined.server->wait_frames(kCount));
   ASSERT_TRUE(joined.client->wait_frames(kCount));
   for (std::size_t i = 0; i < kCount; ++i) {
-    ASSERT_TRUE(body_is(joined.server->frames()[i], 256 << 10, 1));
-    ASSERT_TRUE(body_is(joined.client->frames()[i], (256 << 10) - 7, 2));
+    ASSERT_TRUE(body_is(joined.server->frames()[i], length(i), 1));
+    ASSERT_TRUE(body_is(joined.client->frames()[i], length(i) - 7, 2));
   }
 }
 

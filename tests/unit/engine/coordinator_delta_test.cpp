@@ -191,5 +191,22 @@ TEST(VersionFrames, WhatNoDeltaLeadsToGoesWhole) {
   EXPECT_EQ(sent, 1);
 }
 
+TEST(VersionFrames, OnlyWhatGoesInTheBackgroundIsCut) {
+  const std::vector<float> values(300000, 1.5F);
+  VersionFrames frames(1);
+  frames.set(0, SharedBytes::copy_of(std::as_bytes(std::span(values))));
+  for (const bool background : {false, true, false}) {
+    std::size_t sent = 0, bytes = 0;
+    frames.each(0, {}, {.background = background}, [&](const wire::Frame& frame) {
+      EXPECT_EQ(frame.header.offset, bytes);
+      EXPECT_TRUE(wire::verify_body(frame.header, frame.body.bytes()).ok());
+      bytes += frame.body.size();
+      ++sent;
+    });
+    EXPECT_EQ(bytes, 4 * values.size());
+    EXPECT_EQ(sent, background ? 5U : 1U);
+  }
+}
+
 }  // namespace
 }  // namespace motley::engine

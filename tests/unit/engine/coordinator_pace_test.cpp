@@ -23,7 +23,8 @@ class PaceOfTwo : public testing::Test {
   /// The latest finish over the mean, less one.
   double pass() {
     std::array<std::uint64_t, 2> counts{};
-    pace_.split(PassKind::train, kBatch, kWorkers, false, counts);
+    pace_.split(PassKind::train, options_.global_batch, kWorkers, false, counts);
+    share_ = counts[0];
     std::array<double, 2> finish{};
     for (std::size_t i = 0; i < counts.size(); ++i) {
       const Device& device = devices_[i];
@@ -59,6 +60,7 @@ class PaceOfTwo : public testing::Test {
   Philox random_{7};
   cluster::LeaseId lease_ = 0;
   double last_ = 0;
+  std::uint64_t share_ = 0;  // of the first
   std::array<Device, 2> devices_{Device{0.004, 0.00036, 0.01, 0.04}, Device{0.004, 0.00036, 0.03, 0.04}};
 };
 
@@ -127,6 +129,21 @@ TEST_F(PaceOfTwo, WhatAFirstPassWaitsBeyondItsLinkIsDoubted) {
   };
   EXPECT_TRUE(after_a_pass(0)) << "a cold one may cost as much";
   EXPECT_FALSE(after_a_pass(0.7)) << "weights took as long before, which two machines save not";
+}
+
+TEST_F(PaceOfTwo, ColdPassesHaveLittleSaySoonAfter) {
+  options_.global_batch = 32;
+  options_.grain = 1;
+  pace_ = MeasuredPace(options_);
+  constexpr std::array<std::array<double, 2>, 3> kCold{{{1.9, 1.2}, {1.6, 1.3}, {1.4, 1.3}}};
+  for (const auto& [first, second] : kCold) {
+    devices_ = {Device{0, 0.105 * first, 0.7, 0}, Device{0, 0.105 * second, 0.7, 0}};
+    pass();
+  }
+  EXPECT_LT(share_, 15U);
+  devices_ = {Device{0, 0.105, 0.05, 0.01}, Device{0, 0.105, 0.08, 0.01}};
+  for (int i = 0; i < 8; ++i) pass();
+  EXPECT_EQ(share_, 16U);
 }
 
 TEST_F(PaceOfTwo, WhoComputesFasterAgainMayDoMoreAtTheWireAsWell) {

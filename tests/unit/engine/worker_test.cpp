@@ -47,7 +47,7 @@ TEST_F(WorkerTest, ATaskGetsTheWeightsOfItsVersionAndItsGradientGoesOutInSegment
   EXPECT_EQ(out.sent<wire::Finish>()[0].compute_seconds, 0.25);
   std::size_t bytes = 0;
   for (const wire::Frame& frame : out.gradients) {
-    EXPECT_LE(frame.body.size(), wire::kSegmentBytesMax);
+    EXPECT_LE(frame.body.size(), wire::kBodyBytesMax);
     EXPECT_EQ(frame.header.subject, 11U);
     EXPECT_EQ(frame.header.pass, pass_of(0));
     const bool statistics = layout.chunks()[frame.header.chunk].kind == ChunkKind::statistics;

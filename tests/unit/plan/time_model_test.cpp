@@ -55,6 +55,13 @@ TEST(TimeModel, KeepsTheRatioWhileSharesStandStill) {
   EXPECT_NEAR(model.affine()->fixed / model.affine()->per_sample, 20, 8);  // it drifts a little with the first records
 }
 
+TEST(TimeModel, ColdRecordsSayLittleSoonAfter) {
+  TimeModel model;
+  for (const double cold : {1.5, 1.3, 1.2}) model.record(100, cold);
+  for (int i = 0; i < 8; ++i) model.record(100, noise());
+  EXPECT_NEAR(model.affine()->seconds(100), 1, 0.03);
+}
+
 TEST(TimeModel, AHiccupMovesLittle) {
   TimeModel model;
   for (int i = 0; i < 20; ++i) model.record(100, noise());

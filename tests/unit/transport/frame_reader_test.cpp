@@ -94,7 +94,7 @@ TEST_F(FrameReaderTest, LimitsComeBeforeMemory) {
 TEST_F(FrameReaderTest, DataFramesHaveTheirOwnLimit) {
   wire::FrameHeader header;
   header.type = wire::FrameType::gradient;
-  header.length = header.total = static_cast<std::uint32_t>(wire::kSegmentBytesMax) + 1;
+  header.length = header.total = static_cast<std::uint32_t>(wire::kBodyBytesMax) + 1;
   const auto bytes = wire::encode_header(header);
   std::vector<wire::Frame> got;
   EXPECT_FALSE(feed(bytes, got).ok());
