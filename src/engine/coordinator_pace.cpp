@@ -115,7 +115,7 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
   plan::Plan plan =
       plan::make_plan(wanted, candidates_,
                       comparable ? std::span<const std::uint64_t>(passes.counts) : std::span<const std::uint64_t>());
-  if (comparable) {
+  if (!reissue) {
     passes.gains_let_go = plan.gain < kSmallGain ? 0 : passes.gains_let_go + 1;
     if (passes.gains_let_go > kGainsLetGo) {
       passes.gains_let_go = 0;

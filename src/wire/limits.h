@@ -7,10 +7,9 @@
 
 namespace motley::wire {
 
-inline constexpr std::size_t kBodyBytesMax = 4 << 20;  // body of a weights, gradient, statistic or blob frame: a chunk
-inline constexpr std::size_t kSegmentBytesMax = 256
-                                                << 10;    // of what goes in the background, so that others wait little
-inline constexpr std::size_t kControlBytesMax = 8 << 20;  // body of a control frame (a layout may be long)
+inline constexpr std::size_t kBodyBytesMax = 1 << 20;       // body of a weights, gradient, statistic or blob frame
+inline constexpr std::size_t kSegmentBytesMax = 256 << 10;  // of one that goes in the background
+inline constexpr std::size_t kControlBytesMax = 8 << 20;    // body of a control frame (a layout may be long)
 inline constexpr std::size_t kUnprovenBytesMax = 64 << 10;  // everything a connection may send before it is proven
 inline constexpr std::chrono::seconds kUnprovenTime{5};     // from accept to proof
 inline constexpr std::size_t kUnprovenMax = 32;             // connections not yet proven, at once

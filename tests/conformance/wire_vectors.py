@@ -59,7 +59,7 @@ REFUSED = {
     "refused_type_255": frame_header(type=255),
     "refused_length": frame_header(type=CONTROL, length=(8 << 20) + 1),
     "refused_length_max": frame_header(type=GRADIENT, length=0xFFFFFFFF),
-    "refused_segment_length": frame_header(type=GRADIENT, length=(4 << 20) + 1),
+    "refused_segment_length": frame_header(type=GRADIENT, length=(1 << 20) + 1),
     "refused_reserved16": frame_header(type=CONTROL, reserved16=1),
     "refused_reserved32": frame_header(type=CONTROL, reserved32=1 << 31),
     "refused_codec": frame_header(BODY, type=WEIGHTS, codec=4),
