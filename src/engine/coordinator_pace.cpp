@@ -9,16 +9,10 @@
 namespace motley::engine {
 namespace {
 
-constexpr double kNewest = 0.2;
-constexpr double kSlowestBelieved = 3;       // times the mean
 constexpr double kLeastGain = 0.01;          // of a step, for which a worker is worth its energy
 constexpr double kSpreadToDeviation = 1.25;  // of a normal distribution
 constexpr double kSpreadMax = 0.15;
-// The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
-// them. Before that a part, and what is beyond the most that cold ones cost; never less than the link is known to take.
-constexpr std::uint32_t kExposuresBelieved = 4;
-constexpr double kColdSeconds = 1;
-constexpr std::uint32_t kExposuresWarm = 8;  // among the first so many, a shorter one counts half
+constexpr double kColdSeconds = 1;  // the most that cold caches and connections cost
 // Passes whose mean is compared with steps alone: the more of them, the smaller a loss is believed.
 constexpr std::uint32_t kCompared = 16, kComparedLeast = 3;
 constexpr double kDoubt = 0.2;  // what the mean of n is believed to be off by at the most: kDoubt (1/√n - 1/√kCompared)
@@ -371,21 +365,6 @@ void MeasuredPace::late(cluster::WorkerId worker, cluster::LeaseId lease, std::u
   }
   about.computed = {lease, predicted};
   elapsed(PassKind::train, worker, lease, samples, time);
-}
-
-void MeasuredPace::pair_up(Known& known) {
-  if (known.elapsed.lease == 0 || known.elapsed.lease != known.computed.lease) return;
-  double exposed = std::max(0.0, known.elapsed.seconds - known.computed.seconds);
-  // The first pass pays for first touch; until some are known each counts the same.
-  if (++known.exposures > 2) {
-    double newest = std::max(kNewest, 1.0 / (known.exposures - 1));
-    if (known.exposures <= kExposuresWarm && exposed < *known.exposed) newest = std::max(newest, 0.5);
-    exposed = std::min(exposed, kSlowestBelieved * (*known.exposed + known.computed.seconds));
-    exposed = *known.exposed + newest * (exposed - *known.exposed);
-  }
-  known.exposed = exposed;
-  known.exposed_settled = known.exposed_settled || known.exposures >= kExposuresBelieved;
-  known.parked_link.reset();
 }
 
 }  // namespace motley::engine

@@ -107,6 +107,7 @@ class MeasuredPace final : public cluster::Pace {
     std::size_t senders = 1;        // remote workers with a share, itself included, in the passes of `exposed`
     double link_seconds = 0;        // of a whole version to it, where that is long; the least that is believed at first
     std::uint32_t exposures = 0;    // passes in it
+    std::optional<double> longer;   // of the newest pass, if that was much longer than `exposed`
     bool exposed_settled = false;   // it is no longer what first passes cost
     struct Link {
       double version_seconds, exposed;
@@ -180,6 +181,11 @@ class MeasuredPace final : public cluster::Pace {
   [[nodiscard]] double expected_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers,
                                         std::span<const std::uint64_t> counts) const;
 
+  static constexpr double kNewest = 0.2;  // of a mean
+  // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
+  // them. Before that a part, and what is beyond the most that cold ones cost; never less than the link is known to
+  // take.
+  static constexpr std::uint32_t kExposuresBelieved = 4;
   static constexpr std::uint32_t kSettled = 8;
   /// In the first passes with somebody new, connections are cold and shares unsettled: so many, or fewer where each is
   /// long.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/coordinator_pace.h"
 
@@ -11,7 +12,12 @@ namespace {
 
 // Of a version on its way to a joiner: what is shorter is measured better, and at less cost, by a first pass.
 constexpr double kSlowLink = 0.3;
-constexpr double kFasterLink = 0.5;  // times as long as when it was parked: no chance
+constexpr double kSlowestBelieved = 3;  // times the mean
+// A link that became slow is believed with its second pass in a row: so many times as long as before, and longer by so
+// much of the whole pass.
+constexpr double kMuchLonger = 2, kLongerByPart = 0.2;
+constexpr std::uint32_t kExposuresWarm = 8;  // among the first so many, a shorter one counts half
+constexpr double kFasterLink = 0.5;          // times as long as when it was parked: no chance
 
 }  // namespace
 
@@ -117,6 +123,30 @@ void MeasuredPace::expect_senders(std::size_t senders) {
 
 void MeasuredPace::left_out(cluster::WorkerId worker, double lengths) {
   known(PassKind::train, worker).left_out = lengths;
+}
+
+void MeasuredPace::pair_up(Known& known) {
+  if (known.elapsed.lease == 0 || known.elapsed.lease != known.computed.lease) return;
+  double exposed = std::max(0.0, known.elapsed.seconds - known.computed.seconds);
+  std::optional<double> longer;
+  if (known.exposed_settled && known.exposures > 0 && exposed > kMuchLonger * *known.exposed &&
+      exposed > *known.exposed + kLongerByPart * known.elapsed.seconds) {
+    longer = exposed;
+  }
+  const std::optional<double> before = std::exchange(known.longer, longer);
+  // The first pass pays for first touch; until some are known each counts the same.
+  ++known.exposures;
+  if (longer && before) {
+    exposed = std::min(*longer, *before);
+  } else if (known.exposures > 2) {
+    double newest = std::max(kNewest, 1.0 / (known.exposures - 1));
+    if (known.exposures <= kExposuresWarm && exposed < *known.exposed) newest = std::max(newest, 0.5);
+    exposed = std::min(exposed, kSlowestBelieved * (*known.exposed + known.computed.seconds));
+    exposed = *known.exposed + newest * (exposed - *known.exposed);
+  }
+  known.exposed = exposed;
+  known.exposed_settled = known.exposed_settled || known.exposures >= kExposuresBelieved;
+  known.parked_link.reset();
 }
 
 }  // namespace motley::engine

@@ -119,6 +119,21 @@ TEST_F(PaceOfTwo, AHopelessLinkIsFoundInOnePassWherePassesAreLong) {
   EXPECT_FALSE(judged());
 }
 
+TEST_F(PaceOfTwo, ALinkThatBecomesSlowIsBelievedAtItsSecondPass) {
+  for (int i = 0; i < 10; ++i) pass();
+  const double quiet = devices_[1].exposed;
+  devices_[1].exposed = 2;
+  pass();
+  EXPECT_TRUE(judged()) << "once is a hiccup";
+  devices_[1].exposed = quiet;
+  pass();
+  devices_[1].exposed = 2;
+  pass();
+  EXPECT_TRUE(judged());
+  pass();
+  EXPECT_FALSE(judged());
+}
+
 TEST_F(PaceOfTwo, WhatAFirstPassWaitsBeyondItsLinkIsDoubted) {
   const auto after_a_pass = [this](double version) {
     pace_ = MeasuredPace(options_);
