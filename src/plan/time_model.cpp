@@ -13,7 +13,6 @@ constexpr double kDeviationMax = 0.3;
 constexpr double kOutlier = 3;         // deviations
 constexpr double kRatioWeight = 0.05;  // of the prior on fixed / per_sample, in records that are off by kQuiet
 constexpr double kQuiet = 0.02;
-constexpr double kUnsettled = 0.05;         // what records are off by, before that is known
 constexpr double kAfterChange = 0.1;        // what the past still counts when the speed has changed
 constexpr std::uint32_t kKnownRecords = 3;  // what an earlier run's model counts
 // A processor with a quota, or one that turbos, is fast for some milliseconds: a short record says little about what it
@@ -30,7 +29,7 @@ TimeModel::TimeModel(const Affine& known) noexcept
   const double middle = std::max(1.0, known.fixed / known.per_sample);
   for (const double samples : {middle, 2 * middle}) {
     const double seconds = known.seconds(samples);
-    const double weight = kKnownRecords / 2.0 / std::pow(seconds * kUnsettled, 2);
+    const double weight = kKnownRecords / 2.0 / std::pow(seconds * deviation_, 2);
     weight_ += weight;
     samples_ += weight * samples;
     samples2_ += weight * samples * samples;

@@ -74,7 +74,7 @@ inline LayoutEntry tensor(std::string name, std::vector<std::int64_t> shape, Ten
 
 inline Layout session_layout() {
   Result<Layout> layout = Layout::make({
-      tensor("big", {300, 400}),  // more than one segment
+      tensor("big", {300, 400}),  // more than one chunk
       tensor("bias", {10}),
       tensor("norm.mean", {10}, TensorKind::running_mean),
       tensor("norm.var", {10}, TensorKind::running_var),

@@ -57,6 +57,21 @@ TEST_F(WorkerTest, ATaskGetsTheWeightsOfItsVersionAndItsGradientGoesOutInSegment
   EXPECT_EQ(bytes, layout.flat_elements() * sizeof(float));
 }
 
+TEST_F(WorkerTest, AChunkOfMoreThanAFrameTravelsInPieces) {
+  layout = *Layout::make({tensor("weight", {10}), tensor("norm.mean", {150000}, TensorKind::running_mean),
+                          tensor("norm.var", {150000}, TensorKind::running_var)});
+  join(0);
+  control(grant(0, 11));
+  complete(out.tasks.at(0).number, 8);
+  EXPECT_EQ(out.gradients.size(), 3U);
+  std::size_t bytes = 0;
+  for (const wire::Frame& frame : out.gradients) {
+    EXPECT_LE(frame.body.size(), wire::kBodyBytesMax);
+    bytes += frame.body.size();
+  }
+  EXPECT_EQ(bytes, layout.flat_elements() * sizeof(float));
+}
+
 TEST_F(WorkerTest, FramesOfAnotherFenceAreDropped) {
   join(0);
   control(grant(0, 11), kFence - 1);
