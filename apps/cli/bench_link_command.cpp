@@ -17,7 +17,7 @@ struct LinkArguments {
   double seconds = 2, step_megabytes = 100;
 };
 
-Json json_of(const bench::Interface& interface) {
+Json json_of(const transport::Interface& interface) {
   Json json{{"kind", to_word(interface.kind)}};
   if (!interface.name.empty()) json["name"] = interface.name;
   json["mbit_s"] = interface.mbit_per_s > 0 ? Json(interface.mbit_per_s) : Json();
@@ -67,7 +67,7 @@ void print_json(const bench::LinkReport& report, const bench::Diagnosis& diagnos
                       .dump());
 }
 
-std::string text_of(const bench::Interface& interface) {
+std::string text_of(const transport::Interface& interface) {
   std::string text = to_word(interface.kind);
   if (!interface.name.empty()) text += " " + interface.name;
   if (interface.mbit_per_s > 0) text += ", " + bench::rate_text(interface.mbit_per_s);

@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/interface.h"
+#include "transport/interface.h"
 
 namespace motley::bench {
+
+using transport::Interface;
+using transport::InterfaceKind;
 
 struct RoundTrips {
   double median_ms = 0, worst_ms = 0;

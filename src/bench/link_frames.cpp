@@ -31,7 +31,7 @@ Interface unpack(std::uint64_t number) noexcept {
   constexpr std::uint64_t kMbitMax = 1'000'000;
   const std::uint64_t kind = number & 0xFF, mbit_per_s = number >> 16;
   Interface facts;
-  if (kind < kInterfaceKinds) facts.kind = static_cast<InterfaceKind>(kind);
+  if (kind < transport::kInterfaceKinds) facts.kind = static_cast<InterfaceKind>(kind);
   facts.half_duplex = (number >> 8 & 1) != 0;
   if (mbit_per_s <= kMbitMax) facts.mbit_per_s = static_cast<std::uint32_t>(mbit_per_s);
   return facts;

@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "bench/interface.h"
+#include "transport/interface.h"
 #include "wire/frame.h"
 
 namespace motley::bench {
+
+using transport::Interface;
+using transport::InterfaceKind;
 
 inline constexpr std::size_t kLinkGuestsMax = 16;          // connections that have proven the secret, at once
 inline constexpr std::chrono::seconds kLinkFloodTime{30};  // longest flood of a listener that nobody stops

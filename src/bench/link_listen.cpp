@@ -143,7 +143,7 @@ class Guest final : public transport::Receiver {
       case Verb::facts:
         measuring_ = connection_->peer().address;
         house_.measuring(measuring_);
-        return say({Verb::facts, pack(interface_towards(connection_->peer()))}, Priority::control);
+        return say({Verb::facts, pack(transport::interface_towards(connection_->peer()))}, Priority::control);
       case Verb::done:
       case Verb::got:
         return connection_->close();

@@ -220,7 +220,7 @@ Result<LinkReport> Measurement::run(const std::function<void(const std::string&)
   const transport::PeerIdentity& peer = control_->connection().peer();
   report.peer = peer.address;
   report.cipher = peer.cipher;
-  report.figures.near = interface_towards(peer);
+  report.figures.near = transport::interface_towards(peer);
   {
     const std::lock_guard lock(shared_.mutex);
     report.figures.far = *control_->facts;

@@ -42,7 +42,9 @@ void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Co
     const LinkId id = next_link_++;
     const engine::SessionId session = next_session_++;
     links_[id] = {connection, LinkRole::control, hello, session};
-    sessions_[session] = {hello.name, true, id, id, {}, now(), {}, compute};
+    sessions_[session] = {
+        .name = hello.name, .local = true, .control = id, .lanes = DataLanes(1), .opened = now(), .compute = compute};
+    sessions_[session].lanes.add(0, connection);
     engine_.session_opened(session, hello, engine::Reach::process, now());
     connection->start(std::make_shared<LinkReceiver>(*this, id));
   });
@@ -110,7 +112,7 @@ void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) 
   link.connection->mark_proven();
   link.role = LinkRole::control;
   link.session = next_session_++;
-  sessions_[link.session] = {link.hello->name, false, id, 0, {}, now(), {}, {}};
+  sessions_[link.session] = {.name = link.hello->name, .control = id, .opened = now()};
   const wire::ProofReply reply{proof_mac(options_.token, "head", peer, options_.own_spki, Side::head)};
   link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
   engine_.session_opened(link.session, *link.hello, peer.same_machine ? engine::Reach::machine : engine::Reach::network,
@@ -122,7 +124,9 @@ void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attac
   const engine::SessionId wanted = attach.fence & 0xFFFFFFFFU;
   const auto session = sessions_.find(wanted);
   const bool same_incarnation = attach.fence >> 32 == options_.engine.incarnation;
-  if (session == sessions_.end() || !same_incarnation || session->second.data != 0) {
+  const std::size_t count = attach.count > 0 ? attach.count : 1;
+  if (session == sessions_.end() || !same_incarnation || session->second.data_end ||
+      !session->second.lanes.waits_for(attach.number, count)) {
     refuse(id, link, {"lost", "a session that waits for its data connection", "none", ""});
     return;
   }
@@ -134,9 +138,13 @@ void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attac
   link.connection->mark_proven();
   link.role = LinkRole::data;
   link.session = wanted;
-  session->second.data = id;
-  for (auto& [frame, lane] : session->second.waiting) link.connection->send(std::move(frame), priority_of(lane));
-  session->second.waiting.clear();
+  Session& owner = session->second;
+  owner.data.push_back(id);
+  if (owner.lanes.count() == 0) owner.lanes = DataLanes(count);
+  owner.lanes.add(attach.number, link.connection);
+  if (!owner.lanes.complete()) return;
+  for (auto& [frame, lane] : owner.waiting) owner.lanes.send(std::move(frame), lane);
+  owner.waiting.clear();
 }
 
 void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) {
@@ -161,16 +169,19 @@ void CoordinatorHost::on_link_closed(LinkId id, const Error& error) {
   if (role == LinkRole::control) {
     end_session(session, error.message, true);
   } else if (role == LinkRole::data) {
-    sessions_.at(session).data_end = {error.message, now() + kFarewellTime};
+    Session& ending = sessions_.at(session);
+    ending.lanes = {};
+    if (!ending.data_end) ending.data_end = {error.message, now() + kFarewellTime};
   }
 }
 
 void CoordinatorHost::end_session(engine::SessionId session, const std::string& why, bool tell_engine) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
-  const Session gone = std::move(found->second);
+  Session gone = std::move(found->second);
   sessions_.erase(found);
-  for (const LinkId id : {gone.control, gone.data}) {
+  gone.data.push_back(gone.control);
+  for (const LinkId id : gone.data) {
     const auto link = links_.find(id);
     if (link == links_.end()) continue;
     const std::shared_ptr<transport::Connection> connection = link->second.connection;
@@ -185,11 +196,12 @@ void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine:
   if (found == sessions_.end()) return;
   Session& target = found->second;
   const bool on_control = lane == engine::Lane::control || frame.header.type == wire::FrameType::blob;
-  const LinkId id = on_control ? target.control : target.data;
-  const auto link = links_.find(id);
-  if (link != links_.end()) {
-    link->second.connection->send(std::move(frame), priority_of(lane));
-  } else if (!on_control && !target.data_end && target.waiting.size() < kWaitingFramesMax) {
+  if (on_control) {
+    const auto link = links_.find(target.control);
+    if (link != links_.end()) link->second.connection->send(std::move(frame), priority_of(lane));
+  } else if (target.lanes.complete()) {
+    target.lanes.send(std::move(frame), lane);
+  } else if (!target.data_end && target.waiting.size() < kWaitingFramesMax) {
     if (target.waiting.empty()) target.opened = now();
     target.waiting.emplace_back(std::move(frame), lane);
   }

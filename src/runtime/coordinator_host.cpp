@@ -144,10 +144,9 @@ std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClo
     for (auto& [id, session] : sessions_) {
       if (session.name != worker.name || session.local) continue;
       transport::Traffic total;
-      for (const LinkId link : {session.control, session.data}) {
-        const auto found = links_.find(link);
-        if (found == links_.end()) continue;
-        const transport::Traffic traffic = found->second.connection->traffic();
+      for (const auto& [link_id, link] : links_) {
+        if (link.session != id) continue;
+        const transport::Traffic traffic = link.connection->traffic();
         total.sent_bytes += traffic.received_bytes;  // by the worker
         total.received_bytes += traffic.sent_bytes;
       }

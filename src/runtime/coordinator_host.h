@@ -15,6 +15,7 @@
 #include "engine/coordinator.h"
 #include "observe/observer.h"
 #include "runtime/compute_thread.h"
+#include "runtime/data_lanes.h"
 #include "runtime/lanes.h"
 #include "runtime/mailbox.h"
 #include "runtime/persister.h"
@@ -80,12 +81,14 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   struct Session {
     std::string name;
     bool local = false;
-    LinkId control = 0, data = 0;
-    std::vector<std::pair<wire::Frame, engine::Lane>> waiting;  // for the data lane
+    LinkId control = 0;
+    std::vector<LinkId> data{};
+    DataLanes lanes{};                                            // of these
+    std::vector<std::pair<wire::Frame, engine::Lane>> waiting{};  // until all of them are there
     Time opened{};
-    transport::Traffic reported;
-    std::weak_ptr<ComputeThread> compute;  // of a local worker
-    std::optional<DataLaneEnd> data_end = {};
+    transport::Traffic reported{};
+    std::weak_ptr<ComputeThread> compute{};  // of a local worker
+    std::optional<DataLaneEnd> data_end{};
   };
 
   void add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection);

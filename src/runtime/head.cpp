@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "runtime/data_lanes.h"
 #include "runtime/inputs.h"
 #include "transport/addresses.h"
 #include "transport/inproc/inproc.h"
@@ -114,6 +115,7 @@ Status Head::open() {
   tcp_.emplace(tcp_options);
   const auto accept = [this, ready = host_ready_.get_future().share()](std::shared_ptr<transport::Connection> link) {
     ready.wait();
+    tcp_->use_threads(data_connections(link->peer()));
     host_->accept(std::move(link));
   };
   Result<Door> door = run_.start_listening(*tcp_, accept);

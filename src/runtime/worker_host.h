@@ -1,7 +1,6 @@
 #pragma once
 // One worker with its threads: engine::Worker on a mailbox, the computation on a thread of its own, and the channel to
-// the coordinator — an in-process connection, or two TCP connections (control, data) that are made again when they
-// break.
+// the coordinator — an in-process connection, or TCP connections (control, data) that are made again when they break.
 
 #include <filesystem>
 #include <functional>
@@ -12,6 +11,7 @@
 #include "cluster/token.h"
 #include "engine/worker.h"
 #include "runtime/compute_thread.h"
+#include "runtime/data_lanes.h"
 #include "runtime/lanes.h"
 #include "runtime/link_change.h"
 #include "runtime/mailbox.h"
@@ -34,6 +34,9 @@ struct WorkerHostOptions {
   /// Runs on the compute thread; may take long (downloads, compilation).
   std::function<Result<PreparedWorker>(const wire::RunSpec&, const SharedBytes& model_file)> prepare;
   std::filesystem::path speeds;  // see SpeedStore
+  /// How many data connections to make to the coordinator there; from 1 to wire::kDataConnectionsMax.
+  std::function<std::size_t(const transport::PeerIdentity&)> data_connections =
+      [](const transport::PeerIdentity& peer) { return runtime::data_connections(peer); };
   Manners manners;
 };
 
@@ -67,18 +70,21 @@ class WorkerHost final : engine::WorkerOutput {
 
  private:
   class LaneReceiver;
+  static constexpr Duration kBackoffFirst = std::chrono::milliseconds(200);
+  static constexpr Duration kBackoffMax = std::chrono::seconds(3);
   enum class Stage : std::uint8_t { idle, connecting, proving, joined, ended };
 
   void dial();
   void redial(Duration after, const std::string& why);
   void on_control_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result);
-  void on_data_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result);
   void on_frame(std::uint64_t generation, const wire::Frame& frame);
   void on_proving_frame(const wire::Frame& frame);
   void on_bye_before_joining(const wire::Bye& bye);
   void on_closed(std::uint64_t generation, const Error& error);
   void on_data_closed(std::uint64_t generation, const Error& error);
-  void attach_data_lane(std::uint64_t fence);
+  void attach_data_lanes(std::uint64_t fence);
+  void attach_data_lane(std::uint64_t fence, std::uint32_t number);
+  void on_data_connected(std::shared_ptr<transport::Connection> connection, std::uint64_t fence, std::uint32_t number);
   void drop_channel();
   void finish(Status status);
   void on_tick();
@@ -103,7 +109,9 @@ class WorkerHost final : engine::WorkerOutput {
   transport::Tcp* tcp_ = nullptr;
   transport::Digest own_spki_{};
   std::optional<cluster::JoinToken> token_;
-  std::shared_ptr<transport::Connection> control_, data_;
+  std::shared_ptr<transport::Connection> control_;
+  DataLanes data_;
+  LaneOrder order_;
   std::optional<DataLaneEnd> data_end_;
   Stage stage_ = Stage::idle;
   std::uint64_t generation_ = 0;  // of the channel; what older ones deliver is dropped

@@ -109,7 +109,8 @@ struct Table<Attach> {
   static constexpr std::string_view kName = "Attach";
   static constexpr std::uint32_t kKind = 7;
   static constexpr std::tuple kFields{Field{1, "fence", &Attach::fence, Form::fixed},
-                                      Field{2, "mac", &Attach::mac, Form::plain, kMacBytesMax}};
+                                      Field{2, "mac", &Attach::mac, Form::plain, kMacBytesMax},
+                                      Field{3, "number", &Attach::number}, Field{4, "count", &Attach::count}};
 };
 template <>
 struct Table<Synced> {

@@ -30,8 +30,8 @@ constexpr std::size_t kAtLength = 56;
 constexpr std::size_t kAtTotal = 60;
 constexpr std::size_t kAtCodec = 64;
 constexpr std::size_t kAtShard = 65;
-constexpr std::size_t kAtReserved16 = 66;
-constexpr std::size_t kAtReserved32 = 68;
+constexpr std::size_t kAtReserved = 66;
+constexpr std::size_t kAtOrder = 68;
 constexpr std::size_t kAtBodyCrc = 72;
 constexpr std::size_t kAtHeaderCrc = 76;
 static_assert(kAtHeaderCrc + sizeof(std::uint32_t) == kHeaderBytes);
@@ -104,6 +104,7 @@ FrameHeader load_fields(const std::byte* in) noexcept {
   header.total = load_le<std::uint32_t>(in + kAtTotal);
   header.codec = static_cast<CodecId>(in[kAtCodec]);
   header.shard = std::to_integer<std::uint8_t>(in[kAtShard]);
+  header.order = load_le<std::uint32_t>(in + kAtOrder);
   header.body_crc = load_le<std::uint32_t>(in + kAtBodyCrc);
   return header;
 }
@@ -139,6 +140,7 @@ std::array<std::byte, kHeaderBytes> encode_header(const FrameHeader& header) noe
   store_le<std::uint32_t>(to + kAtTotal, header.total);
   store_le<std::uint8_t>(to + kAtCodec, static_cast<std::uint8_t>(header.codec));
   store_le<std::uint8_t>(to + kAtShard, header.shard);
+  store_le<std::uint32_t>(to + kAtOrder, header.order);
   store_le<std::uint32_t>(to + kAtBodyCrc, header.body_crc);
   store_le<std::uint32_t>(to + kAtHeaderCrc, crc32c(std::span(out).first(kAtHeaderCrc)));
   return out;
@@ -157,9 +159,12 @@ Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes
     return protocol_error("frame: expected a body of at most " + std::to_string(most) + " bytes, found " +
                           std::to_string(header.length));
   }
-  if (load_le<std::uint16_t>(bytes.data() + kAtReserved16) != 0 ||
-      load_le<std::uint32_t>(bytes.data() + kAtReserved32) != 0) {
-    return protocol_error("frame: expected the reserved bytes 66 to 71 to be zero, found other values");
+  if (load_le<std::uint16_t>(bytes.data() + kAtReserved) != 0) {
+    return protocol_error("frame: expected the reserved bytes 66 and 67 to be zero, found other values");
+  }
+  if (header.order != 0 && header.type != FrameType::weights) {
+    return protocol_error("frame: expected an order of weights only, found " + std::to_string(header.order) +
+                          " in a frame of type " + std::to_string(type));
   }
   if (header.codec > CodecId::int4) {
     return protocol_error("frame: expected codec 0 to 3 (fp32, bf16, int8, int4), found " +

@@ -29,6 +29,8 @@ enum class FrameType : std::uint8_t {
 
 using codec::CodecId;
 
+inline constexpr std::uint32_t kOrdered = 1U << 31;  // numbers have 31 bits: the first is 0, and they start again
+
 struct FrameHeader {
   FrameType type = FrameType::control;
   std::uint16_t flags = 0;
@@ -43,6 +45,7 @@ struct FrameHeader {
   std::uint32_t total = 0;   // of the whole chunk (or blob), bytes
   CodecId codec = CodecId::fp32;
   std::uint8_t shard = 0;
+  std::uint32_t order = 0;     // of weights on several connections: kOrdered | number; 0: none
   std::uint32_t body_crc = 0;  // CRC-32C of the body
   bool operator==(const FrameHeader&) const = default;
 };
@@ -63,7 +66,7 @@ std::array<std::byte, kHeaderBytes> encode_header(const FrameHeader& header) noe
 
 /// Checks, in this order: magic, header checksum, protocol version (ErrorCode::mismatch, both versions named), known
 /// type (ErrorCode::protocol), length against the smaller of `limit` and body_bytes_max(type), reserved fields zero,
-/// known codec, offset + length <= total for segmented types.
+/// known codec, order of weights only, offset + length <= total for segmented types.
 Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes, std::size_t limit);
 
 /// Fills length (and total when zero) from the body, and body_crc when `checksum` is set (in-process frames skip it).

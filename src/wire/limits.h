@@ -15,8 +15,9 @@ inline constexpr std::chrono::seconds kUnprovenTime{5};     // from accept to pr
 inline constexpr std::size_t kUnprovenMax = 32;             // connections not yet proven, at once
 inline constexpr std::size_t kUnprovenPerAddressMax = 4;
 inline constexpr std::size_t kHandshakesPerSecondMax = 50;
-inline constexpr std::size_t kSessionsMax = 256;      // workers of a run
-inline constexpr std::size_t kStringBytesMax = 4096;  // any string field unless stated
+inline constexpr std::size_t kSessionsMax = 256;       // workers of a run
+inline constexpr std::size_t kDataConnectionsMax = 8;  // of a session
+inline constexpr std::size_t kStringBytesMax = 4096;   // any string field unless stated
 inline constexpr std::size_t kConfigBytesMax = 1 << 20;
 inline constexpr std::size_t kLayoutEntriesMax = 65536;
 inline constexpr std::size_t kShapeDimensionsMax = 16;

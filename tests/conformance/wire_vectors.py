@@ -25,11 +25,11 @@ def crc32c(data: bytes) -> int:
 
 
 def frame_header(body=b"", *, type, flags=0, run=0, fence=0, pass_=0, subject=0, version=0, chunk=0, offset=0, total=None,
-                 codec=0, shard=0, magic=0x594C544D, protocol=1, reserved16=0, reserved32=0, length=None, header_crc=None):
+                 codec=0, shard=0, magic=0x594C544D, protocol=1, reserved=0, order=0, length=None, header_crc=None):
     length = len(body) if length is None else length
     total = length if total is None else total
     head = struct.pack("<IBBHQQQQQIIIIBBHII", magic, protocol, type, flags, run, fence, pass_, subject, version, chunk, offset,
-                       length, total, codec, shard, reserved16, reserved32, crc32c(body))
+                       length, total, codec, shard, reserved, order, crc32c(body))
     assert len(head) == 76
     return head + struct.pack("<I", crc32c(head) if header_crc is None else header_crc)
 
@@ -41,6 +41,7 @@ NAMES = dict(run=RUN, fence=FENCE, pass_=PASS)
 FRAMES = {  # accepted
     "frame_control": frame_header(b"\x4a\x00", type=CONTROL, run=RUN),
     "frame_weights": frame_header(BODY, type=WEIGHTS, version=6, chunk=0, **NAMES),
+    "frame_weights_in_order": frame_header(BODY, type=WEIGHTS, version=6, chunk=0, order=0x01020304, **NAMES),
     "frame_weights_delta": frame_header(BODY, type=WEIGHTS, subject=0xFBCEA83C8A378BF1, version=6, chunk=1, offset=4, total=258, codec=2,
                                         **NAMES),
     "frame_gradient": frame_header(BODY, type=GRADIENT, subject=9, version=5, chunk=3, offset=8, total=16, **NAMES),
@@ -60,8 +61,8 @@ REFUSED = {
     "refused_length": frame_header(type=CONTROL, length=(8 << 20) + 1),
     "refused_length_max": frame_header(type=GRADIENT, length=0xFFFFFFFF),
     "refused_segment_length": frame_header(type=GRADIENT, length=(1 << 20) + 1),
-    "refused_reserved16": frame_header(type=CONTROL, reserved16=1),
-    "refused_reserved32": frame_header(type=CONTROL, reserved32=1 << 31),
+    "refused_reserved": frame_header(type=CONTROL, reserved=1),
+    "refused_order": frame_header(type=GRADIENT, order=1 << 31),
     "refused_codec": frame_header(BODY, type=WEIGHTS, codec=4),
     "refused_outside": frame_header(BODY, type=WEIGHTS, offset=1, total=8),
     "refused_overflow": frame_header(BODY, type=GRADIENT, offset=0xFFFFFFFF, total=7),

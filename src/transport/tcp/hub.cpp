@@ -53,12 +53,15 @@ Hub::Hub(TcpOptions options)
   MOTLEY_ASSERT(options_.io_threads > 0);
   MOTLEY_ASSERT(options_.plaintext || options_.identity.has_value());
   if (!options_.plaintext) tls_ = std::make_shared<TlsContext>(*options_.identity);
-  for (std::size_t i = 0; i < options_.io_threads; ++i) {
-    threads_.emplace_back([this] { reactor_->io.run(); });
-  }
+  use_threads(options_.io_threads);
 }
 
 Hub::~Hub() { MOTLEY_ASSERT(threads_.empty()); }
+
+void Hub::use_threads(std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  while (!closing_ && threads_.size() < count) threads_.emplace_back([this] { reactor_->io.run(); });
+}
 
 std::shared_ptr<Core> Hub::make_core(Socket socket, const Peer& peer, CoreSetup setup) {
   setup.address = peer.address;
@@ -191,10 +194,10 @@ bool Hub::wait_until_empty(std::chrono::milliseconds time) {
 }
 
 void Hub::shut_down() {
-  for (const std::thread& thread : threads_) MOTLEY_ASSERT(thread.get_id() != std::this_thread::get_id());
   std::vector<std::shared_ptr<Activity>> activities;
   {
     const std::lock_guard lock(mutex_);
+    for (const std::thread& thread : threads_) MOTLEY_ASSERT(thread.get_id() != std::this_thread::get_id());
     closing_ = true;
     gate_timer_.cancel();
     for (const auto& [key, activity] : activities_) activities.push_back(activity);

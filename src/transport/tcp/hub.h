@@ -45,6 +45,7 @@ class Hub final : public CoreHost {
   void remove(const Activity* activity);
   [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
 
+  void use_threads(std::size_t count);
   /// Sends what is queued, closes everything, joins the threads. Not on one of them.
   void shut_down();
 
@@ -67,12 +68,12 @@ class Hub final : public CoreHost {
   std::shared_ptr<Reactor> reactor_;
   net::executor_work_guard<net::io_context::executor_type> work_;
   net::steady_timer gate_timer_;  // guarded by mutex_
-  std::vector<std::thread> threads_;
   std::atomic<std::uint64_t> dropped_{0};
 
   std::mutex mutex_;
   std::condition_variable empty_;
   bool closing_ = false;
+  std::vector<std::thread> threads_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::weak_ptr<Core>> cores_;
   std::map<std::uint64_t, Waiting> waiting_;  // accepted, handshake not begun

@@ -24,6 +24,8 @@ void Tcp::connect(std::vector<Endpoint> endpoints, std::optional<Digest> pinned_
   start_connecting(impl_->hub, std::move(endpoints), pinned_spki, timeout, std::move(on_done));
 }
 
+void Tcp::use_threads(std::size_t count) { impl_->hub.use_threads(count); }
+
 std::uint64_t Tcp::dropped_connections() const { return impl_->hub.dropped(); }
 
 }  // namespace motley::transport

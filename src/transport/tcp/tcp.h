@@ -57,6 +57,8 @@ class Tcp {
   void connect(std::vector<Endpoint> endpoints, std::optional<Digest> pinned_spki, std::chrono::milliseconds timeout,
                ConnectHandler on_done);
 
+  /// From now on at least so many I/O threads, for connections that together need more than one core.
+  void use_threads(std::size_t count);
   /// Unproven connections dropped so far, and why not more is known of them.
   [[nodiscard]] std::uint64_t dropped_connections() const;
 

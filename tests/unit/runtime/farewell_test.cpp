@@ -70,9 +70,9 @@ class Peer {
 };
 
 // Connections of one listener, in the order in which they came.
-class Door {
+class Entrance {
  public:
-  explicit Door(transport::Tcp& tcp)
+  explicit Entrance(transport::Tcp& tcp)
       : listener_(std::move(*tcp.listen({"127.0.0.1", 0}, [this](std::shared_ptr<transport::Connection> connection) {
           const std::lock_guard lock(mutex_);
           came_.push_back(std::move(connection));
@@ -112,13 +112,15 @@ wire::Hello hello() {
   return hello;
 }
 
-TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillHearsThatTheRunIsDone) {
+// Of `connections` for data the last one ends first.
+void hear_that_the_run_is_done(std::uint32_t connections) {
   transport::Tcp tcp({.io_threads = 1, .plaintext = true, .identity = {}});
-  Door door(tcp);
+  Entrance door(tcp);
   const cluster::JoinToken token = token_for(door.port());
   std::promise<Status> ended;
   WorkerHostOptions options;
   options.hello = hello();
+  options.data_connections = [=](const transport::PeerIdentity&) { return connections; };
   options.prepare = [](const wire::RunSpec&, const SharedBytes&) -> Result<PreparedWorker> {
     return Error{ErrorCode::internal, "nothing to prepare", ""};
   };
@@ -131,14 +133,22 @@ TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillHearsThatTheRunIsDone) {
   control.hear<wire::Proof>();
   control.say(wire::ProofReply{proof_mac(token, "head", control.identity(), {}, Side::head)});
   control.say(wire::Admitted{.worker = 1, .fence = 1});
-  Peer data = door.next();
-  data.hear<wire::Attach>();
-  data.close();
+  std::vector<Peer> data;
+  for (std::uint32_t i = 0; i < connections; ++i) {
+    const auto attach = data.emplace_back(door.next()).hear<wire::Attach>();
+    EXPECT_EQ(attach.number, i);
+    EXPECT_EQ(attach.count, connections);
+  }
+  data.back().close();
   control.say(wire::Bye{"done", {}, {}, {}});
   control.close();
   const Status status = ended.get_future().get();
   EXPECT_TRUE(status) << test::message(status);
 }
+
+TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillHearsThatTheRunIsDone) { hear_that_the_run_is_done(1); }
+
+TEST(Farewell, AWorkerOneOfWhoseDataConnectionsEndsFirstStillHearsThatTheRunIsDone) { hear_that_the_run_is_done(3); }
 
 TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillLeavesOfItsOwnWill) {
   transport::Tcp tcp({.io_threads = 1, .plaintext = true, .identity = {}});
@@ -168,6 +178,9 @@ TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillLeavesOfItsOwnWill) {
   const std::uint64_t fence = control.hear<wire::Admitted>().fence;
   Peer data = dial();
   data.say(wire::Attach{fence, proof_mac(token, "lane", data.identity(), {}, Side::joiner)});
+  Peer twice = dial();
+  twice.say(wire::Attach{fence, proof_mac(token, "lane", twice.identity(), {}, Side::joiner)});
+  EXPECT_EQ(twice.hear<wire::Bye>().code, "lost");
   data.close();
   control.say(wire::Bye{"leave", {}, {}, {}}, fence);
   control.close();

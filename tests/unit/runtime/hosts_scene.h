@@ -45,36 +45,47 @@ class Recorder final : public observe::Observer {
   void download(const std::string&, std::uint64_t, std::uint64_t) override {}
 };
 
-inline std::shared_ptr<const data::Dataset> blobs(const std::string& part) {
-  return *data::open_dataset("synthetic:" + std::to_string(kSamples) + ":8:4", part, {});
+struct SceneSettings {
+  std::uint64_t min_workers = 1, run = 1;
+  std::uint64_t side = 8;  // of the images: the model has 4 * side * side weights
+  wire::CodecId weights = wire::CodecId::fp32;
+};
+
+inline std::shared_ptr<const data::Dataset> blobs(const std::string& part, std::uint64_t side) {
+  return *data::open_dataset("synthetic:" + std::to_string(kSamples) + ":" + std::to_string(side) + ":4", part, {});
 }
 
 // Data, model and coordinator of one run; workers are added to it. What the recorder holds is read after wait().
 struct Scene {
   TemporaryDirectory dir;
-  std::shared_ptr<const data::Dataset> train = blobs("train"), test = blobs("test");
-  std::unique_ptr<softmax::SoftmaxRegression> model = *softmax::SoftmaxRegression::make(train, test, kSeed);
+  std::shared_ptr<const data::Dataset> train, test;
+  std::unique_ptr<softmax::SoftmaxRegression> model;
   Recorder recorder;
   std::promise<Status> ended;
   std::unique_ptr<CoordinatorHost> host;
   std::vector<std::unique_ptr<WorkerHost>> workers;
   std::vector<std::promise<Status>> worker_ended = std::vector<std::promise<Status>>(8);
 
-  explicit Scene(std::uint64_t min_workers = 1, std::uint64_t run = 1) {
+  explicit Scene(const SceneSettings& settings = {})
+      : train(blobs("train", settings.side)),
+        test(blobs("test", settings.side)),
+        model(*softmax::SoftmaxRegression::make(train, test, kSeed)) {
     CoordinatorHostOptions options;
-    options.engine.run = options.token.run = run;
+    options.engine.run = options.token.run = settings.run;
     options.token.plaintext = true;
     options.engine.seed = kSeed;
     options.engine.train_samples = options.engine.test_samples = kSamples;
     options.engine.global_batch = kBatch;
     options.engine.steps = kSteps;
-    options.engine.min_workers = min_workers;
+    options.engine.min_workers = settings.min_workers;
+    options.engine.weights = settings.weights;
     options.engine.train_fingerprint = train->fingerprint();
     options.engine.test_fingerprint = test->fingerprint();
     options.run_dir = dir.path().string();
     options.checkpoint_base.layout = model->layout();
-    options.checkpoint_base.run = run;
-    auto ledger = store::LedgerWriter::open(dir / "ledger", {run, kSeed, kSamples, kBatch, train->fingerprint()});
+    options.checkpoint_base.run = settings.run;
+    auto ledger =
+        store::LedgerWriter::open(dir / "ledger", {settings.run, kSeed, kSamples, kBatch, train->fingerprint()});
     EXPECT_TRUE(ledger) << message(ledger);
     host = std::make_unique<CoordinatorHost>(std::move(options), make_server(), std::move(*ledger), recorder,
                                              [this](Status status) { ended.set_value(std::move(status)); });
@@ -102,8 +113,9 @@ struct Scene {
     group.lr = 0.1;
     return *ps::Server::make(model->layout(), {ps::OptimizerKind::sgd, {group}}, {}, 0, snapshot);
   }
-  WorkerHost& make_worker(const std::string& name, const std::string& data = "") {
+  WorkerHost& make_worker(const std::string& name, const std::string& data = "", std::size_t data_connections = 1) {
     WorkerHostOptions options;
+    options.data_connections = [data_connections](const transport::PeerIdentity&) { return data_connections; };
     options.hello = hello_of(name);
     options.prepare = [this, data](const wire::RunSpec&, const SharedBytes&) -> Result<PreparedWorker> {
       auto computation = softmax::SoftmaxRegression::make(train, test, kSeed);

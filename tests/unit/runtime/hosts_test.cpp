@@ -43,7 +43,7 @@ TEST(Hosts, StepsMadeAloneHaveTheBitsOfStepsMadeByLease) {
 }
 
 TEST(Hosts, TheSplitDoesNotChangeTheResult) {
-  Scene one, three(3);
+  Scene one, three({.min_workers = 3});
   for (Scene* scene : {&one, &three}) scene->host->start();
   one.add_worker("here/cpu");
   for (const char* name : {"here/cpu", "here/cpu#2", "here/cpu#3"}) three.add_worker(name);
@@ -63,7 +63,7 @@ TEST(Hosts, TheSplitDoesNotChangeTheResult) {
 #ifdef __linux__
 TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
   const std::uint64_t run = transport::random_u64();
-  Scene scene(2, run);
+  Scene scene({.min_workers = 2, .run = run});
   cluster::JoinToken token;
   token.run = run;
   token.plaintext = true;
@@ -85,6 +85,37 @@ TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
 }
 #endif
 
+TEST(Hosts, SeveralDataConnectionsCarryOneSession) {
+  std::vector<std::vector<float>> trained;
+  for (const std::size_t connections : {1, 3}) {
+    // Several chunks, of whose deltas each needs the version before.
+    Scene scene({.side = 128, .weights = wire::CodecId::int8});
+    transport::Tcp here({.plaintext = true, .identity = {}}), there({.plaintext = true, .identity = {}});
+    std::atomic<std::size_t> accepted = 0;
+    auto listener = here.listen({"127.0.0.1", 0}, [&](auto connection) {
+      ++accepted;
+      scene.host->accept(std::move(connection));
+    });
+    ASSERT_TRUE(listener) << message(listener);
+    cluster::JoinToken token;
+    token.run = 1;
+    token.plaintext = true;
+    token.addresses = {"127.0.0.1"};
+    token.port = (*listener)->port();
+    scene.host->start();
+    scene.make_worker("there/cpu", "", connections).run_remote(there, {}, token);
+    const Status status = scene.wait();
+    ASSERT_TRUE(status) << message(status);
+    expect_complete(scene);
+    EXPECT_EQ(accepted, 1 + connections);
+    EXPECT_TRUE(scene.worker_ended[0].get_future().get());
+    trained.push_back(scene.trained());
+    scene.workers.clear();
+    (*listener)->close();
+  }
+  EXPECT_EQ(trained[0], trained[1]);
+}
+
 TEST(Hosts, AStoppedRunEndsAfterAStepWithACheckpointOfIt) {
   Scene scene;
   scene.recorder.on_step = [&](const observe::StepDone& step) {
@@ -102,7 +133,7 @@ TEST(Hosts, AStoppedRunEndsAfterAStepWithACheckpointOfIt) {
 }
 
 TEST(Hosts, AWorkerThatLeavesHandsItsSharesToTheOthers) {
-  Scene scene(2);
+  Scene scene({.min_workers = 2});
   scene.recorder.on_step = [&](const observe::StepDone& step) {
     if (step.step == 1) scene.workers[1]->leave();
   };
@@ -116,7 +147,7 @@ TEST(Hosts, AWorkerThatLeavesHandsItsSharesToTheOthers) {
 }
 
 TEST(Hosts, AWorkerThatVanishesCostsNothing) {
-  Scene scene(2);
+  Scene scene({.min_workers = 2});
   std::promise<void> second;
   scene.recorder.on_step = [&](const observe::StepDone& step) {
     if (step.step == 1) second.set_value();

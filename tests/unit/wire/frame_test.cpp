@@ -51,6 +51,8 @@ std::vector<Vector> vectors() {
   control.fence = control.pass = 0;
   FrameHeader weights = of_type(FrameType::weights);
   weights.version = 6;
+  FrameHeader in_order = weights;
+  in_order.order = 0x01020304;
   FrameHeader gradient = of_type(FrameType::gradient);
   gradient.subject = 9;
   gradient.version = 5;
@@ -79,6 +81,7 @@ std::vector<Vector> vectors() {
   return {
       {"frame_control", seal(control, bytes_of({0x4A, 0x00}))},
       {"frame_weights", seal(weights, two_floats())},
+      {"frame_weights_in_order", seal(in_order, two_floats())},
       {"frame_weights_delta", seal(delta, two_floats())},
       {"frame_gradient", seal(gradient, two_floats())},
       {"frame_statistic", seal(statistic, two_floats())},
@@ -121,8 +124,8 @@ TEST(Frame, RefusesAndSaysWhy) {
       {"refused_length", ErrorCode::protocol, "at most 8388608 bytes, found 8388609"},
       {"refused_length_max", ErrorCode::protocol, "at most 1048576 bytes, found 4294967295"},
       {"refused_segment_length", ErrorCode::protocol, "at most 1048576 bytes, found 1048577"},
-      {"refused_reserved16", ErrorCode::protocol, "reserved bytes 66 to 71 to be zero"},
-      {"refused_reserved32", ErrorCode::protocol, "reserved bytes 66 to 71 to be zero"},
+      {"refused_reserved", ErrorCode::protocol, "reserved bytes 66 and 67 to be zero"},
+      {"refused_order", ErrorCode::protocol, "an order of weights only, found 2147483648 in a frame of type 3"},
       {"refused_codec", ErrorCode::protocol, "expected codec 0 to 3 (fp32, bf16, int8, int4), found 4"},
       {"refused_outside", ErrorCode::protocol, "inside 8 bytes, found 8 bytes at offset 1"},
       {"refused_overflow", ErrorCode::protocol, "inside 7 bytes, found 8 bytes at offset 4294967295"},
@@ -158,7 +161,7 @@ TEST(Frame, AnyFlippedBitIsFound) {
 
 TEST(Frame, AVersionNotSpokenIsToldFromDamage) {
   HeaderBytes bytes = read_header("refused_protocol");
-  bytes[70] = std::byte{1};  // a later version may use reserved bytes; its own checksum says they are meant
+  bytes[66] = std::byte{1};  // a later version may use reserved bytes; its own checksum says they are meant
   store_le<std::uint32_t>(bytes.data() + 76, crc32c(std::span(bytes).first(76)));
   const auto header = decode_header(bytes, kControlBytesMax);
   ASSERT_FALSE(header.ok());

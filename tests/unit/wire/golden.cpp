@@ -90,7 +90,7 @@ std::vector<Named> messages() {
       {"run_spec", spec},
       {"ready", ready()},
       {"admitted", Admitted{3, kFence}},
-      {"attach", Attach{kFence, octets("0123456789abcdef0123456789abcdef")}},
+      {"attach", Attach{kFence, octets("0123456789abcdef0123456789abcdef"), 1, 3}},
       {"synced", Synced{128}},
       {"refresh", Refresh{300}},
       {"pass_opened", PassOpened{kPass, 5, 1, 256, 256}},

@@ -1,4 +1,4 @@
-#include "bench/interface.h"
+#include "transport/interface.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -18,7 +18,7 @@
 #include <sys/sockio.h>
 #endif
 
-namespace motley::bench {
+namespace motley::transport {
 namespace {
 
 bool same_address(const sockaddr& a, const sockaddr& b) {
@@ -161,7 +161,7 @@ Interface read_interface(const std::string& name, const std::filesystem::path& r
   return result;
 }
 
-Interface interface_towards(const transport::PeerIdentity& to) {
+Interface interface_towards(const PeerIdentity& to) {
   if (to.same_machine) return {InterfaceKind::loopback, 0, false, "local socket"};
   const std::string& peer = to.address;
   const std::size_t colon = peer.rfind(':');
@@ -174,4 +174,4 @@ Interface interface_towards(const transport::PeerIdentity& to) {
   return ask_system(name);
 }
 
-}  // namespace motley::bench
+}  // namespace motley::transport

@@ -8,7 +8,7 @@
 
 #include "transport/connection.h"
 
-namespace motley::bench {
+namespace motley::transport {
 
 enum class InterfaceKind : std::uint8_t { unknown = 0, loopback = 1, cable = 2, wifi = 3, virtual_ = 4 };
 inline constexpr std::uint8_t kInterfaceKinds = 5;
@@ -27,6 +27,6 @@ struct Interface {
 Interface read_interface(const std::string& name, const std::filesystem::path& root = "/");
 
 /// Loopback also where it is a local socket.
-Interface interface_towards(const transport::PeerIdentity& peer);
+Interface interface_towards(const PeerIdentity& peer);
 
-}  // namespace motley::bench
+}  // namespace motley::transport
