@@ -5,7 +5,8 @@ Each host is a network namespace with a CPU quota and a shaped link (tools/lab; 
 train alone, at the same time; all train together; DDP with equal batches; DDP with batches in proportion to what each host did alone, the
 gradients weighted. The global batch is the same everywhere. Steady speed: without the first steps. `nothing sent` is a step that ends when
 every host has computed its part, in proportion to its speed, as if no number had to travel: each trains alone with that part as its batch,
-all at the same time. With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs `make python`). One JSON
+all at the same time. `exposed` is the part of a step in which a host does not compute: it waits for weights, for the update, or for the
+others (mean of the hosts). With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs `make python`). One JSON
 object a line on standard output, a table on standard error.
 
   bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--set KEY=VALUE …] [--repetitions 3]
@@ -143,14 +144,17 @@ def joint(args, hosts, scratch):
     for joiner in joiners:
         measure.finish(joiner, TIMEOUT_S)
     speed, steps = steady(lines, args.work.warm_up)
+    waits = [sum(part["wait_s"] for part in step["workers"]) / len(step["workers"]) for step in steps]
+    exposed = sum(waits) / sum(step["seconds"] for step in steps)
     parts = {}
     for step in steps:
         for part in step["workers"]:
             mine = parts.setdefault(part["worker"], {"samples": 0, "compute_s": 0.0, "wait_s": 0.0, "finish_s": 0.0})
             for key in mine:
                 mine[key] += part[key] / len(steps)
-    return speed, {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()}, [
-        line for line in lines if line["event"] in ("plan", "worker")], measure.event(lines, "done")["predicted_samples_per_s"]
+    return {"joint": round(speed, 1), "exposed": round(exposed, 4), "predicted": measure.event(lines, "done")["predicted_samples_per_s"],
+            "workers": {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()},
+            "changes": [line for line in lines if line["event"] in ("plan", "worker")]}
 
 
 def ddp(args, hosts, batches, scratch):
@@ -178,12 +182,11 @@ def without_wire(args, hosts, batches, scratch):
 def repetition(args, mix, hosts, scratch, number):
     each = alone(args, hosts, scratch)
     by_hand = in_proportion(args.work.batch, each)
-    together, parts, changes, predicted = joint(args, hosts, scratch)
+    together = joint(args, hosts, scratch)
     unsent = without_wire(args, hosts, by_hand, scratch)
-    result = {"mix": mix, "repetition": number, "alone": [round(speed, 1) for speed in each], "joint": round(together, 1),
-              "eta": round(together / sum(each), 4), "nothing_sent_eta": round(unsent / sum(each), 4),
-              "over_fastest": round(together / max(each), 4), "predicted": predicted,
-              "workers": parts, "changes": changes}
+    result = {"mix": mix, "repetition": number, "alone": [round(speed, 1) for speed in each],
+              "eta": round(together["joint"] / sum(each), 4), "nothing_sent_eta": round(unsent / sum(each), 4),
+              "over_fastest": round(together["joint"] / max(each), 4), **together}
     if not args.no_ddp:
         equal = [args.work.batch // len(hosts)] * len(hosts)
         result |= {"ddp_equal": round(ddp(args, hosts, equal, scratch), 1), "ddp_by_hand": round(ddp(args, hosts, by_hand, scratch), 1),
@@ -203,7 +206,7 @@ def measure_mix(args, mix):
             results = [repetition(args, mix, hosts, scratch, number) for number in range(args.repetitions)]
     finally:
         lab("down")
-    keys = ["joint", "eta", "nothing_sent_eta", "over_fastest"]
+    keys = ["joint", "eta", "nothing_sent_eta", "over_fastest", "exposed"]
     keys += [] if args.no_ddp else ["ddp_equal", "ddp_equal_eta", "ddp_by_hand", "ddp_by_hand_eta"]
     summary = {"recipe": args.recipe, "script": args.script, "set": args.set, "mix": mix, "rate": args.rate,
                "global_batch": args.work.batch, "tls": not args.plaintext,
@@ -227,7 +230,7 @@ def main():
     measure.say(f"\n{args.recipe}, global batch {args.work.batch}, {args.rate}, {'plain TCP' if args.plaintext else 'TLS 1.3'}, "
                 f"hosts by their cores, on {machine['processor']}, {machine['cores']} cores")
     columns = {"hosts": "mix", "alone, sum": "alone_sum", "together": "joint", "eta": "eta", "nothing sent: eta": "nothing_sent_eta",
-               "over fastest": "over_fastest"}
+               "over fastest": "over_fastest", "exposed": "exposed"}
     if not args.no_ddp:
         columns |= {"DDP equal: eta": "ddp_equal_eta", "DDP by hand: eta": "ddp_by_hand_eta", "ours over it": "joint_over_ddp"}
     measure.table(list(columns), [[summary[key] for key in columns.values()] for summary in summaries])

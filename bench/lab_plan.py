@@ -32,12 +32,14 @@ def arguments():
 def row(args, mix, rate, hosts, each, scratch):
     for host in hosts:
         lab.lab("rate", host, rate)
-    joint, parts, changes, predicted = lab.joint(args, hosts, scratch)
-    shares = [change for change in changes if change["event"] == "plan"][-1]["shares"]
+    together = lab.joint(args, hosts, scratch)
+    joint, predicted = together["joint"], together["predicted"]
+    shares = [change for change in together["changes"] if change["event"] == "plan"][-1]["shares"]
     result = {"recipe": args.recipe, "mix": mix, "rate": rate, "global_batch": args.work.batch, "fastest_alone": max(each),
               "alone_sum": sum(each), "predicted": predicted, "joint": joint, "error": abs(predicted / joint - 1),
               "eta": joint / sum(each), "over_fastest": joint / max(each),
-              "left_out": sorted(name for name, samples in shares.items() if samples == 0), "workers": parts}
+              "left_out": sorted(name for name, samples in shares.items() if samples == 0), "exposed": together["exposed"],
+              "workers": together["workers"]}
     result = {key: round(value, 4) if isinstance(value, float) else value for key, value in result.items()}
     measure.emit(bench="lab_plan", **result)
     return result

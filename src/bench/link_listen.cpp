@@ -155,8 +155,7 @@ class Guest final : public transport::Receiver {
     flooding_ = true;
     flood_ = std::thread([this, connection = connection_, run = house_.token.run] {
       const Clock::time_point until = Clock::now() + kLinkFloodTime;
-      flood(*connection, flood_frame(run), kLinkWindowBytes,
-            [this, until](std::uint64_t /*sent*/) { return flooding_ && Clock::now() < until; });
+      flood_link(*connection, run, kLinkWindowBytes, [this, until] { return flooding_ && Clock::now() < until; });
     });
   }
 

@@ -179,8 +179,7 @@ Result<Phase> Measurement::phase(bool up, bool down, double seconds_long) {
   if (down) data_->say({Verb::flood, 0});
   if (up) {
     sender = std::thread([this, &sending] {
-      flood(data_->connection(), flood_frame(options_.token.run), kLinkWindowBytes,
-            [&sending](std::uint64_t /*sent*/) { return sending.load(); });
+      flood_link(data_->connection(), options_.token.run, kLinkWindowBytes, [&sending] { return sending.load(); });
     });
   }
   Status status = load(up, down, seconds_long, first, last);

@@ -13,7 +13,7 @@ namespace {
 
 using transport::Connection;
 
-constexpr std::size_t kBody = wire::kSegmentBytesMax;
+constexpr std::size_t kBody = wire::kBodyBytesMax;
 constexpr std::size_t kWindowBytes = 8 << 20;
 
 /// Counts frames; the thread that waits is woken once.
@@ -68,7 +68,7 @@ Result<Speed> measure_motley(const WireRow& row, std::uint32_t io_threads, std::
     if (row.both_ways) counters.push_back(back);
     pairs.push_back(std::move(*pair));
   }
-  const wire::Frame frame = flood_frame(0);
+  const wire::Frame frame = flood_frame(0, kBody);
   const auto send = [&frame, frames](Connection& connection) {
     flood(connection, frame, kWindowBytes, [frames](std::uint64_t sent) { return sent < frames; });
   };
