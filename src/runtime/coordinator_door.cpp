@@ -175,13 +175,18 @@ void CoordinatorHost::on_link_closed(LinkId id, const Error& error) {
   }
 }
 
+std::vector<CoordinatorHost::LinkId> CoordinatorHost::Session::links() const {
+  std::vector<LinkId> all{control};
+  all.insert(all.end(), data.begin(), data.end());
+  return all;
+}
+
 void CoordinatorHost::end_session(engine::SessionId session, const std::string& why, bool tell_engine) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
-  Session gone = std::move(found->second);
+  const Session gone = std::move(found->second);
   sessions_.erase(found);
-  gone.data.push_back(gone.control);
-  for (const LinkId id : gone.data) {
+  for (const LinkId id : gone.links()) {
     const auto link = links_.find(id);
     if (link == links_.end()) continue;
     const std::shared_ptr<transport::Connection> connection = link->second.connection;

@@ -144,9 +144,10 @@ std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClo
     for (auto& [id, session] : sessions_) {
       if (session.name != worker.name || session.local) continue;
       transport::Traffic total;
-      for (const auto& [link_id, link] : links_) {
-        if (link.session != id) continue;
-        const transport::Traffic traffic = link.connection->traffic();
+      for (const LinkId link : session.links()) {
+        const auto found = links_.find(link);
+        if (found == links_.end()) continue;
+        const transport::Traffic traffic = found->second.connection->traffic();
         total.sent_bytes += traffic.received_bytes;  // by the worker
         total.received_bytes += traffic.sent_bytes;
       }

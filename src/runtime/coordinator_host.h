@@ -82,13 +82,14 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     std::string name;
     bool local = false;
     LinkId control = 0;
-    std::vector<LinkId> data{};
+    std::vector<LinkId> data{};                                   // in the order in which they came
     DataLanes lanes{};                                            // of these
     std::vector<std::pair<wire::Frame, engine::Lane>> waiting{};  // until all of them are there
     Time opened{};
     transport::Traffic reported{};
     std::weak_ptr<ComputeThread> compute{};  // of a local worker
     std::optional<DataLaneEnd> data_end{};
+    [[nodiscard]] std::vector<LinkId> links() const;  // that of control first
   };
 
   void add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection);
