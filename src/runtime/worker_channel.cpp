@@ -184,13 +184,13 @@ void WorkerHost::attach_data_lane(std::uint64_t fence, std::uint32_t number) {
                     } else if (!result) {
                       on_data_closed(generation, result.error());
                     } else {
-                      on_data_connected(std::move(*result), fence, number);
+                      on_data_connected(*result, fence, number);
                     }
                   });
                 });
 }
 
-void WorkerHost::on_data_connected(std::shared_ptr<transport::Connection> connection, std::uint64_t fence,
+void WorkerHost::on_data_connected(const std::shared_ptr<transport::Connection>& connection, std::uint64_t fence,
                                    std::uint32_t number) {
   const auto count = static_cast<std::uint32_t>(data_.count());
   const wire::Attach attach{fence, proof_mac(*token_, "lane", connection->peer(), own_spki_, Side::joiner), number,

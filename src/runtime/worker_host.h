@@ -84,7 +84,8 @@ class WorkerHost final : engine::WorkerOutput {
   void on_data_closed(std::uint64_t generation, const Error& error);
   void attach_data_lanes(std::uint64_t fence);
   void attach_data_lane(std::uint64_t fence, std::uint32_t number);
-  void on_data_connected(std::shared_ptr<transport::Connection> connection, std::uint64_t fence, std::uint32_t number);
+  void on_data_connected(const std::shared_ptr<transport::Connection>& connection, std::uint64_t fence,
+                         std::uint32_t number);
   void drop_channel();
   void finish(Status status);
   void on_tick();
