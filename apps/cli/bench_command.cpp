@@ -69,7 +69,9 @@ void add_wire(CLI::App& bench, Command& chosen) {
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--rounds", options->rounds, "turns that each of them gets (default: 3)")
       ->check(CLI::Range(1, 1000));
-  command->add_option("--io-threads", options->io_threads, "of the transport, on each side (default: 1, as in a run)")
+  command
+      ->add_option("--io-threads", options->io_threads,
+                   "of the transport, on each side (default: 1, as in a run on links of up to 4 Gbit/s)")
       ->check(CLI::Range(1, 16));
   command->add_option("--connections", options->connections, "side by side; may be repeated (default: 1 and 2)")
       ->expected(1)

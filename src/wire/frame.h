@@ -66,7 +66,7 @@ std::array<std::byte, kHeaderBytes> encode_header(const FrameHeader& header) noe
 
 /// Checks, in this order: magic, header checksum, protocol version (ErrorCode::mismatch, both versions named), known
 /// type (ErrorCode::protocol), length against the smaller of `limit` and body_bytes_max(type), reserved fields zero,
-/// known codec, order of weights only, offset + length <= total for segmented types.
+/// order of weights only, known codec, offset + length <= total for segmented types.
 Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes, std::size_t limit);
 
 /// Fills length (and total when zero) from the body, and body_crc when `checksum` is set (in-process frames skip it).

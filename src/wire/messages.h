@@ -53,7 +53,7 @@ struct Admitted {
 struct Attach {
   std::uint64_t fence = 0;
   std::vector<std::uint8_t> mac;
-  std::uint32_t number = 0, count = 0;  // of the session's data connections, from 0; of them, 0 for 1
+  std::uint32_t number = 0, count = 0;  // which of how many data connections, from 0; count 0 is 1
   bool operator==(const Attach&) const = default;
 };
 struct Synced {
