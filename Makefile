@@ -3,7 +3,6 @@ BUILD := build/release
 JOBS ?= $(shell tools/jobs)
 PYTHON := build/venv/bin/python
 MOTLEY := $(BUILD)/apps/cli/motley
-PYTHON_TESTS := $(wildcard tests/parity tests/e2e tests/conformance)
 NINJA := cmake --build $(BUILD) -j $(JOBS)
 CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v clang-format || echo clang-format-19))
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
@@ -26,15 +25,12 @@ build: ## build the program: build/motley
 demo: build ## train a CNN on Fashion-MNIST on this machine
 	build/motley train fashion-cnn
 
-test: ## build everything and run all tests
+test: ## build everything and run all tests; in the end which suites failed
 	@tools/bootstrap test
 	@tools/configure MOTLEY_BUILD_TESTS=ON
 	@$(NINJA)
 	@ln -sfn release/apps/cli/motley build/motley
-	ctest --test-dir $(BUILD) -j2 --output-on-failure
-	@tools/python_env
-	@set -e; for folder in $(PYTHON_TESTS); do echo "pytest $$folder"; $(PYTHON) -m pytest -q $$folder; done
-	build/python-env/bin/python -m pytest -q tests/python
+	@tools/run_tests
 
 python: ## install the Python package into build/python-env
 	@tools/bootstrap test

@@ -18,7 +18,13 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
   }
 }
 
-double rounded(double value) { return std::round(value * 1000) / 1000; }
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  // Three decimals, and more where these would not be three significant digits. 1e300 at most, lest the scale overflow.
+  const double digits = std::clamp(2 - std::floor(std::log10(std::abs(value))), 3.0, 300.0);
+  const double scale = std::pow(10, digits);
+  return std::abs(value) < 1e12 ? std::round(value * scale) / scale : value;
+}
 
 std::string short_number(double value) {
   char text[32];
