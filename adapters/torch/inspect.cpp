@@ -272,6 +272,9 @@ Result<std::vector<LayoutEntry>> entries_of(const ModelSpec& spec, Model& model,
                      "remove the buffer from the model, or make it a constant"};
       }
     }
+    if (entry.kind == TensorKind::counter && all[i].tensor.numel() > 0) {  // of a model that was trained before
+      entry.content_hash = static_cast<std::uint64_t>(all[i].tensor.detach().flatten()[0].item<std::int64_t>());
+    }
     entries.push_back(std::move(entry));
   }
   return entries;

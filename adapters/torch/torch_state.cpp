@@ -74,7 +74,9 @@ Status fill(const std::vector<NamedTensor>& tensors, const Layout& layout, std::
   }
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const LayoutEntry& entry = layout.entries()[i];
-    if (entry.kind == TensorKind::counter) tensors[i].tensor.fill_(static_cast<std::int64_t>(step));
+    if (entry.kind == TensorKind::counter) {
+      tensors[i].tensor.fill_(static_cast<std::int64_t>(entry.counter_at(step)));
+    }
     if (entry.kind != TensorKind::frozen) continue;
     const auto found = frozen.find(entry.name);
     const Status filled = found == frozen.end() ? Status() : put(tensors[i].tensor, found->second, entry.name);

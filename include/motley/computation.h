@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "motley/bytes.h"
 #include "motley/layout.h"
 #include "motley/result.h"
 
@@ -15,6 +16,12 @@ namespace motley {
 namespace ps {
 class Residence;
 }
+
+/// What the loss of a script gets beside the samples. Each number has its bytes, and the highest holds; 0: there is none.
+struct LossState {
+  std::uint64_t number = 0;
+  SharedBytes bytes{};
+};
 
 enum class PassKind : std::uint8_t { train = 1, evaluate = 2, calibrate = 3 };
 
@@ -33,6 +40,7 @@ struct Task {
   /// With the weights of Computation::residence(), where the gradient stays: the sink gets begin() and progress()
   /// alone.
   bool resident = false;
+  LossState state{};
 
   /// `count` samples after the first `done`: where they start in `indices`.
   [[nodiscard]] std::uint64_t at(std::uint64_t done, std::uint64_t count) const noexcept {

@@ -24,7 +24,7 @@ enum class TensorKind : std::uint8_t {
   frozen = 2,        // checked by hash only
   running_mean = 3,  // BatchNorm; must be followed at once by its running_var
   running_var = 4,
-  counter = 5,  // num_batches_tracked: equals the number of steps
+  counter = 5,  // num_batches_tracked: follows from the number of steps
   alias = 6,    // tied to another entry; counted once
 };
 
@@ -34,11 +34,14 @@ struct LayoutEntry {
   DType dtype = DType::f32;
   TensorKind kind = TensorKind::trained;
   std::uint32_t group = 0;         // optimizer parameter group
-  float momentum = 0;              // running_mean / running_var: the moving-average momentum
+  float momentum = 0;              // running_mean / running_var: the moving average's; counter: see counter_at()
   std::string alias_of;            // kind alias
-  std::uint64_t content_hash = 0;  // kind frozen: hash of the bytes
+  std::uint64_t content_hash = 0;  // kind frozen: hash of the bytes; counter: see counter_at()
   bool operator==(const LayoutEntry&) const = default;
   [[nodiscard]] std::uint64_t elements() const noexcept;
+  /// Of a counter after so many steps: `content_hash` at first, and `momentum` more with each; 0 counts as 1. A layer
+  /// that runs twice in a forward pass counts by two. Modulo 2^64.
+  [[nodiscard]] std::uint64_t counter_at(std::uint64_t steps) const noexcept;
 };
 
 struct Placement {

@@ -5,12 +5,11 @@
 
 #include <unistd.h>
 
-#include <deque>
-
 #include "bindings.h"
 #include "program.h"
 #include "runtime/head.h"
 #include "script_models.h"
+#include "story.h"
 #include "tensor/flat_chunks.h"
 
 namespace motley::python {
@@ -18,144 +17,43 @@ namespace {
 
 using Flat = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// The weights at one version. Taking one copies nothing.
-struct State {
-  explicit State(const ps::Server& server) : version(server.version()) {
-    for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) weights.push_back(server.weights(chunk));
-  }
-  std::uint64_t version;
-  std::vector<SharedBytes> weights;
-  void copy_weights(const Layout& layout, const Flat& to) const {
-    if (to.size() != layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
-    put_chunks(layout, weights, {to.data(), to.size()});
-  }
-};
+void copy_weights(const State& state, const Layout& layout, const Flat& to) {
+  if (to.size() != layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
+  put_chunks(layout, state.weights, {to.data(), to.size()});
+}
 
-/// What happened: a step, the end of an epoch (with its state), or an evaluation.
-struct Happening {
-  enum class Kind : std::uint8_t { step, epoch, evaluation };
-  Kind kind = Kind::step;
-  std::uint64_t epoch = 0, version = 0, samples = 0;
-  double loss = 0, seconds = 0, learning_rate = 0, gradient_norm = 0;
-  std::vector<std::pair<std::string, double>> scores{};
-  std::optional<State> state{};
-};
+std::vector<std::string> optimizer_states(const State& state) {
+  std::vector<std::string> names;
+  for (const auto& [name, chunks] : state.optimizer) names.push_back(name);
+  return names;
+}
 
-constexpr std::size_t kStepsKept = 65536;  // that nobody has looked at; of more, the newest are not told
-
-class Happenings {
- public:
-  void add(Happening happening) {
-    const std::lock_guard lock(mutex_);
-    if (happening.kind == Happening::Kind::step && queue_.size() >= kStepsKept) return;
-    queue_.push_back(std::move(happening));
-    changed_.notify_all();
-  }
-  void end() {
-    const std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-  /// The next one; empty at the end.
-  std::optional<Happening> next() {
-    wait_interruptibly(mutex_, changed_, [this] { return ended_ || !queue_.empty(); });
-    const std::lock_guard lock(mutex_);
-    if (queue_.empty()) return std::nullopt;
-    Happening first = std::move(queue_.front());
-    queue_.pop_front();
-    return first;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Happening> queue_;
-  bool ended_ = false;
-};
-
-/// Puts together what an epoch is from its steps.
-class EpochSums {
- public:
-  /// `steps`: each of them is wanted, too.
-  EpochSums(Happenings& happenings, bool steps) : happenings_(happenings), steps_(steps) {}
-  void step(const engine::StepClosed& step, const engine::Coordinator& coordinator) {
-    if (steps_) {
-      happenings_.add({.kind = Happening::Kind::step,
-                       .epoch = step.epoch,
-                       .version = step.step + 1,
-                       .samples = step.samples,
-                       .loss = step.loss_sum / step.weight,
-                       .seconds = seconds(step.duration),
-                       .learning_rate = step.learning_rate,
-                       .gradient_norm = step.gradient_norm});
-    }
-    if (samples_ == 0) learning_rate_ = step.learning_rate;
-    loss_sum_ += step.loss_sum;
-    weight_ += step.weight;
-    samples_ += step.samples;
-    seconds_ += seconds(step.duration);
-    const std::uint64_t next = step.step + 1;
-    if (next < coordinator.steps() && coordinator.range(next).epoch == step.epoch) return;
-    happenings_.add({.kind = Happening::Kind::epoch,
-                     .epoch = step.epoch,
-                     .version = next,
-                     .samples = samples_,
-                     .loss = loss_sum_ / weight_,
-                     .seconds = seconds_,
-                     .learning_rate = learning_rate_,
-                     .state = State(coordinator.server())});
-    loss_sum_ = weight_ = seconds_ = 0;
-    samples_ = 0;
-  }
-
- private:
-  Happenings& happenings_;
-  bool steps_;
-  double loss_sum_ = 0, weight_ = 0, seconds_ = 0, learning_rate_ = 0;
-  std::uint64_t samples_ = 0;
-};
-
-/// Notes evaluations beside what is displayed.
-class Evaluations final : public observe::Observer {
- public:
-  explicit Evaluations(Happenings& happenings) : happenings_(happenings) {}
-  void eval(const observe::EvalDone& event) override {
-    happenings_.add({.kind = Happening::Kind::evaluation,
-                     .epoch = event.epoch,
-                     .version = event.step,
-                     .samples = event.samples,
-                     .loss = event.loss,
-                     .scores = event.scores,
-                     .state = {}});
-  }
-  void run(const observe::RunStarted&) override {}
-  void worker(const observe::WorkerChanged&) override {}
-  void plan(const observe::PlanMade&) override {}
-  void step(const observe::StepDone&) override {}
-  void checkpoint(std::uint64_t, const std::string&) override {}
-  void done(const observe::Done&) override {}
-  void error(const Error&) override {}
-  void note(const std::string&) override {}
-  void waiting(const std::string&) override {}
-  void download(const std::string&, std::uint64_t, std::uint64_t) override {}
-
- private:
-  Happenings& happenings_;
-};
+void copy_optimizer(const State& state, const std::string& name, const Layout& layout, const Flat& to) {
+  if (to.size() != layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
+  const auto found = state.optimizer.find(name);
+  if (found == state.optimizer.end()) throw nb::key_error(name.c_str());
+  put_chunks(layout, found->second, {to.data(), to.size()});
+}
 
 class HeadRun {
  public:
-  HeadRun(const cli::Launch& launch, const Script& script, const std::string& config, bool steps)
+  HeadRun(const cli::Launch& launch, const Script& script, const std::string& config, bool steps,
+          const std::string& holds)
       : options_(launch.head.train),
         models_(std::make_shared<const Script>(script)),
-        observer_(observe::make_tee(cli::make_observer(launch.json, true), std::make_unique<Evaluations>(happenings_))),
-        sums_(happenings_, steps) {
+        story_(happenings_, steps || holds == "steps", holds_of(holds)),
+        observer_(observe::make_tee(cli::make_observer(launch.json, true), make_story_observer(story_))),
+        groups_(script.optimizer ? script.optimizer->groups.size() : 0) {
     keep_freed_memory();
     options_.target = launch.script;
     options_.text = config;
     options_.join_with = launch.join_with();
     options_.after_step = [this](const engine::StepClosed& step, const engine::Coordinator& coordinator) {
-      sums_.step(step, coordinator);
+      story_.step(step, coordinator);
+    };
+    options_.holds = holds_of(holds);
+    options_.on_held = [this](std::uint64_t version, bool step, const engine::Coordinator& coordinator) {
+      story_.held(version, step, coordinator);
     };
     if (script.follower != nullptr) {
       options_.rates_after = [this, follower = script.follower](const observe::EvalDone& done) {
@@ -175,14 +73,21 @@ class HeadRun {
     const nb::gil_scoped_release no_gil;
     head_ = std::make_unique<runtime::Head>(options_, models_, *observer_);
     raise_if(head_->open());
-    head_->start(true, [this] { happenings_.end(); });
+    story_.begin(head_->run());
+    head_->start(true, [this] {
+      story_.end();
+      happenings_.end();
+    });
     started_ = true;
   }
   std::optional<Happening> next() {
     if (forked()) return std::nullopt;
     end_idle_openmp_threads();
     std::optional<Happening> happening = happenings_.next();
-    if (happening) return happening;
+    if (happening) {
+      if (happening->held) held_ = happening;
+      return happening;
+    }
     Status status;
     {
       const nb::gil_scoped_release no_gil;
@@ -192,10 +97,23 @@ class HeadRun {
     raise_if(status);
     return std::nullopt;
   }
-  void stop() {
+  /// After next() told that the run is held.
+  void go_on(const std::optional<std::vector<double>>& rates, const std::optional<nb::bytes>& state) {
+    if (!held_) throw nb::value_error("the run is not held");
+    if (rates && rates->size() != groups_) throw nb::value_error("expected a learning rate for each group");
+    engine::Release release{.version = held_->version, .rates = rates, .state = std::nullopt};
+    if (state) release.state = loss_state(*state);
+    held_->state->optimizer.clear();  // the server's to write over
+    const bool mark = !held_->held_step;
+    held_.reset();
+    if (started_ && !forked()) head_->host().go_on(std::move(release), mark);
+  }
+  /// `final`: by the script, for good; else by Ctrl-C.
+  void stop(bool final) {
     if (!started_ || forked()) return;
-    head_->host().observe([](observe::Observer& o) { o.note("finishing the open step; Ctrl-C again ends at once"); });
-    head_->host().stop();
+    if (!final)
+      head_->host().observe([](observe::Observer& o) { o.note("finishing the open step; Ctrl-C again ends at once"); });
+    head_->host().stop(final);
   }
   /// Ends the threads, whatever they do. Idempotent.
   void close() {
@@ -228,11 +146,20 @@ class HeadRun {
   /// In a child of the process that trains nothing of it runs.
   [[nodiscard]] bool forked() const { return getpid() != process_; }
 
+  static cluster::Holds holds_of(const std::string& word) {
+    if (word == "marks") return cluster::Holds::marks;
+    if (word == "steps") return cluster::Holds::steps;
+    if (word != "never") throw nb::value_error("holds: expected never, marks or steps");
+    return cluster::Holds::never;
+  }
+
   Happenings happenings_;
   runtime::TrainOptions options_;
   ScriptModels models_;
+  Story story_;
   std::unique_ptr<observe::Observer> observer_;
-  EpochSums sums_;
+  std::size_t groups_;
+  std::optional<Happening> held_;  // told last, and not gone on from
   std::unique_ptr<runtime::Head> head_;
   bool started_ = false;
   pid_t process_ = getpid();
@@ -243,7 +170,9 @@ class HeadRun {
 void bind_head(nb::module_& m) {
   nb::class_<State>(m, "State")
       .def_prop_ro("version", [](const State& state) { return state.version; })
-      .def("copy_weights", &State::copy_weights, nb::arg("layout"), nb::arg("to"));
+      .def("copy_weights", &copy_weights, nb::arg("layout"), nb::arg("to"))
+      .def_prop_ro("optimizer_states", &optimizer_states)
+      .def("copy_optimizer", &copy_optimizer, nb::arg("name"), nb::arg("layout"), nb::arg("to"));
   nb::class_<Happening>(m, "Happening")
       .def_prop_ro("kind",
                    [](const Happening& happening) {
@@ -258,13 +187,15 @@ void bind_head(nb::module_& m) {
       .def_ro("learning_rate", &Happening::learning_rate)
       .def_ro("gradient_norm", &Happening::gradient_norm)
       .def_ro("scores", &Happening::scores)
-      .def_prop_ro("state", [](const Happening& happening) { return happening.state; });
+      .def_ro("held", &Happening::held)
+      .def_ro("state", &Happening::state);
   nb::class_<HeadRun>(m, "Head", nb::is_weak_referenceable())
-      .def(nb::init<const cli::Launch&, const Script&, const std::string&, bool>(), nb::arg("launch"),
-           nb::arg("script"), nb::arg("config"), nb::arg("steps"))
+      .def(nb::init<const cli::Launch&, const Script&, const std::string&, bool, const std::string&>(),
+           nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("steps"), nb::arg("holds"))
       .def("start", &HeadRun::start)
       .def("next", &HeadRun::next)
-      .def("stop", &HeadRun::stop)
+      .def("go_on", &HeadRun::go_on, nb::arg("rates").none(), nb::arg("state").none())
+      .def("stop", &HeadRun::stop, nb::arg("final"))
       .def("close", &HeadRun::close)
       .def("note", &HeadRun::note)
       .def_prop_ro("directory", &HeadRun::directory)

@@ -56,14 +56,16 @@ void bind_layout(nb::module_& m) {
   m.def("content_hash", &content_hash);
   m.def(
       "sample_order",
-      [](std::uint64_t seed, std::uint64_t epoch, std::uint64_t size, std::uint64_t first, std::uint64_t count) {
+      [](std::uint64_t seed, std::uint64_t epoch, std::uint64_t size, std::uint64_t first, std::uint64_t count,
+         bool shuffle) {
         if (size == 0 || size > data::SampleOrder::kSizeMax || first > size || count > size - first)
           throw nb::index_error();
         std::vector<std::uint64_t> numbers(count);
-        data::SampleOrder(seed, epoch, size).fill(first, numbers);
+        data::SampleOrder(seed, epoch, size, shuffle).fill(first, numbers);
         return numbers;
       },
-      nb::arg("seed"), nb::arg("epoch"), nb::arg("size"), nb::arg("first"), nb::arg("count"));
+      nb::arg("seed"), nb::arg("epoch"), nb::arg("size"), nb::arg("first"), nb::arg("count"),
+      nb::arg("shuffle") = true);
   m.def("mixed_seed", &mixed_seed, nb::arg("seed"), nb::arg("version"), nb::arg("position"));
 }
 

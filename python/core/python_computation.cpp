@@ -263,6 +263,12 @@ void bind_task(nb::module_& m) {
       .def_prop_ro("micro_batch", [](const TaskView& view) { return view.task().micro_batch; })
       .def_prop_ro("resident", [](const TaskView& view) { return view.task().resident; })
       .def_prop_ro("seed", [](const TaskView& view) { return view.task().seed; })
+      .def_prop_ro("state_number", [](const TaskView& view) { return view.task().state.number; })
+      .def_prop_ro("state",
+                   [](const TaskView& view) {
+                     const auto bytes = view.task().state.bytes.bytes();
+                     return nb::bytes(bytes.data(), bytes.size());
+                   })
       .def("indices", &TaskView::indices, nb::arg("first"), nb::arg("count"))
       .def_prop_ro("from_end", [](const TaskView& view) { return view.task().from_end; })
       .def("limit", &TaskView::limit)

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "python_computation.h"
 #include "python_optimizer.h"
+#include "wire/limits.h"
 
 namespace motley::python {
 namespace {
@@ -44,9 +45,12 @@ void set_weights(Script& script, const Flat& flat) {
   }
 }
 
+SharedBytes shared(const nb::bytes& bytes) {
+  return SharedBytes::copy_of(std::as_bytes(std::span(static_cast<const char*>(bytes.data()), bytes.size())));
+}
+
 void set_frozen(Script& script, const std::string& name, const nb::bytes& data) {
-  script.frozen[name] =
-      SharedBytes::copy_of(std::as_bytes(std::span(static_cast<const char*>(data.data()), data.size())));
+  script.frozen[name] = shared(data);
 }
 
 using GroupTuple = std::tuple<double, double, double, bool, double, double, double, double>;
@@ -79,13 +83,20 @@ void set_schedule(Script& script, std::uint64_t steps_per_row, std::size_t group
   script.schedule = std::move(spec);
 }
 
+void set_followed(Script& script, const std::vector<std::pair<std::uint64_t, std::vector<double>>>& followed) {
+  script.followed.clear();
+  for (const auto& [step, lr] : followed) {
+    if (lr.size() != script.optimizer.value().groups.size()) throw nb::value_error("expected a rate for each group");
+    if (!script.followed.empty() && step <= script.followed.back().first_step)
+      throw nb::value_error("expected steps in their order");
+    script.followed.push_back({step, lr});
+  }
+}
+
 void follow_evaluations(Script& script, const nb::callable& follower,
                         const std::vector<std::pair<std::uint64_t, std::vector<double>>>& followed) {
   script.follower = std::make_shared<Kept>(nb::object(follower));
-  for (const auto& [step, lr] : followed) {
-    if (lr.size() != script.optimizer.value().groups.size()) throw nb::value_error("expected a rate for each group");
-    script.followed.push_back({step, lr});
-  }
+  set_followed(script, followed);
 }
 
 void add_device(Script& script, const std::string& name, const std::string& description, std::uint64_t memory_bytes,
@@ -94,6 +105,16 @@ void add_device(Script& script, const std::string& name, const std::string& desc
 }
 
 }  // namespace
+
+SharedBytes loss_state(const nb::bytes& state) {
+  if (state.size() > wire::kLossStateBytesMax) {
+    throw Failure({ErrorCode::usage,
+                   "what the loss takes from the script has " + std::to_string(state.size()) +
+                       " bytes; expected at most " + std::to_string(wire::kLossStateBytesMax),
+                   "let the loss take less: what is large can be a buffer of the model, or a part of the samples"});
+  }
+  return shared(state);
+}
 
 Result<runtime::ModelInputs> ScriptModels::load(const runtime::RunConfig& config, const runtime::DownloadReport&) {
   if (config.model_kind != runtime::kScriptKind) {
@@ -123,7 +144,8 @@ Result<runtime::InitialState> ScriptModels::initial_state(const runtime::ModelIn
                               .scores = script_->scores,
                               .script_files = script_->files,
                               .rates_follow_evaluations = script_->follower != nullptr,
-                              .followed = script_->followed};
+                              .followed = script_->followed,
+                              .state = script_->state};
   return state;
 }
 
@@ -156,15 +178,14 @@ void bind_script(nb::module_& m) {
       .def("set_train", [](Script& s, std::uint64_t size, const std::string& print) { s.train = dataset(size, print); })
       .def("set_test", [](Script& s, std::uint64_t size, const std::string& print) { s.test = dataset(size, print); })
       .def("set_files",
-           [](Script& s, const nb::bytes& packed) {
-             const std::span data(static_cast<const char*>(packed.data()), packed.size());
-             s.files = SharedBytes::copy_of(std::as_bytes(data));
-           })
+[](Script& s, const nb::bytes& packed) { s.files = shared(packed); })
+      .def("set_state", [](Script& s, const nb::bytes& state) { s.state = loss_state(state); }, nb::arg("state"))
       .def("set_scores", [](Script& s, const std::vector<std::string>& names) { s.scores = names; })
       .def("set_weights", &set_weights)
       .def("set_frozen", &set_frozen)
       .def("set_optimizer", &set_optimizer, nb::arg("kind"), nb::arg("groups"), nb::arg("outside").none())
       .def("follow_evaluations", &follow_evaluations, nb::arg("follower"), nb::arg("followed"))
+      .def("set_followed", &set_followed, nb::arg("followed"))
       .def("set_schedule", &set_schedule)
       .def("add_device", &add_device);
 }

@@ -23,10 +23,14 @@ struct Script {
   std::vector<std::string> scores{};  // names
   SharedBytes files{};                // InitialState::script_files
   std::vector<ps::FollowedRates> followed{};
+  std::optional<SharedBytes> state{};  // what the loss gets at first
   std::shared_ptr<Kept> follower{};  // (run's directory, step, loss, scores) -> learning rates by group; may be null
   std::vector<runtime::Device> devices{};
   std::shared_ptr<Kept> make{};  // (device, threads) -> the object of python_computation.h
 };
+
+/// Raises where it is too long.
+SharedBytes loss_state(const nb::bytes& state);
 
 class ScriptModels final : public runtime::ModelProvider {
  public:

@@ -32,6 +32,8 @@ double Checks::tolerance() const {
 }
 
 void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, const std::vector<SharedBytes>& weights) {
+  states_[incarnation] = states_[incarnation_];
+  states_[incarnation].erase(states_[incarnation].upper_bound(version), states_[incarnation].end());
   if (incarnation <= incarnation_) fail("incarnation " + text(incarnation) + " after " + text(incarnation_));
   if (version > version_) fail("the head came up at version " + text(version) + ", beyond what was closed");
   const std::uint64_t hash = hash_of(weights);
@@ -40,6 +42,7 @@ void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, cons
     fail("the head came up at version " + text(version) + " with other weights than that had");
   incarnation_ = incarnation;
   version_ = version;
+  held_ = false;
   taken_.clear();
   ledger_.erase(ledger_.lower_bound(version), ledger_.end());
   versions_[{incarnation, version}] = {hash, hash};
@@ -68,6 +71,7 @@ void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& st
          " of incarnation " + text(incarnation_));
     return;
   }
+  if (held_) fail(name + " closed while the run was held");
   const StepRange pass = batches_.range(step.step);
   if (step.samples != pass.count || step.epoch != pass.epoch)
     fail(name + ": other samples or epoch than the order says");
@@ -106,7 +110,24 @@ void Checks::evaluated(const engine::Evaluated& evaluation) {
   if (evaluation.version > version_) fail("an evaluation of a version that is not there yet");
 }
 
+void Checks::state_changed(std::uint64_t version, const LossState& state) {
+  states_[incarnation_][version] = {state.number, xxh64(state.bytes.bytes())};
+}
+
+// An evaluation comes before what is said at its mark; a calibration counts for its time alone.
+void Checks::check_state(std::uint32_t incarnation, const engine::TaskOrder& order) {
+  if (order.kind == PassKind::calibrate) return;
+  const State found{order.state.number, order.state.number == 0 ? 0 : xxh64(order.state.bytes.bytes())};
+  const auto& states = states_[incarnation];
+  const auto at = [&](auto after) { return after == states.begin() ? State{} : std::prev(after)->second; };
+  const bool right = found == at(states.upper_bound(order.version)) ||
+                     (order.kind == PassKind::evaluate && found == at(states.lower_bound(order.version)));
+  if (!right)
+    fail("a task computed at version " + text(order.version) + " with state " + text(found.number) + " of the loss");
+}
+
 void Checks::task_computes(std::uint32_t incarnation, const engine::TaskOrder& order) {
+  check_state(incarnation, order);
   const auto found = versions_.find({incarnation, order.version});
   if (found == versions_.end()) {
     fail("a task computed at version " + text(order.version) + ", which incarnation " + text(incarnation) +
@@ -118,6 +139,8 @@ void Checks::task_computes(std::uint32_t incarnation, const engine::TaskOrder& o
 
 void Checks::head_said(std::uint64_t session, const wire::Message& message) {
   if (const auto* grant = std::get_if<wire::Grant>(&message)) {
+    if (held_ && static_cast<PassKind>(grant->pass >> 56) != PassKind::calibrate)
+      fail("lease " + text(grant->lease) + " was granted while the run was held");
     const Lease lease{grant->pass, grant->limit > 0 ? grant->limit : grant->count, grant->count};
     if (!leases_.emplace(std::pair(session, grant->lease), lease).second) {
       fail("lease " + text(grant->lease) + " was granted twice");
@@ -188,6 +211,30 @@ void Checks::check_epochs() {
   }
 }
 
+bool Checks::mark(std::uint64_t version) const {
+  if (version >= scenario_.run.steps) return true;
+  if (scenario_.run.evaluate_every > 0) return version % scenario_.run.evaluate_every == 0;
+  return batches_.range(version).order_first == 0;
+}
+
+void Checks::held(std::uint64_t version, bool step) {
+  if (version != version_) fail("the run is held at version " + text(version) + ", and stands at " + text(version_));
+  if (held_) fail("the run is held twice at version " + text(version));
+  if (!step && !mark(version)) fail("the run is held at version " + text(version) + ", which is no mark");
+  held_ = true;
+  (step ? held_steps_ : held_marks_).insert(version);
+}
+
+// Of a step whose hold the head did not live to see nobody knows any more.
+void Checks::check_holds() {
+  const bool killed = incarnation_ > 1;
+  for (std::uint64_t version = 1; version <= scenario_.run.steps && scenario_.holds != cluster::Holds::never; ++version) {
+    if (mark(version) && !held_marks_.contains(version)) fail("the run was not held at mark " + text(version));
+    if (scenario_.holds == cluster::Holds::steps && !killed && !held_steps_.contains(version))
+      fail("the run was not held after step " + text(version));
+  }
+}
+
 void Checks::finished(std::uint64_t version, const std::vector<SharedBytes>& weights) {
   if (version != scenario_.run.steps) {
     fail("the run ended at version " + text(version) + " of " + text(scenario_.run.steps));
@@ -195,6 +242,7 @@ void Checks::finished(std::uint64_t version, const std::vector<SharedBytes>& wei
   }
   if (ledger_.size() != scenario_.run.steps) fail("the ledger holds " + text(ledger_.size()) + " steps");
   check_epochs();
+  check_holds();
   const Distance off = distance(weights, reference_.weights);
   measured_.weights_error = off.relative;
   if (!(off.relative <= tolerance())) {

@@ -45,6 +45,10 @@ class Checks {
   void step_closed(std::uint32_t incarnation, const engine::StepClosed& step, const std::vector<SharedBytes>& weights,
                    const std::vector<SharedBytes>& held, Time now, Time healed_at);
   void evaluated(const engine::Evaluated& evaluation);
+  void held(std::uint64_t version, bool step);
+  void released() { held_ = false; }
+  /// What the loss gets from a version on.
+  void state_changed(std::uint64_t version, const LossState& state);
   /// A worker of a session with this incarnation begins to compute.
   void task_computes(std::uint32_t incarnation, const engine::TaskOrder& order);
   /// A control message on its way from the head to session `session`.
@@ -60,6 +64,9 @@ class Checks {
   void check_ranges(std::uint64_t step, const std::vector<engine::CommittedRange>& ranges, std::uint64_t count);
   [[nodiscard]] double tolerance() const;
   void check_epochs();
+  void check_holds();
+  void check_state(std::uint32_t incarnation, const engine::TaskOrder& order);
+  [[nodiscard]] bool mark(std::uint64_t version) const;
   void lease_ended(std::uint64_t session, std::uint64_t lease);
   bool said_before(std::uint64_t session, const wire::Taken& taken);
 
@@ -76,6 +83,13 @@ class Checks {
   std::uint32_t incarnation_ = 0;
   std::uint64_t version_ = 0;
   Time last_closed_{};
+  bool held_ = false;
+  struct State {
+    std::uint64_t number = 0, hash = 0;
+    bool operator==(const State&) const = default;
+  };
+  std::map<std::uint32_t, std::map<std::uint64_t, State>> states_;  // by incarnation and first version
+  std::set<std::uint64_t> held_steps_, held_marks_;  // versions
   struct Lease {
     std::uint64_t pass = 0;
     std::uint64_t limit = 0, ceiling = 0;

@@ -9,12 +9,12 @@ namespace motley::sim {
 namespace {
 
 using std::chrono::milliseconds;
-constexpr std::uint64_t kHeadStream = 3;
+constexpr std::uint64_t kHeadStream = 3, kBodyStream = 17;
 constexpr std::uint64_t kRun = 0x51D0;
 
 }  // namespace
 
-HeadNode::HeadNode(World& world) : world_(world), random_(world.scenario.seed, kHeadStream), process_(world.queue) {}
+HeadNode::HeadNode(World& world) : world_(world), random_(world.scenario.seed, kHeadStream), body_(world.scenario.seed, kBodyStream), process_(world.queue) {}
 
 void HeadNode::note(std::string_view what, std::uint64_t a, std::uint64_t b) {
   world_.trace.note(world_.queue.now(), "head", what, a, b);
@@ -45,6 +45,7 @@ void HeadNode::start() {
   }
   if (world_.scenario.run.clip_by_step_before) server->clip_by_step_before(norm_before);
   note("starts at version", server->version(), incarnation_);
+  const std::uint64_t first_version = server->version();
   std::vector<SharedBytes> weights;
   for (ChunkId c = 0; c < server->layout().chunks().size(); ++c) weights.push_back(server->weights(c));
   world_.checks.head_started(incarnation_, server->version(), weights);
@@ -60,6 +61,11 @@ void HeadNode::start() {
   options.steps = run.steps;
   options.grain = run.grain;
   options.evaluate_every = run.evaluate_every;
+  options.holds = world_.scenario.holds;
+  released_ = std::min(released_, first_version);  // what was lost is held again
+  options.hold_owed = released_ < first_version;
+  lost_states_after(first_version);
+  if (!states_.empty()) options.state = states_.rbegin()->second;
   options.config = "[simulated]";
   options.train_fingerprint = world_.data.train->fingerprint();
   options.test_fingerprint = world_.data.test ? world_.data.test->fingerprint() : "";
@@ -216,6 +222,33 @@ void HeadNode::step_closed(const engine::StepClosed& step) {
 void HeadNode::evaluated(const engine::Evaluated& evaluation) {
   note("evaluated version", evaluation.version, evaluation.correct);
   world_.checks.evaluated(evaluation);
+}
+
+void HeadNode::lost_states_after(std::uint64_t version) { states_.erase(states_.upper_bound(version), states_.end()); }
+
+std::optional<SharedBytes> HeadNode::next_state() {
+  constexpr std::uint64_t kLongest = 600 << 10;  // some pieces
+  if (body_.below(2) == 0) return std::nullopt;
+  std::vector<std::byte> bytes(body_.below(4) == 0 ? body_.below(kLongest) : body_.below(100));
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(body_.below(256));
+  return SharedBytes::copy_of(bytes);
+}
+
+void HeadNode::held(std::uint64_t version, bool step) {
+  constexpr std::uint64_t kBodyMilliseconds = 400;
+  note(step ? "is held after a step at version" : "is held at version", version);
+  world_.checks.held(version, step);
+  process_.later(milliseconds(body_.below(kBodyMilliseconds)), [this, version, step] {
+    note("is released at version", version);
+    world_.checks.released();
+    if (!step) released_ = version;
+    engine::Release release{.version = version, .rates = {}, .state = next_state()};
+    if (release.state) {
+      states_[version] = {coordinator_->state().number + 1, *release.state};
+      world_.checks.state_changed(version, states_[version]);
+    }
+    coordinator_->release(release, process_.now());
+  });
 }
 
 void HeadNode::finished() {

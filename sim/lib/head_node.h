@@ -50,6 +50,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   void planned(const engine::Planned&) override {}
   void step_closed(const engine::StepClosed& step) override;
   void evaluated(const engine::Evaluated& evaluation) override;
+  void held(std::uint64_t version, bool step) override;
   void finished() override;
   void failed(Error error) override;
 
@@ -63,10 +64,14 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   void tick();
   void note(std::string_view what, std::uint64_t a = 0, std::uint64_t b = 0);
   Result<ps::Server> server_from_disk();
+  void lost_states_after(std::uint64_t version);
+  /// What the loss gets from now on, if anything new.
+  std::optional<SharedBytes> next_state();
   engine::StepClosed sabotaged(const engine::StepClosed& step) const;
 
   World& world_;
   Philox random_;
+  Philox body_;  // how long whoever holds the run looks at it
   Process process_;
   std::unique_ptr<engine::Coordinator> coordinator_;
   std::uint32_t incarnation_ = 0;
@@ -76,6 +81,8 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   std::uint64_t deltas_ = 0;
   bool done_ = false, failed_ = false;
   // The disk.
+  std::uint64_t released_ = 0;                 // the newest mark
+  std::map<std::uint64_t, LossState> states_;  // by the version from which on it holds
   std::optional<ps::Snapshot> snapshot_;
   std::optional<std::pair<Time, ps::Snapshot>> next_snapshot_;  // being written
   std::deque<Logged> log_;

@@ -16,13 +16,16 @@ using namespace motley;
 struct Flags {
   std::uint64_t seed = 0, steps = 0;
   bool trace = false;
-  std::string seeds, gradients = "fp32", weights = "fp32";
+  std::string seeds, gradients = "fp32", weights = "fp32", holds = "never";
   double minutes = 0;
 };
 
 sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
-  const sim::Scenario scenario =
+  sim::Scenario scenario =
       sim::make_scenario(seed, flags.steps, {codec::from_word(flags.gradients), codec::from_word(flags.weights)});
+  scenario.holds = flags.holds == "steps"   ? cluster::Holds::steps
+                   : flags.holds == "marks" ? cluster::Holds::marks
+                                            : cluster::Holds::never;
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
   if (chatty) std::cout << sim::describe(scenario);
@@ -41,7 +44,8 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   if (!report.ok() && !chatty) {
     std::cout << "replay: sim --seed " << seed << (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "")
               << (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients)
-              << (flags.weights == "fp32" ? "" : " --weights " + flags.weights) << " --trace" << std::endl;
+              << (flags.weights == "fp32" ? "" : " --weights " + flags.weights)
+              << (flags.holds == "never" ? "" : " --holds " + flags.holds) << " --trace" << std::endl;
   }
   return report;
 }
@@ -101,6 +105,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--weights", flags.weights, "codec of what a step changes of the weights, between machines")
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
+  app.add_option("--holds", flags.holds, "when the run is held, for as long as the seed says")
+      ->check(CLI::IsMember({"never", "marks", "steps"}));
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");
   seed->excludes(seeds)->excludes(minutes);
   seeds->excludes(minutes);

@@ -25,6 +25,11 @@ struct BatchChange {
   bool operator==(const BatchChange&) const = default;
 };
 
+/// The samples that an epoch uses: all, or with `drop_last` those that fill whole batches.
+constexpr std::uint64_t used_samples(std::uint64_t samples, std::uint64_t batch, bool drop_last) noexcept {
+  return drop_last && batch > 0 && batch <= samples ? samples / batch * batch : samples;
+}
+
 class BatchPlan {
  public:
   /// Without changes an epoch has ceil(samples / batch) steps; the last one may be short. A batch beyond the data set

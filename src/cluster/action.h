@@ -39,6 +39,7 @@ enum class ActionKind : std::uint8_t {
   close_evaluation,  // every position is counted; answer PassFinished
   lend,              // session, worker, lease, range: steps to make without asking; answer StretchStep, StretchEnded
   cut,               // session, lease: end what was lent after the step it is at
+  hold,              // version: `urgent`: of a step, else of a mark; answer Released when it may go on
   heartbeat,         // session
   warn,              // tell the user the reason
   diverged,          // the run ends with an error; range says where
@@ -77,6 +78,7 @@ enum class ReasonCode : std::uint8_t {
   other_batch,
   evaluation,
   aside,  // worker
+  held,
   all_covered,
   covered_elsewhere,
   woke,  // a: milliseconds

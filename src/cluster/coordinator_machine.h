@@ -18,6 +18,7 @@
 #include "cluster/action.h"
 #include "cluster/coverage.h"
 #include "cluster/event.h"
+#include "cluster/holds.h"
 #include "cluster/lease.h"
 #include "cluster/membership.h"
 #include "cluster/pass.h"
@@ -42,6 +43,8 @@ struct MachineConfig {
   std::uint64_t whole_until = 0;    // steps before this one need all chunks reduced before one is applied
   bool evaluates_aside = true;      // beside the training, where somebody is free; else the next step waits
   bool resumable = true;            // a run that is stopped may go on later
+  Holds holds = Holds::never;       // else nobody evaluates aside
+  bool hold_owed = false;           // where first_version is a mark: it was not released there before
   Duration heartbeat = std::chrono::milliseconds(500);
   Duration silence = std::chrono::milliseconds(1800);
   Duration loading = std::chrono::seconds(300);
@@ -145,6 +148,8 @@ class CoordinatorMachine {
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
   /// Some chunks of the open step carry the next version already.
   [[nodiscard]] bool half_applied() const noexcept { return applied_ > 0; }
+  /// Until Released.
+  [[nodiscard]] bool held() const noexcept { return held_; }
   /// Members the next pass waits for; 0 if enough are here.
   [[nodiscard]] std::uint64_t members_wanted() const noexcept;
 
@@ -204,6 +209,14 @@ class CoordinatorMachine {
   void begin_lent_step(Time now);
   [[nodiscard]] Member* soloist() noexcept;
   [[nodiscard]] std::uint64_t steps_to_boundary() const noexcept;
+
+  // Between steps: coordinator_holds.cpp
+  void on(const Released&, Time now);
+  /// After a step: which holds come before the next one.
+  void note_holds();
+  /// True while the run is held, or is to be from now on.
+  bool hold();
+  [[nodiscard]] bool at_mark() const noexcept;
 
   // Contributions: coordinator_leases.cpp
   void on(const LeaseBegun&, Time now);
@@ -276,10 +289,11 @@ class CoordinatorMachine {
   std::uint32_t reduced_ = 0, applied_ = 0;
   bool opened_any_ = false;
   bool evaluation_pending_ = false;
+  bool step_hold_due_ = false, mark_hold_due_ = false, held_ = false;
   bool reissue_wanted_ = false;
   bool balance_wanted_ = false;
   Reason reissue_reason_;
-  bool started_ = false, stopping_ = false, finished_ = false;
+  bool started_ = false, stopping_ = false, final_ = false, finished_ = false;
   std::optional<Time> last_tick_;
   // Kept between calls for their memory.
   std::vector<WorkerId> split_workers_;

@@ -19,10 +19,12 @@ void CoordinatorMachine::on(const Started&, Time) {
   // A finished run that is resumed is evaluated once more, so that it ends as any other.
   // Where steps depend on evaluations, one may be missing that was due when the run ended.
   const bool missing = version_ >= steps() || (!config_.evaluates_aside && version_ > 0 && evaluation_due());
-  evaluation_pending_ = config_.test_samples > 0 && missing;
+  mark_hold_due_ = config_.holds != Holds::never && config_.hold_owed && version_ > 0 && at_mark();
+  evaluation_pending_ = config_.test_samples > 0 && (missing || mark_hold_due_);
 }
 
-void CoordinatorMachine::on(const StopAsked&, Time) {
+void CoordinatorMachine::on(const StopAsked& event, Time) {
+  final_ = final_ || event.final;
   if (finished_ || stopping_) return;
   stopping_ = true;
 }
@@ -190,7 +192,8 @@ void CoordinatorMachine::watch_sessions(Time now) {
                     {.code = ReasonCode::slow_to_load, .a = whole_milliseconds(config_.loading) / 1000});
       continue;
     }
-    const bool busy = member.trial != 0 || (aside_ && aside_->session == member.session);
+    const bool still = held_ && (member.local || member.compared);
+    const bool busy = still || member.trial != 0 || (aside_ && aside_->session == member.session);
     if (member.state == MemberState::parked && !busy && now >= member.trial_due) {
       if (member.compared) {
         end_comparison(now);

@@ -64,6 +64,10 @@ Pace::Verdict CoordinatorMachine::judge(const Member& member) {
 }
 
 void CoordinatorMachine::calibrate(Member& member, std::uint64_t samples) {
+  if (held_ && member.local) {  // what the body looks at is what it computes with
+    member.waits_for_release = true;
+    return;
+  }
   member.trial = leases_.next_id();
   Action& action = act(ActionKind::calibrate);
   action.session = member.session;

@@ -8,15 +8,13 @@
 namespace motley::cluster {
 
 bool CoordinatorMachine::evaluation_due() const noexcept {
-  if (config_.test_samples == 0) return false;
-  if (version_ >= steps()) return true;
-  if (config_.evaluate_every > 0) return version_ % config_.evaluate_every == 0;
-  return batches_.range(version_).order_first == 0;  // an epoch begins
+  return config_.test_samples > 0 && at_mark();
 }
 
 void CoordinatorMachine::open_next(Time now) {
   MOTLEY_ASSERT(!pass_ && !stretch_ && started_ && !finished_);
   if (stopping_) return finish({.code = ReasonCode::stopped});
+  if (hold()) return;
   if (version_ >= steps() && aside_) return;  // its result comes first, or it is overdue
   if (version_ >= steps() && !evaluation_pending_) return finish({.code = ReasonCode::run_over});
   if (members_.count(MemberState::member) == 0) take_in_parked();
@@ -127,6 +125,7 @@ void CoordinatorMachine::on(const PassFinished&, Time now) {
     ++version_;
     ++train_passes_;
     evaluation_pending_ = evaluation_pending_ || evaluation_due();
+    note_holds();
   } else {
     evaluation_pending_ = false;
   }
@@ -163,7 +162,7 @@ void CoordinatorMachine::finish(Reason reason) {
 
 // A run that was stopped before its end can be resumed, so its workers are to come back.
 ReasonCode CoordinatorMachine::end_reason() const noexcept {
-  return stopping_ && version_ < steps() && config_.resumable ? ReasonCode::stopped : ReasonCode::run_over;
+  return stopping_ && version_ < steps() && config_.resumable && !final_ ? ReasonCode::stopped : ReasonCode::run_over;
 }
 
 }  // namespace motley::cluster

@@ -18,18 +18,16 @@ Member* CoordinatorMachine::soloist() noexcept {
   return only != nullptr && only->local && !only->failed_alone ? only : nullptr;
 }
 
-// Steps until an evaluation is due or the run is over.
+// Steps until an evaluation is due, the run is to be held, or it is over.
 std::uint64_t CoordinatorMachine::steps_to_boundary() const noexcept {
   const std::uint64_t left = steps() - version_;
-  if (config_.test_samples == 0) return left;
-  const std::uint64_t next = config_.evaluate_every > 0
-                                 ? version_ - version_ % config_.evaluate_every + config_.evaluate_every
-                                 : batches_.first_step(batches_.range(version_).epoch + 1);
-  return std::min(left, next - version_);
+  if (config_.test_samples == 0 && config_.holds == Holds::never) return left;
+  return std::min(left, Marks{config_.evaluate_every}.after(batches_, version_) - version_);
 }
 
 bool CoordinatorMachine::lend(Time now) {
   if (config_.solo_after == 0 || train_passes_ < config_.solo_after) return false;
+  if (config_.holds == Holds::steps) return false;
   Member* member = soloist();
   if (member == nullptr) return false;
   opened_any_ = true;
@@ -52,6 +50,7 @@ void CoordinatorMachine::on(const StretchStep& event, Time now) {
   MOTLEY_ASSERT(version_ < stretch_->steps.end());
   ++version_;
   evaluation_pending_ = evaluation_pending_ || evaluation_due();
+  note_holds();
   begin_lent_step(now);
   if (event.other_batch) {
     train_passes_ = config_.solo_after - 1;

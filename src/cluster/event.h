@@ -10,7 +10,10 @@ namespace motley::cluster {
 
 struct Started {};
 struct Ticked {};
-struct StopAsked {};
+/// `final`: the run is not to be resumed, so its workers need not come back.
+struct StopAsked {
+  bool final = false;
+};
 
 struct SessionOpened {
   SessionId session = 0;
@@ -92,6 +95,11 @@ struct StretchEnded {
   bool failed = false;
 };
 
+/// Of the hold at this version.
+struct Released {
+  std::uint64_t version = 0;
+};
+
 // Answers of the driver to actions of the same name.
 struct ChunkReduced {
   ChunkId chunk = 0;
@@ -105,6 +113,6 @@ struct PassFinished {};
 using Event =
     std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted, LeaseBegun,
                  ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed, EvaluatedAside, WorkerYields,
-                 SessionEnded, StretchStep, StretchEnded, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+                 SessionEnded, StretchStep, StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::cluster

@@ -31,6 +31,7 @@ struct Member {
   bool streams = false;        // gets every new version as it is made
   std::uint64_t holds = 0;     // the version it computes with, unless it streams
   LeaseId trial = 0;           // the calibration it computes; 0: none
+  bool waits_for_release = false;  // to be measured
   Time trial_due{};            // while parked: when to measure it again
   Time link_due{};             // while parked: when to send it a version, to see how long that takes
   Time link_tried{};           // when one was sent

@@ -82,6 +82,8 @@ std::string sentence(const Reason& reason, const NameOf& name) {
       return "the batch is to change";
     case ReasonCode::evaluation:
       return "an evaluation is due";
+    case ReasonCode::held:
+      return "the script looks at the run between two steps";
     case ReasonCode::all_covered:
       return "all positions are covered";
     case ReasonCode::covered_elsewhere:

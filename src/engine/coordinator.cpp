@@ -47,6 +47,8 @@ cluster::MachineConfig machine_config(const CoordinatorOptions& options, const p
           .whole_until = whole_until(server),
           .evaluates_aside = !options.rates_follow_evaluations,
           .resumable = options.resumable,
+          .holds = options.holds,
+          .hold_owed = options.hold_owed,
           .heartbeat = options.timeouts.heartbeat,
           .silence = options.timeouts.silence,
           .loading = options.timeouts.loading,
@@ -146,6 +148,7 @@ std::string Coordinator::Impl::waiting_for() const {
   if (machine.finished()) return "the run is over";
   const auto& pass = machine.pass();
   if (const auto& stretch = machine.stretch()) return name_of(stretch->worker) + " works alone";
+  if (machine.held()) return "waiting for the script, which looks at the run between two steps";
   if (!pass) {
     const std::uint64_t wanted = machine.members_wanted();
     const std::size_t coming = sessions.size() - machine.members().count(cluster::MemberState::member);
@@ -231,13 +234,24 @@ void Coordinator::tick(Time now) {
   impl_->feed(cluster::Ticked{});
 }
 
-void Coordinator::stop(Time now) {
+void Coordinator::release(const Release& release, Time now) {
+  Impl& c = *impl_;
+  c.now = std::max(c.now, now);
+  if (!c.machine.held() || c.machine.version() != release.version) return;
+  if (release.rates) c.server.follow({release.version, *release.rates});
+  if (release.state) c.change_state(*release.state);
+  c.feed(cluster::Released{release.version});
+}
+
+void Coordinator::stop(Time now, bool final) {
   impl_->now = std::max(impl_->now, now);
-  impl_->feed(cluster::StopAsked{});
+  impl_->feed(cluster::StopAsked{final});
 }
 
 const ps::Server& Coordinator::server() const { return impl_->server; }
 const SharedBytes& Coordinator::held(ChunkId chunk) const { return impl_->current.held(chunk); }
+
+const LossState& Coordinator::state() const { return impl_->options.state; }
 
 std::uint64_t Coordinator::epoch() const {
   const std::uint64_t version = impl_->server.version();

@@ -13,6 +13,7 @@
 
 #include "base/batch_plan.h"
 #include "base/time.h"
+#include "cluster/holds.h"
 #include "engine/stretch.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
@@ -65,7 +66,10 @@ struct CoordinatorOptions {
   std::string script_sha256;
   std::string train_fingerprint;
   std::string test_fingerprint;
-  bool resumable = true;  // workers of a run that was stopped are told to come back
+  cluster::Holds holds = cluster::Holds::never;
+  bool hold_owed = false;  // where the first version of this process is a mark: nobody released it there before
+  bool resumable = true;   // workers of a run that was stopped are told to come back
+  LossState state{};      // what the loss gets at first
   bool checksums = true;  // body checksums on frames to workers of other machines
   // Whether the gradient of a step, of so many bytes, is wanted: asked once a step, maybe by the thread of a worker
   // that makes it alone. Empty: always.
@@ -121,6 +125,13 @@ struct StepClosed {
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };
 
+/// How a run goes on that was held.
+struct Release {
+  std::uint64_t version = 0;
+  std::optional<std::vector<double>> rates{};  // learning rates by group from now on
+  std::optional<SharedBytes> state{};          // what the loss gets from now on
+};
+
 /// What the time models say of steps to come.
 struct Planned {
   std::uint64_t global_batch = 0;
@@ -156,6 +167,9 @@ class CoordinatorOutput {
   virtual void evaluated(const Evaluated& evaluation) = 0;
   /// The learning rates by group from the next step on, before which every evaluation then ends; empty: as they are.
   virtual std::vector<double> rates_after(const Evaluated&) { return {}; }
+  /// Until release() nothing trains or evaluates, and no worker of this process is given anything to compute. What it
+  /// has in hand, of which nothing is needed any more, may still go on. `step`: the hold of a step, else of a mark.
+  virtual void held(std::uint64_t /*version*/, bool /*step*/) {}
   virtual void finished() = 0;           // all steps and the last evaluation are done
   virtual void failed(Error error) = 0;  // the run cannot go on (diverged, …)
 };
@@ -185,13 +199,18 @@ class Coordinator {
   void stretch_ended(SessionId session, const StretchEnd& end, Time now);
   /// Call at least every 100 ms. A gap of more than a second since the last call moves all deadlines by the gap.
   void tick(Time now);
+  /// Ends the hold of this version. REQUIRES held(version) was called; drops what comes late.
+  void release(const Release& release, Time now);
   /// No new pass opens after the current step closes (or at once when no step is open); then finished() is called.
-  void stop(Time now);
+  /// `final`: it is not to be resumed, so the workers are told that it is over.
+  void stop(Time now, bool final = false);
 
   /// Its weights are the exact ones: what steps start from and what is saved.
   [[nodiscard]] const ps::Server& server() const;
   /// What workers compute and evaluate with at this version: the same, or with lossy weights close to it.
   [[nodiscard]] const SharedBytes& held(ChunkId chunk) const;
+  /// What the loss gets of the steps to come.
+  [[nodiscard]] const LossState& state() const;
   [[nodiscard]] std::uint64_t epoch() const;
   [[nodiscard]] std::uint64_t steps() const;  // the run stops at this version, unless the batch changes again
   /// The positions of a step, likewise.

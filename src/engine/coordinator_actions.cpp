@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "engine/coordinator_impl.h"
+#include "engine/loss_state.h"
 #include "wire/limits.h"
 
 namespace motley::engine {
@@ -82,6 +83,8 @@ void Coordinator::Impl::perform(const cluster::Action& action) {
       return lend(action);
     case ActionKind::cut:
       return output.cut(action.session, action.lease);
+    case ActionKind::hold:
+      return output.held(action.version, action.urgent);
     case ActionKind::heartbeat: {
       const Session& to = sessions.at(action.session);
       return send_control(to, wire::Heartbeat{static_cast<std::uint64_t>(now.count()), to.heartbeat_heard_ns, 0});
@@ -126,6 +129,25 @@ void Coordinator::Impl::send_spec(const Session& session) {
   }
 }
 
+// Ahead of every Grant that needs it, and behind the end of every one before: control frames keep their order.
+void Coordinator::Impl::send_state(const Session& session) {
+  if (options.state.number == 0 || session.gone) return;
+  if (state_pieces.empty()) state_pieces = pieces_of(options.state);
+  wire::FrameHeader header;
+  header.type = wire::FrameType::control;
+  header.run = options.run;
+  header.fence = session.fence;
+  for (const SharedBytes& piece : state_pieces)
+    output.send(session.id, wire::seal(header, piece, options.checksums && session.remote()), Lane::control);
+}
+
+void Coordinator::Impl::change_state(SharedBytes bytes) {
+  options.state = {options.state.number + 1, std::move(bytes)};
+  state_pieces.clear();
+  for (const auto& [id, session] : sessions)
+    if (session.fence != 0) send_state(session);
+}
+
 // --- joining and leaving ---
 
 void Coordinator::Impl::tell(const Session& session, WorkerEvent event, const std::string& reason) {
@@ -143,6 +165,7 @@ void Coordinator::Impl::admit(const cluster::Action& action) {
   Session& session = sessions.at(action.session);
   send_control(session, wire::Admitted{session.worker, action.fence});
   session.fence = action.fence;
+  send_state(session);
   Worker& worker = workers[session.worker - 1];
   tell(session, worker.seen ? WorkerEvent::readmitted : WorkerEvent::joined,
        worker.seen ? "it came back" : "model and data are the same");
@@ -278,7 +301,8 @@ void Coordinator::Impl::send_calibration(const cluster::Action& action) {
                                                         .lease = action.lease,
                                                         .version = action.version,
                                                         .first = action.range.first,
-                                                        .count = action.range.count});
+                                                        .count = action.range.count,
+                                                        .state = options.state.number});
 }
 
 void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
@@ -290,7 +314,8 @@ void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
                                     .lease = action.lease,
                                     .version = action.version,
                                     .epoch = machine.aside()->epoch,
-                                    .count = action.range.count});
+                                    .count = action.range.count,
+                                    .state = options.state.number});
 }
 
 wire::CodecId Coordinator::Impl::codec_of(const cluster::Lease& lease) const {
@@ -332,7 +357,8 @@ void Coordinator::Impl::send_grant(const cluster::Action& action) {
                                                         .limit = meets ? action.range.count : 0,
                                                         .from_end = action.ceiling.first < action.range.first,
                                                         .codec = static_cast<std::uint32_t>(codec_of(lease)),
-                                                        .feedback = has_feedback(lease)});
+                                                        .feedback = has_feedback(lease),
+                                                        .state = options.state.number});
 }
 
 bool Coordinator::Impl::lives(const cluster::Member& member) const {

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "cluster/pass.h"
 #include "engine/coordinator_impl.h"
+#include "wire/fingerprint.h"
 
 namespace motley::engine {
 namespace {
@@ -227,13 +228,12 @@ std::optional<wire::Bye> Coordinator::Impl::refusal(const wire::Ready& ready) co
     return wire::Bye{"model", "the model of this run", std::move(differs),
                      "start the worker with the same model and version of motley as the run"};
   }
-  if (ready.train_fingerprint != options.train_fingerprint) {
-    return wire::Bye{"data", "training data " + options.train_fingerprint, ready.train_fingerprint,
-                     "copy the data set of the coordinator to this machine"};
+  if (auto other = wire::fingerprint_difference(options.train_fingerprint, ready.train_fingerprint)) {
+    return wire::Bye{"data", "training data " + other->expected, std::move(other->found), std::move(other->hint)};
   }
-  if (options.test_samples > 0 && ready.test_fingerprint != options.test_fingerprint) {
-    return wire::Bye{"data", "test data " + options.test_fingerprint, ready.test_fingerprint,
-                     "copy the data set of the coordinator to this machine"};
+  if (options.test_samples > 0) {
+    if (auto other = wire::fingerprint_difference(options.test_fingerprint, ready.test_fingerprint))
+      return wire::Bye{"data", "test data " + other->expected, std::move(other->found), std::move(other->hint)};
   }
   return std::nullopt;
 }

@@ -87,6 +87,9 @@ struct Coordinator::Impl {
   // From actions to frames.
   void send_control(const Session& session, const wire::Message& message);
   void send_spec(const Session& session);
+  /// What the loss gets, where there is such a thing.
+  void send_state(const Session& session);
+  void change_state(SharedBytes bytes);
   /// Returns how many bytes of the body that took.
   std::size_t send_chunk(const Session& session, VersionFrames& frames, ChunkId chunk, Lane lane);
   /// The next version of a chunk, for those who hold this one.
@@ -141,6 +144,7 @@ struct Coordinator::Impl {
   VersionFrames current, next;  // whole; growing while the step closes
   BufferPool pool;              // of what deltas are and lead to
   double pass_share;            // of the bytes of a version: what a pass moves in one direction
+  std::vector<SharedBytes> state_pieces;  // of options.state, once somebody got them
   std::map<SessionId, Session> sessions;
   std::vector<Worker> workers;
   Time now{};

@@ -18,6 +18,7 @@ void Coordinator::Impl::lend(const cluster::Action& action) {
                            .server = std::make_shared<ps::Server>(server.fork()),
                            .halves = options.adapt_batch,
                            .grain = options.grain,
+                           .state = options.state,
                            .wants_gradients = options.wants_gradients};
   if (output.lend(action.session, order)) return;
   feed(cluster::StretchEnded{action.session, action.lease, true});

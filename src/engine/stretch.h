@@ -30,6 +30,7 @@ struct StretchOrder {
   /// Each batch is computed in two parts, cut at a multiple of `grain`, whose norms tell of the gradient noise.
   bool halves = false;
   std::uint64_t grain = 1;
+  LossState state{};
   std::function<bool(std::size_t bytes)> wants_gradients{};  // see CoordinatorOptions
 };
 
@@ -67,6 +68,7 @@ class Soloist final : public Weights, public Sink {
   [[nodiscard]] bool more() const noexcept { return made_ < order_.steps; }
   [[nodiscard]] std::uint64_t version() const noexcept { return order_.server->version(); }
   [[nodiscard]] std::uint64_t number() const noexcept { return order_.number; }
+  [[nodiscard]] const LossState& state() const noexcept { return order_.state; }
   /// Positions of the next step.
   [[nodiscard]] StepRange pass() const { return order_.batches.range(version()); }
   struct Part {

@@ -157,6 +157,8 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.count = lease.count;
   order.limit = lease.limit;
   order.from_end = lease.from_end;
+  // The head changes the state only while no lease is live, so what the Grant named is still the newest.
+  order.state = state.state();
   order.weights = weights.weights(lease.version);
   arriving.reset();
   if (std::ranges::any_of(order.weights, &SharedBytes::empty)) arriving = {action.number, lease.version};
@@ -231,6 +233,7 @@ void Worker::connected(Time now, bool checksums) {
   w.model_file = SharedBytes();
   w.blob.reset();
   w.weights.forget();
+  w.state.reset();
   w.arriving.reset();
   w.layout.reset();
   w.why.reset();

@@ -34,6 +34,7 @@ struct TaskOrder {
   std::uint64_t first = 0, count = 0;  // positions of the pass
   std::uint64_t limit = 0;             // of them to start with; limit_task() may raise it up to count
   bool from_end = false;               // Task::from_end
+  LossState state{};                   // what the loss gets
   std::vector<SharedBytes> weights;    // by chunk, at `version`; empty: on its way, see weights_arrived()
 };
 

@@ -78,6 +78,15 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
                 now);
       return;
     }
+    // A calibration counts for its time alone.
+    if (kind != PassKind::calibrate && grant->state != state.state().number) {
+      malformed({ErrorCode::protocol,
+                 "a lease needs state " + std::to_string(grant->state) + " of the loss, and " +
+                     std::to_string(state.state().number) + " is here",
+                 "update motley on both machines to the same version"},
+                now);
+      return;
+    }
     decide(*grant, now);
   } else if (const auto* trim = std::get_if<wire::Trim>(&message)) {
     decide(*trim, now);
@@ -88,6 +97,8 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     decide(*bye, now);
   } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
     on_taken(*taken, now);
+  } else if (const auto* piece = std::get_if<wire::State>(&message)) {
+    if (Status added = state.add(*piece); !added) malformed(std::move(added).error(), now);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "cluster/worker.h"
 #include "engine/error_feedback.h"
+#include "engine/loss_state.h"
 #include "engine/worker.h"
 #include "engine/worker_weights.h"
 #include "plan/link_model.h"
@@ -55,6 +56,7 @@ struct Worker::Impl {
   SharedBytes model_file;
   BlobAssembler blob;
   WeightsAssembler weights;
+  LossStateAssembler state;
   std::optional<Layout> layout;
   std::string train_fingerprint, test_fingerprint;
   std::optional<plan::Affine> known_speed;  // of an earlier run

@@ -86,6 +86,8 @@ class Server {
 
   [[nodiscard]] SharedBytes weights(ChunkId chunk) const;  // at version()
   [[nodiscard]] Snapshot snapshot() const;                 // REQUIRES no step half applied
+  /// The same, but nothing of an optimizer from outside, which copies its state: handles only.
+  [[nodiscard]] Snapshot handles() const;
   /// Another server of the same state and settings, which goes on by itself. REQUIRES no step half applied, not
   /// outside().
   [[nodiscard]] Server fork() const;

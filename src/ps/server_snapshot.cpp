@@ -87,10 +87,15 @@ Status Server::Impl::take_states(const Snapshot& snapshot) {
 }
 
 Snapshot Server::snapshot() const {
+  Snapshot result = handles();
+  if (impl_->optimizer.kind == OptimizerKind::outside) result.optimizer = impl_->optimizer.outside->state();
+  return result;
+}
+
+Snapshot Server::handles() const {
   Snapshot result;
   result.version = impl_->version;
   result.norm_before = impl_->norm_before;
-  if (impl_->optimizer.kind == OptimizerKind::outside) result.optimizer = impl_->optimizer.outside->state();
   for (std::size_t i = 0; i < impl_->states.size(); ++i)
     result.optimizer[impl_->states[i]].reserve(impl_->chunks.size());
   for (const ChunkState& chunk : impl_->chunks) {

@@ -107,7 +107,8 @@ std::optional<Error> ComputeThread::bring(const engine::Soloist& soloist, ps::Sn
 Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, std::vector<std::uint64_t>& indices) {
   const StepRange pass = soloist.pass();
   indices.resize(pass.count);
-  data::SampleOrder(prepared_.seed, pass.epoch, prepared_.train_samples).fill(pass.order_first, indices);
+  data::SampleOrder(prepared_.seed, pass.epoch, prepared_.train_samples, prepared_.shuffle)
+      .fill(pass.order_first, indices);
   const Time started = now();
   while (!soloist.whole()) {
     const engine::Soloist::Part part = soloist.part();
@@ -120,7 +121,8 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
                     false,
                     pass.epoch,
                     pass.order_first,
-                    soloist.resident()};
+                    soloist.resident(),
+                    soloist.state()};
     const Time began = now();
     const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, part.count), [] {});
     if (!outcome) return outcome.error();

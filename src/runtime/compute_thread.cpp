@@ -182,16 +182,36 @@ void ComputeThread::rest(const TaskSink& sink) {
   duty_.start(now());
 }
 
+void ComputeThread::when_idle(std::function<void()> idle) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (busy_ || waiting()) return idle_.push_back(std::move(idle));
+  }
+  idle();
+}
+
+void ComputeThread::tell_idle() {
+  std::vector<std::function<void()>> told;
+  {
+    const std::lock_guard lock(mutex_);
+    busy_ = false;
+    if (!waiting()) told.swap(idle_);
+  }
+  for (const std::function<void()>& idle : told) idle();
+}
+
 void ComputeThread::loop() {
   if (manners_.nice > 0) be_nice(manners_.nice);
   for (;;) {
     std::optional<engine::TaskOrder> order;
     std::function<void()> preparation;
     std::optional<Stretch> stretch;
+    tell_idle();
     {
       std::unique_lock lock(mutex_);
-      arrived_.wait(lock, [this] { return stopping_ || next_ || stretch_ || preparation_; });
+      arrived_.wait(lock, [this] { return stopping_ || waiting(); });
       if (stopping_) return;
+      busy_ = true;
       preparation = std::move(preparation_);
       preparation_ = nullptr;
       order = std::move(next_);
@@ -287,7 +307,7 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   MOTLEY_ASSERT(prepared_.computation != nullptr);
   std::vector<std::uint64_t> indices(order.count);
   if (order.kind == PassKind::train) {
-    data::SampleOrder(prepared_.seed, order.epoch, prepared_.train_samples)
+    data::SampleOrder(prepared_.seed, order.epoch, prepared_.train_samples, prepared_.shuffle)
         .fill(order.pass_first + order.first, indices);
   } else {
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = order.first + i;
@@ -296,7 +316,8 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   const TaskStop stop(*this, sink);
   duty_.start(now());
   const Task task{order.kind,     order.version,  indices,     order.first,     micro_batch_,
-                  prepared_.seed, order.from_end, order.epoch, order.pass_first};
+                  prepared_.seed, order.from_end, order.epoch, order.pass_first,
+                  false,          order.state};
   const Result<Outcome> outcome = compute(task, weights_, sink, stop, [&] { sink.restart(); });
   duty_.stop(now());
   const double charge = duty_.take_charge();

@@ -54,6 +54,7 @@ struct Prepared {
   bool fixed_micro_batch = false;   // layers act on groups of exactly this many samples
   bool chosen_micro_batch = false;  // by the user: it stays wherever it fits
   std::uint64_t reserve_bytes = 0;  // of that memory, which others will want as the run goes on
+  bool shuffle = true;              // train passes; else samples come in the order of the data set
 };
 
 class ComputeThread {
@@ -80,12 +81,16 @@ class ComputeThread {
   bool lend(engine::StretchOrder order, StretchEvents events);
   void cut(std::uint64_t stretch);
   void taken();
+  /// Calls `idle` once, on any thread, when nothing is being computed and nothing waits to be.
+  void when_idle(std::function<void()> idle);
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
 
  private:
   class TaskSink;
   class TaskStop;
   void loop();
+  [[nodiscard]] bool waiting() const { return next_ || stretch_ || preparation_; }
+  void tell_idle();
   Status find_micro_batch();
   Result<MemoryUse> try_samples(std::uint64_t count);
   void run(const engine::TaskOrder& order);
@@ -111,6 +116,8 @@ class ComputeThread {
   std::optional<engine::TaskOrder> next_;
   std::function<void()> preparation_;
   std::optional<Stretch> stretch_;
+  bool busy_ = false;
+  std::vector<std::function<void()>> idle_;  // to be called
   std::uint64_t cut_ = 0;      // the newest stretch that is to end
   std::uint32_t untaken_ = 0;  // steps handed out and not taken
   std::atomic<bool> stopping_ = false;

@@ -260,6 +260,10 @@ Status check(const RunConfig& c) {
   for (const Status& status : all) {
     if (!status) return status;
   }
+  if (c.drop_last && c.global_batch.automatic) {
+    return bad("train.drop_last: needs a batch that stays, and train.global_batch follows the gradient noise",
+               "--set train.drop_last=false, or --set train.global_batch=256");
+  }
   if (c.optimizer_kind == "script" && c.model_kind != kScriptKind) {
     return bad("optimizer.kind: only a Python script brings an optimizer of its own", "--set optimizer.kind=adamw");
   }

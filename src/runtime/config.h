@@ -45,6 +45,7 @@ struct RunConfig {
   std::uint64_t epochs = 1;
   GlobalBatch global_batch;
   std::uint64_t seed = 1;
+  bool drop_last = false, shuffle = true;
   double clip_norm = 0;
   std::string clip_norm_of = "own";
   std::uint64_t micro_batch = 0;  // 0: the device's default

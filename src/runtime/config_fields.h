@@ -45,6 +45,8 @@ void visit_fields(Config& c, F&& f) {
   f("train.global_batch", c.global_batch,
     "samples of one update, over all workers; auto: follows the gradient noise, and the learning rate with it");
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
+  f("train.drop_last", c.drop_last, "leave out the samples of an epoch that do not fill a batch");
+  f("train.shuffle", c.shuffle, "false: each epoch has the samples in the order of the data set");
   f("train.clip_norm", c.clip_norm, "largest global gradient norm; 0: no clipping");
   f("train.clip_norm_of", c.clip_norm_of,
     "the norm that is compared with it: own, exact; or previous, the step before's: then weights leave sooner");

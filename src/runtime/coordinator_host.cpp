@@ -58,10 +58,10 @@ void CoordinatorHost::local_failed(const std::string& name, const Error& error) 
   mailbox_->post([this, name, error] { local_failures_.emplace(name, error); });
 }
 
-void CoordinatorHost::stop() {
-  mailbox_->post([this] {
+void CoordinatorHost::stop(bool final) {
+  mailbox_->post([this, final] {
     stopping_ = true;
-    if (!ended_) engine_.stop(now());
+    if (!ended_) engine_.stop(now(), final);
   });
 }
 
@@ -266,6 +266,29 @@ void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
 
 std::vector<double> CoordinatorHost::rates_after(const engine::Evaluated& evaluation) {
   return options_.rates_after ? options_.rates_after(done_of(evaluation)) : std::vector<double>();
+}
+
+// What a local worker has in hand may outlast the step that it was for.
+void CoordinatorHost::held(std::uint64_t version, bool step) {
+  const auto busy = std::make_shared<std::size_t>(1);
+  const auto one_less = [this, busy, version, step] {
+    if (--*busy == 0 && !ended_ && options_.held) options_.held(version, step, engine_);
+  };
+  for (const auto& [id, session] : sessions_) {
+    const std::shared_ptr<ComputeThread> compute = session.compute.lock();
+    if (compute == nullptr) continue;
+    ++*busy;
+    compute->when_idle([mailbox = mailbox_, one_less] { mailbox->post(one_less); });
+  }
+  one_less();
+}
+
+void CoordinatorHost::go_on(engine::Release release, bool mark) {
+  mailbox_->post([this, release = std::move(release), mark] {
+    if (ended_) return;
+    engine_.release(release, now());
+    persister_->released(release.version, mark, release.state ? std::optional(engine_.state()) : std::nullopt);
+  });
 }
 
 void CoordinatorHost::finished() {

@@ -35,6 +35,9 @@ struct CoordinatorHostOptions {
   std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
   std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;  // may be empty
   std::function<std::vector<double>(const observe::EvalDone&)> rates_after;               // likewise
+  /// On the mailbox's thread, when the run is held at a version and no worker of this process computes. `step`: after a
+  /// step, else at a mark. Not empty where engine.holds says so; answer go_on().
+  std::function<void(std::uint64_t version, bool step, const engine::Coordinator&)> held;
   /// Fills in what a checkpoint needs besides the server's snapshot.
   store::CheckpointContent checkpoint_base;
 };
@@ -61,8 +64,10 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection);
   /// A worker of this process ended with an error. Where it was the only one, so does the run.
   void local_failed(const std::string& name, const Error& error);
-  /// Finish the open step, then end.
-  void stop();
+  /// Of a hold that `held` told. `mark`: it was that of a mark.
+  void go_on(engine::Release release, bool mark);
+  /// Finish the open step, then end. `final`: the workers need not come back.
+  void stop(bool final = false);
   /// Steps of so many samples by the workers that are here; empty until all of them are measured.
   std::future<std::vector<std::optional<engine::Planned>>> forecast(std::vector<std::uint64_t> global_batches);
   /// Runs `call` with the observer on the mailbox's thread.
@@ -119,6 +124,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void evaluated(const engine::Evaluated& evaluation) override;
   std::vector<double> rates_after(const engine::Evaluated& evaluation) override;
   observe::EvalDone done_of(const engine::Evaluated& evaluation) const;
+  void held(std::uint64_t version, bool step) override;
   void finished() override;
   void failed(Error error) override;
   void end(Status status, bool worth_keeping = true);

@@ -19,7 +19,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.run = run.token.run;
   e.incarnation = run.incarnation;
   e.seed = run.config.seed;
-  e.train_samples = run.inputs.train->size();
+  e.train_samples = run.epoch_samples();
   e.test_samples = run.inputs.test != nullptr ? run.inputs.test->size() : 0;
   e.global_batch = run.config.global_batch.samples;
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
@@ -49,6 +49,10 @@ CoordinatorHostOptions host_options(const Run& run) {
   if (run.config.model_kind == kScriptKind) {
     host.has_accuracy = std::ranges::find(host.scores, "accuracy") != host.scores.end();
   }
+  e.holds = run.options.holds;
+  e.hold_owed = run.hold_owed;
+  e.state = run.loss_state;
+  host.held = run.options.on_held;
   host.after_step = run.options.after_step;
   host.rates_after = run.options.rates_after;
   host.checkpoint_base.layout = run.initial.layout;

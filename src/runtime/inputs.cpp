@@ -109,6 +109,7 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   PreparedWorker worker;
   worker.prepared.train_samples = inputs.train->size();
   worker.prepared.seed = config.seed;
+  worker.prepared.shuffle = config.shuffle;
   worker.prepared.fixed_micro_batch = groups;
   worker.prepared.chosen_micro_batch = config.micro_batch != 0;
   const auto preferred = static_cast<std::uint64_t>((*computation)->capabilities().micro_batch);

@@ -45,7 +45,8 @@ struct InitialState {
   std::vector<std::string> scores{};             // names of Outcome::scores
   SharedBytes script_files{};                    // for who joins with --fetch
   bool rates_follow_evaluations = false;         // TrainOptions::rates_after
-  std::vector<ps::FollowedRates> followed{};     // of a run that is resumed: what it gave so far
+  std::vector<ps::FollowedRates> followed{};     // of a run that is resumed: what it gave so far, by step
+  std::optional<SharedBytes> state{};            // what the loss gets at first
 };
 
 class ModelProvider {

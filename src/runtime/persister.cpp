@@ -7,6 +7,7 @@ namespace motley::runtime {
 namespace {
 
 constexpr std::chrono::seconds kSyncEvery{1};
+constexpr std::size_t kCheckpointsKept = 3;
 
 std::size_t bytes_of(const std::vector<SharedBytes>& chunks) {
   std::size_t total = 0;
@@ -46,6 +47,15 @@ void Persister::batch(const BatchChange& change) {
   {
     const std::lock_guard lock(mutex_);
     queue_.push_back({.batch = change});
+  }
+  arrived_.notify_one();
+}
+
+void Persister::released(std::uint64_t version, bool mark, std::optional<LossState> state) {
+  if (!mark && !state) return;
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back({.released = Released{version, mark, std::move(state)}});
   }
   arrived_.notify_one();
 }
@@ -113,6 +123,7 @@ void Persister::write(const Job& job) {
     write_record(*job.batch);
     unsynced_ = true;
   }
+  if (job.released) write_released(*job.released);
   if (job.checkpoint) {
     write_checkpoint(*job.checkpoint);
     {
@@ -163,9 +174,17 @@ void Persister::write_redo(std::uint64_t version, const std::vector<SharedBytes>
   }
 }
 
+// The state before the mark: who finds the mark need not be asked again.
+void Persister::write_released(const Released& released) {
+  Status status;
+  if (released.state) status = store::write_state(run_dir_, released.version, *released.state);
+  if (status && released.mark) status = store::write_released(run_dir_, released.version);
+  if (!status) report(status.error());
+}
+
 void Persister::write_checkpoint(const store::CheckpointContent& content) {
   if (const Status status = ledger_.sync(); !status) report(status.error());
-  Result<std::filesystem::path> path = store::write_checkpoint(run_dir_, content);
+  Result<std::filesystem::path> path = store::write_checkpoint(run_dir_, content, kCheckpointsKept);
   if (!path) {
     report(path.error());
     const std::lock_guard lock(mutex_);
@@ -173,6 +192,9 @@ void Persister::write_checkpoint(const store::CheckpointContent& content) {
     return;
   }
   reported_.clear();
+  checkpoints_.push_back(content.step);
+  if (checkpoints_.size() > kCheckpointsKept) checkpoints_.pop_front();
+  store::prune_states(run_dir_, checkpoints_.front());
   Result<store::RedoWriter> redo = store::RedoWriter::create(run_dir_, content.step);
   if (redo) {
     redo_.emplace(std::move(*redo));

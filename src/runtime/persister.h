@@ -19,6 +19,7 @@
 #include "store/checkpoint.h"
 #include "store/ledger.h"
 #include "store/redo.h"
+#include "store/release_files.h"
 
 namespace motley::runtime {
 
@@ -40,6 +41,9 @@ class Persister {
   void batch(const BatchChange& change);
   /// A checkpoint of everything submitted so far; starts a new redo log.
   void checkpoint(store::CheckpointContent content);
+  /// The run went on that was held at `version`. Kept for one that is resumed: whether that was a `mark`, and what the
+  /// loss gets from there on, where that is new.
+  void released(std::uint64_t version, bool mark, std::optional<LossState> state);
   /// The redo log pauses, and no checkpoint is on its way: what is done now would be done again.
   [[nodiscard]] bool wants_checkpoint();
   /// Waits until all that was submitted is written and synced, or has failed. The newest checkpoint's directory, or the
@@ -47,11 +51,17 @@ class Persister {
   Result<std::filesystem::path> drain();
 
  private:
+  struct Released {
+    std::uint64_t version = 0;
+    bool mark = false;
+    std::optional<LossState> state{};
+  };
   struct Job {
     std::optional<store::LedgerStep> record{};
     std::vector<SharedBytes> gradients{};
     std::optional<store::CheckpointContent> checkpoint{};
     std::optional<BatchChange> batch{};
+    std::optional<Released> released{};
     bool sync = false;
   };
   void loop();
@@ -61,6 +71,7 @@ class Persister {
   template <class Record>
   void write_record(const Record& record);
   void write_redo(std::uint64_t version, const std::vector<SharedBytes>& gradients);
+  void write_released(const Released& released);
   void write_checkpoint(const store::CheckpointContent& content);
   void report(const Error& error);
 
@@ -83,6 +94,7 @@ class Persister {
   bool ledger_behind_ = false;             // the disk had no room for its last records
   std::optional<store::RedoWriter> redo_;  // empty: not logging until the next checkpoint
   bool unsynced_ = false;                  // something is written that a power cut would take
+  std::deque<std::uint64_t> checkpoints_;  // steps of the newest, which a run may be resumed from
   std::set<std::string> reported_;
   std::thread thread_;
 };

@@ -178,7 +178,7 @@ Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observ
     if (!forecast) return Error{ErrorCode::internal, "a worker is not measured yet", "measure longer: --seconds 30"};
     const observe::PlanMade made = event_of(*forecast);
     observer.plan(made);
-    print_table(made, head.run().inputs.train->size(), observer);
+    print_table(made, head.run().epoch_samples(), observer);
   }
   return {};
 }

@@ -11,7 +11,7 @@
 #include "runtime/run.h"
 #include "runtime/thread_team.h"
 #include "store/checkpoint.h"
-#include "store/redo.h"
+#include "store/release_files.h"
 
 namespace motley::runtime {
 namespace {
@@ -102,36 +102,6 @@ Status Run::load() {
   return {};
 }
 
-// The state of the newest checkpoint, and over it the steps of the redo log as far as the ledger knows them.
-Status Run::restore(ps::Snapshot& snapshot) {
-  std::vector<std::string> warnings;
-  Result<store::CheckpointContent> content = store::read_latest_checkpoint(dir->path(), warnings);
-  for (const std::string& warning : warnings) observer.note(warning);
-  if (!content) {
-    // Killed before its first checkpoint: no step was kept, and the initial weights follow from the configuration.
-    const Result<store::Ledger> history = store::read_ledger(dir->path() / "ledger");
-    const bool begun = fs::exists(dir->path() / "checkpoints" / "latest") || !history || !history->steps.empty();
-    if (begun) return content.error();
-    token.run = history->header.run;
-    return {};
-  }
-  if (const std::string what = difference(initial.layout, content->layout); !what.empty()) {
-    return Error{ErrorCode::mismatch, "the checkpoint is of another model: " + what,
-                 "resume with the model the run was started with"};
-  }
-  token.run = content->run;
-  snapshot.version = content->step;
-  snapshot.weights = std::move(content->weights);
-  snapshot.optimizer = std::move(content->optimizer);
-  return {};
-}
-
-// Makes the changes of the batch those of the run.
-void Run::follow(std::vector<BatchChange> changes) {
-  batch_changes = std::move(changes);
-  server->set_rate_changes(engine::rate_changes(config.global_batch.samples, config.steps == 0, batch_changes));
-}
-
 Status Run::make_server() {
   ps::Snapshot snapshot{0, initial.weights, {}};
   if (options.resume) {
@@ -146,26 +116,12 @@ Status Run::make_server() {
   server.emplace(std::move(*made));
   if (const std::size_t helpers = server_helpers(initial.layout); helpers > 0)
     server->share_work(std::make_shared<ThreadTeam>(helpers));
-  for (const ps::FollowedRates& rates : initial.followed) server->follow(rates);
   const fs::path ledger_file = dir->path() / "ledger";
   std::optional<double> norm_before;
   if (options.resume) {
-    Result<store::Ledger> history = store::read_ledger(ledger_file);
-    if (!history) return history.error();
-    const std::uint64_t known = history->steps.empty() ? 0 : history->steps.back().step + 1;
-    follow(std::move(history->batch_changes));
-    Result<std::uint64_t> reached = store::replay_redo(
-        dir->path(), snapshot.version, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
-          if (step >= known || step >= last_step()) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
-          return server->redo(gradients);
-        });
-    (void)reached;  // a log that ends early costs the steps after it, which are done again
-    // Those of steps that are lost are lost with them.
-    std::vector<BatchChange> kept = batch_changes;
-    std::erase_if(kept, [&](const BatchChange& each) { return each.first_step >= server->version(); });
-    follow(std::move(kept));
-    const auto before = std::ranges::find(history->steps, server->version() - 1, &store::LedgerStep::step);
-    if (before != history->steps.end()) norm_before = before->gradient_norm;
+    if (Status status = replay(snapshot.version, norm_before); !status) return status;
+  } else {
+    follow_rates(server->version());
   }
   if (config.clip_norm > 0 && config.clip_norm_of == "previous") server->clip_by_step_before(norm_before);
   if (!options.resume) {
@@ -185,6 +141,10 @@ Status Run::make_server() {
     const auto bytes = inputs.file.bytes();
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (Status status = dir->write_file(kModelFile, text); !status) return status;
+  }
+  if (initial.state) {
+    loss_state = {1, *initial.state};
+    if (Status status = store::write_state(dir->path(), 0, loss_state); !status) return status;
   }
   return dir->write_file("run.toml", to_toml(config));
 }

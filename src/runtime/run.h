@@ -38,19 +38,37 @@ struct Run {
   std::optional<ps::Server> server{};
   std::optional<store::LedgerWriter> ledger{};
   std::vector<Device> devices{};
+  // Of a run that is resumed.
+  std::vector<store::LedgerStep> since_mark{};  // steps after the mark before the first one
+  bool hold_owed = false;                       // the first version is a mark that nobody released
+  LossState loss_state{};                       // what the loss gets
 
   Status open();
   Status load();
   Status make_server();
+  /// The steps since the checkpoint at `from`.
+  Status replay(std::uint64_t from, std::optional<double>& norm_before);
+  void follow_rates(std::uint64_t version);
+  Status restore_holds(const store::Ledger& history);
   Status restore(ps::Snapshot& snapshot);
   void follow(std::vector<BatchChange> changes);
   Status make_identity();
   Status make_token(const Door& door);
   Result<Door> start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept);
-  BatchPlan batches() const { return BatchPlan(inputs.train->size(), config.global_batch.samples, batch_changes); }
+  /// Positions of an epoch; its order is that of the whole data set.
+  std::uint64_t epoch_samples() const {
+    return used_samples(inputs.train->size(), config.global_batch.samples, config.drop_last);
+  }
+  BatchPlan batches() const { return BatchPlan(epoch_samples(), config.global_batch.samples, batch_changes); }
   std::uint64_t last_step() const { return config.steps > 0 ? config.steps : batches().first_step(config.epochs); }
   store::LedgerHeader ledger_header() const {
-    return {token.run, config.seed, inputs.train->size(), config.global_batch.samples, inputs.train->fingerprint()};
+    return {token.run,
+            config.seed,
+            inputs.train->size(),
+            config.global_batch.samples,
+            inputs.train->fingerprint(),
+            config.drop_last,
+            !config.shuffle};
   }
 };
 

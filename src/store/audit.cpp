@@ -20,10 +20,11 @@ std::uint64_t multiply(std::uint64_t a, std::uint64_t b) {
 
 // Where the steps of a run lie.
 struct Shape {
-  std::uint64_t samples;
+  std::uint64_t samples;  // of an epoch
   BatchPlan plan;
   explicit Shape(const Ledger& ledger)
-      : samples(ledger.header.samples), plan(samples, ledger.header.global_batch, ledger.batch_changes) {}
+      : samples(used_samples(ledger.header.samples, ledger.header.global_batch, ledger.header.drop_last)),
+        plan(samples, ledger.header.global_batch, ledger.batch_changes) {}
   [[nodiscard]] std::uint64_t size_of(std::uint64_t step) const { return plan.range(step).count; }
   [[nodiscard]] std::uint64_t samples_before(std::uint64_t step) const {
     const StepRange at = plan.range(step);
@@ -127,7 +128,7 @@ std::vector<std::uint64_t> order_of(const Ledger& ledger, std::uint64_t epoch) {
   std::vector<std::uint64_t> samples;
   if (!usable(ledger.header)) return samples;
   const Shape shape(ledger);
-  const data::SampleOrder order(ledger.header.seed, epoch, ledger.header.samples);
+  const data::SampleOrder order(ledger.header.seed, epoch, ledger.header.samples, !ledger.header.in_order);
   for (const LedgerStep& step : ledger.steps) {
     const StepRange at = shape.plan.range(step.step);
     if (at.epoch != epoch) continue;

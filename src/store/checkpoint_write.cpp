@@ -46,7 +46,7 @@ std::vector<SharedBytes> slices(const Layout& layout, const Placement& placement
 
 SharedBytes counter_bytes(const LayoutEntry& entry, std::uint64_t step) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(entry.elements()) * 8);
-  for (std::size_t i = 0; i < bytes.size(); i += 8) store_le<std::uint64_t>(bytes.data() + i, step);
+  for (std::size_t i = 0; i < bytes.size(); i += 8) store_le<std::uint64_t>(bytes.data() + i, entry.counter_at(step));
   return SharedBytes::copy_of(bytes);
 }
 

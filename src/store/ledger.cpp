@@ -1,33 +1,37 @@
 #include "store/ledger.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "store/file.h"
 #include "store/ledger_record.h"
+#include "wire/fingerprint.h"
 
 namespace motley::store {
 namespace {
 
 constexpr std::size_t kPendingBytesMax = 64 << 20;
 
-Error different(const std::filesystem::path& file, const LedgerHeader& there, const LedgerHeader& here) {
+/// Empty where the run of `here` may go on.
+std::optional<Error> different(const std::filesystem::path& file, const LedgerHeader& there, const LedgerHeader& here) {
   std::string what;
   const auto compare = [&what](const char* field, const auto& expected, const auto& found) {
     if (expected == found || !what.empty()) return;
-    if constexpr (std::is_same_v<std::decay_t<decltype(found)>, std::string>) {
-      what = std::string(field) + " is " + in_quotes(expected) + " there and " + in_quotes(found) + " here";
-    } else {
-      what = std::string(field) + " is " + std::to_string(expected) + " there and " + std::to_string(found) + " here";
-    }
+    what = std::string(field) + " is " + std::to_string(expected) + " there and " + std::to_string(found) + " here";
   };
   compare("the run", there.run, here.run);
   compare("the seed", there.seed, here.seed);
   compare("the number of training samples", there.samples, here.samples);
   compare("the global batch", there.global_batch, here.global_batch);
-  compare("the training data's fingerprint", there.train_fingerprint, here.train_fingerprint);
-  return {ErrorCode::mismatch, file.string() + " belongs to another run: " + what,
-          "resume with the configuration and data it was started with, or choose a new directory with --run"};
+  compare("train.drop_last", there.drop_last, here.drop_last);
+  compare("the order without shuffling (0: shuffled)", there.in_order, here.in_order);
+  const auto data = wire::fingerprint_difference(there.train_fingerprint, here.train_fingerprint);
+  if (data && what.empty())
+    what = "the training data is " + in_quotes(data->expected) + " there and " + in_quotes(data->found) + " here";
+  if (what.empty()) return std::nullopt;
+  return Error{ErrorCode::mismatch, file.string() + " belongs to another run: " + what,
+               "resume with the configuration and data it was started with, or choose a new directory with --run"};
 }
 
 }  // namespace
@@ -92,7 +96,9 @@ Result<LedgerWriter> LedgerWriter::open(const std::filesystem::path& file, const
   if (!content) return std::move(content).error();
   auto parsed = parse_ledger(*content, file.string());
   if (!parsed) return std::move(parsed).error();
-  if (parsed->has_header && parsed->header != header) return different(file, parsed->header, header);
+  if (parsed->has_header) {
+    if (auto error = different(file, parsed->header, header)) return *std::move(error);
+  }
 
   auto impl = std::make_unique<Impl>();
   impl->file = std::move(*opened);

@@ -20,6 +20,8 @@ struct LedgerHeader {
   std::uint64_t samples = 0;       // N of the training set
   std::uint64_t global_batch = 0;  // B, of the first step
   std::string train_fingerprint;
+  bool drop_last = false;  // an epoch has whole batches alone
+  bool in_order = false;   // not shuffled
   bool operator==(const LedgerHeader&) const = default;
 };
 

@@ -12,6 +12,8 @@
 namespace motley::store {
 namespace {
 
+constexpr unsigned kDropLast = 1, kInOrder = 2;  // of a header's order
+
 constexpr std::uint64_t kFormatVersion = 1;
 constexpr std::size_t kHeadBytes = 5;      // length u32, type u8
 constexpr std::size_t kChecksumBytes = 4;  // crc32c u32
@@ -126,7 +128,10 @@ std::string encode(const LedgerHeader& header) {
   put_varint(out, header.samples);
   put_varint(out, header.global_batch);
   put_varint(out, header.train_fingerprint.size());
-  return out + header.train_fingerprint;
+  out += header.train_fingerprint;
+  const unsigned order = (header.drop_last ? kDropLast : 0U) | (header.in_order ? kInOrder : 0U);
+  if (order != 0) put_varint(out, order);
+  return out;
 }
 
 std::string encode(const LedgerRollback& rollback) {
@@ -173,6 +178,11 @@ std::optional<LedgerHeader> decode_header(std::string_view payload) {
   header.samples = fields.varint();
   header.global_batch = fields.varint();
   header.train_fingerprint = fields.text();
+  const bool ordered = fields.ok() && !fields.at_end();
+  const std::uint64_t order = ordered ? fields.varint() : 0;
+  if (ordered && (order == 0 || order > (kDropLast | kInOrder))) return std::nullopt;
+  header.drop_last = (order & kDropLast) != 0;
+  header.in_order = (order & kInOrder) != 0;
   const bool sound = header.samples > 0 && header.samples <= kLedgerSamplesMax && header.global_batch > 0 &&
                      header.global_batch <= kLedgerSamplesMax;
   if (!fields.at_end() || !sound) return std::nullopt;

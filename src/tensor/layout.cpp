@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 namespace motley {
 namespace {
 
+constexpr float kCountMax = 1 << 20;  // of a counter, a step
 constexpr std::uint64_t kStatisticsBytesMax = 16 << 20;
 // How finely the large region is cut where the limits allow: enough pieces to overlap wire and arithmetic.
 constexpr std::uint64_t kChunksAimed = 64;
@@ -108,6 +110,12 @@ Status check_entry(const LayoutEntry& entry) {
                            ", expected sizes >= 0 with at most " + std::to_string(Layout::kElementsMax) + " elements",
                        "check the model's definition");
   }
+  const bool whole = entry.momentum >= 0 && entry.momentum <= kCountMax && std::floor(entry.momentum) == entry.momentum;
+  if (entry.kind == TensorKind::counter && !whole) {
+    return input_error("counter " + quoted + " counts " + std::to_string(entry.momentum) +
+                           " a step, expected a whole number up to " + std::to_string(static_cast<int>(kCountMax)),
+                       "use the same version on all machines");
+  }
   if (!on_the_wire(entry.kind)) return {};
   if (entry.dtype != DType::f32) {
     return input_error("tensor " + quoted + " is " + std::string(word(entry.dtype)) + ", expected f32 for a " +
@@ -198,6 +206,11 @@ std::string entry_difference(const LayoutEntry& here, const LayoutEntry& there) 
   if (here.group != there.group) {
     return both("parameter group ", std::to_string(here.group), std::to_string(there.group));
   }
+  if (here.kind == TensorKind::counter) {  // what it began with is the head's affair: workers do not count
+    const std::uint64_t ours = here.counter_at(1) - here.counter_at(0);
+    const std::uint64_t theirs = there.counter_at(1) - there.counter_at(0);
+    return ours == theirs ? "" : both("a step counts ", std::to_string(ours), std::to_string(theirs));
+  }
   if (here.momentum != there.momentum) {
     return both("momentum ", std::to_string(here.momentum), std::to_string(there.momentum));
   }
@@ -211,6 +224,10 @@ std::uint64_t LayoutEntry::elements() const noexcept {
   std::uint64_t product = 1;
   for (const std::int64_t size : shape) product *= static_cast<std::uint64_t>(size);
   return product;
+}
+
+std::uint64_t LayoutEntry::counter_at(std::uint64_t steps) const noexcept {
+  return content_hash + steps * (momentum > 0 ? static_cast<std::uint64_t>(momentum) : 1);
 }
 
 Result<Layout> Layout::make(std::vector<LayoutEntry> entries) {

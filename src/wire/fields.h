@@ -31,6 +31,8 @@ struct Field {
 template <class Owner, class Member, class... Rest>
 Field(std::uint32_t, const char*, Member Owner::*, Rest...) -> Field<Owner, Member>;
 
+inline constexpr std::string_view kKindsKnown = "1 to 22 or 29";
+
 /// Envelope fields below this number are message kinds; from here on they are attributes that a reader may ignore.
 inline constexpr std::uint32_t kKindsEnd = 200;
 
@@ -152,6 +154,7 @@ struct Table<Grant> {
       Field{9, "from_end", &Grant::from_end},
       Field{10, "codec", &Grant::codec},
       Field{11, "feedback", &Grant::feedback},
+      Field{12, "state", &Grant::state},
   };
 };
 template <>
@@ -257,6 +260,17 @@ struct Table<Bye> {
       Field{2, "expected", &Bye::expected, Form::text},
       Field{3, "found", &Bye::found, Form::text},
       Field{4, "hint", &Bye::hint, Form::text},
+  };
+};
+template <>
+struct Table<State> {
+  static constexpr std::string_view kName = "State";
+  static constexpr std::uint32_t kKind = 29;
+  static constexpr std::tuple kFields{
+      Field{1, "number", &State::number},
+      Field{2, "bytes", &State::bytes},
+      Field{3, "offset", &State::offset},
+      Field{4, "data", &State::data, Form::plain, kSegmentBytesMax},
   };
 };
 

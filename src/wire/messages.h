@@ -76,6 +76,7 @@ struct Grant {
   bool from_end = false;
   std::uint32_t codec = 0;  // CodecId of its chunks of large tensors
   bool feedback = false;    // what the codec leaves out goes into the worker's next contribution
+  std::uint64_t state = 0;  // number of the State it is computed with; 0: there is none
   bool operator==(const Grant&) const = default;
 };
 /// `count` of the lease's positions are wanted from now on, more or fewer than before; `number` counts its Trims.
@@ -138,9 +139,16 @@ struct Bye {         // either side, before it closes
   bool operator==(const Bye&) const = default;
 };
 
+/// A piece of what the loss gets beside the samples: `data` from `offset` on of `bytes` in all.
+struct State {
+  std::uint64_t number = 0, bytes = 0, offset = 0;
+  std::vector<std::uint8_t> data;
+  bool operator==(const State&) const = default;
+};
+
 using Message =
     std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
-                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye>;
+                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye, State>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

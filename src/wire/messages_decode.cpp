@@ -270,9 +270,7 @@ Result<Message> decode_envelope(protozero::pbf_reader in) {
       return std::move(decoder).take_error();
     }
     if (!read_any(decoder, in, message, std::type_identity<Message>{})) {
-      decoder.fail("unknown kind " + std::to_string(in.tag()) + ", expected 1 to " +
-                       std::to_string(std::variant_size_v<Message>),
-                   kNewerHint);
+      decoder.fail("unknown kind " + std::to_string(in.tag()) + ", expected " + std::string(kKindsKnown), kNewerHint);
     }
     if (!message) return std::move(decoder).take_error();
   }

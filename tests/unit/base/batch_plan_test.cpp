@@ -18,6 +18,17 @@ TEST(BatchPlan, CutsEachEpochFromItsStart) {
   EXPECT_EQ(BatchPlan(10, 64).range(7), (StepRange{7, 0, 10})) << "a batch beyond the data set is the data set";
 }
 
+TEST(BatchPlan, AnEpochMayEndWithItsLastWholeBatch) {
+  EXPECT_EQ(used_samples(40, 16, false), 40U);
+  EXPECT_EQ(used_samples(40, 16, true), 32U);
+  EXPECT_EQ(used_samples(32, 16, true), 32U);
+  EXPECT_EQ(used_samples(10, 64, true), 10U) << "a batch beyond the data set is the data set";
+  const BatchPlan plan(used_samples(40, 16, true), 16);
+  EXPECT_EQ(plan.range(1), (StepRange{0, 16, 16}));
+  EXPECT_EQ(plan.range(2), (StepRange{1, 0, 16}));
+  EXPECT_EQ(plan.first_step(3), 6U);
+}
+
 TEST(BatchPlan, GoesOnInsideAnEpochWithAnotherBatch) {
   const std::array<BatchChange, 3> changes{{{1, 30, 1}, {3, 10, 1}, {9, 100, 1}}};
   const BatchPlan plan(100, 20, changes);

@@ -106,6 +106,8 @@ struct RecordingOutput : CoordinatorOutput {
     if (lends) lent = order;
     return lends;
   }
+  std::vector<std::uint64_t> holds;  // versions
+  void held(std::uint64_t version, bool) override { holds.push_back(version); }
   void finished() override { ++times_finished; }
   void failed(Error why) override { error = std::move(why); }
 };

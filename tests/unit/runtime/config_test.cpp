@@ -75,6 +75,18 @@ TEST(Config, TheBatchMayFollowTheNoise) {
   EXPECT_THAT(failure("[model]\nkind = \"mlp\"\n[train]\nglobal_batch = \"big\"\n").message, HasSubstr("\"auto\""));
 }
 
+TEST(Config, AnEpochOfWholeBatchesNeedsABatchThatStays) {
+  const RunConfig config = recipe("mlp", {"train.drop_last=true", "train.shuffle=false"});
+  EXPECT_TRUE(config.drop_last && !config.shuffle);
+  EXPECT_FALSE(recipe("mlp").drop_last || !recipe("mlp").shuffle);
+  const Result<RunConfig> again = parse_config(to_toml(config), "text");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_TRUE(again->drop_last && !again->shuffle);
+  const Result<RunConfig> both = load_config("mlp", {"train.drop_last=true", "train.global_batch=auto"});
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message, HasSubstr("train.drop_last"));
+}
+
 TEST(Config, UnknownNamesGetTheNearestRightWord) {
   EXPECT_THAT(load_config("fashon-cnn", {}).error().hint, HasSubstr("fashion-cnn"));
   EXPECT_THAT(failure("[model]\nkind = \"mlp\"\n[train]\nglobal_bach = 3\n").hint, HasSubstr("train.global_batch"));

@@ -43,6 +43,8 @@ Layout make_layout() {
   entries[1].group = 1;
   entries[2].momentum = entries[3].momentum = 0.1F;
   entries[4].dtype = DType::i64;
+  entries[4].content_hash = 1000;
+  entries[4].momentum = 2;
   entries[7].dtype = DType::f16;
   entries[7].content_hash = 0xFEDCBA9876543210;
   entries[8].alias_of = "head.weight";
@@ -147,7 +149,8 @@ TEST(Checkpoint, TheModelFileHoldsTheStateDict) {
   }
   EXPECT_EQ(test::text(tensors.at("tied.weight").parts[0]), test::text(tensors.at("head.weight").parts[0]));
   EXPECT_EQ(tensors.at("bn.num_batches_tracked").dtype, DType::i64);
-  EXPECT_EQ(test::text(tensors.at("bn.num_batches_tracked").parts[0]), std::string("\x7b\0\0\0\0\0\0\0", 8));
+  EXPECT_EQ(test::text(tensors.at("bn.num_batches_tracked").parts[0]), std::string("\xde\x04\0\0\0\0\0\0", 8))
+      << "1000 + 2 * 123";
   EXPECT_EQ(tensors.at("frozen").dtype, DType::f16);
   const auto optimizer = read_safetensors(run.path() / "checkpoints/step-000000123/optimizer.safetensors");
   ASSERT_TRUE(optimizer) << message(optimizer);

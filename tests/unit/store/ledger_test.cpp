@@ -75,6 +75,31 @@ TEST(Ledger, RefusesAnotherRun) {
   EXPECT_EQ(read_ledger(directory / "ledger")->steps.size(), 1U);
 }
 
+TEST(Ledger, RefusesAnotherOrder) {
+  const TemporaryDirectory directory;
+  LedgerHeader ordered = kHeader;
+  ordered.drop_last = ordered.in_order = true;
+  ASSERT_TRUE(LedgerWriter::open(directory / "ledger", ordered));
+  ASSERT_TRUE(LedgerWriter::open(directory / "ledger", ordered));
+  EXPECT_EQ(read_ledger(directory / "ledger")->header, ordered);
+  const auto writer = LedgerWriter::open(directory / "ledger", kHeader);
+  ASSERT_FALSE(writer);
+  EXPECT_NE(writer.error().message.find("drop_last is 1 there and 0 here"), std::string::npos) << message(writer);
+}
+
+TEST(Ledger, GoesOnWithDataThatDifferInTheirLastBits) {
+  const TemporaryDirectory directory;
+  LedgerHeader looked = kHeader;
+  looked.train_fingerprint = "10 samples of float32; contents: 3:00c0ffee:1,2,3,4";
+  ASSERT_TRUE(LedgerWriter::open(directory / "ledger", looked));
+  looked.train_fingerprint.back() = '9';
+  EXPECT_TRUE(LedgerWriter::open(directory / "ledger", looked));
+  looked.train_fingerprint = "10 samples of float32; contents: 3:00c0ffef:1,2,3,4";
+  const auto writer = LedgerWriter::open(directory / "ledger", looked);
+  ASSERT_FALSE(writer);
+  EXPECT_NE(writer.error().message.find("the first of them sample 3"), std::string::npos) << message(writer);
+}
+
 TEST(Ledger, RefusesAHeaderOutOfBounds) {
   const TemporaryDirectory directory;
   LedgerHeader none = kHeader;
@@ -235,6 +260,33 @@ TEST(Audit, SaysNoMoreThanPeopleRead) {
   EXPECT_EQ(result.missing, 1000U);
   EXPECT_EQ(result.findings.size(), 101U);
   EXPECT_EQ(result.findings.back(), "… and 200 more");
+}
+
+// 10 samples in batches of 4 without the short one: two steps an epoch.
+TEST(Audit, WhatAnEpochLeavesOutIsNotMissing) {
+  LedgerHeader header = kHeader;
+  header.drop_last = true;
+  std::vector<LedgerStep> steps;
+  for (std::uint64_t i = 0; i < 5; ++i) steps.push_back(step(i, {{0, 4, "desk/cpu"}}));
+  const Ledger ledger{header, steps, 0, false};
+  const Audit result = audit(ledger);
+  EXPECT_EQ(result.epochs, 3U);
+  EXPECT_EQ(result.samples, 20U);
+  EXPECT_EQ(result.missing + result.duplicate, 0U);
+  EXPECT_TRUE(result.findings.empty());
+  const data::SampleOrder order(header.seed, 1, header.samples);
+  std::vector<std::uint64_t> expected(8);
+  order.fill(0, expected);
+  EXPECT_EQ(order_of(ledger, 1), expected);
+  EXPECT_EQ(audit({header, {steps[0], steps[3]}, 0, false}).missing, 8U);
+}
+
+TEST(OrderOf, MayBeThatOfTheDataSet) {
+  LedgerHeader header = kHeader;
+  header.in_order = true;
+  const Ledger ledger{header, {whole(0), whole(1), whole(2), whole(3)}, 0, false};
+  EXPECT_EQ(order_of(ledger, 0), (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(order_of(ledger, 1), (std::vector<std::uint64_t>{0, 1, 2, 3}));
 }
 
 TEST(OrderOf, IsTheSampleOrderOfTheEpoch) {

@@ -21,7 +21,7 @@ LayoutEntry trained(std::string name, std::vector<std::int64_t> shape, std::uint
 LayoutEntry of_kind(std::string name, std::vector<std::int64_t> shape, TensorKind kind) {
   LayoutEntry entry = trained(std::move(name), std::move(shape));
   entry.kind = kind;
-  entry.momentum = 0.1F;
+  if (kind == TensorKind::running_mean || kind == TensorKind::running_var) entry.momentum = 0.1F;
   return entry;
 }
 
@@ -163,6 +163,26 @@ TEST(LayoutDifference, NamesTheFirstOne) {
   EXPECT_THAT(changed([](auto& e) { e[2].momentum = e[3].momentum = 0.5F; }), HasSubstr("norm.running_mean: momentum"));
   EXPECT_EQ(changed([](auto& e) { e.pop_back(); }), "head.weight: here, missing there");
   EXPECT_EQ(changed([](auto& e) { e.push_back(trained("more", {1})); }), "more: missing here, there");
+}
+
+TEST(Layout, CountersFollowFromTheSteps) {
+  LayoutEntry counter = of_kind("norm.num_batches_tracked", {}, TensorKind::counter);
+  EXPECT_EQ(counter.counter_at(7), 7U);
+  counter.content_hash = 100;  // of a model that was trained before
+  EXPECT_EQ(counter.counter_at(7), 107U);
+  counter.momentum = 3;  // the layer runs three times in a forward pass
+  EXPECT_EQ(counter.counter_at(7), 121U);
+
+  auto entries = model(), others = model();
+  entries[4].content_hash = 5;
+  EXPECT_EQ(difference(made(entries), made(others)), "") << "who does not count need not know where it began";
+  entries[4].momentum = 2;
+  EXPECT_EQ(difference(made(entries), made(others)),
+            "norm.num_batches_tracked: a step counts 2 here, a step counts 1 there");
+  for (const float wrong : {0.5F, -1.0F, 1e9F, std::numeric_limits<float>::quiet_NaN()}) {
+    entries[4].momentum = wrong;
+    EXPECT_FALSE(Layout::make(entries)) << wrong;
+  }
 }
 
 }  // namespace

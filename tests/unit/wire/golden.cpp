@@ -106,6 +106,7 @@ std::vector<Named> messages() {
       {"failed", Failed{kPass, 9, "out of memory at micro-batch 1"}},
       {"heartbeat", Heartbeat{1700000000000000000, 1, 9}},
       {"bye", Bye{"model", "conv2.weight: [64, 32, 3, 3]", "conv2.weight: [64, 16, 3, 3]", "use the same model file"}},
+      {"state", State{2, 300000, 262144, {0, 128, 255}}},
   };
 }
 

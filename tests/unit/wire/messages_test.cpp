@@ -87,9 +87,9 @@ std::vector<std::uint32_t> kinds_of(std::type_identity<std::variant<Inner...>> /
   return {Table<Inner>::kKind...};
 }
 
-TEST(Messages, KindsAreNumberedInOrderFromOne) {
+TEST(Messages, KindsAreNumberedInOrderFromOneButForThoseSetAside) {
   const auto kinds = kinds_of(std::type_identity<Message>{});
-  for (std::size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(kinds[i], i + 1);
+  for (std::size_t i = 0; i < kinds.size(); ++i) EXPECT_EQ(kinds[i], i < 22 ? i + 1 : i + 7);
 }
 
 TEST(Messages, DefaultsTakeNoRoomAndComeBack) {

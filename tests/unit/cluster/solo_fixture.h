@@ -1,0 +1,121 @@
+#pragma once
+// The coordinator's machine and one worker of the same process, which gets steps to make alone.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cluster/coordinator_machine.h"
+
+namespace motley::cluster {
+
+struct WholePace : Pace {
+  Verdict verdict;
+  void split(PassKind, std::uint64_t total, std::span<const WorkerId>, bool, std::span<std::uint64_t> counts) override {
+    std::ranges::fill(counts, 0);
+    counts[0] = total;
+  }
+  Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return std::chrono::seconds(10); }
+  std::uint64_t to_calibrate = 0;
+  std::uint64_t calibration(WorkerId) const override { return to_calibrate; }
+  std::uint64_t trial(WorkerId) const override { return 4; }
+  std::uint64_t unit(WorkerId) const override { return 0; }
+  std::uint64_t shift(const Part&, const Part&) const override { return 0; }
+  std::uint64_t relief(const Part&, WorkerId, Duration) const override { return 0; }
+  Verdict judge(std::uint64_t, std::span<const WorkerId> members, WorkerId) override {
+    return members.empty() ? Verdict{} : verdict;
+  }
+  Verdict comparison;
+  Verdict compare(std::uint64_t, WorkerId) override { return comparison; }
+  Verdict resolution;
+  Verdict resolve(std::uint64_t, WorkerId) const override { return resolution; }
+};
+
+class SoloTest : public testing::Test {
+ protected:
+  SoloTest() {
+    config.steps = 12;
+    config.train_samples = 48;
+    config.global_batch = 12;
+    config.chunks = 1;
+    config.solo_after = 2;
+  }
+  /// A worker of the same process and two steps by lease.
+  void make(bool local = true) {
+    machine.emplace(config, pace);
+    happen(Started{});
+    join(1, local);
+    for (int step = 0; step < 2; ++step) by_lease();
+  }
+  void happen(const Event& event) {
+    Actions made;
+    machine->decide(event, now, made);
+    actions.insert(actions.end(), made.begin(), made.end());
+    for (const Action& action : made) {
+      if (action.kind == ActionKind::reduce) happen(ChunkReduced{action.chunk});
+      if (action.kind == ActionKind::apply) happen(ChunkApplied{action.chunk});
+      if (action.kind == ActionKind::close_step && other_batch > 0)
+        machine->change_batch(std::exchange(other_batch, 0), 1);
+      if (action.kind == ActionKind::close_step || action.kind == ActionKind::close_evaluation) happen(PassFinished{});
+    }
+  }
+  void join(SessionId session, bool local) {
+    happen(SessionOpened{session, local});
+    happen(WorkerReady{session, session});
+    happen(WorkerSynced{session, machine->version()});
+  }
+  void by_lease() {
+    const Action grant = last(ActionKind::grant);
+    happen(LeaseBegun{grant.session, grant.lease, grant.range, 12, 0});
+    happen(ChunkArrived{grant.session, grant.lease, 0, true});
+  }
+  void tick() {
+    for (const SessionId session : {1U, 2U, 3U}) machine->heard(session, now);
+    happen(Ticked{});
+  }
+  /// A parked worker is measured again.
+  void calibrate() {
+    tick();
+    const Action trial = last(ActionKind::calibrate);
+    happen(Calibrated{.session = trial.session, .lease = trial.lease});
+  }
+  void by_itself(int steps) {
+    for (int i = 0; i < steps; ++i) happen(StretchStep{lent().session, lent().lease});
+  }
+  void ended(bool failed = false) {
+    const CoordinatorMachine::OpenStretch stretch = lent();
+    actions.clear();
+    happen(StretchEnded{stretch.session, stretch.lease, failed});
+  }
+  /// Somebody who does not pay evaluates version 7, the end of a stretch, while the next one goes on.
+  void evaluate_beside() {
+    config.test_samples = 5;
+    config.evaluate_every = 7;
+    make();
+    pace.verdict = {.pays = false, .with = std::chrono::seconds(2), .without = std::chrono::seconds(1)};
+    join(2, false);
+    by_itself(5);
+    ended();
+  }
+  [[nodiscard]] const CoordinatorMachine::OpenStretch& lent() const { return machine->stretch().value(); }
+  [[nodiscard]] std::size_t count(ActionKind kind) const {
+    return static_cast<std::size_t>(std::ranges::count(actions, kind, &Action::kind));
+  }
+  [[nodiscard]] Action last(ActionKind kind) const {
+    const auto found = std::find_if(actions.rbegin(), actions.rend(), [&](const Action& a) { return a.kind == kind; });
+    EXPECT_NE(found, actions.rend());
+    return found == actions.rend() ? Action{} : *found;
+  }
+
+  MachineConfig config;
+  WholePace pace;
+  std::optional<CoordinatorMachine> machine;
+  std::vector<Action> actions;
+  std::uint64_t other_batch = 0;  // from the next pass by lease on
+  Time now = std::chrono::seconds(1);
+};
+
+}  // namespace motley::cluster
