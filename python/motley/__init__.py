@@ -16,9 +16,10 @@ from motley._errors import Error
 if TYPE_CHECKING:
     from motley._arrays import ArrayRun
     from motley._run import Run, fit
+    from motley._state import HeadTensors
 
 __version__: str = _core.version
-__all__ = ["ArrayRun", "Epoch", "Error", "Run", "Step", "fit"]
+__all__ = ["ArrayRun", "Epoch", "Error", "HeadTensors", "Run", "Step", "fit"]
 
 _TORCH_HINT = "pip install torch, or the build for your card from https://pytorch.org/get-started"
 
@@ -30,6 +31,11 @@ def __getattr__(name: str) -> Any:
         from motley import _run
 
         return getattr(_run, name)
+    if name == "HeadTensors":
+        _need("torch", f"motley.{name}", _TORCH_HINT)
+        from motley import _state
+
+        return _state.HeadTensors
     if name == "ArrayRun":
         _need("numpy", "motley.ArrayRun", "pip install numpy")
         from motley import _arrays

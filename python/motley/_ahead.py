@@ -33,10 +33,10 @@ class Readers:
     """The processes of one loader. Any thread may ask. Started on the thread that makes it, before the run has threads and sockets that a
     child would inherit."""
 
-    def __init__(self, loader: data.DataLoader[Any], read: Read, name: str):
+    def __init__(self, loader: data.DataLoader[Any], read: Read, name: str, batch: int):
         self._name, self._here = name, read
         self._timeout = loader.timeout or None
-        self.most = loader.prefetch_factor * loader.num_workers * loader.batch_size  # samples at once, as torch has them
+        self.most = loader.prefetch_factor * loader.num_workers * batch  # samples at once, as torch has them
         context: Any = loader.multiprocessing_context or torch.multiprocessing.get_context()
         begin = (read, loader.dataset, loader.num_workers, loader.worker_init_fn, context.Value("i", 0))
         self._pool = ProcessPoolExecutor(loader.num_workers, context, initializer=_begin, initargs=begin)
@@ -118,10 +118,12 @@ class Reading:
 
 class Ahead:
     """What one computation has its samples read by. seeds(version, first, count): of these positions. `trains`: passes follow each other
-    in the order of epochs over `size` samples, by `batch` at first."""
+    in the order of epochs over `size` samples, by `batch` at first; `shuffles`, `drops_last`: that order is shuffled, and has whole
+    batches alone."""
 
     def __init__(self, readers: Readers, seeds: Callable[[_core.Task, int, int, int], list[int] | None], trains: bool, size: int,
-                 batch: int):
+                 batch: int, shuffles: bool = True, drops_last: bool = False):
+        self._shuffles, self._end = shuffles, size // batch * batch if drops_last else size
         self._readers, self._seeds, self._trains, self._size, self._batch = readers, seeds, trains, size, batch
         self._readings: dict[tuple[int, int], Reading] = {}
         self._wanted: collections.deque[Piece] = collections.deque()
@@ -199,18 +201,19 @@ class Ahead:
         if task.version == version + 1 and task.epoch == epoch:
             self._batch = task.order_first - start
         self._before = task.version, task.epoch, task.order_first
-        if task.order_first + self._batch <= self._size:  # the last pass of an epoch may be short
+        if task.order_first + self._batch <= self._end:  # the last pass of an epoch may be short
             self._range = begin, end
         epoch, start = task.epoch, task.order_first
         pieces: list[Piece] = []
         for version in range(task.version + 1, task.version + 1 + STEPS_AHEAD):
             start += self._batch
-            if start >= self._size:
+            if start >= self._end:
                 epoch, start = epoch + 1, 0
             first = self._range[0] // BLOCK * BLOCK
-            last = min(-(-self._range[1] // BLOCK) * BLOCK, self._batch, self._size - start)
+            last = min(-(-self._range[1] // BLOCK) * BLOCK, self._batch, self._end - start)
             if first < last:
-                pieces += _pieces(version, first, _core.sample_order(task.seed, epoch, self._size, start + first, last - first))
+                pieces += _pieces(version, first,
+                                  _core.sample_order(task.seed, epoch, self._size, start + first, last - first, self._shuffles))
         return pieces
 
 

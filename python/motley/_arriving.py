@@ -5,7 +5,6 @@ operator that torch knows of gives a loss that is not a number, instead of one o
 """
 
 import math
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -73,9 +72,3 @@ class Arriving(TorchDispatchMode):
         last = first + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1
         if any(first < end and begin < last for begin, end in self.missing):
             self._take(first, last)
-
-
-def is_compiled() -> bool:
-    """Whether torch.compile has compiled anything in this process: while Arriving is entered, such code would run uncompiled."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    return dynamo is not None and bool(dynamo.counters["frames"])

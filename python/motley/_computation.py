@@ -2,58 +2,26 @@
 
 import contextlib
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import weakref
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import nn
 
-from motley import _ahead, _arriving, _core, _data, _devices, _model, _residence
+from motley import _ahead, _arriving, _binding, _compiled, _core, _data, _devices, _model, _residence, _state
 from motley._errors import Error
+from motley._loss import GROUP, PRECISIONS, add_scores, measure_loss
+from motley._parts import Parts
+from motley._trial import rows_of
+from motley._work import Work
 
-GROUP = 32  # positions that normalisation layers and dropout act on together
 MICRO_BATCH_CPU = 256
 MICRO_BATCH_ACCELERATOR = 2048
-PRECISIONS = {"fp32": None, "bf16": torch.bfloat16}
-
-
-@dataclass
-class Work:
-    """What a script wants computed, and what was found out about it."""
-
-    model: nn.Module
-    loss: Callable[[nn.Module, Any], Any] | None  # None: the script computes, lease by lease
-    score: Callable[[nn.Module, Any], Any] | None
-    train: _data.Recipe
-    test: _data.Recipe | None
-    precision: str
-    names: list[_model.Named]
-    layout: _core.Layout
-    acts_on_groups: bool
-    draws: bool  # the forward pass draws random numbers
-    scores: list[str]  # names of what `score` gives
-    unused: set[str]  # parameters that had no gradient when that was tried
-
-
-def measure_loss(found: Any, samples: int) -> tuple[torch.Tensor, float]:
-    """What the user's loss gave as (mean, weight). Errors: neither a number nor (mean, weight)."""
-    mean, weight = found if isinstance(found, tuple) and len(found) == 2 else (found, samples)
-    if not isinstance(mean, torch.Tensor) or mean.numel() != 1:
-        shape = f"a tensor of {list(mean.shape)}" if isinstance(mean, torch.Tensor) else type(mean).__name__
-        raise Error(f"the loss returned {shape}, expected one number (a tensor with a gradient), or (mean, weight)",
-                    "return the mean over the samples of the batch")
-    return mean.reshape(()), float(weight)
-
-
-def add_scores(sums: dict[str, float], found: Any) -> None:
-    """Adds what the user's score gave to the sums. Errors: anything but a mapping of these names to numbers."""
-    if not isinstance(found, Mapping) or list(found) != list(sums):
-        names = list(found) if isinstance(found, Mapping) else type(found).__name__
-        raise Error(f"score: expected {{{', '.join(sums)}}} as in the first batch, found {names}", "return the same names for every batch")
-    for name, value in found.items():
-        sums[name] += float(value)
+LOOK_FIRST, LOOK_EVERY = 20, 2000  # micro-batches until one is looked at again in two parts
+LOOK_TOLERANCE = {"fp32": 1e-3, "bf16": 5e-2}  # of the loss: rounding is far below, and what is no mean seldom is
+COLLATE = 1  # added to the seed of what a collate function draws, so that it is not what the forward pass draws
 
 
 class ModelComputation:
@@ -64,8 +32,8 @@ class ModelComputation:
 
     begins_early = True  # the forward pass, before all weights are there
 
-    def __init__(self, work: Work, model: nn.Module, names: list[_model.Named], device: str, threads: int, staged: bool = False):
-        self._work, self._model = work, model
+    def __init__(self, work: Work, parts: Parts, device: str, threads: int, looked_at: bool = True, staged: bool = False):
+        self._work, self._parts = work, parts
         self._torch_device = torch.device(device)
         self._threads = threads or _devices.usable_processors()
         self._cpu = self._torch_device.type == "cpu"
@@ -78,57 +46,52 @@ class ModelComputation:
         self.micro_batch = GROUP if work.acts_on_groups else min(most, work.train.batch_size)
         if self._cpu:
             torch.set_num_threads(self._threads)
-        model.to(self._torch_device)
-        self._bind(names)
+        myself = weakref.ref(self)  # the model keeps its hooks, and should not keep this
+        names = work.names if parts is work.parts else _model.of_copy(work.names, parts.root)
+        self.bound = _binding.Binding(parts, work.layout, names, self._torch_device, self._staged, lambda place: _final(myself, place),
+                                       looked_at)
+        self.weights, self.gradients = self.bound.weights, self.bound.gradients
         self.resident = self._staged  # what python/core/python_residence.h asks for is there
-        self._residence = _residence.Residence(work.layout, names, self._device_weights, self._device_gradients, self._statistics,
-                                               self._momenta)
+        self._residence = _residence.Residence(work.layout, names, self.bound.device_weights, self.bound.device_gradients,
+                                               self.bound.statistics, self.bound.momenta)
+        self.turn = threading.Lock()  # of computing, or of looking at the model
+        self._state = _state.Decoded()
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
         self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
         self._task: Any = None  # whose chunks are handed out as the backward pass finishes them
+        self._compiled = _compiled.uses((*parts.modules(), parts.loss))
         self._said: set[str] = set()
+        self._tells_unused = work.unused_matter
+        self._until_look = LOOK_FIRST  # micro-batches
+        self._mode: bool | None = None  # that the modules are in: training
+        self._draws_in_evaluation: bool | None = None
 
-    def _bind(self, names: list[_model.Named]) -> None:
-        work, elements = self._work, self._work.layout.flat_elements
-        pinned = self._torch_device.type == "cuda"
-        self._device_weights = torch.zeros(elements, device=self._torch_device)
-        self._device_gradients = torch.zeros(elements, device=self._torch_device)
-        self.weights = torch.zeros(elements, pin_memory=pinned) if self._staged else self._device_weights
-        self.gradients = torch.zeros(elements, pin_memory=pinned) if self._staged else self._device_gradients
-        self._bound: list[tuple[str, nn.Parameter, torch.Tensor]] = []
-        self._statistics: list[tuple[torch.Tensor, ...]] = []
-        self._momenta: list[float] = []
-        weights = _model.pieces(work.layout, names, self._device_weights)
-        gradients = _model.pieces(work.layout, names, self._device_gradients)
-        for place, ((named, weight), (_, gradient)) in enumerate(zip(weights, gradients, strict=True)):
-            if isinstance(named.tensor, nn.Parameter):
-                named.tensor.data = weight
-                named.tensor.grad = gradient
-                self._bound.append((named.name, named.tensor, gradient))
-                if not self._staged:
-                    named.tensor.register_post_accumulate_grad_hook(self._hook(place))
-            elif named.kind == _model.RUNNING_MEAN:
-                (var, var_now), (_, var_sum) = weights[place + 1], gradients[place + 1]
-                self._statistics.append((named.tensor, var.tensor, weight, var_now, gradient, var_sum))
-                self._momenta.append(named.momentum)
+    @contextlib.contextmanager
+    def resting(self, flat: torch.Tensor, version: int) -> Iterator[None]:
+        """Meanwhile nothing computes, and the script finds the model with these weights where it left it."""
+        with self.turn:
+            self.bound.show(flat, version)
+            self._parts.set_modes(True)
+            try:
+                yield
+            finally:
+                self.bound.resume()
+                self._mode = None
 
-    def _hook(self, place: int) -> Callable[[torch.Tensor], None]:
-        def final(_: torch.Tensor) -> None:
-            if self._task is not None:
-                self._task.final(place)
-
-        return final
+    def differs(self, flat: torch.Tensor) -> str | None:
+        """While it rests: a tensor that the script changed."""
+        return self.bound.differs(flat)
 
     def settle(self, kind: str) -> None:
-        self._device_weights.copy_(self.weights)
+        self.bound.device_weights.copy_(self.weights)
         self._residence.settle(kind)
 
     def set_state(self, name: str) -> None:
         self._residence.set_state(name, self.gradients)
 
     def get_weights(self) -> None:
-        self.weights.copy_(self._device_weights)
+        self.weights.copy_(self.bound.device_weights)
 
     def get_state(self, name: str) -> None:
         self.gradients.copy_(self._residence.state(name))
@@ -147,7 +110,12 @@ class ModelComputation:
 
     def run(self, task: _core.Task) -> tuple[Any, ...]:
         """(count, weight, loss_sum, sums of scores), or ("memory" | "internal", what happened)."""
+        with self.turn:
+            return self._run(task)
+
+    def _run(self, task: _core.Task) -> tuple[Any, ...]:
         try:
+            self._state.of(task)
             if self._cpu and torch.get_num_threads() != self._threads:
                 torch.set_num_threads(self._threads)
             self._first = self._read_first(task)
@@ -163,13 +131,13 @@ class ModelComputation:
     def _load(self, task: _core.Task) -> None:
         if task.resident:
             return
-        if task.kind == "train" and self.begins_early and not _arriving.is_compiled():
-            arriving = _arriving.Arriving(task, self.weights, self._device_weights)
+        if task.kind == "train" and self.begins_early and not self._compiled and not _compiled.uses(()):
+            arriving = _arriving.Arriving(task, self.weights, self.bound.device_weights)
             self._arriving = arriving if arriving.missing else None
             return
         task.load()
         if self._staged:
-            self._device_weights.copy_(self.weights)
+            self.bound.device_weights.copy_(self.weights)
 
     def _read_first(self, task: _core.Task) -> tuple[int, int, Any] | None:
         """The batch that is probably the first, while weights are on their way; an evaluation begins when they are there."""
@@ -184,6 +152,8 @@ class ModelComputation:
     def _failure(self, error: BaseException) -> tuple[str, str]:
         if _devices.is_out_of_memory(error):
             return "memory", f"out of memory on {self.device}: {error}"
+        if isinstance(error, Error):
+            return "internal", str(error)
         text = "".join(traceback.format_exception(error)[-12:])
         if text in self._said:
             return "internal", f"{type(error).__name__} again: {error}"
@@ -219,7 +189,8 @@ class ModelComputation:
         def seeds(task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
             return self._seeds(recipe, task, version, first, count)
 
-        return _ahead.Ahead(recipe.readers, seeds, recipe is self._work.train, recipe.size, recipe.batch_size)
+        return _ahead.Ahead(recipe.readers, seeds, recipe is self._work.train, recipe.size, recipe.batch_size, recipe.shuffles,
+                            recipe.drops_last)
 
     def _seeds(self, recipe: _data.Recipe, task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
         """One for each position [first, first + count), where samples are made with random numbers."""
@@ -237,22 +208,51 @@ class ModelComputation:
         if first is not None and first[:2] == (at, count):
             return first[2]
         if recipe.name in self._ahead:
-            batch = recipe.collate(self._ahead[recipe.name].take(task, at, count))
+            samples = self._ahead[recipe.name].take(task, at, count)
         else:
-            batch = recipe.fetch(task.indices(at, count), self._seeds(recipe, task, task.version, task.first + at, count))
-        return _data.move(batch, self._torch_device, recipe.pinned)
+            samples = recipe.read(task.indices(at, count), self._seeds(recipe, task, task.version, task.first + at, count))
+        with self._seeded(task, at, COLLATE):
+            batch = recipe.collate(samples)
+        batch = _data.move(batch, self._torch_device, recipe.pinned)
+        if self._compiled:
+            _compiled.any_size(batch, count)
+        return batch
 
-    def _loss(self, model: nn.Module, batch: Any) -> Any:
-        assert self._work.loss is not None
-        return self._work.loss(model, batch)
+    @contextlib.contextmanager
+    def _seeded(self, task: _core.Task, at: int, salt: int = 0) -> Iterator[None]:
+        """Meanwhile random numbers follow from the seed, the step and the position `at`, if anything of the script draws any."""
+        if not self._work.found.draws:
+            yield
+            return
+        with _data.GENERATORS:
+            self.seed(task, at, salt)
+            yield
+
+    def seed(self, task: _core.Task, at: int, salt: int = 0) -> None:
+        if self._work.found.draws:
+            version = task.version if task.kind == "train" else 0
+            seed = _core.mixed_seed(task.seed + salt, version, task.first + at)
+            torch.manual_seed(seed)
+            _data.seed_host(seed, tuple(name for name in self._work.found.draws if name != "torch"))
+
+    def _loss(self, task: _core.Task, batch: Any) -> Any:
+        step = task.version + (task.kind == "train")
+        return self._parts.call(batch, task.kind == "evaluate" and self._parts.decay is not None, step=step, epoch=task.epoch + 1,
+                                state=self._state.of(task))
+
+    def _set_mode(self, training: bool) -> None:
+        if self._mode is not training:
+            self._parts.set_modes(training)
+            self._mode = training
 
     def _autocast(self) -> torch.autocast:
         dtype = PRECISIONS[self._work.precision]
         return torch.autocast(self._torch_device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
     def _train(self, task: _core.Task) -> tuple[Any, ...]:
-        self._model.train()
-        self._device_gradients.zero_()
+        self._set_mode(training=True)
+        self.bound.device_gradients.zero_()
+        self.bound.reached.clear()
         count, weight, loss_sum, begun = 0, 0.0, 0.0, False
         waiting: list[torch.Tensor] = []  # losses on the device: asking for them early would let it run dry
 
@@ -277,7 +277,10 @@ class ModelComputation:
             batch = self._fetch(self._work.train, task, at, size)
             mean, part = self._forward(task, batch, at, size)
             count, weight = count + size, weight + part
-            if not self._staged:
+            if part == 0:  # a mean over nothing is no number
+                if self._is_last(task, count):
+                    begin()
+            elif not self._staged:
                 loss_sum += mean.item() * part
                 if self._is_last(task, count):
                     begin()
@@ -288,15 +291,16 @@ class ModelComputation:
                 mean.backward(torch.full_like(mean, part))
                 if self._is_last(task, count):
                     begin()
+            self._look_again(task, at, size)
             if not begun:
                 task.progress(count)
         reported = not begun
         if not begun:
             begin()
-        self._check_gradients()
+        self.bound.check_gradients(self._work.unused, self._tells_unused and weight > 0)
         if task.contributes and not task.resident:
             if self._staged:
-                self.gradients.copy_(self._device_gradients)
+                self.gradients.copy_(self.bound.device_gradients)
             task.finish()
         if not reported:
             task.progress(count)
@@ -327,64 +331,101 @@ class ModelComputation:
 
     def _forward_whole(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
         self.start_statistics()
-        with _data.GENERATORS if self._work.draws else contextlib.nullcontext():
-            if self._work.draws:
-                torch.manual_seed(_core.mixed_seed(task.seed, task.version, task.first + at))
-            with self._autocast():
-                return measure_loss(self._loss(self._model, batch), size)
+        with self._seeded(task, at), self._autocast():
+            found = self._loss(task, batch)
+        if self._work.found.rows and not isinstance(found, tuple) and rows_of(batch) not in (None, size):
+            raise Error(f"collate_fn left {rows_of(batch)} of {size} samples, which the mean over the samples of a whole batch does not know",
+                        "return (mean, weight) from the loss: the number of samples that are in it; or leave bad samples out of the data set")
+        return measure_loss(found, size)
+
+    def _look_again(self, task: _core.Task, at: int, size: int) -> None:
+        """Now and then: whether the loss of a micro-batch, which may be another one by now than was tried at the start, is that of its two
+        halves. Errors: it is not."""
+        self._until_look -= 1
+        if self._until_look > 0 or size < 2 or self._work.acts_on_groups or self._work.train.draws:
+            return
+        self._until_look = LOOK_EVERY
+        sums = []
+        for first, last in ((at, at + size), (at, at + size // 2), (at + size // 2, at + size)):
+            batch = _data.move(self._work.train.fetch(task.indices(first, last - first)), self._torch_device)
+            with torch.enable_grad() if self._work.found.needs_grad else torch.no_grad(), self._autocast():
+                mean, weight = measure_loss(self._loss(task, batch), last - first)
+            sums.append(mean.item() * weight if weight else 0.0)
+        whole, *parts = sums
+        if abs(whole - sum(parts)) > LOOK_TOLERANCE[self._work.precision] * sum(map(abs, parts)):
+            raise Error(f"the loss is not a mean over the samples of a batch: of {size} samples of this step it came to {whole:g}, and of two parts "
+                        f"of these to {sum(parts):g}", "where it is a mean over tokens or weighted samples, return (mean, weight)")
 
     def start_statistics(self) -> None:
         """Before the forward pass of a micro-batch."""
-        for mean, var, *_ in self._statistics:
+        for mean, var, *_ in self.bound.statistics:
             mean.zero_()
             var.zero_()
+        self._follow()
+
+    def _follow(self) -> None:
+        with torch.no_grad():
+            for buffer, now in self.bound.followers:
+                buffer.copy_(now)
 
     def add_statistics(self, size: int) -> None:
         """After the forward pass of a micro-batch of `size` samples."""
         with torch.no_grad():
-            for momentum, (mean, var, _, _, mean_sum, var_sum) in zip(self._momenta, self._statistics, strict=True):
+            for momentum, (mean, var, _, _, mean_sum, var_sum) in zip(self.bound.momenta, self.bound.statistics, strict=True):
                 # From zero, one step of the moving average leaves momentum times the batch's own statistic.
                 batch_mean = mean / momentum
                 mean_sum.add_(batch_mean, alpha=size)
                 var_sum.add_(var / momentum + batch_mean * batch_mean, alpha=size)
 
-    def _check_gradients(self) -> None:
-        for name, parameter, gradient in self._bound:
-            if parameter.grad is None or parameter.grad.data_ptr() != gradient.data_ptr():
-                parameter.grad = gradient
-                raise Error(f"the gradient of {name} was replaced during the loss", "no zero_grad() or backward() in the loss")
-            if name in self._work.unused and bool(gradient.any()):
-                raise Error(f"{name} had no gradient at the start and has one now, so it was taken as unused",
-                            "let every parameter take part in the loss of any batch, e.g. by adding 0 * parameter.sum()")
-
     def _evaluate(self, task: _core.Task) -> tuple[Any, ...]:
         recipe = self._work.test
         if recipe is None:
             raise Error("asked for an evaluation without a test set", "motley.Run(..., test=loader)")
-        self._model.eval()
+        self._set_mode(training=False)
         count, weight, loss_sum = 0, 0.0, 0.0
         sums: dict[str, float] = dict.fromkeys(self._work.scores, 0.0)
         with torch.no_grad():
-            for mean, var, mean_now, var_now, *_ in self._statistics:
+            for mean, var, mean_now, var_now, *_ in self.bound.statistics:
                 mean.copy_(mean_now)
                 var.copy_(var_now)
-            while count < task.count:
-                limit = min(task.limit(), task.count)
-                if limit == 0:
-                    return 0, 0.0, 0.0, []
-                if limit <= count:
-                    break
-                self._expect(recipe, task, limit)
-                size = min(task.micro_batch, limit - count)
-                if not task.claim(count + size):
-                    continue
-                batch = self._fetch(recipe, task, count, size)
-                with self._autocast():
-                    mean_loss, part = measure_loss(self._loss(self._model, batch), size)
-                    scores = self._work.score(self._model, batch) if self._work.score else {}
-                loss_sum += mean_loss.item() * part
-                add_scores(sums, scores)
-                weight += part
-                count += size
-                task.progress(count)
+        self._follow()
+        while count < task.count:
+            limit = min(task.limit(), task.count)
+            if limit == 0:
+                return 0, 0.0, 0.0, []
+            if limit <= count:
+                break
+            self._expect(recipe, task, limit)
+            size = min(self._evaluated_at_once(task), limit - count)
+            if not task.claim(count + size):
+                continue
+            batch = self._fetch(recipe, task, count, size)
+            mean_loss, part, scores = self._measured(task, batch, count, size)
+            loss_sum += mean_loss * part if part != 0 else 0.0
+            add_scores(sums, scores)
+            weight += part
+            count += size
+            task.progress(count)
         return count, weight, loss_sum, list(sums.values())
+
+    def _evaluated_at_once(self, task: _core.Task) -> int:
+        """What draws random numbers does so group by group, whoever has the group; whether it does shows with the first."""
+        return task.micro_batch if self._draws_in_evaluation is False or not self._work.found.draws else GROUP
+
+    def _measured(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[float, float, Mapping[str, Any]]:
+        watched = _data.RandomWatch() if self._draws_in_evaluation is None and self._work.found.draws else None
+        grad = torch.enable_grad() if self._work.found.needs_grad else torch.no_grad()
+        with self._seeded(task, at), grad, self._autocast(), watched or contextlib.nullcontext():
+            mean, part = measure_loss(self._loss(task, batch), size)
+            with torch.no_grad():
+                given = self._parts.given if self._parts.decay is None else self._parts.teacher
+                scores = self._parts.score(given, batch) if self._parts.score else {}
+        if watched is not None:
+            self._draws_in_evaluation = bool(watched.draws)
+        return mean.item(), part, scores
+
+
+def _final(computation: weakref.ref[Any], place: int) -> None:
+    found = computation()
+    if found is not None and found._task is not None:
+        found._task.final(place)

@@ -47,6 +47,12 @@ class Task:
         """With the weights that were settled on the device, where the gradient stays: no load() and no chunks."""
     @property
     def seed(self) -> int: ...
+    @property
+    def state(self) -> bytes:
+        """What the loss gets beside the samples; empty where there is no such thing."""
+    @property
+    def state_number(self) -> int:
+        """Of that state, from 1; 0: there is none. Another number, other bytes."""
     def indices(self, first: int, count: int) -> list[int]:
         """Numbers of the samples [first, first + count) of the task."""
     def limit(self) -> int:
@@ -83,6 +89,10 @@ class Script:
                            followed: list[tuple[int, list[float]]]) -> None:
         """follower(the run's directory, step, loss, scores): learning rates by group from then on. `followed`: what it gave before, by
         step. After set_optimizer()."""
+    def set_followed(self, followed: list[tuple[int, list[float]]]) -> None:
+        """Learning rates by group that go_on() got before, by step: for a run that is resumed. After set_optimizer()."""
+    def set_state(self, state: bytes) -> None:
+        """What the loss gets at first: Task.state. At most 16 MiB. A run that is resumed goes on with what it had."""
     def set_schedule(self, steps_per_row: int, groups: int, rates: Sequence[tuple[float, float, float, float]]) -> None: ...
     def add_device(self, name: str, description: str, memory_bytes: int, threads: int) -> None: ...
 
@@ -116,9 +126,15 @@ class State:
     @property
     def version(self) -> int: ...
     def copy_weights(self, layout: Layout, to: Any) -> None: ...
+    @property
+    def optimizer_states(self) -> list[str]:
+        """Names, as in torch's state_dict, while the run is held; not of an optimizer from outside, which has its own."""
+    def copy_optimizer(self, name: str, layout: Layout, to: Any) -> None:
+        """Zeros where the optimizer has nothing."""
 
 class Happening:
-    """A step, the end of an epoch (with its state), or an evaluation."""
+    """A step, a mark (with its state), or an evaluation. A mark is the end of an epoch, or every train.evaluate_every steps, and the
+    end of the run; where nothing holds the run, the end of an epoch alone."""
 
     @property
     def kind(self) -> str:
@@ -141,13 +157,19 @@ class Happening:
     def scores(self) -> list[tuple[str, float]]: ...
     @property
     def state(self) -> State | None: ...
+    @property
+    def held(self) -> bool:
+        """The run waits for go_on(), and nothing computes in this process: at a mark with a test set the evaluation, else the "epoch"."""
 
 class Head:
-    def __init__(self, launch: Launch, script: Script, config: str, steps: bool) -> None:
-        """`steps`: they are happenings, too."""
+    def __init__(self, launch: Launch, script: Script, config: str, steps: bool, holds: str) -> None:
+        """`steps`: they are happenings, too. `holds`: "never", "marks", or "steps": after each step, and at marks once more."""
     def start(self) -> None: ...
     def next(self) -> Happening | None: ...
-    def stop(self) -> None: ...
+    def go_on(self, rates: list[float] | None, state: bytes | None) -> None:
+        """After a happening that is held. `rates`: learning rates by group from now on. `state`: what the loss gets from now on."""
+    def stop(self, final: bool) -> None:
+        """Once the open step is finished. `final`: by the script, and workers need not come back; else by Ctrl-C."""
     def close(self) -> None: ...
     def note(self, text: str) -> None: ...
     @property
@@ -166,7 +188,7 @@ class MemoryLimit:
     def __exit__(self, *_: object) -> None: ...
 
 def content_hash(data: bytes) -> int: ...
-def sample_order(seed: int, epoch: int, size: int, first: int, count: int) -> list[int]:
+def sample_order(seed: int, epoch: int, size: int, first: int, count: int, shuffle: bool = True) -> list[int]:
     """Numbers of the samples at positions [first, first + count) of an epoch."""
 
 def mixed_seed(seed: int, version: int, position: int) -> int: ...

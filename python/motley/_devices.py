@@ -53,6 +53,12 @@ def devices() -> list[tuple[str, str, int, int]]:
     return found
 
 
+def for_trials(asked: list[str]) -> torch.device | None:
+    """Where a script's loss is tried: on the first device that will compute, if that has float64; else None."""
+    names = [name for name in asked if name != "none"] or [name for name, *_ in devices()]
+    return torch.device(names[0]) if names[0].startswith(("cuda", "cpu")) and not asked[:1] == ["none"] else None
+
+
 def memory(device: torch.device, threads: int) -> tuple[int, int, int, int]:
     """Bytes in use, their peak since the last call, what may be used in all (0: nobody knows), and what of that libraries will take
     with so many threads. On the CPU all that the process has is counted."""

@@ -18,19 +18,20 @@ DESCRIPTION = "script.json"  # in the run's directory: what only the script know
 
 
 def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: bool, notes: list[str],
-           description: dict[str, Any], on_step: Callable[[_core.Happening], None] | None = None,
+           description: dict[str, Any], on_step: Callable[[_core.Happening], None] | None = None, steps: bool = False, holds: str = "never",
            ) -> Iterator[tuple[_core.Head, _core.Happening, _core.Happening | None]]:
     """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text. `on_step`:
-    called after each step, in the thread that asks for epochs.
+    called after each step, in the thread that asks for epochs, where `steps` are wanted. `holds`: "never", or the run waits for go_on() of
+    the head at the "marks" that are yielded; "steps": after every step as well.
 
-    Closing the generator stops the run, with a checkpoint. Ctrl-C does, too, and goes on as KeyboardInterrupt.
+    Closing the generator ends the run, with a checkpoint. Ctrl-C stops it, too, and goes on as KeyboardInterrupt.
     """
     siblings = Siblings(launch, script)
     if launch.role == "plan":
         _plan(launch, script, config, siblings)
         raise SystemExit(0)
     script.set_files(_fetch.pack(launch.script, launch.arguments))
-    head = _core.Head(launch, script, config, on_step is not None)
+    head = _core.Head(launch, script, config, steps, holds)
     for note in notes:
         head.note(note)
     _close_at_exit(head, siblings)
@@ -43,6 +44,8 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
             if happening.kind == "step":
                 assert on_step is not None
                 on_step(happening)
+                if happening.held:
+                    head.go_on(None, None)
             elif happening.kind == "epoch" and tested:
                 ended[happening.version] = happening
             elif happening.kind == "epoch":
@@ -50,7 +53,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
             elif (epoch := ended.pop(happening.version, None)) is not None:
                 yield head, epoch, happening
     finally:
-        _finish(head, siblings)
+        _finish(head, siblings, final=True)
 
 
 def config_text(sections: dict[str, dict[str, Any]]) -> str:
@@ -106,7 +109,7 @@ def _next(head: _core.Head) -> _core.Happening | None:
     try:
         return head.next()
     except KeyboardInterrupt as interrupt:
-        head.stop()
+        head.stop(False)
         try:
             while head.next() is not None:
                 pass
@@ -117,9 +120,9 @@ def _next(head: _core.Head) -> _core.Happening | None:
         raise interrupt
 
 
-def _finish(head: _core.Head, siblings: Siblings) -> None:
-    """Stops the run where it still goes on, which leaves a checkpoint."""
-    head.stop()
+def _finish(head: _core.Head, siblings: Siblings, final: bool) -> None:
+    """Stops the run where it still goes on, which leaves a checkpoint. `final`: the workers need not wait for it to come back."""
+    head.stop(final)
     try:
         while head.next() is not None:
             pass
@@ -136,6 +139,6 @@ def _close_at_exit(head: _core.Head, siblings: Siblings) -> None:
     def close() -> None:
         running = kept()
         if running is not None:
-            _finish(running, siblings)
+            _finish(running, siblings, final=False)
 
     atexit.register(close)

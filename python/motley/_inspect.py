@@ -1,196 +1,227 @@
-"""What a script's model, loss and data are like, found by trying them on a few samples at the start.
+"""What a script's model, loss and data are like, found by trying them on a few samples at the start. The trial leaves nothing behind.
 
-Some of it cannot be read from the code: which buffers a forward pass changes, whether it draws random numbers, whether samples of
-a batch see each other, and whether the loss is the mean over the samples that the arithmetic of a split batch needs.
+Some of it cannot be read from the code: which buffers a forward pass changes, what else it writes, whether it draws random numbers, and
+whether the loss is the mean over the samples that the arithmetic of a split batch needs (_split.py).
 """
 
+import contextlib
+import os
+import sys
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from motley import _core, _data, _model
-from motley._computation import PRECISIONS, Work, measure_loss
+from motley import _data, _model, _split, _traces
 from motley._errors import Error
-from motley._optimizer import ReadOptimizer
+from motley._trial import Found, Pass, Trial
 
-Loss = Callable[[nn.Module, Any], Any]
-SAMPLES, PART = 8, 3
-SCORES_MAX = 64
-# Float32 sums in another order differ by some 1e-6 of the largest gradient; a loss that is no mean differs by a good part of it.
-TOLERANCE = 1e-3
-TOLERANCE_BF16 = 3e-2
+EQUAL = 1e-5  # of the largest element of a gradient: float32 computed twice, not always in the same order
 
 
-@dataclass
-class Found:
-    """What the trial passes showed."""
-
-    changing: set[str] = field(default_factory=set)  # buffers
-    unused: set[str] = field(default_factory=set)  # parameters without a gradient
-    draws: bool = False
-    mixes: bool = False  # in training mode samples of a batch see each other
-
-
-class Trial:
-    """Runs the user's loss on the first samples of the training set. Puts buffers, gradients and random numbers back."""
-
-    def __init__(self, model: nn.Module, loss: Loss, train: _data.Recipe, precision: str):
-        self.model, self.loss, self.train, self.precision = model, loss, train, precision
-        self.parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        if not self.parameters:
-            raise Error("no parameter of the model has requires_grad, so there is nothing to train", "look at what was frozen")
-        self.device = next(iter(self.parameters.values())).device
-        self.samples = min(SAMPLES, train.size)
-
-    def batch(self, first: int, last: int) -> Any:
-        seeds = list(range(first, last)) if self.train.draws else None
-        return _data.move(self.train.fetch(list(range(first, last)), seeds), self.device)
-
-    def gradient(self, first: int, last: int, scaled: bool = True) -> tuple[dict[str, torch.Tensor], float]:
-        """The gradient of the sum (or, not `scaled`, of the loss itself) over these samples, and the loss's mean."""
-        torch.manual_seed(0)
-        dtype = PRECISIONS[self.precision]
-        batch = self.batch(first, last)
-        with torch.autocast(self.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
-            mean, weight = measure_loss(self.loss(self.model, batch), last - first)
-        if not mean.requires_grad:
-            raise Error("the loss has no gradient: it does not depend on the model's parameters, or was detached",
-                        "compute it from the model's output, without detach() or item()")
-        grads = torch.autograd.grad(mean * (weight if scaled else 1), list(self.parameters.values()), allow_unused=True)
-        return {name: g for name, g in zip(self.parameters, grads, strict=True) if g is not None}, mean.item()
-
-    def split_error(self, scaled: bool = True) -> float:
-        """How far the gradient of all samples is from the sum over two parts, as a share of its largest element."""
-        whole, _ = self.gradient(0, self.samples, scaled)
-        first, _ = self.gradient(0, PART, scaled)
-        rest, _ = self.gradient(PART, self.samples, scaled)
-        largest = max((g.abs().max().item() for g in whole.values() if g.numel()), default=0.0)
-        worst = 0.0
-        for name, g in whole.items():
-            parts = first.get(name, torch.zeros_like(g)) + rest.get(name, torch.zeros_like(g))
-            worst = max(worst, (g - parts).abs().max().item() if g.numel() else 0.0)
-        return worst / largest if largest > 0 else 0.0
-
-    def in_evaluation_mode(self) -> float | None:
-        """The split error where layers that act on groups rest; None where the loss cannot be had in that mode."""
-        self.model.eval()
-        try:
-            return self.split_error()
-        except Error:
-            raise
-        except Exception:  # a model that computes no loss in this mode
-            return None
-
-
-def inspect(model: nn.Module, loss: Loss, train: _data.Recipe, precision: str, check: bool) -> Found:
-    """Tries the loss. `check`: also whether it may be split. Errors: a loss that is no mean over samples, samples that cannot be read."""
-    with _data.RandomWatch() as watch:
-        train.fetch([0])
-    train.draws = watch.draws
-    training = {module: module.training for module in model.modules()}
-    buffers = {name: tensor.detach().clone() for name, tensor in model.named_buffers()}
-    gradients = {parameter: parameter.grad for parameter in model.parameters()}
+def inspect(call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, precision: str, check: bool, roots: dict[str, Any]) -> Found:
+    """Tries the loss. `check`: also whether it may be split. `roots`: what a step calls, see Traces. Errors: a loss that is no mean over
+    samples, steps that leave something behind which other machines would not see."""
+    train.contents()  # looks whose random numbers the samples are made with
+    steps = {name: value for name, value in roots.items() if not isinstance(value, _data.Recipe)}
+    traces = _traces.Traces(steps, root)
     threads = torch.get_num_threads()
     found = Found()
-    with _data.RandomWatch(), warnings.catch_warnings():
+    with _data.GENERATORS, _data.RandomWatch(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        trial = Trial(call, root, train, precision)
         # On one thread: the helpers of a team of this thread's would stay, and keep the computing thread's from their processors.
         torch.set_num_threads(1)
         try:
-            _try(Trial(model, loss, train, precision), found, buffers, check)
+            with _left_alone(root):
+                _try(trial, traces, found)
+                if check:
+                    found.line = _split.check(trial, found)
         finally:
             torch.set_num_threads(threads)
-            with torch.no_grad():
-                for name, tensor in model.named_buffers():
-                    tensor.copy_(buffers[name])
-            for module, mode in training.items():
-                module.training = mode
-            for parameter, gradient in gradients.items():
-                parameter.grad = gradient
     return found
 
 
-def _try(trial: Trial, found: Found, buffers: dict[str, torch.Tensor], check: bool) -> None:
-    model = trial.model
-    model.train()
-    whole, _ = trial.gradient(0, trial.samples)
-    found.changing = {name for name, tensor in model.named_buffers() if not torch.equal(tensor, buffers[name])}
-    found.unused = set(trial.parameters) - set(whole)
-    batch = trial.batch(0, trial.samples)
-    with _data.RandomWatch() as watch, torch.no_grad():
-        trial.loss(model, batch)
-    found.draws = bool(watch.draws)
-    if trial.samples < SAMPLES:
-        found.mixes = bool(found.changing)
-        return
-    tolerance = TOLERANCE if trial.precision == "fp32" else TOLERANCE_BF16
-    found.mixes = found.draws or bool(found.changing) or trial.split_error() > tolerance
-    if not check:
-        return
-    error = trial.in_evaluation_mode()
-    if error is None:
-        model.train()
-        error = 0.0 if found.draws or found.changing else trial.split_error()
-    if error > tolerance:
-        raise _no_mean(trial, error)
+@contextlib.contextmanager
+def _left_alone(root: nn.Module) -> Iterator[None]:
+    """Afterwards parameters, buffers, gradients, modes and attributes of the model are what they were."""
+    parameters = [(p, p.grad, p.detach().clone()) for p in dict.fromkeys(root.parameters())]
+    buffers = _buffers(root)
+    kept = {id(buffer): buffer.detach().clone() for _, _, buffer in buffers if buffer is not None}
+    modes = [(module, module.training) for module in root.modules()]
+    for parameter, *_ in parameters:
+        parameter.grad = None
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for parameter, gradient, values in parameters:
+                if not torch.equal(parameter, values):
+                    parameter.data.copy_(values)
+                parameter.grad = gradient
+            for module, name, buffer in buffers:
+                module._buffers[name] = buffer
+                if buffer is not None:
+                    buffer.copy_(kept[id(buffer)])
+        for module, mode in modes:
+            module.training = mode
 
 
-def _no_mean(trial: Trial, error: float) -> Error:
-    parts = f"{PART} and {SAMPLES - PART}"
-    found = f"the gradient of {SAMPLES} samples differs from that of {parts} by {100 * error:.2g} % of its largest element"
-    if trial.split_error(scaled=False) <= TOLERANCE:
-        return Error(f"the loss is a sum over the samples, expected their mean: {found}",
-                     "return the mean (reduction='mean'), or (sum / weight, weight)")
-    return Error(f"the loss is not a mean over the samples of a batch: {found}",
-                 "where it is a mean over tokens or weighted samples, return (mean, weight): the number of tokens or the sum of weights; "
-                 "a loss in which samples of a batch see each other (contrastive) cannot be split")
+def _buffers(root: nn.Module) -> list[tuple[nn.Module, str, torch.Tensor | None]]:
+    return [(module, name, buffer) for module in root.modules() for name, buffer in module._buffers.items()]
 
 
-def guess(model: nn.Module, train: _data.Recipe) -> Found:
+def _try(trial: Trial, traces: _traces.Traces, found: Found) -> None:
+    batches = [trial.fetch(0, trial.samples), trial.fetch(trial.samples, 2 * trial.samples)]
+    with _data.RandomWatch() as collating:
+        trial.fetch(0, trial.samples)
+    seen = traces.take(keep=True)
+    if seen.iterators:
+        raise Error(f"the loss reaches the iterator {seen.iterators[0]}; where it stands is another place on every machine",
+                    "let samples come from train_loader: a data set that returns all that a step needs, e.g. pairs")
+    model = _Model(trial.root)
+    try:
+        with _data.RandomWatch() as drawing, _own_precision():
+            first = trial.gradient(batches[0], trial.samples)
+        written, changed = model.changes(), seen.changes()
+        found.draws = tuple(name for name in _data.GENERATED if name in {*collating.draws, *drawing.draws})
+        found.changing = _statistics(trial.root, model, written)
+        found.unused = set(trial.parameters) - set(first.gradients)
+        found.rows = first.rows == trial.samples
+        found.mixes = bool(found.draws) or any(isinstance(module, _BatchNorm) and (module.training or module.running_mean is None)
+                                               for module in trial.root.modules())
+        others = {name: value for name, value in written.items() if name not in found.changing}
+        if others or changed:
+            _look_closer(trial, batches, first, seen, model, others, changed)
+        found.needs_grad = _needs_grad(trial, batches[0])
+    finally:
+        for change in reversed(seen.changes()):
+            change.put_back()
+        model.put_back()
+
+
+class _Model:
+    """Parameters and buffers of a model as they were."""
+
+    def __init__(self, root: nn.Module):
+        self._root = root
+        self._buffers = _buffers(root)
+        self.before = {name: tensor.detach().clone() for name, tensor in self._named()}
+
+    def _named(self) -> Iterator[tuple[str, torch.Tensor]]:
+        yield from self._root.named_parameters()
+        yield from self._root.named_buffers()
+
+    def changes(self) -> dict[str, torch.Tensor]:
+        """By name, what is there now."""
+        return {name: tensor.detach().clone() for name, tensor in self._named()
+                if name not in self.before or not _traces.same(self.before[name], tensor.detach())}
+
+    def put_back(self) -> None:
+        for module, name, buffer in self._buffers:
+            module._buffers[name] = buffer
+        with torch.no_grad():
+            for name, tensor in self._named():
+                if name in self.before and not torch.equal(tensor, self.before[name]):
+                    tensor.data.copy_(self.before[name])
+
+    def owner(self, name: str) -> str:
+        module = self._root.get_submodule(name.rpartition(".")[0]) if "." in name else self._root
+        return type(module).__name__
+
+
+def _statistics(root: nn.Module, model: _Model, written: dict[str, torch.Tensor]) -> dict[str, int]:
+    """Of the buffers that were written, those of normalisation layers, and how often the layer ran."""
+    found = {}
+    for each in _model.statistics_of(root):
+        if each.mean not in written and each.var not in written and each.counter not in written:
+            continue
+        times = int(written[each.counter] - model.before[each.counter]) if each.counter in written else 1
+        found.update(dict.fromkeys((each.mean, each.var, each.counter), max(1, times)))
+    return found
+
+
+def _look_closer(trial: Trial, batches: list[Any], first: Pass, seen: _traces.Seen, model: _Model, written: dict[str, torch.Tensor],
+                 changed: list[_traces.Change]) -> None:
+    """A step wrote something. What has the same value after another step came between, or is looked at by nobody (an attention that is kept
+    for the user), is harmless. Errors: the rest, by name."""
+    for change in reversed(seen.changes()):
+        change.put_back()
+    model.put_back()
+    for name in written:
+        if name in trial.parameters or name in dict(trial.root.named_parameters()):
+            raise Error(f"{model.owner(name)} writes into its parameter {name} while it computes, which the other machines would not see",
+                        "give it its values before motley.Run; to constrain weights: torch.nn.utils.parametrize; for an average of the weights: "
+                        "motley.Run(..., ema=0.999), which the loss gets as `teacher`")
+    trial.gradient(batches[1], trial.samples)
+    again = trial.gradient(batches[0], trial.samples)
+    written_again, changed_again = model.changes(), {change.key: change for change in seen.changes()}
+    told = "a step changes {}, which the other machines would not see"
+    differs = not _equal(first, again)
+    for name, value in written.items():
+        if differs or name not in written_again or not _traces.same(value, written_again[name]):
+            raise Error(told.format(f"the buffer {name} (of {model.owner(name)})"),
+                        "running statistics are merged for torch's BatchNorm alone; an average of the weights: motley.Run(..., ema=0.999); what "
+                        "follows from the steps: motley.Run(..., on_step=lambda model, step: ...)")
+    for change in changed:
+        later = changed_again.get(change.key)
+        kept = _traces.holds_tensors(change.now) and later is not None and _traces.holds_tensors(later.now)
+        if differs or not kept and (later is None or not _traces.same(change.now, later.now)):
+            raise Error(told.format(change.what),
+                        "the loss gets `step`, `epoch` and `state` where it asks for them by name; what is only for looking at: "
+                        "motley.Run(..., callbacks=[...]) or on_step=; random numbers: torch's, numpy's and Python's own generators")
+
+
+def _equal(a: Pass, b: Pass) -> bool:
+    if a.gradients.keys() != b.gradients.keys():
+        return False
+    largest = max((float(g.abs().max()) for g in a.gradients.values() if g.numel()), default=0.0)
+    return all(float((g - b.gradients[name]).abs().max()) <= EQUAL * largest for name, g in a.gradients.items() if g.numel())
+
+
+def _needs_grad(trial: Trial, batch: Any) -> bool:
+    try:
+        with torch.no_grad():
+            trial.call(batch)
+    except RuntimeError as error:
+        return "require grad" in str(error) or "grad_fn" in str(error)
+    return False
+
+
+@contextlib.contextmanager
+def _own_precision() -> Iterator[None]:
+    """Errors: the loss chooses a precision by itself."""
+    enter, scale = torch.autocast.__enter__, torch.amp.GradScaler.scale
+
+    def entered(context: torch.autocast) -> Any:
+        frame: Any = sys._getframe(1)
+        while frame is not None and f"{os.sep}amp{os.sep}" in frame.f_code.co_filename:  # of a subclass of torch's own
+            frame = frame.f_back
+        if context._enabled and frame is not None and _traces.is_own(frame.f_code.co_filename):
+            raise Error("the loss enters torch.autocast by itself", 'motley.Run(..., precision="bf16"), and no autocast in the script')
+        return enter(context)
+
+    def scaled(*_: Any) -> Any:
+        raise Error("the loss is scaled by a GradScaler, whose steps nobody would make",
+                    'motley.Run(..., precision="bf16"), which needs no scaling')
+
+    torch.autocast.__enter__, torch.amp.GradScaler.scale = entered, scaled  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        torch.autocast.__enter__, torch.amp.GradScaler.scale = enter, scale  # type: ignore[method-assign]
+
+
+def guess(root: nn.Module, train: _data.Recipe) -> Found:
     """What inspect() finds by trying the loss, from the classes of the layers alone: where the script computes, there is nothing to try."""
-    with _data.RandomWatch() as watch:
-        train.fetch([0])
-    train.draws = watch.draws
-    statistics = _model.statistics_of(model)
-    dropout = any(isinstance(module, _DropoutNd) for module in model.modules())
-    return Found(changing={name for each in statistics for name in (each.mean, each.var, each.counter)}, draws=True,
-                 mixes=dropout or bool(statistics))
-
-
-def make_work(model: nn.Module, loss: Loss | None, score: Callable[[nn.Module, Any], Any] | None, train: _data.Recipe,
-              test: _data.Recipe | None, read: ReadOptimizer, precision: str, check: bool) -> Work:
-    """Puts together what the workers need. The layout is the same on every machine with the same script."""
-    found = inspect(model, loss, train, precision, check) if loss is not None else guess(model, train)
-    if test is not None:
-        with _data.RandomWatch() as watch:
-            test.fetch([0])
-        test.draws = watch.draws
-    names = _model.named_tensors(model, read.numbers, read.left_alone, found.changing)
-    for named in names:
-        if named.name in found.unused:
-            named.group = read.left_alone
-    layout = _core.Layout([named.entry() for named in names])
-    return Work(model=model, loss=loss, score=score, train=train, test=test, precision=precision, names=names, layout=layout,
-                acts_on_groups=found.mixes, draws=found.draws, scores=_score_names(model, score, test), unused=found.unused)
-
-
-def _score_names(model: nn.Module, score: Callable[[nn.Module, Any], Any] | None, test: _data.Recipe | None) -> list[str]:
-    """The names that `score` gives, tried on one sample. Errors: what it gives is no mapping of names to sums."""
-    if score is None or test is None:
-        return []
-    training = {module: module.training for module in model.modules()}
-    device = next(model.parameters()).device
-    model.eval()
-    with _data.RandomWatch(), torch.no_grad():
-        found = score(model, _data.move(test.fetch([0]), device))
-    for module, mode in training.items():
-        module.training = mode
-    if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found) or len(found) > SCORES_MAX:
-        raise Error(f"score: expected a dictionary of at most {SCORES_MAX} sums by name, found {type(found).__name__}",
-                    'return {"accuracy": (model(x).argmax(1) == y).sum()}')
-    return list(found)
+    train.contents()
+    statistics = _model.statistics_of(root)
+    training = {name for name, module in root.named_modules() if module.training}
+    moving = [each for each in statistics if each.mean.rpartition(".")[0] in training]
+    drops = any(isinstance(module, _DropoutNd) and module.training for module in root.modules())
+    return Found(changing={name: 1 for each in moving for name in (each.mean, each.var, each.counter)}, draws=("torch",),
+                 mixes=drops or bool(moving))

@@ -5,8 +5,6 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-
 from motley import _computation, _core
 from motley._errors import Error
 
@@ -105,20 +103,20 @@ class LeaseComputation(_computation.ModelComputation):
         at = task.at(done, size)
         batch = self._fetch(self._work.train, task, at, size)
         self.start_statistics()
-        if self._work.draws:
-            torch.manual_seed(_core.mixed_seed(task.seed, task.version, task.first + at))
+        self.seed(task, at)
         return batch
 
     def _train(self, task: _core.Task) -> tuple[Any, ...]:
-        self._model.train()
-        self._device_gradients.zero_()
+        self._set_mode(training=True)
+        self.bound.device_gradients.zero_()
+        self.bound.reached.clear()
         outcome = self._door.hand_over(Lease(self, task))
         if len(outcome) == 4 and outcome[0] > 0:
-            self._check_gradients()
+            self.bound.check_gradients(self._work.unused, self._tells_unused)
             if task.contributes:
                 task.begin(*outcome[:3])
                 if not task.resident:
                     if self._staged:
-                        self.gradients.copy_(self._device_gradients)
+                        self.gradients.copy_(self.bound.device_gradients)
                     task.finish()
         return outcome

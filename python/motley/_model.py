@@ -1,5 +1,6 @@
 """What a model consists of, in the words of the core: entries of the layout, and the flat vectors they lie in."""
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from torch.nn.modules.batchnorm import _NormBase
 
 from motley import _core
 from motley._errors import Error
+from motley._parts import AVERAGE
 
 DTYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4, torch.int64: 5, torch.int32: 6, torch.uint8: 7,
           torch.bool: 8}
@@ -25,6 +27,8 @@ class Named:
     group: int = 0
     momentum: float = 0.0
     alias_of: str = ""
+    first: int = 0  # a counter's value before the first step
+    times: int = 1  # by which it counts in a step
 
     def entry(self) -> tuple[Any, ...]:
         frozen = self.kind == FROZEN
@@ -66,15 +70,15 @@ def statistics_of(model: nn.Module) -> list[Statistics]:
     return found
 
 
-def named_tensors(model: nn.Module, groups: dict[int, int], left_alone: int, changing: set[str]) -> list[Named]:
+def named_tensors(root: nn.Module, groups: dict[int, int], left_alone: int, changing: dict[str, int],
+                  averaged: dict[int, str]) -> list[Named]:
     """All tensors of state_dict() in its order. `groups`: of parameters, by id; those that the optimizer does not have are in
-    `left_alone`. `changing`: buffers that a forward pass in training mode changed. Errors: such buffers that are not a
-    normalisation layer's statistics."""
-    statistics = {s.mean: s for s in statistics_of(model)} | {s.var: s for s in statistics_of(model)}
-    counters = {s.counter for s in statistics_of(model)}
+    `left_alone`. `changing`: buffers of normalisation layers that a forward pass in training mode changes, and how often in one pass.
+    `averaged`: parameters that are averages, by id. Errors: such layers without a momentum; what is no tensor."""
+    statistics = {name: each for each in statistics_of(root) for name in (each.mean, each.var, each.counter)}
     first_name: dict[int, str] = {}
     found = []
-    for name, tensor in model.state_dict(keep_vars=True).items():
+    for name, tensor in root.state_dict(keep_vars=True).items():
         if not isinstance(tensor, torch.Tensor):
             raise Error(f"{name} in the model's state_dict is no tensor but {type(tensor).__name__}",
                         "remove get_extra_state from the model")
@@ -83,24 +87,39 @@ def named_tensors(model: nn.Module, groups: dict[int, int], left_alone: int, cha
             continue
         first_name[id(tensor)] = name
         if isinstance(tensor, nn.Parameter):
-            trained = tensor.requires_grad
+            trained = tensor.requires_grad or id(tensor) in averaged
             found.append(Named(name, tensor, TRAINED, group=groups.get(id(tensor), left_alone)) if trained else Named(name, tensor, FROZEN))
+        elif averaged and name.startswith(f"{AVERAGE}.") and name.removeprefix(f"{AVERAGE}.") in changing:
+            continue  # follows the model's own
         elif name in statistics and name in changing:
-            momentum = statistics[name].momentum
-            if momentum is None:
-                raise Error(f"{name} is a cumulative average (momentum=None), which is not supported",
-                            "give the layer a momentum, e.g. 0.1")
-            found.append(Named(name, tensor, RUNNING_MEAN if name == statistics[name].mean else RUNNING_VAR, momentum=momentum))
-        elif name in counters:
-            found.append(Named(name, tensor, COUNTER))
-        elif name in changing:
-            raise Error(f"the forward pass changes the buffer {name}; only the running statistics of normalisation layers may change",
-                        "remove the buffer from the model, or make it a constant")
+            found.append(_statistic(name, tensor, statistics[name], changing[name]))
         else:
             found.append(Named(name, tensor, FROZEN))
     if not any(named.kind == TRAINED for named in found):
         raise Error("no parameter of the model has requires_grad, so there is nothing to train", "look at what was frozen")
     return found
+
+
+def _statistic(name: str, tensor: torch.Tensor, of: Statistics, times: int) -> Named:
+    """A layer that runs k times in a pass moves by momentum m k times, which is once by 1 - (1 - m)^k."""
+    if name == of.counter:
+        return Named(name, tensor, COUNTER, first=int(tensor), times=times)
+    if of.momentum is None:
+        raise Error(f"{name} is a cumulative average (momentum=None), which is not supported", "give the layer a momentum, e.g. 0.1")
+    return Named(name, tensor, RUNNING_MEAN if name == of.mean else RUNNING_VAR, momentum=1 - (1 - of.momentum) ** times)
+
+
+def of_copy(names: list[Named], root: nn.Module) -> list[Named]:
+    """The same tensors of a copy of the model."""
+    tensors = root.state_dict(keep_vars=True)
+    return [dataclasses.replace(named, tensor=tensors[named.name]) for named in names]
+
+
+def followers(names: list[Named], root: nn.Module) -> dict[str, torch.Tensor]:
+    """Buffers of an average that follow the model's running statistics, by the names of these."""
+    tensors = root.state_dict(keep_vars=True)
+    statistics = [named.name for named in names if named.kind in (RUNNING_MEAN, RUNNING_VAR)]
+    return {name: tensors[f"{AVERAGE}.{name}"] for name in statistics if f"{AVERAGE}.{name}" in tensors}
 
 
 def pieces(layout: _core.Layout, names: list[Named], flat: torch.Tensor) -> list[tuple[Named, torch.Tensor]]:
@@ -125,4 +144,4 @@ def unflatten(layout: _core.Layout, names: list[Named], flat: torch.Tensor, vers
             named.tensor.copy_(view)
         for named in names:
             if named.kind == COUNTER:
-                named.tensor.fill_(version)
+                named.tensor.fill_(named.first + named.times * version)

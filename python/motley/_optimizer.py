@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.optim import lr_scheduler
 
+from motley import _core, _model
 from motley._errors import Error
 
 # (lr, momentum, dampening, nesterov, weight_decay, beta1, beta2, eps) of a parameter group.
@@ -21,6 +22,8 @@ LEFT_ALONE: Group = (0.0, 0.0, 0.0, False, 0.0, 0.9, 0.999, 1e-8)
 
 KINDS = {torch.optim.SGD: "sgd", torch.optim.Adam: "adam", torch.optim.AdamW: "adamw"}
 OUTSIDE = "script"
+WARM_UP = 0.5  # of the largest learning rate: a schedule that begins below is a warm-up
+WARM_UP_ROWS = 100_000
 
 
 class ReadOptimizer:
@@ -73,24 +76,61 @@ def _numbers(group: dict[str, Any]) -> Group:
 
 
 def table(read: ReadOptimizer, scheduler: Any, rows: int) -> list[Rates]:
-    """The rates of all groups (those of `read.all_groups()`) before each of `rows` steps of the scheduler, row by row."""
+    """The rates of all groups (those of `read.all_groups()`) before each of `rows` steps of the scheduler, row by row. Errors: a schedule of
+    what only the start of a run sets."""
+    if callable(scheduler) and not isinstance(scheduler, lr_scheduler.LRScheduler):
+        return [(_rate(scheduler, row), group[1], group[5], group[6]) if group is not LEFT_ALONE else _rates(LEFT_ALONE)
+                for row in range(rows) for group in read.all_groups()]
     if not isinstance(scheduler, lr_scheduler.LRScheduler):
-        raise Error(f"schedule: expected a scheduler of torch.optim.lr_scheduler, found {type(scheduler).__name__}",
+        raise Error(f"schedule: expected a scheduler of torch.optim.lr_scheduler, or a function of the step, found {type(scheduler).__name__}",
                     "motley.Run(..., schedule=CosineAnnealingLR(optimizer, steps))")
     ahead, shadow = _on_shadow(read, scheduler)
     rates: list[Rates] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the shadow makes no steps
         for row in range(rows):
-            for group in [_numbers(group) for group in shadow.param_groups] + [LEFT_ALONE]:
-                rates.append((group[0], group[1], group[5], group[6]))
-            if row + 1 < rows and not _step(ahead):
+            for number, group in enumerate([_numbers(group) for group in shadow.param_groups]):
+                if group[2:5] != read.groups[number][2:5] or group[7] != read.groups[number][7]:
+                    raise Error(f"schedule: {type(scheduler).__name__} changes weight_decay or another option that a run keeps",
+                                "schedule the learning rate, the momentum or the betas; start another motley.Run for the rest")
+                rates.append(_rates(group))
+            rates.append(_rates(LEFT_ALONE))
+            if row + 1 < rows and not step(ahead):
                 rates += rates[-len(shadow.param_groups) - 1 :]  # held: the core takes the last row for all that follow
                 break
     return rates
 
 
-def _step(scheduler: Any) -> bool:
+def _rates(group: Group) -> Rates:
+    return group[0], group[1], group[5], group[6]
+
+
+def _rate(schedule: Any, step_number: int) -> float:
+    try:
+        return float(schedule(step_number))
+    except Exception as error:
+        raise Error(f"schedule: the function failed for step {step_number}: {type(error).__name__}: {error}",
+                    "a function of the step (0 for the first) that returns the learning rate") from error
+
+
+def every(schedule: Any, asked: str | None, read: ReadOptimizer, steps: int) -> str:
+    """After what a schedule is stepped. Errors: that was not said, and the learning rate of the first step is small beside later ones: a
+    warm-up by steps, of which a whole epoch would be lost."""
+    if asked is not None or schedule is None:
+        return asked or "epoch"
+    if not isinstance(schedule, lr_scheduler.LRScheduler):
+        return "step" if callable(schedule) else "epoch"
+    rates = [row[0] for row in table(read, schedule, min(steps, WARM_UP_ROWS))]
+    groups = len(read.all_groups())
+    first, peak = max(rates[:groups]), max(rates)
+    if first < WARM_UP * peak:
+        raise Error(f"schedule: it begins with a learning rate of {first:g} and rises to {peak:g}; is it stepped after each step, or after "
+                    "each epoch?", 'schedule_every="step" or schedule_every="epoch"')
+    return "epoch"
+
+
+def step(scheduler: Any) -> bool:
+    """False: it has no further step."""
     try:
         scheduler.step()
     except ValueError:  # OneCycleLR beyond its end
@@ -155,3 +195,17 @@ def _shadow(optimizer: Any) -> Any:
         fresh.update({key: copy.deepcopy(value) for key, value in group.items() if key != "params"})
     shadow.defaults = dict(optimizer.defaults)
     return shadow
+
+
+def give_state(read: ReadOptimizer, layout: _core.Layout, names: list[_model.Named], state: _core.State) -> None:
+    """Puts the coordinator's state of SGD, Adam and AdamW into the script's optimizer, as after as many steps of its own."""
+    flat = torch.zeros(layout.flat_elements)
+    for kind in state.optimizer_states:
+        state.copy_optimizer(kind, layout, flat)
+        for named, piece in _model.pieces(layout, names, flat):
+            if named.kind != _model.TRAINED or id(named.tensor) not in read.numbers:
+                continue
+            kept = read.optimizer.state[named.tensor]
+            kept[kind] = piece.to(named.tensor.device, copy=True)
+            if kind.startswith("exp_avg"):
+                kept["step"] = torch.tensor(float(state.version))

@@ -8,6 +8,7 @@ import torch
 
 from motley import _core, _model
 from motley._errors import Error
+from motley._parts import Parts
 
 EXACT_INT = 1 << 24  # whole numbers up to here are exact in float32, in which all state is kept
 HINT = "use an optimizer whose state is tensors of its parameters' sizes, or one of torch.optim.SGD, Adam and AdamW"
@@ -22,12 +23,16 @@ class Outside:
     Errors: an optimizer that cannot be stepped by itself, or whose state could not be put back exactly.
     """
 
-    def __init__(self, optimizer: Any, layout: _core.Layout, names: list[_model.Named], unused: set[str]):
+    def __init__(self, optimizer: Any, layout: _core.Layout, names: list[_model.Named], unused: set[str], parts: Parts):
         self.weights, self.gradients = torch.zeros(layout.flat_elements), torch.zeros(layout.flat_elements)
         self._plain = optimizer
         weights, gradients = (_model.pieces(layout, names, flat) for flat in (self.weights, self.gradients))
         self._places = {id(named.tensor): (named.name not in unused, weight, gradient)
                         for (named, weight), (_, gradient) in zip(weights, gradients, strict=True) if named.kind == _model.TRAINED}
+        places = {named.name: weight for named, weight in weights}
+        averaged = [(places[source], weight) for named, weight in weights if (source := parts.averaged().get(id(named.tensor))) is not None]
+        self._sources, self._averages = [source for source, _ in averaged], [average for _, average in averaged]
+        self._decay = parts.decay
         self.weights.copy_(_model.flatten(layout, names))
         self.gradients.fill_(1e-3)
         self._kinds = self._try()
@@ -38,6 +43,8 @@ class Outside:
 
     def note(self) -> str:
         """What it costs, in a sentence."""
+        if self._decay is not None:
+            return f"the average of the weights is kept in Python on the head, {1e3 * self._seconds:.1f} ms a step, in which the others wait"
         return (f"{type(self._plain).__name__} is not an optimizer that the coordinator knows (SGD, Adam, AdamW): it runs in Python on the "
                 f"head, {1e3 * self._seconds:.1f} ms a step, in which the others wait")
 
@@ -45,6 +52,14 @@ class Outside:
         """For an export: by parameter's name in the optimizer's order, the shape of each state; None for a number of Python's."""
         return {str(number): {name: None if like is None else list(like.shape) for name, like in kinds.items()}
                 for number, kinds in enumerate(self._kinds.get(id(p), {}) for g in self._plain.param_groups for p in g["params"])}
+
+    def give_state(self) -> None:
+        """The script's own optimizer gets the state of the copy that runs here."""
+        originals = {id(p): p for group in self._plain.param_groups for p in group["params"]}
+        for original, parameter in self._parameters.items():
+            state = self._optimizer.state.get(parameter, {})
+            self._plain.state[originals[original]] = {
+                name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in state.items()}
 
     def step(self, rates: list[tuple[float, float, float, float]]) -> None:
         _on_one_thread()
@@ -55,6 +70,8 @@ class Outside:
             if isinstance(group.get("betas"), tuple) and len(group["betas"]) == 2:
                 group["betas"] = (beta1, beta2)
         self._optimizer.step()
+        if self._averages:
+            torch._foreach_lerp_(self._averages, self._sources, 1 - self._decay)
         self.fresh = False
 
     def get_state(self, name: str) -> None:

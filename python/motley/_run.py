@@ -1,107 +1,146 @@
 """A run of the user's model: `Run` on the head and in workers, and the epochs that its script sees."""
 
 import contextlib
-import copy
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import nn
 
-from motley import _computation, _core, _data, _devices, _files, _head, _inspect, _launch, _leases, _model, _notebook, _optimizer, _outside
+from motley import (_best, _binding, _body, _computation, _core, _data, _devices, _files, _head, _launch, _leases, _model, _notebook, _optimizer,
+                    _outside, _parts, _state, _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
+from motley._loss import PRECISIONS
 
-Loss = Callable[[nn.Module, Any], Any]
-Score = Callable[[nn.Module, Any], dict[str, Any]]
-SCHEDULE_EVERY = ("epoch", "step")
-CLIP_NORM_OF = ("own", "previous")
+Loss = Callable[..., Any]
+Score = Callable[[Any, Any], dict[str, Any]]
+CHOICES = {"schedule_every": (None, "epoch", "step"), "clip_norm_of": ("own", "previous"), "precision": tuple(PRECISIONS), "unused": (None, "zero")}
 
 
 class Run:
     """Trains `model` on this machine and on all that join, as if one machine had the whole batch.
 
+    model: a module, or a tuple of modules and parameters; the loss gets what stands here.
     loss(model, batch): the mean over the samples of the batch as a tensor, or (mean, weight) where the mean is over something else
-        than samples: tokens, weighted samples.
+        than samples: tokens, weighted samples. An nn.Module's own parameters train as well. By name it may ask for `step` and `epoch` (from 1
+        on), `state`, and `teacher`.
     train_loader: a DataLoader over a map-style data set. Its batch_size is the **global** batch, over all machines; its data set,
-        collate_fn, pin_memory, and the num_workers that read ahead (in every process of the run) are used.
+        collate_fn, drop_last, pin_memory, and the num_workers that read ahead (in every process of the run) are used.
     optimizer: of torch.optim, over the model's parameters. SGD, Adam and AdamW are read, not run: the coordinator makes the updates. Any
         other runs on the head, on its copy of the weights.
     schedule: a scheduler of that optimizer; stepped after every "step" or "epoch", as `schedule_every` says. ReduceLROnPlateau follows the
-        evaluations on `test`: their loss, or (mode="max") the first of the scores.
+        evaluations on `test`: their loss, or (mode="max") the first of the scores. Or a function of the step (0 for the first) that returns
+        the learning rate.
     test: a DataLoader to evaluate on after each epoch.  score(model, batch): a dictionary of sums over the batch, e.g.
         {"accuracy": number of right answers}; divided by the number of samples.
-    clip_norm: largest norm of the whole gradient; 0: no clipping.  clip_norm_of: the norm that is compared with it: "own", as in torch, or
-        "previous", that of the step before: then no weight waits for the last gradient, which hides more of a slow link.
+    clip_norm: largest norm of the whole gradient; 0 or None: no clipping.  clip_norm_of: the norm that is compared with it: "own", as in torch,
+        or "previous", that of the step before: then no weight waits for the last gradient, which hides more of a slow link.
     precision: "fp32", or "bf16" to compute under autocast.
     seed: of the order of samples, of dropout and of augmentation.
     init: where the weights come from, instead of the model: a file that `save` wrote, or a run's directory.
     callbacks: for loggers: objects with on_step(motley.Step), on_epoch(motley.Epoch) or both, called on the head by whoever iterates over
         the epochs. Steps that come faster than they are taken are not all told.
+    state: numbers, words and tensors by name, which the loss gets as `state`; what the body puts into `run.state` holds on every machine from
+        the next step on.
+    on_step(model, step): called on the head after every step, with that step's weights in the model; nothing computes meanwhile.
+    ema: decay of an average of the weights, (ema * average + (1 - ema) * weights) after every step. It is what is evaluated; the loss may ask
+        for it as `teacher`; `save(path, ema=True)` writes it.
+    evaluate_every: steps between two bodies, and their evaluations; None: an epoch.
+    keep_best: a score (larger is better) or "test_loss": the weights with the best are in the model at the end, and in best.safetensors of
+        the run's directory.  patience: stops after so many evaluations in a row without a better one.
+    unused: "zero": where a step does not use a parameter, its gradient counts as zero. None: such parameters are refused, since torch leaves
+        them out of the step.
 
     Errors: motley.Error with what to try.
     """
 
-    def __init__(self, model: nn.Module, loss: Loss | None, train_loader: Any, optimizer: Any, *, schedule: Any = None,
-                 schedule_every: str = "epoch", test: Any = None, score: Score | None = None, clip_norm: float = 0.0,
+    def __init__(self, model: Any, loss: Loss | None, train_loader: Any, optimizer: Any, *, schedule: Any = None,
+                 schedule_every: str | None = None, test: Any = None, score: Score | None = None, clip_norm: float | None = None,
                  clip_norm_of: str = "own", precision: str = "fp32", seed: int = 1, init: str | os.PathLike[str] | None = None,
-                 callbacks: Iterable[Any] = ()):
-        if not isinstance(model, nn.Module):
-            raise Error(f"model: expected a torch.nn.Module, found {type(model).__name__}",
-                        "motley.Run(model, loss, train_loader, optimizer)")
-        for name, value in (("loss", loss), ("score", score)):
-            if value is not None and not callable(value):
-                raise Error(f"{name}: expected a function of (model, batch), found {type(value).__name__}",
-                            f"def {name}(model, batch): ...")
-        if schedule_every not in SCHEDULE_EVERY:
-            raise Error(f"schedule_every: expected one of {', '.join(SCHEDULE_EVERY)}, found {schedule_every!r}", 'schedule_every="step"')
-        if clip_norm_of not in CLIP_NORM_OF:
-            raise Error(f"clip_norm_of: expected one of {', '.join(CLIP_NORM_OF)}, found {clip_norm_of!r}", 'clip_norm_of="own"')
-        if precision not in _computation.PRECISIONS:
-            raise Error(f"precision: expected one of {', '.join(_computation.PRECISIONS)}, found {precision!r}", 'precision="fp32"')
-        self._model, self._loss, self._score = model, loss, score
+                 callbacks: Iterable[Any] = (), state: Mapping[str, Any] | None = None,
+                 on_step: Callable[[Any, Step], Any] | None = None, ema: float | None = None, evaluate_every: int | None = None,
+                 keep_best: str | None = None, patience: int | None = None, unused: str | None = None):
+        for name, value in (("schedule_every", schedule_every), ("clip_norm_of", clip_norm_of), ("precision", precision), ("unused", unused)):
+            if value not in CHOICES[name]:
+                found = ", ".join(str(choice) for choice in CHOICES[name])
+                raise Error(f"{name}: expected one of {found}, found {value!r}", f'{name}="{CHOICES[name][-1]}"')
+        self._parts = _parts.together(model, loss, score)
+        if ema is not None:
+            self._parts.average(ema)
+        elif "teacher" in self._parts.asked:
+            raise Error("loss: it asks for `teacher`, the average of the weights, and the run keeps none", "motley.Run(..., ema=0.999)")
         self._train = _data.Recipe(train_loader, "train_loader")
         self._test = _data.Recipe(test, "test") if test is not None else None
         self._read = _optimizer.ReadOptimizer(optimizer)
         self._schedule, self._schedule_every = schedule, schedule_every
-        self._clip_norm, self._clip_norm_of, self._precision, self._seed = float(clip_norm), clip_norm_of, precision, int(seed)
-        self._notes = self._train.check_order()
+        self._clip_norm, self._clip_norm_of, self._precision, self._seed = float(clip_norm or 0), clip_norm_of, precision, int(seed)
+        self._evaluate_every, self._unused = int(evaluate_every or 0), unused
+        self._best = _best.Best(keep_best, patience, self._test is not None)
+        self._train.check_order()
+        self.state = dict(state or {})
         if init is not None and _launch.role() != "join":  # workers get their weights from the head
-            _files.load(model, os.fspath(init))
+            _files.load(self._parts.root, os.fspath(init))
         table = _notebook.table() if _launch.role() == "train" else None
         self._callbacks = [*callbacks, *([table] if table is not None else [])]
         for callback in self._callbacks:
             if not any(callable(getattr(callback, name, None)) for name in ("on_step", "on_epoch")):
                 raise Error(f"callbacks: {type(callback).__name__} has neither on_step nor on_epoch",
                             "class Logger:\n    def on_epoch(self, epoch): ...")
+        self._on_step_with_model = on_step
         self._head: _core.Head | None = None
+        self._body: _body.Body | None = None
         self._begun = False
         self.history: list[Epoch] = []
 
     def epochs(self, count: int) -> Iterator[Epoch]:
-        """Trains for `count` epochs. On the head, yields each epoch when it is over, with the model's weights as they were then,
-        while training goes on. In a worker it never yields: it serves the run and exits."""
-        if self._loss is None:
-            raise Error("epochs: the run has no loss", "motley.Run(model, loss, ...), or run.leases()")
-        launch = self._begin(count)
-        if launch.role == "join":
-            self._serve(launch)
-        return self._epochs(launch, count)
+        """Trains for `count` epochs. On the head, yields each epoch when it is over, with the model's weights as they were then; the
+        next one begins when the body has ended. In a worker it never yields: it serves the run and exits."""
+        if count < 1:
+            raise Error(f"epochs: expected at least 1, found {count}", "run.epochs(10)")
+        return self._train_for({"epochs": count}, count * self._steps_per_epoch())
 
-    def _begin(self, epochs: int) -> _core.Launch:
+    def steps(self, count: int) -> Iterator[Epoch]:
+        """Likewise for `count` steps, however many epochs these are. Yields every `evaluate_every` steps, or at the end of each epoch."""
+        if count < 1:
+            raise Error(f"steps: expected at least 1, found {count}", "run.steps(5000)")
+        return self._train_for({"steps": count}, count)
+
+    def _train_for(self, length: dict[str, int], steps: int) -> Iterator[Epoch]:
+        if self._parts.loss is None:
+            raise Error("epochs: the run has no loss", "motley.Run(model, loss, ...), or run.leases()")
+        launch = self._begin()
+        if launch.role == "join":
+            return self._serve(launch)
+        return self._epochs(launch, length, steps)
+
+    def _steps_per_epoch(self) -> int:
+        size, batch = self._train.size, self._train.batch_size
+        return size // batch if self._train.drops_last else -(-size // batch)
+
+    def _begin(self) -> _core.Launch:
         if self._begun:
             raise Error("this run has begun already", "make another motley.Run")
-        if epochs < 1:
-            raise Error(f"epochs: expected at least 1, found {epochs}", "run.epochs(10)")
         self._begun = True
         return _launch.use()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], ema: bool = False) -> None:
         """Writes the model as it is now: in the body of an epoch, with the weights of its end. `path` ends in .safetensors, or in .pt
-        for what torch.load reads."""
-        _files.save(self._model, os.fspath(path))
+        for what torch.load reads. `ema`: the average instead."""
+        if ema and self._parts.teacher_root is None:
+            raise Error("save: the run keeps no average", "motley.Run(..., ema=0.999)")
+        _files.save(self._parts.teacher_root if ema else self._parts.saved, os.fspath(path))
+
+    def set_lr(self, lr: float, group: int | None = None) -> None:
+        """In the body of an epoch: the learning rate from the next step on, of one group of the optimizer or of all."""
+        if self._body is None:
+            raise Error("set_lr: the run is not in the body of an epoch", "for epoch in run.epochs(10): run.set_lr(...)")
+        self._body.set_lr(lr, group)
+
+    def freeze(self, group: int) -> None:
+        """In the body of an epoch: the parameters of this group of the optimizer stay as they are from the next step on."""
+        self.set_lr(0.0, group)
 
     @property
     def directory(self) -> str | None:
@@ -120,70 +159,147 @@ class Run:
         There is no loss that could be tried beforehand: that the gradient is a sum over samples is the script's affair. Normalisation
         and dropout are found by the classes of the layers. `history` has the epochs that are over. Not with `test`.
         """
-        launch = self._begin(epochs)
+        launch = self._begin()
         if self._test is not None:
             raise Error("leases: evaluation needs run.epochs()", "leave test out, and evaluate in the script")
-        return self._leases(launch, epochs)
+        return self._lend(launch, {"epochs": epochs}, epochs * self._steps_per_epoch())
 
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
-    def _serve(self, launch: _core.Launch) -> None:
+    def _serve(self, launch: _core.Launch) -> Iterator[Epoch]:
+        """Returns where the script has another run to come to."""
         with self._limited():
-            work = self._work(check=False)
-        script = self._script(work, lambda device, threads: _computation.ModelComputation(work, self._model, work.names, device, threads))
+            work = self._find_out(launch, check=False)
+        owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
+        script = self._script(launch, work, self._make(work, owner, looked_at=False))
         with self._reading():
             _head.serve(launch, script)
+        owner.release()
+        return iter(())
 
     # --- on the head ---------------------------------------------------------------------------------------------------------
 
-    def _epochs(self, launch: _core.Launch, count: int, door: _leases.Door | None = None) -> Iterator[Epoch]:
-        copied = door is None
+    def _epochs(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None = None) -> Iterator[Epoch]:
         with self._limited():
-            work = self._work(check=True)
-            script = self._script(work, lambda device, threads: self._copied(work, device, threads) if copied else
-                                  _leases.LeaseComputation(door, work, self._model, work.names, device, threads))
+            work = self._find_out(launch, check=True)
+            owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
+            script = self._script(launch, work, self._make(work, owner, looked_at=True, door=door))
             script.set_weights(_model.flatten(work.layout, work.names))
             for named in work.names:
                 if named.kind == _model.FROZEN:
                     script.set_frozen(named.name, _model.bytes_of(named.tensor))
-            notes = self._notes + _unused_note(work) + self._set_optimizer(script, work, count, launch.resumed)
-            flat = torch.zeros(work.layout.flat_elements)
-        happened = _head.epochs(launch, script, self._config(count), tested=work.test is not None,
-                                notes=notes, description=self._description(work),
-                                on_step=self._on_step if self._wants("on_step") else None)
-        with self._reading(), contextlib.closing(happened):
-            for self._head, epoch, tested in happened:
-                assert epoch.state is not None
-                if copied:
-                    epoch.state.copy_weights(work.layout, flat)
-                    _model.unflatten(work.layout, work.names, flat, epoch.version)
+            notes = self._notes(work) + self._set_optimizer(script, work, steps, launch.resumed)
+            self._best.resume(launch.resumed)
+        holds = "never" if door is not None else "steps" if self._on_step_with_model is not None else "marks"
+        happened = _head.epochs(launch, script, self._config(length), tested=work.test is not None, notes=notes,
+                                description=self._description(work), on_step=self._on_step(work, owner), steps=self._wants_steps(), holds=holds)
+        with self._reading():
+            try:
+                with contextlib.closing(happened):
+                    if door is not None:
+                        yield from self._watch(happened, work, owner)
+                    else:
+                        yield from self._bodies(happened, work, owner, steps)
+            finally:
+                self._body = self._head = None
+                owner.release()
+        self._best.leave_in(work.parts)
+
+    def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int) -> Iterator[Epoch]:
+        body = _body.Body(work, self._read, self._schedule, owner, self.state)
+        before = 0
+        for self._head, epoch, tested in happened:
+            assert epoch.state is not None
+            body.follow_schedule(self._scheduler_steps(before, epoch.version), tested)
+            before = epoch.version
+            body.begin(epoch.state)
+            with owner.shown(body.flat, epoch.version), self._optimizer_state(work, epoch.state, now=epoch.version >= steps):
                 ended = Epoch(epoch, tested)
+                self.history.append(ended)
+                self._best.look(ended, work.parts, self._head.directory)
                 for on_epoch in self._wants("on_epoch"):
                     on_epoch(ended)
-                yield ended
-        self._head = None
+                self._body = body
+                try:
+                    yield ended
+                except GeneratorExit:
+                    self._fill_optimizer(work, epoch.state)
+                    raise
+                self._body = None
+                rates, state = body.end(self._head.directory, epoch.version)
+            if self._best.over:
+                return
+            self._head.go_on(rates, state)
+
+    def _watch(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner) -> Iterator[Epoch]:
+        """The script computes meanwhile; the model gets the last weights when that is over."""
+        flat, last = torch.zeros(work.layout.flat_elements), None
+        for self._head, last, _ in happened:
+            self.history.append(Epoch(last, None))
+            yield self.history[-1]
+        if last is not None:
+            last.state.copy_weights(work.layout, flat)
+            with owner.shown(flat, last.version):
+                pass
+
+    def _scheduler_steps(self, before: int, version: int) -> int:
+        if self._schedule_every == "step":
+            return version - before
+        return version // self._steps_per_epoch() - before // self._steps_per_epoch()
+
+    @contextlib.contextmanager
+    def _optimizer_state(self, work: _work.Work, state: _core.State, now: bool) -> Iterator[None]:
+        """Meanwhile the script's optimizer has its state where somebody asks for it; `now`: it is the last, and stays."""
+        if now:
+            self._fill_optimizer(work, state)
+        hook = self._read.optimizer.register_state_dict_pre_hook(lambda _: self._fill_optimizer(work, state))
+        try:
+            yield
+        finally:
+            hook.remove()
+
+    def _fill_optimizer(self, work: _work.Work, state: _core.State) -> None:
+        if self._outside is not None:
+            self._outside.give_state()
+        else:
+            _optimizer.give_state(self._read, work.layout, work.names, state)
 
     def _wants(self, what: str) -> list[Callable[[Any], None]]:
         return [getattr(callback, what) for callback in self._callbacks if hasattr(callback, what)]
 
-    def _on_step(self, happening: _core.Happening) -> None:
-        step = Step(happening)
-        for on_step in self._wants("on_step"):
-            on_step(step)
+    def _wants_steps(self) -> bool:
+        return self._on_step_with_model is not None or bool(self._wants("on_step"))
 
-    def _leases(self, launch: _core.Launch, count: int) -> Iterator[_leases.Lease]:
+    def _on_step(self, work: _work.Work, owner: _binding.Owner) -> Callable[[_core.Happening], None]:
+        flat = torch.zeros(work.layout.flat_elements if self._on_step_with_model is not None else 0)
+
+        def told(happening: _core.Happening) -> None:
+            step = Step(happening)
+            for on_step in self._wants("on_step"):
+                on_step(step)
+            if self._on_step_with_model is None or happening.state is None:
+                return
+            happening.state.copy_weights(work.layout, flat)
+            with owner.shown(flat, happening.version):
+                self._on_step_with_model(work.parts.given, step)
+                computation = owner.current()
+                if computation is not None and (name := computation.differs(flat)) is not None:
+                    raise Error(f"on_step changed {name} of the model, which the other machines would not see",
+                                "keep what it makes beside the model; constrain weights by torch.nn.utils.parametrize")
+
+        return told
+
+    def _lend(self, launch: _core.Launch, length: dict[str, int], steps: int) -> Iterator[_leases.Lease]:
         """The run goes on in a thread beside the script's, which computes."""
         door, failed = _leases.Door(), []
-        work = self._work(check=False)
-        script = self._script(work, lambda device, threads: _leases.LeaseComputation(door, work, self._model, work.names, device, threads))
 
         def drive() -> None:
             try:
                 if launch.role == "join":
-                    with self._reading():
-                        _head.work(launch, script)
+                    self._work_elsewhere(launch, door)
                 else:
-                    self.history.extend(self._epochs(launch, count, door))
+                    for _ in self._epochs(launch, length, steps, door):
+                        pass
             except Error as error:
                 failed.append(error)
             finally:
@@ -195,12 +311,19 @@ class Run:
             yield from door.leases()
         finally:
             if self._head is not None:
-                self._head.stop()
+                self._head.stop(True)
             thread.join()
         if failed:
             raise failed[0]
         if launch.role == "join":
             raise SystemExit(0)
+
+    def _work_elsewhere(self, launch: _core.Launch, door: _leases.Door) -> None:
+        work = self._find_out(launch, check=False)
+        owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
+        script = self._script(launch, work, self._make(work, owner, looked_at=False, door=door))
+        with self._reading():
+            _head.work(launch, script)
 
     def _reading(self) -> contextlib.ExitStack:
         """Meanwhile there are the processes that read samples. Comes before the threads and sockets of the run: children inherit these."""
@@ -210,24 +333,34 @@ class Run:
                 stack.enter_context(recipe.reading())
         return stack
 
-    def _copied(self, work: _computation.Work, device: str, threads: int) -> _computation.ModelComputation:
-        """A worker of the head computes on a copy: the script may look at its model while training goes on."""
-        model = copy.deepcopy(self._model)
-        tensors = model.state_dict(keep_vars=True)
-        names = [copy.copy(named) for named in work.names]
-        for named in names:
-            named.tensor = tensors[named.name]
-        return _computation.ModelComputation(work, model, names, device, threads)
+    def _make(self, work: _work.Work, owner: _binding.Owner, looked_at: bool, door: _leases.Door | None = None) -> Callable[[str, int], Any]:
+        """Makes the computation of a device: with the script's own model, the first time."""
+
+        def make(device: str, threads: int) -> Any:
+            own = owner.take()
+            parts = work.parts if own else work.copied()
+            computation = (_computation.ModelComputation(work, parts, device, threads, looked_at) if door is None else
+                           _leases.LeaseComputation(door, work, parts, device, threads, looked_at))
+            if own:
+                owner.is_of(computation)
+            return computation
+
+        return make
 
     def _limited(self) -> contextlib.AbstractContextManager[None]:
-        return _devices.limited(next(iter(self._model.parameters()), torch.empty(0)).device)
+        return _devices.limited(next(iter(self._parts.root.parameters()), torch.empty(0)).device)
 
-    def _work(self, check: bool) -> _computation.Work:
-        return _inspect.make_work(self._model, self._loss, self._score, self._train, self._test, self._read, self._precision, check)
+    def _find_out(self, launch: _core.Launch, check: bool) -> _work.Work:
+        self._parts.keep_modes()
+        packed = _body.pack(self.state)
+        known = {"step": 1, "epoch": 1, "state": _state.decode(packed), "teacher": self._parts.teacher}
+        return _work.make_work(self._parts, self._train, self._test, self._read, self._precision, packed, known, self._unused, check,
+                               _devices.for_trials(launch.devices))
 
-    def _script(self, work: _computation.Work, make: Callable[[str, int], Any]) -> _core.Script:
+    def _script(self, launch: _core.Launch, work: _work.Work, make: Callable[[str, int], Any]) -> _core.Script:
         script = _core.Script(work.layout, work.acts_on_groups, _devices.within_memory(make))
         script.set_scores(work.scores)
+        script.set_state(work.state)
         script.set_train(work.train.size, work.train.fingerprint())
         if work.test is not None:
             script.set_test(work.test.size, work.test.fingerprint())
@@ -235,39 +368,54 @@ class Run:
             script.add_device(*device)
         return script
 
-    def _set_optimizer(self, script: _core.Script, work: _computation.Work, epochs: int, resumed: str) -> list[str]:
+    def _set_optimizer(self, script: _core.Script, work: _work.Work, steps: int, resumed: str) -> list[str]:
         """Optimizer and schedule; what the user should know of them. `resumed`: the directory of the run that goes on, if any."""
         groups = self._read.all_groups()
         self._outside = None
-        if self._read.kind == _optimizer.OUTSIDE:
-            self._outside = _outside.Outside(self._read.optimizer, work.layout, work.names, work.unused)
-        script.set_optimizer(self._read.kind, groups, self._outside)
+        if self._read.kind == _optimizer.OUTSIDE or work.parts.decay is not None:
+            self._outside = _outside.Outside(self._read.optimizer, work.layout, work.names, work.unused, work.parts)
+        script.set_optimizer(_optimizer.OUTSIDE if self._outside else self._read.kind, groups, self._outside)
+        every = self._schedule_every = _optimizer.every(self._schedule, self._schedule_every, self._read, steps)
         if isinstance(self._schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
             if work.test is None:
                 raise Error("schedule: ReduceLROnPlateau follows evaluations, and the run has none", "motley.Run(..., test=loader)")
             plateau = _optimizer.Plateau(self._read, self._schedule, work.scores)
             script.follow_evaluations(plateau, plateau.resume(resumed) if resumed else [])
         elif self._schedule is not None:
-            steps_per_epoch = -(-self._train.size // self._train.batch_size)
-            every_step = self._schedule_every == "step"
-            rates = _optimizer.table(self._read, self._schedule, epochs * (steps_per_epoch if every_step else 1))
-            script.set_schedule(1 if every_step else steps_per_epoch, len(groups), rates)
+            per_row = 1 if every == "step" else self._steps_per_epoch()
+            rates = _optimizer.table(self._read, self._schedule, -(-steps // per_row))
+            script.set_schedule(per_row, len(groups), rates)
+        if resumed:
+            script.set_followed(_body.resume(resumed, self._read.optimizer))
         return [self._outside.note()] if self._outside is not None else []
 
-    def _config(self, epochs: int) -> str:
+    def _notes(self, work: _work.Work) -> list[str]:
+        notes = [work.found.line] if work.found.line else []
+        if work.unused:
+            names = sorted(work.unused)
+            notes.append(f"no gradient in a trial, so left as they are: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")
+        return notes
+
+    def _config(self, length: dict[str, int]) -> str:
         """The run file that this run would have. What only torch can say stands in the script."""
         lr, momentum, dampening, nesterov, decay, beta1, beta2, eps = self._read.groups[0]
+        train = {**length, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,
+                 "clip_norm_of": self._clip_norm_of}
+        for key, value in (("evaluate_every", self._evaluate_every), ("drop_last", self._train.drops_last)):
+            if value:
+                train[key] = value
+        if not self._train.shuffles:
+            train["shuffle"] = False
         sections: dict[str, dict[str, Any]] = {
             "model": {"kind": "script"},
             "data": {"uri": "script", "test_uri": "script" if self._test is not None else ""},
-            "train": {"epochs": epochs, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,
-                      "clip_norm_of": self._clip_norm_of},
+            "train": train,
             "optimizer": {"kind": self._read.kind, "lr": lr, "momentum": momentum, "dampening": dampening, "nesterov": nesterov,
                           "weight_decay": decay, "beta1": beta1, "beta2": beta2, "eps": eps},
         }
         return _head.config_text(sections)
 
-    def _description(self, work: _computation.Work) -> dict[str, Any]:
+    def _description(self, work: _work.Work) -> dict[str, Any]:
         """The optimizer as torch knows it: its class, and the options and parameters of each group in its order."""
         names = {id(named.tensor): named.name for named in work.names if not named.alias_of}
         groups = [{"options": {key: value for key, value in group.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
@@ -277,12 +425,6 @@ class Run:
         return {"optimizer": type(self._read.optimizer).__name__, "groups": groups, **state}
 
 
-def fit(model: nn.Module, loss: Loss, train_loader: Any, optimizer: Any, epochs: int, **options: Any) -> list[Epoch]:
+def fit(model: Any, loss: Loss, train_loader: Any, optimizer: Any, epochs: int, **options: Any) -> list[Epoch]:
     """Run(model, loss, train_loader, optimizer, **options) for so many epochs, in one call. Leaves the trained weights in the model."""
     return list(Run(model, loss, train_loader, optimizer, **options).epochs(epochs))
-
-
-def _unused_note(work: _computation.Work) -> list[str]:
-    if not work.unused:
-        return []
-    return [f"no gradient in a trial, so left as they are: {', '.join(sorted(work.unused)[:5])}{' …' if len(work.unused) > 5 else ''}"]

@@ -8,13 +8,14 @@ import torch
 from torch.utils.data import DataLoader
 
 import cases
-from motley import _arriving, _computation, _data, _inspect, _model, _optimizer
+from motley import _arriving, _compiled, _computation, _data, _inspect, _model, _optimizer, _parts, _work
 
 
 class Task:
     """What the core gives: weights in, samples by number, chunks out."""
 
     kind, contributes, version, seed, micro_batch, resident = "train", True, 3, 1, 32, False
+    epoch, state, state_number = 0, b"", 0
 
     def __init__(self, computation, flat, count, limits=(), from_end=False):
         self.computation, self.flat, self.count, self.first = computation, flat, count, 0
@@ -74,14 +75,10 @@ def make(name, staged=False):
     collate = cases.pad if name == "tokens" else None
     train, test = (_data.Recipe(DataLoader(part, case.batch, collate_fn=collate), "loader") for part in (case.train, case.test))
     read = _optimizer.ReadOptimizer(case.optimizer)
-    work = _inspect.make_work(case.model, case.loss, case.score, train, test, read, "fp32", check=True)
+    parts = _parts.together(case.model, case.loss, case.score)
+    work = _work.make_work(parts, train, test, read, "fp32", b"", {"step": 1, "epoch": 1, "state": {}}, None, check=True)
     flat = _model.flatten(work.layout, work.names)
-    model = copy.deepcopy(case.model)
-    tensors = model.state_dict(keep_vars=True)
-    names = [copy.copy(named) for named in work.names]
-    for named in names:
-        named.tensor = tensors[named.name]
-    return work, _computation.ModelComputation(work, model, names, "cpu", 1, staged), flat
+    return work, _computation.ModelComputation(work, parts, "cpu", 1, staged=staged), flat
 
 
 @pytest.mark.parametrize("name", ["groups", "tokens", "normed", "dropout"])
@@ -174,7 +171,8 @@ def test_what_is_abandoned_in_the_forward_pass_gives_nothing():
 @pytest.mark.parametrize("fails", [False, True])
 def test_weights_that_are_read_unseen_are_waited_for(fails, capfd):
     _, computation, flat = make("epochs")
-    seen, bias = computation._work.loss, dict(computation._model.named_parameters())["2.bias"].detach().numpy()
+    parts = computation._work.parts
+    seen, bias = parts.loss, dict(parts.root.named_parameters())["2.bias"].detach().numpy()
 
     def loss(model, batch):
         if fails:
@@ -182,7 +180,7 @@ def test_weights_that_are_read_unseen_are_waited_for(fails, capfd):
         scale = float(bias[0])
         return seen(model, batch) * scale
 
-    computation._work.loss = loss
+    parts.loss = loss
     task = ArrivingTask(computation, flat, 96)
     outcome = computation.run(task)
     assert not computation.begins_early and "unseen by torch's operators" in capfd.readouterr().err
@@ -199,7 +197,7 @@ def test_a_loss_that_is_no_number_is_nobodys_fault(capfd):
 
 def test_compiled_models_wait_for_all_weights(monkeypatch):
     _, computation, flat = make("epochs")
-    monkeypatch.setattr(_arriving, "is_compiled", lambda: True)
+    monkeypatch.setattr(_compiled, "uses", lambda things: True)
     task = ArrivingTask(computation, flat, 96)
     assert computation.run(task)[0] == 96 and task.loaded == task.pieces and task.claimed_before == 0
 
@@ -240,7 +238,7 @@ def test_steps_on_the_device_are_those_of_torch(name, how):
     make_optimizer, step_numbers, kind, states = RESIDENT[how]
     work, computation, flat = make(name, staged=True)
     assert computation.resident and not make(name)[1].resident
-    plain = copy.deepcopy(work.model).train()
+    plain = copy.deepcopy(cases.make(name).model).train()
     optimizer = make_optimizer(plain.parameters())
     batch = cases.make(name).train[:32]
     computation.weights.copy_(flat)
@@ -252,7 +250,7 @@ def test_steps_on_the_device_are_those_of_torch(name, how):
         assert computation.run(ResidentTask(computation, flat, 32))[0] == 32
         norm = computation.reduce(32.0, 32)
         optimizer.zero_grad()
-        work.loss(plain, batch).backward()
+        work.parts.loss(plain, batch).backward()
         assert norm == pytest.approx(torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.5).item(), rel=1e-5)
         computation.update([step_numbers(step)] * 3, min(1.0, 0.5 / (norm + 1e-6)))
         optimizer.step()
@@ -312,9 +310,9 @@ def test_groups_stay_whole_whatever_the_limit():
 
 def test_out_of_memory_is_told_from_other_failures(capsys):
     work, computation, flat = make("epochs")
-    work.loss = lambda model, batch: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory"))
+    work.parts.loss = lambda model, batch: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory"))
     assert computation.run(Task(computation, flat, 8))[0] == "memory"
-    work.loss = lambda model, batch: 1 / 0
+    work.parts.loss = lambda model, batch: 1 / 0
     kind, text = computation.run(Task(computation, flat, 8))
     assert kind == "internal" and "ZeroDivisionError" in text and "test_computation.py" in text
     assert "ZeroDivisionError" in capsys.readouterr().err
@@ -323,13 +321,14 @@ def test_out_of_memory_is_told_from_other_failures(capsys):
 
 def test_inspection_leaves_the_model_as_it_was():
     case = cases.make("dropout")
-    case.model.eval()
+    case.model.norm1.eval()
     before = copy.deepcopy(case.model.state_dict())
     drawn = torch.get_rng_state()
     recipe = _data.Recipe(DataLoader(case.train, case.batch), "loader")
-    found = _inspect.inspect(case.model, case.loss, recipe, "fp32", check=True)
+    found = _inspect.inspect(lambda batch: case.loss(case.model, batch), case.model, recipe, "fp32", True, {"loss": case.loss})
     assert found.draws and found.mixes
-    assert {name.rsplit(".", 1)[1] for name in found.changing} == {"running_mean", "running_var", "num_batches_tracked"}
+    assert found.changing == {f"norm2.{name}": 1 for name in ("running_mean", "running_var", "num_batches_tracked")}
     assert all(torch.equal(before[name], value) for name, value in case.model.state_dict().items())
     assert torch.equal(drawn, torch.get_rng_state())
-    assert not case.model.training and all(p.grad is None for p in case.model.parameters())
+    assert [module.training for module in (case.model, case.model.norm1, case.model.norm2)] == [True, False, True]
+    assert all(p.grad is None for p in case.model.parameters())

@@ -1,0 +1,104 @@
+"""What a script wants computed, and what was found out about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from motley import _binding, _compiled, _core, _data, _inspect, _model
+from motley._errors import Error
+from motley._loss import measure_loss
+from motley._optimizer import ReadOptimizer
+from motley._parts import Parts, check_optimizer
+from motley._trial import Found
+
+SCORES_MAX = 64
+
+
+@dataclass
+class Work:
+    parts: Parts
+    train: _data.Recipe
+    test: _data.Recipe | None
+    precision: str
+    names: list[_model.Named]
+    layout: _core.Layout
+    found: Found
+    scores: list[str]  # names of what `score` gives
+    state: bytes  # what the loss gets as `state` at first, encoded
+    unused: set[str]  # parameters that had no gradient when that was tried, and are left as they are
+    roots: dict[str, Any]  # what a step can reach: see Traces
+    known: dict[str, Any]  # what the loss gets by name in a trial
+    unused_matter: bool  # a step without the gradient of a parameter is not one where that is zero
+
+    @property
+    def acts_on_groups(self) -> bool:
+        return self.found.mixes
+
+    def copied(self) -> Parts:
+        """A model for a second device of this process. Errors: what the loss gives for it depends on the first model's parameters."""
+        parts = self.parts.copied()
+        parts.set_modes(True)
+        device = next(parts.root.parameters()).device
+        with _data.RandomWatch():
+            loss, _ = measure_loss(parts.call(_data.move(self.train.fetch([0]), device), **self.known), 1)
+        reached = _leaves(loss)
+        own = {id(p) for p in parts.root.parameters()}
+        wanted = {id(p) for name, p in parts.root.named_parameters() if p.requires_grad and name not in self.found.unused}
+        if not reached <= own or not wanted <= reached:
+            raise Error("the loss or the model refers to the model itself from elsewhere (a bound method, a global), so a second device of "
+                        "this process cannot have a model of its own",
+                        "one device in each process: start the script as a file, or name one --device")
+        return parts
+
+
+def _leaves(result: torch.Tensor) -> set[int]:
+    """Ids of the tensors whose gradients follow from it."""
+    found, seen, waiting = set(), set(), [result.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.add(id(node.variable))
+        waiting += [parent for parent, _ in node.next_functions]
+    return found
+
+
+def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read: ReadOptimizer, precision: str, state: bytes,
+              known: dict[str, Any], unused: str | None, check: bool, device: torch.device | None = None) -> Work:
+    """Puts together what the workers need. The layout is the same on every machine with the same script. `known`: what the loss gets by
+    name in a trial. `check`: refuses what could not be right. `device`: where that is tried; None: where the model is."""
+    check_optimizer(parts, read.optimizer)
+    roots = {"loss": parts.loss, "score": parts.score, "model": parts.given, "train_loader": train, **({"test": test} if test else {})}
+    found = _inspect.guess(parts.root, train)
+    if parts.loss is not None:
+        with _binding.on(parts.root, device or next(parts.root.parameters()).device), _compiled.without():
+            found = _inspect.inspect(lambda batch: parts.call(batch, **known), parts.root, train, precision, check, roots)
+    if test is not None:
+        test.contents()  # looks whose random numbers the samples are made with
+    names = _model.named_tensors(parts.root, read.numbers, read.left_alone, found.changing, parts.averaged())
+    left_alone = set() if unused == "zero" else found.unused
+    for named in names:
+        if named.name in left_alone:
+            named.group = read.left_alone
+    layout = _core.Layout([named.entry() for named in names])
+    return Work(parts, train, test, precision, names, layout, found, _score_names(parts, test), state, left_alone, roots, known,
+                unused != "zero")
+
+
+def _score_names(parts: Parts, test: _data.Recipe | None) -> list[str]:
+    """The names that `score` gives, tried on one sample. Errors: what it gives is no mapping of names to sums."""
+    if parts.score is None or test is None:
+        return []
+    device = next(parts.root.parameters()).device
+    parts.set_modes(False)
+    with _data.RandomWatch(), torch.no_grad():
+        found = parts.score(parts.given, _data.move(test.fetch([0]), device))
+    parts.set_modes(True)
+    if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found) or len(found) > SCORES_MAX:
+        raise Error(f"score: expected a dictionary of at most {SCORES_MAX} sums by name, found {type(found).__name__}",
+                    'return {"accuracy": (model(x).argmax(1) == y).sum()}')
+    return list(found)
