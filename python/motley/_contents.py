@@ -132,12 +132,11 @@ class Contents:
             self._figures[0] += weight * float(unit.mean())
             self._figures[1] += weight * math.log(root * largest)
             for which in (0, 1):
-                self._figures[2 + which] += weight * float(unit @ _signs(flat.numel(), which)) / math.sqrt(flat.numel())
+                self._figures[2 + which] += weight * float(unit @ _direction(flat.numel(), which)) / math.sqrt(flat.numel())
 
 
 @functools.lru_cache(maxsize=8)
-def _signs(count: int, which: int) -> torch.Tensor:
-    """`count` numbers that are 1 or -1, the same ones on every machine."""
-    data = torch.frombuffer(bytearray(random.Random(2 * count + which).randbytes(-(-count // 8))), dtype=torch.uint8)
-    bits = (data.unsqueeze(1) >> torch.arange(8, dtype=torch.uint8)) & 1
-    return bits.reshape(-1)[:count].double() * 2 - 1
+def _direction(count: int, which: int) -> torch.Tensor:
+    """`count` numbers between -1 and 1, the same ones on every machine."""
+    data = torch.frombuffer(bytearray(random.Random(2 * count + which).randbytes(count)), dtype=torch.uint8)
+    return data.double() / 127.5 - 1

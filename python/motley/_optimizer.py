@@ -116,7 +116,7 @@ def _rate(schedule: Any, step_number: int) -> float:
 def every(schedule: Any, asked: str | None, read: ReadOptimizer, steps: int) -> str:
     """After what a schedule is stepped. Errors: that was not said, and the learning rate of the first step is small beside later ones: a
     warm-up by steps, of which a whole epoch would be lost."""
-    if asked is not None or schedule is None:
+    if asked is not None or schedule is None or isinstance(schedule, lr_scheduler.ReduceLROnPlateau):
         return asked or "epoch"
     if not isinstance(schedule, lr_scheduler.LRScheduler):
         return "step" if callable(schedule) else "epoch"

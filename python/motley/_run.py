@@ -336,14 +336,17 @@ class Run:
     def _make(self, work: _work.Work, owner: _binding.Owner, looked_at: bool, door: _leases.Door | None = None) -> Callable[[str, int], Any]:
         """Makes the computation of a device: with the script's own model, the first time."""
 
+        one_by_one = threading.Lock()  # devices ask on threads of their own
+
         def make(device: str, threads: int) -> Any:
-            own = owner.take()
-            parts = work.parts if own else work.copied()
-            computation = (_computation.ModelComputation(work, parts, device, threads, looked_at) if door is None else
-                           _leases.LeaseComputation(door, work, parts, device, threads, looked_at))
-            if own:
-                owner.is_of(computation)
-            return computation
+            with one_by_one:
+                own = owner.take()
+                parts = work.parts if own else work.copied()
+                computation = (_computation.ModelComputation(work, parts, device, threads, looked_at) if door is None else
+                               _leases.LeaseComputation(door, work, parts, device, threads, looked_at))
+                if own:
+                    owner.is_of(computation)
+                return computation
 
         return make
 
