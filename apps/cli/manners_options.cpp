@@ -27,6 +27,9 @@ void add_manners(CLI::App& command, runtime::Manners& manners) {
       .add_option("--nice", manners.nice,
                   "N: niceness of the threads that compute, 0 to 19 (default: " + std::to_string(manners.nice) + ")")
       ->check(CLI::Range(0, 19));
+  command.add_flag_callback(
+      "--no-keep-awake", [&manners] { manners.keep_awake = false; },
+      "let this machine go to sleep when nobody uses it, also while it trains");
 }
 
 void add_yielding(CLI::App& command, runtime::YieldOptions& yield) {

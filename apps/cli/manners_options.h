@@ -8,7 +8,7 @@
 
 namespace motley::cli {
 
-/// --share and --nice; the values in `manners` are the defaults. REQUIRES both outlive the parsing.
+/// --share, --nice and --no-keep-awake; the values in `manners` are the defaults. REQUIRES both outlive the parsing.
 void add_manners(CLI::App& command, runtime::Manners& manners);
 /// --idle-only, --idle-after and --battery.
 void add_yielding(CLI::App& command, runtime::YieldOptions& yield);

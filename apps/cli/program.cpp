@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <vector>
@@ -73,6 +75,17 @@ std::vector<std::string> take_script_arguments(CLI::App& app, std::vector<std::s
   return theirs;
 }
 
+/// As a shell reads it back.
+std::string shell_quoted(const std::string& word) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr("_./=:,@%+-", c);
+  };
+  if (!word.empty() && std::ranges::all_of(word, plain)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 int run(int argc, char** argv, const ScriptRunner& run_script) {
   CLI::App app("Trains one PyTorch model on every machine you own.", "motley");
   app.set_version_flag("--version", "motley " MOTLEY_VERSION);
@@ -115,7 +128,8 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
 
 std::string Launch::join_with() const {
   std::string words = std::filesystem::path(script).filename().string();
-  for (const std::string& argument : arguments) words += " " + argument;
+  if (std::ranges::any_of(arguments, [](const std::string& word) { return word.starts_with("-"); })) words += " --";
+  for (const std::string& argument : arguments) words += " " + shell_quoted(argument);
   return words;
 }
 
@@ -124,7 +138,7 @@ std::vector<std::string>& Launch::devices() { return role == Role::join ? join.d
 std::vector<std::string> Launch::join_options() const {
   const runtime::JoinOptions as = role == Role::join ? join : as_join(head.train);
   std::vector<std::string> words{"--share", formatted("%.9g", as.manners.share), "--nice",
-                                 std::to_string(as.manners.nice)};
+                                 std::to_string(as.manners.nice), "--no-keep-awake"};  // this process does that
   const auto add = [&words](const char* option, const std::string& value) {
     words.emplace_back(option);
     words.push_back(value);

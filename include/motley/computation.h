@@ -17,7 +17,8 @@ namespace ps {
 class Residence;
 }
 
-/// What the loss of a script gets beside the samples. Each number has its bytes, and the highest holds; 0: there is none.
+/// What the loss of a script gets beside the samples. Each number has its bytes, and the highest holds; 0: there is
+/// none.
 struct LossState {
   std::uint64_t number = 0;
   SharedBytes bytes{};

@@ -8,6 +8,7 @@
 #include "bindings.h"
 #include "program.h"
 #include "runtime/head.h"
+#include "runtime/keep_awake.h"
 #include "script_models.h"
 #include "story.h"
 #include "tensor/flat_chunks.h"
@@ -38,11 +39,11 @@ void copy_optimizer(const State& state, const std::string& name, const Layout& l
 class HeadRun {
  public:
   HeadRun(const cli::Launch& launch, const Script& script, const std::string& config, bool steps,
-          const std::string& holds)
+          const std::string& holds, bool live)
       : options_(launch.head.train),
         models_(std::make_shared<const Script>(script)),
         story_(happenings_, steps || holds == "steps", holds_of(holds)),
-        observer_(observe::make_tee(cli::make_observer(launch.json, true), make_story_observer(story_))),
+        observer_(observe::make_tee(make_screen(launch.json, live), make_story_observer(story_))),
         groups_(script.optimizer ? script.optimizer->groups.size() : 0) {
     keep_freed_memory();
     options_.target = launch.script;
@@ -62,7 +63,10 @@ class HeadRun {
     }
   }
   ~HeadRun() {
-    if (forked()) static_cast<void>(head_.release());  // its threads are not in this process
+    if (forked()) {  // its threads are not in this process, and the terminal is the other's
+      static_cast<void>(head_.release());
+      static_cast<void>(observer_.release());
+    }
     close();
   }
   HeadRun(const HeadRun&) = delete;
@@ -71,8 +75,10 @@ class HeadRun {
   /// Opens the run's files and its door, and lets it begin.
   void start() {
     const nb::gil_scoped_release no_gil;
+    if (options_.manners.keep_awake) awake_.emplace(runtime::kTrainsHere);
     head_ = std::make_unique<runtime::Head>(options_, models_, *observer_);
     raise_if(head_->open());
+    happenings_.begin();
     story_.begin(head_->run());
     head_->start(true, [this] {
       story_.end();
@@ -108,11 +114,9 @@ class HeadRun {
     held_.reset();
     if (started_ && !forked()) head_->host().go_on(std::move(release), mark);
   }
-  /// `final`: by the script, for good; else by Ctrl-C.
+  /// `final`: for good; else whoever works here may come back.
   void stop(bool final) {
     if (!started_ || forked()) return;
-    if (!final)
-      head_->host().observe([](observe::Observer& o) { o.note("finishing the open step; Ctrl-C again ends at once"); });
     head_->host().stop(final);
   }
   /// Ends the threads, whatever they do. Idempotent.
@@ -120,6 +124,8 @@ class HeadRun {
     if (forked()) return;
     const nb::gil_scoped_release no_gil;
     head_.reset();
+    awake_.reset();
+    if (display_ != nullptr) display_->end();
   }
   void note(const std::string& text) {
     if (head_ != nullptr && started_) {
@@ -127,6 +133,15 @@ class HeadRun {
     } else {
       observer_->note(text);
     }
+  }
+  /// Display::hide() and show(), of a run that is shown live. Any thread.
+  void hide() {
+    const nb::gil_scoped_release no_gil;
+    display_->hide();
+  }
+  void show(const std::string& begun) {
+    const nb::gil_scoped_release no_gil;
+    display_->show(begun);
   }
   std::string directory() const { return head_->run().dir->path().string(); }
   std::string token() const { return cluster::to_text(head_->run().token); }
@@ -143,6 +158,12 @@ class HeadRun {
       return {};
     }
   }
+  std::unique_ptr<observe::Observer> make_screen(bool json, bool live) {
+    if (!live) return cli::make_observer(json, true);
+    std::unique_ptr<observe::Display> display = observe::make_terminal_observer(STDERR_FILENO);
+    display_ = display.get();
+    return display;
+  }
   /// In a child of the process that trains nothing of it runs.
   [[nodiscard]] bool forked() const { return getpid() != process_; }
 
@@ -157,7 +178,9 @@ class HeadRun {
   runtime::TrainOptions options_;
   ScriptModels models_;
   Story story_;
+  observe::Display* display_ = nullptr;  // of the observer, where the run is shown live
   std::unique_ptr<observe::Observer> observer_;
+  std::optional<runtime::KeepAwake> awake_;
   std::size_t groups_;
   std::optional<Happening> held_;  // told last, and not gone on from
   std::unique_ptr<runtime::Head> head_;
@@ -190,14 +213,16 @@ void bind_head(nb::module_& m) {
       .def_ro("held", &Happening::held)
       .def_ro("state", &Happening::state);
   nb::class_<HeadRun>(m, "Head", nb::is_weak_referenceable())
-      .def(nb::init<const cli::Launch&, const Script&, const std::string&, bool, const std::string&>(),
-           nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("steps"), nb::arg("holds"))
+      .def(nb::init<const cli::Launch&, const Script&, const std::string&, bool, const std::string&, bool>(),
+           nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("steps"), nb::arg("holds"), nb::arg("live"))
       .def("start", &HeadRun::start)
       .def("next", &HeadRun::next)
       .def("go_on", &HeadRun::go_on, nb::arg("rates").none(), nb::arg("state").none())
       .def("stop", &HeadRun::stop, nb::arg("final"))
       .def("close", &HeadRun::close)
       .def("note", &HeadRun::note)
+      .def("hide", &HeadRun::hide)
+      .def("show", &HeadRun::show, nb::arg("begun"))
       .def_prop_ro("directory", &HeadRun::directory)
       .def_prop_ro("token", &HeadRun::token);
 }

@@ -2,6 +2,9 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "base/assert.h"
 #include "python_computation.h"
 #include "python_optimizer.h"
@@ -49,9 +52,7 @@ SharedBytes shared(const nb::bytes& bytes) {
   return SharedBytes::copy_of(std::as_bytes(std::span(static_cast<const char*>(bytes.data()), bytes.size())));
 }
 
-void set_frozen(Script& script, const std::string& name, const nb::bytes& data) {
-  script.frozen[name] = shared(data);
-}
+void set_frozen(Script& script, const std::string& name, const nb::bytes& data) { script.frozen[name] = shared(data); }
 
 using GroupTuple = std::tuple<double, double, double, bool, double, double, double, double>;
 
@@ -104,6 +105,20 @@ void add_device(Script& script, const std::string& name, const std::string& desc
   script.devices.push_back({name, description, memory_bytes, threads});
 }
 
+std::string joined(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
+/// Where data lie may differ: what is a path here need not be the path there.
+bool same_arguments(const std::vector<std::string>& theirs, const std::vector<std::string>& here) {
+  return std::ranges::equal(theirs, here, [](const std::string& a, const std::string& b) {
+    std::error_code ignored;
+    return a == b || (b.find('/') != std::string::npos && std::filesystem::exists(b, ignored));
+  });
+}
+
 }  // namespace
 
 SharedBytes loss_state(const nb::bytes& state) {
@@ -120,6 +135,12 @@ Result<runtime::ModelInputs> ScriptModels::load(const runtime::RunConfig& config
   if (config.model_kind != runtime::kScriptKind) {
     return Error{ErrorCode::mismatch, "this is a Python script, but the run trains '" + config.model_kind + "'",
                  "motley join TOKEN, without a script"};
+  }
+  if (!same_arguments(config.model_arguments, script_->arguments)) {
+    return Error{ErrorCode::mismatch,
+                 "the head started the script with the arguments '" + joined(config.model_arguments) +
+                     "', this machine with '" + joined(script_->arguments) + "'",
+                 "motley join TOKEN SCRIPT.py -- " + joined(config.model_arguments)};
   }
   runtime::ModelInputs inputs;
   inputs.config = &config;
@@ -177,9 +198,10 @@ void bind_script(nb::module_& m) {
           nb::arg("layout"), nb::arg("acts_on_groups"), nb::arg("make"))
       .def("set_train", [](Script& s, std::uint64_t size, const std::string& print) { s.train = dataset(size, print); })
       .def("set_test", [](Script& s, std::uint64_t size, const std::string& print) { s.test = dataset(size, print); })
-      .def("set_files",
-[](Script& s, const nb::bytes& packed) { s.files = shared(packed); })
-      .def("set_state", [](Script& s, const nb::bytes& state) { s.state = loss_state(state); }, nb::arg("state"))
+      .def("set_files", [](Script& s, const nb::bytes& packed) { s.files = shared(packed); })
+      .def("set_arguments", [](Script& s, const std::vector<std::string>& words) { s.arguments = words; })
+      .def(
+          "set_state", [](Script& s, const nb::bytes& state) { s.state = loss_state(state); }, nb::arg("state"))
       .def("set_scores", [](Script& s, const std::vector<std::string>& names) { s.scores = names; })
       .def("set_weights", &set_weights)
       .def("set_frozen", &set_frozen)

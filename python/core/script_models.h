@@ -21,10 +21,11 @@ struct Script {
   std::optional<ps::ScheduleSpec> schedule{};
   std::shared_ptr<const data::Dataset> train{}, test{};
   std::vector<std::string> scores{};  // names
-  SharedBytes files{};                // InitialState::script_files
+  std::vector<std::string> arguments{};
+  SharedBytes files{};  // InitialState::script_files
   std::vector<ps::FollowedRates> followed{};
   std::optional<SharedBytes> state{};  // what the loss gets at first
-  std::shared_ptr<Kept> follower{};  // (run's directory, step, loss, scores) -> learning rates by group; may be null
+  std::shared_ptr<Kept> follower{};    // (run's directory, step, loss, scores) -> learning rates by group; may be null
   std::vector<runtime::Device> devices{};
   std::shared_ptr<Kept> make{};  // (device, threads) -> the object of python_computation.h
 };

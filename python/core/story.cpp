@@ -41,6 +41,11 @@ void Happenings::add(Happening happening) {
   changed_.notify_all();
 }
 
+void Happenings::begin() {
+  const std::lock_guard lock(mutex_);
+  ended_ = false;
+}
+
 void Happenings::end() {
   const std::lock_guard lock(mutex_);
   ended_ = true;

@@ -38,6 +38,7 @@ struct Happening {
 
 class Happenings {
  public:
+  void begin();
   void add(Happening happening);
   void end();
   /// The next one; empty at the end.
@@ -47,7 +48,7 @@ class Happenings {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Happening> queue_;
-  bool ended_ = false;
+  bool ended_ = true;  // a run that could not begin has nothing to tell
 };
 
 /// Puts together what is told, on the coordinator's thread.

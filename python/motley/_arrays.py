@@ -56,6 +56,7 @@ class ArrayRun:
         """As Run.epochs(): yields on the head; in a worker, serves the run and exits."""
         launch = _launch.use()
         script = _core.Script(self._layout, False, lambda device, threads: Worker(self._computation, self._layout, self._micro_batch))
+        script.set_arguments(launch.arguments)
         script.set_train(self._samples, f"{self._samples} samples")
         script.add_device("cpu", "arrays", 0, 1)
         if launch.role == "join":
@@ -69,7 +70,8 @@ class ArrayRun:
             view[...] = numpy.asarray(initial[name])
         script.set_weights(flat)
         script.set_optimizer(self._optimizer, [self._group], None)
-        config = _head.config_text({"model": {"kind": "script"}, "data": {"uri": "script"}, "train": {"epochs": count, **self._train},
+        config = _head.config_text({"model": {"kind": "script", "arguments": launch.arguments}, "data": {"uri": "script"},
+                                    "train": {"epochs": count, **self._train},
                                     "optimizer": {"kind": self._optimizer, "lr": self._group[0]}})
         with contextlib.closing(_head.epochs(launch, script, config, tested=False, notes=[], description={})) as happened:
             for head, epoch, _ in happened:

@@ -116,8 +116,8 @@ class Binding:
         """Errors: they are not where the core reads them, are some that nobody expected, or (`expected`) were not computed."""
         for name, parameter, gradient in self.trained:
             if expected and parameter.requires_grad and name not in self.reached and name not in unused:
-                raise Error(f"{name} had a gradient at the start and has none in this step; torch skips a parameter in such steps, which the "
-                            "machines here cannot know of each other", UNUSED)
+                raise Error(f"{name} had a gradient at the start and has none in this step; torch skips a parameter in such steps, which "
+                            "the machines here cannot know of each other", UNUSED)
             if parameter.grad is None or parameter.grad.data_ptr() != gradient.data_ptr():
                 parameter.grad = gradient
                 raise Error(f"the gradient of {name} was replaced during the loss", "no zero_grad() or backward() in the loss")

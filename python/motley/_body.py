@@ -83,7 +83,7 @@ class Body:
         computation = self._owner.current()
         if computation is not None and (name := computation.differs(self._flat)) is not None:
             raise Error(f"the body of the epoch changed {name} of the model, which the other machines would not see",
-                        "constrain weights in the forward pass (torch.nn.utils.parametrize), or start another motley.Run with these weights")
+                        "constrain weights in the forward pass (torch.nn.utils.parametrize), or start another run with these weights")
         for name, parameter in self._work.parts.root.named_parameters():
             if parameter.requires_grad != self._frozen.get(name, parameter.requires_grad):
                 raise Error(f"the body of the epoch changed requires_grad of {name}",
@@ -92,7 +92,7 @@ class Body:
         now = {module.training for module in modes}
         if now != {False} and now != {True} and any(module.training != mode for module, mode in modes.items()):
             name = next(type(module).__name__ for module, mode in modes.items() if module.training != mode)
-            raise Error(f"the body of the epoch left {name} in another mode than at the start of the run, which the other machines do not see",
+            raise Error(f"the body of the epoch left {name} in another mode than at the start of the run, which other machines do not see",
                         "set the modes before motley.Run, and start another run where they change")
 
     def _changed_rates(self) -> list[float] | None:
@@ -102,8 +102,9 @@ class Body:
         for number, (group, before) in enumerate(zip(groups, self._options, strict=True)):
             for key in group:
                 if key != "lr" and key != "initial_lr" and group[key] != before[key]:
-                    raise Error(f"the body of the epoch changed {key} of the optimizer's group {number} from {before[key]} to {group[key]}; "
-                                "only the learning rate may change in a run", "start another motley.Run with the new optimizer")
+                    raise Error(f"the body of the epoch changed {key} of the optimizer's group {number} from {before[key]} to "
+                                f"{group[key]}; only the learning rate may change in a run",
+                                "start another motley.Run with the new optimizer")
         if all(group["lr"] == before["lr"] for group, before in zip(groups, self._options, strict=True)):
             return None
         if self._schedule is not None:
@@ -122,8 +123,8 @@ class Body:
         for recipe in (self._work.train, self._work.test):
             position = recipe.sampled_again() if recipe is not None and not isinstance(recipe.dataset, _state.HeadTensors) else None
             if position is not None:
-                raise Error(f"{recipe.name}: sample {position} is another than at the start of the run; the other machines have the old one",
-                            "motley.HeadTensors(...) for samples that the body makes; random numbers of torch, numpy or random in __getitem__")
+                raise Error(f"{recipe.name}: sample {position} is another than at the start of the run; other machines have the old one",
+                            "motley.HeadTensors(...) for samples that the body makes; torch's and numpy's generators in __getitem__")
 
     def follow_schedule(self, steps: int, tested: _core.Happening | None) -> None:
         """The script's own scheduler, after so many of its steps."""
@@ -168,7 +169,8 @@ def resume(directory: str, optimizer: torch.optim.Optimizer) -> list[tuple[int, 
     followed from a scheduler in the body, which does not know where it was."""
     known = _remembered(directory)
     if any(not told for _, _, told in known):
-        raise Error("the body of this run's epochs changed the learning rate, and a run that is resumed cannot know how it went on", FOLLOWED)
+        raise Error("the body of this run's epochs changed the learning rate, and a run that is resumed cannot know how it went on",
+                    FOLLOWED)
     if known:
         for group, rate in zip(optimizer.param_groups, known[-1][1], strict=False):
             group["lr"] = rate

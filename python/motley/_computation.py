@@ -3,24 +3,20 @@
 import contextlib
 import sys
 import threading
-import traceback
 import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
-from motley import _ahead, _arriving, _binding, _compiled, _core, _data, _devices, _model, _residence, _state
+from motley import _ahead, _arriving, _binding, _compiled, _core, _data, _devices, _halves, _model, _residence, _state
 from motley._errors import Error
 from motley._loss import GROUP, PRECISIONS, add_scores, measure_loss
 from motley._parts import Parts
-from motley._trial import rows_of
 from motley._work import Work
 
 MICRO_BATCH_CPU = 256
 MICRO_BATCH_ACCELERATOR = 2048
-LOOK_FIRST, LOOK_EVERY = 20, 2000  # micro-batches until one is looked at again in two parts
-LOOK_TOLERANCE = {"fp32": 1e-3, "bf16": 5e-2}  # of the loss: rounding is far below, and what is no mean seldom is
 COLLATE = 1  # added to the seed of what a collate function draws, so that it is not what the forward pass draws
 
 
@@ -61,9 +57,9 @@ class ModelComputation:
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
         self._task: Any = None  # whose chunks are handed out as the backward pass finishes them
         self._compiled = _compiled.uses((*parts.modules(), parts.loss))
-        self._said: set[str] = set()
+        self._failures = _devices.Failures(device)
         self._tells_unused = work.unused_matter
-        self._until_look = LOOK_FIRST  # micro-batches
+        self._halves = _halves.Halves(work, self._torch_device)
         self._mode: bool | None = None  # that the modules are in: training
         self._draws_in_evaluation: bool | None = None
 
@@ -124,7 +120,7 @@ class ModelComputation:
         except _arriving.Abandoned:
             return 0, 0.0, 0.0, []
         except BaseException as error:  # the core is no place for any of them
-            return self._failure(error)
+            return self._failures.told(error)
         finally:
             self._task = self._first = self._arriving = None
 
@@ -148,18 +144,6 @@ class ModelComputation:
         size = self._next(task, 0, limit)
         at = task.at(0, size)
         return at, size, self._fetch(self._work.train, task, at, size)
-
-    def _failure(self, error: BaseException) -> tuple[str, str]:
-        if _devices.is_out_of_memory(error):
-            return "memory", f"out of memory on {self.device}: {error}"
-        if isinstance(error, Error):
-            return "internal", str(error)
-        text = "".join(traceback.format_exception(error)[-12:])
-        if text in self._said:
-            return "internal", f"{type(error).__name__} again: {error}"
-        self._said.add(text)
-        sys.stderr.write(text)
-        return "internal", f"the script raised {type(error).__name__}: {error}\n{text[-3000:]}"
 
     def _limit(self, task: _core.Task) -> int:
         limit = task.limit()
@@ -291,7 +275,7 @@ class ModelComputation:
                 mean.backward(torch.full_like(mean, part))
                 if self._is_last(task, count):
                     begin()
-            self._look_again(task, at, size)
+            self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast)
             if not begun:
                 task.progress(count)
         reported = not begun
@@ -333,28 +317,8 @@ class ModelComputation:
         self.start_statistics()
         with self._seeded(task, at), self._autocast():
             found = self._loss(task, batch)
-        if self._work.found.rows and not isinstance(found, tuple) and rows_of(batch) not in (None, size):
-            raise Error(f"collate_fn left {rows_of(batch)} of {size} samples, which the mean over the samples of a whole batch does not know",
-                        "return (mean, weight) from the loss: the number of samples that are in it; or leave bad samples out of the data set")
+        self._halves.check_rows(found, batch, size)
         return measure_loss(found, size)
-
-    def _look_again(self, task: _core.Task, at: int, size: int) -> None:
-        """Now and then: whether the loss of a micro-batch, which may be another one by now than was tried at the start, is that of its two
-        halves. Errors: it is not."""
-        self._until_look -= 1
-        if self._until_look > 0 or size < 2 or self._work.acts_on_groups or self._work.train.draws:
-            return
-        self._until_look = LOOK_EVERY
-        sums = []
-        for first, last in ((at, at + size), (at, at + size // 2), (at + size // 2, at + size)):
-            batch = _data.move(self._work.train.fetch(task.indices(first, last - first)), self._torch_device)
-            with torch.enable_grad() if self._work.found.needs_grad else torch.no_grad(), self._autocast():
-                mean, weight = measure_loss(self._loss(task, batch), last - first)
-            sums.append(mean.item() * weight if weight else 0.0)
-        whole, *parts = sums
-        if abs(whole - sum(parts)) > LOOK_TOLERANCE[self._work.precision] * sum(map(abs, parts)):
-            raise Error(f"the loss is not a mean over the samples of a batch: of {size} samples of this step it came to {whole:g}, and of two parts "
-                        f"of these to {sum(parts):g}", "where it is a mean over tokens or weighted samples, return (mean, weight)")
 
     def start_statistics(self) -> None:
         """Before the forward pass of a micro-batch."""

@@ -91,6 +91,8 @@ class Script:
         step. After set_optimizer()."""
     def set_followed(self, followed: list[tuple[int, list[float]]]) -> None:
         """Learning rates by group that go_on() got before, by step: for a run that is resumed. After set_optimizer()."""
+    def set_arguments(self, words: list[str]) -> None:
+        """With which the script was started: they must be those of the head, but for paths."""
     def set_state(self, state: bytes) -> None:
         """What the loss gets at first: Task.state. At most 16 MiB. A run that is resumed goes on with what it had."""
     def set_schedule(self, steps_per_row: int, groups: int, rates: Sequence[tuple[float, float, float, float]]) -> None: ...
@@ -162,16 +164,21 @@ class Happening:
         """The run waits for go_on(), and nothing computes in this process: at a mark with a test set the evaluation, else the "epoch"."""
 
 class Head:
-    def __init__(self, launch: Launch, script: Script, config: str, steps: bool, holds: str) -> None:
-        """`steps`: they are happenings, too. `holds`: "never", "marks", or "steps": after each step, and at marks once more."""
+    def __init__(self, launch: Launch, script: Script, config: str, steps: bool, holds: str, live: bool) -> None:
+        """`steps`: they are happenings, too. `holds`: "never", "marks", or "steps": after each step, and at marks once more. `live`:
+        what the run says moves, in the terminal that standard error is."""
     def start(self) -> None: ...
     def next(self) -> Happening | None: ...
     def go_on(self, rates: list[float] | None, state: bytes | None) -> None:
         """After a happening that is held. `rates`: learning rates by group from now on. `state`: what the loss gets from now on."""
     def stop(self, final: bool) -> None:
-        """Once the open step is finished. `final`: by the script, and workers need not come back; else by Ctrl-C."""
+        """Once the open step is finished. `final`: by the script, and workers need not come back."""
     def close(self) -> None: ...
     def note(self, text: str) -> None: ...
+    def hide(self) -> None:
+        """Of a run that is live, from any thread: takes away what moves, until show() has been called as often."""
+    def show(self, begun: str) -> None:
+        """`begun`: the start of a line that somebody has not ended yet, without control characters."""
     @property
     def directory(self) -> str: ...
     @property

@@ -3,6 +3,8 @@
 import contextlib
 import os
 import platform
+import sys
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,8 +57,9 @@ def devices() -> list[tuple[str, str, int, int]]:
 
 def for_trials(asked: list[str]) -> torch.device | None:
     """Where a script's loss is tried: on the first device that will compute, if that has float64; else None."""
-    names = [name for name in asked if name != "none"] or [name for name, *_ in devices()]
-    return torch.device(names[0]) if names[0].startswith(("cuda", "cpu")) and not asked[:1] == ["none"] else None
+    here = [name for name, *_ in devices()]
+    first = asked[0] if asked else here[0]
+    return torch.device(first) if first in here and first.startswith(("cuda", "cpu")) else None
 
 
 def memory(device: torch.device, threads: int) -> tuple[int, int, int, int]:
@@ -107,3 +110,23 @@ def is_out_of_memory(error: BaseException) -> bool:
     # The allocators of the CPU and of MPS throw plain errors; only their words tell. The last are oneDNN's.
     words = str(error) if isinstance(error, RuntimeError) else ""
     return any(part in words for part in ("out of memory", "can't allocate memory", "STATUS_ALLOC_FAILED", "could not create a primitive"))
+
+
+class Failures:
+    """What a computation says when it could not go on."""
+
+    def __init__(self, device: str):
+        self._device, self._said = device, set[str]()
+
+    def told(self, error: BaseException) -> tuple[str, str]:
+        """("memory" | "internal", what happened), with the traceback the first time."""
+        if is_out_of_memory(error):
+            return "memory", f"out of memory on {self._device}: {error}"
+        if isinstance(error, Error):
+            return "internal", str(error)
+        text = "".join(traceback.format_exception(error)[-12:])
+        if text in self._said:
+            return "internal", f"{type(error).__name__} again: {error}"
+        self._said.add(text)
+        sys.stderr.write(text)
+        return "internal", f"the script raised {type(error).__name__}: {error}\n{text[-3000:]}"

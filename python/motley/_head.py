@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from motley import _core, _fetch, _launch
+from motley import _core, _fetch, _launch, _terminal
 from motley._errors import Error
 from motley._siblings import Siblings
 
@@ -31,11 +31,15 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
         _plan(launch, script, config, siblings)
         raise SystemExit(0)
     script.set_files(_fetch.pack(launch.script, launch.arguments))
-    head = _core.Head(launch, script, config, steps, holds)
+    live = _terminal.is_live(launch)
+    head = _core.Head(launch, script, config, steps, holds, live)
+    output = _terminal.Output()
     for note in notes:
         head.note(note)
-    _close_at_exit(head, siblings)
+    _close_at_exit(head, siblings, output)
     try:
+        if live:
+            output.take(head)
         head.start()
         siblings.start(head.token, head.note)
         pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
@@ -53,7 +57,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
             elif (epoch := ended.pop(happening.version, None)) is not None:
                 yield head, epoch, happening
     finally:
-        _finish(head, siblings, final=True)
+        _finish(head, siblings, output, final=True)
 
 
 def config_text(sections: dict[str, dict[str, Any]]) -> str:
@@ -109,6 +113,7 @@ def _next(head: _core.Head) -> _core.Happening | None:
     try:
         return head.next()
     except KeyboardInterrupt as interrupt:
+        head.note("finishing the open step; Ctrl-C again ends at once")
         head.stop(False)
         try:
             while head.next() is not None:
@@ -120,7 +125,7 @@ def _next(head: _core.Head) -> _core.Happening | None:
         raise interrupt
 
 
-def _finish(head: _core.Head, siblings: Siblings, final: bool) -> None:
+def _finish(head: _core.Head, siblings: Siblings, output: _terminal.Output, final: bool) -> None:
     """Stops the run where it still goes on, which leaves a checkpoint. `final`: the workers need not wait for it to come back."""
     head.stop(final)
     try:
@@ -130,15 +135,16 @@ def _finish(head: _core.Head, siblings: Siblings, final: bool) -> None:
         _launch.stopped(error)
     siblings.close()
     head.close()
+    output.end()
 
 
-def _close_at_exit(head: _core.Head, siblings: Siblings) -> None:
+def _close_at_exit(head: _core.Head, siblings: Siblings, output: _terminal.Output) -> None:
     """A body that raised may leave its generator, and with it the run, alive until the interpreter ends."""
     kept = weakref.ref(head)
 
     def close() -> None:
         running = kept()
         if running is not None:
-            _finish(running, siblings, final=False)
+            _finish(running, siblings, output, final=False)
 
     atexit.register(close)

@@ -5,6 +5,7 @@ whether the loss is the mean over the samples that the arithmetic of a split bat
 """
 
 import contextlib
+import inspect as inspection
 import os
 import sys
 import warnings
@@ -16,7 +17,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from motley import _data, _model, _split, _traces
+from motley import _data, _model, _split, _spots, _traces
 from motley._errors import Error
 from motley._trial import Found, Pass, Trial
 
@@ -119,7 +120,7 @@ class _Model:
     def changes(self) -> dict[str, torch.Tensor]:
         """By name, what is there now."""
         return {name: tensor.detach().clone() for name, tensor in self._named()
-                if name not in self.before or not _traces.same(self.before[name], tensor.detach())}
+                if name not in self.before or not _spots.same(self.before[name], tensor.detach())}
 
     def put_back(self) -> None:
         for module, name, buffer in self._buffers:
@@ -146,7 +147,7 @@ def _statistics(root: nn.Module, model: _Model, written: dict[str, torch.Tensor]
 
 
 def _look_closer(trial: Trial, batches: list[Any], first: Pass, seen: _traces.Seen, model: _Model, written: dict[str, torch.Tensor],
-                 changed: list[_traces.Change]) -> None:
+                 changed: list[_spots.Change]) -> None:
     """A step wrote something. What has the same value after another step came between, or is looked at by nobody (an attention that is kept
     for the user), is harmless. Errors: the rest, by name."""
     for change in reversed(seen.changes()):
@@ -155,7 +156,7 @@ def _look_closer(trial: Trial, batches: list[Any], first: Pass, seen: _traces.Se
     for name in written:
         if name in trial.parameters or name in dict(trial.root.named_parameters()):
             raise Error(f"{model.owner(name)} writes into its parameter {name} while it computes, which the other machines would not see",
-                        "give it its values before motley.Run; to constrain weights: torch.nn.utils.parametrize; for an average of the weights: "
+                        "give it its values before motley.Run; to constrain weights: torch.nn.utils.parametrize; for an average of them: "
                         "motley.Run(..., ema=0.999), which the loss gets as `teacher`")
     trial.gradient(batches[1], trial.samples)
     again = trial.gradient(batches[0], trial.samples)
@@ -163,14 +164,14 @@ def _look_closer(trial: Trial, batches: list[Any], first: Pass, seen: _traces.Se
     told = "a step changes {}, which the other machines would not see"
     differs = not _equal(first, again)
     for name, value in written.items():
-        if differs or name not in written_again or not _traces.same(value, written_again[name]):
+        if differs or name not in written_again or not _spots.same(value, written_again[name]):
             raise Error(told.format(f"the buffer {name} (of {model.owner(name)})"),
-                        "running statistics are merged for torch's BatchNorm alone; an average of the weights: motley.Run(..., ema=0.999); what "
-                        "follows from the steps: motley.Run(..., on_step=lambda model, step: ...)")
+                        "running statistics are merged for torch's BatchNorm alone; an average of the weights: motley.Run(..., ema=0.999); "
+                        "what follows from the steps: motley.Run(..., on_step=lambda model, step: ...)")
     for change in changed:
         later = changed_again.get(change.key)
-        kept = _traces.holds_tensors(change.now) and later is not None and _traces.holds_tensors(later.now)
-        if differs or not kept and (later is None or not _traces.same(change.now, later.now)):
+        kept = _spots.holds_tensors(change.now) and later is not None and _spots.holds_tensors(later.now)
+        if differs or not kept and (later is None or not _spots.same(change.now, later.now)):
             raise Error(told.format(change.what),
                         "the loss gets `step`, `epoch` and `state` where it asks for them by name; what is only for looking at: "
                         "motley.Run(..., callbacks=[...]) or on_step=; random numbers: torch's, numpy's and Python's own generators")
@@ -198,10 +199,7 @@ def _own_precision() -> Iterator[None]:
     enter, scale = torch.autocast.__enter__, torch.amp.GradScaler.scale
 
     def entered(context: torch.autocast) -> Any:
-        frame: Any = sys._getframe(1)
-        while frame is not None and f"{os.sep}amp{os.sep}" in frame.f_code.co_filename:  # of a subclass of torch's own
-            frame = frame.f_back
-        if context._enabled and frame is not None and _traces.is_own(frame.f_code.co_filename):
+        if context._enabled and _traces.is_own(_file_that_enters(sys._getframe(1))):
             raise Error("the loss enters torch.autocast by itself", 'motley.Run(..., precision="bf16"), and no autocast in the script')
         return enter(context)
 
@@ -214,6 +212,16 @@ def _own_precision() -> Iterator[None]:
         yield
     finally:
         torch.autocast.__enter__, torch.amp.GradScaler.scale = enter, scale  # type: ignore[method-assign]
+
+
+def _file_that_enters(frame: Any) -> str:
+    """Of the code that enters torch.autocast: in a with, or of the function that it decorates."""
+    while frame is not None and f"{os.sep}amp{os.sep}" in frame.f_code.co_filename:  # also of a subclass of torch's own
+        decorated = frame.f_locals.get("func") if frame.f_code.co_name == "decorate_autocast" else None
+        if decorated is not None:
+            return getattr(getattr(inspection.unwrap(decorated), "__code__", None), "co_filename", "")
+        frame = frame.f_back
+    return frame.f_code.co_filename if frame is not None else ""
 
 
 def guess(root: nn.Module, train: _data.Recipe) -> Found:

@@ -76,13 +76,13 @@ def _numbers(group: dict[str, Any]) -> Group:
 
 
 def table(read: ReadOptimizer, scheduler: Any, rows: int) -> list[Rates]:
-    """The rates of all groups (those of `read.all_groups()`) before each of `rows` steps of the scheduler, row by row. Errors: a schedule of
-    what only the start of a run sets."""
+    """The rates of all groups (those of `read.all_groups()`) before each of `rows` steps of the scheduler, row by row. Errors: a schedule
+    of what only the start of a run sets."""
     if callable(scheduler) and not isinstance(scheduler, lr_scheduler.LRScheduler):
         return [(_rate(scheduler, row), group[1], group[5], group[6]) if group is not LEFT_ALONE else _rates(LEFT_ALONE)
                 for row in range(rows) for group in read.all_groups()]
     if not isinstance(scheduler, lr_scheduler.LRScheduler):
-        raise Error(f"schedule: expected a scheduler of torch.optim.lr_scheduler, or a function of the step, found {type(scheduler).__name__}",
+        raise Error(f"schedule: expected a scheduler of torch.optim, or a function of the step, found {type(scheduler).__name__}",
                     "motley.Run(..., schedule=CosineAnnealingLR(optimizer, steps))")
     ahead, shadow = _on_shadow(read, scheduler)
     rates: list[Rates] = []
@@ -154,9 +154,9 @@ class Plateau:
     FILE = "evaluations.json"
 
     def __init__(self, read: ReadOptimizer, scheduler: Any, scores: list[str]):
-        self._read, self._scheduler = read, scheduler
+        self._scheduler = scheduler
         self._history: list[tuple[int, float]] = []  # (step, what it follows) of evaluations
-        _on_shadow(read, scheduler)
+        self._fresh = _on_shadow(read, scheduler)  # the script's own is stepped as well
         if scheduler.mode == "max" and not scores:
             raise Error('schedule: ReduceLROnPlateau(mode="max") follows the first of the scores, and there is none',
                         'score=..., or mode="min", which follows the loss on the test set')
@@ -183,7 +183,7 @@ class Plateau:
         return self._rates(len(self._history))
 
     def _rates(self, evaluations: int) -> list[float]:
-        scheduler, shadow = _on_shadow(self._read, self._scheduler)
+        scheduler, shadow = copy.deepcopy(self._fresh)
         for _, value in self._history[:evaluations]:
             scheduler.step(value)
         return [float(group["lr"]) for group in shadow.param_groups] + [LEFT_ALONE[0]]

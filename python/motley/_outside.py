@@ -44,7 +44,7 @@ class Outside:
     def note(self) -> str:
         """What it costs, in a sentence."""
         if self._decay is not None:
-            return f"the average of the weights is kept in Python on the head, {1e3 * self._seconds:.1f} ms a step, in which the others wait"
+            return f"the average of the weights is kept in Python on the head, {1e3 * self._seconds:.1f} ms a step, which the others wait"
         return (f"{type(self._plain).__name__} is not an optimizer that the coordinator knows (SGD, Adam, AdamW): it runs in Python on the "
                 f"head, {1e3 * self._seconds:.1f} ms a step, in which the others wait")
 

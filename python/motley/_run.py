@@ -8,15 +8,16 @@ from typing import Any
 
 import torch
 
-from motley import (_best, _binding, _body, _computation, _core, _data, _devices, _files, _head, _launch, _leases, _model, _notebook, _optimizer,
-                    _outside, _parts, _state, _work)
+from motley import (_best, _binding, _body, _callbacks, _computation, _core, _data, _described, _devices, _files, _head, _launch, _leases,
+                    _model, _optimizer, _outside, _parts, _state, _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
 from motley._loss import PRECISIONS
 
 Loss = Callable[..., Any]
 Score = Callable[[Any, Any], dict[str, Any]]
-CHOICES = {"schedule_every": (None, "epoch", "step"), "clip_norm_of": ("own", "previous"), "precision": tuple(PRECISIONS), "unused": (None, "zero")}
+CHOICES = {"schedule_every": (None, "epoch", "step"), "clip_norm_of": ("own", "previous"), "precision": tuple(PRECISIONS),
+           "unused": (None, "zero")}
 
 
 class Run:
@@ -24,8 +25,8 @@ class Run:
 
     model: a module, or a tuple of modules and parameters; the loss gets what stands here.
     loss(model, batch): the mean over the samples of the batch as a tensor, or (mean, weight) where the mean is over something else
-        than samples: tokens, weighted samples. An nn.Module's own parameters train as well. By name it may ask for `step` and `epoch` (from 1
-        on), `state`, and `teacher`.
+        than samples: tokens, weighted samples. An nn.Module's own parameters train as well. By name it may ask for `step` and `epoch` (from
+        1 on), `state`, and `teacher`.
     train_loader: a DataLoader over a map-style data set. Its batch_size is the **global** batch, over all machines; its data set,
         collate_fn, drop_last, pin_memory, and the num_workers that read ahead (in every process of the run) are used.
     optimizer: of torch.optim, over the model's parameters. SGD, Adam and AdamW are read, not run: the coordinator makes the updates. Any
@@ -35,23 +36,23 @@ class Run:
         the learning rate.
     test: a DataLoader to evaluate on after each epoch.  score(model, batch): a dictionary of sums over the batch, e.g.
         {"accuracy": number of right answers}; divided by the number of samples.
-    clip_norm: largest norm of the whole gradient; 0 or None: no clipping.  clip_norm_of: the norm that is compared with it: "own", as in torch,
-        or "previous", that of the step before: then no weight waits for the last gradient, which hides more of a slow link.
+    clip_norm: largest norm of the whole gradient; 0 or None: no clipping.  clip_norm_of: the norm that is compared with it: "own", as in
+        torch, or "previous", that of the step before: then no weight waits for the last gradient, which hides more of a slow link.
     precision: "fp32", or "bf16" to compute under autocast.
     seed: of the order of samples, of dropout and of augmentation.
     init: where the weights come from, instead of the model: a file that `save` wrote, or a run's directory.
     callbacks: for loggers: objects with on_step(motley.Step), on_epoch(motley.Epoch) or both, called on the head by whoever iterates over
         the epochs. Steps that come faster than they are taken are not all told.
-    state: numbers, words and tensors by name, which the loss gets as `state`; what the body puts into `run.state` holds on every machine from
-        the next step on.
+    state: numbers, words and tensors by name, which the loss gets as `state`; what the body puts into `run.state` holds on every machine
+        from the next step on.
     on_step(model, step): called on the head after every step, with that step's weights in the model; nothing computes meanwhile.
-    ema: decay of an average of the weights, (ema * average + (1 - ema) * weights) after every step. It is what is evaluated; the loss may ask
-        for it as `teacher`; `save(path, ema=True)` writes it.
+    ema: decay of an average of the weights, (ema * average + (1 - ema) * weights) after every step. It is what is evaluated; the loss may
+        ask for it as `teacher`; `save(path, ema=True)` writes it.
     evaluate_every: steps between two bodies, and their evaluations; None: an epoch.
     keep_best: a score (larger is better) or "test_loss": the weights with the best are in the model at the end, and in best.safetensors of
         the run's directory.  patience: stops after so many evaluations in a row without a better one.
-    unused: "zero": where a step does not use a parameter, its gradient counts as zero. None: such parameters are refused, since torch leaves
-        them out of the step.
+    unused: "zero": where a step does not use a parameter, its gradient counts as zero. None: such parameters are refused, since torch
+        leaves them out of the step.
 
     Errors: motley.Error with what to try.
     """
@@ -62,7 +63,8 @@ class Run:
                  callbacks: Iterable[Any] = (), state: Mapping[str, Any] | None = None,
                  on_step: Callable[[Any, Step], Any] | None = None, ema: float | None = None, evaluate_every: int | None = None,
                  keep_best: str | None = None, patience: int | None = None, unused: str | None = None):
-        for name, value in (("schedule_every", schedule_every), ("clip_norm_of", clip_norm_of), ("precision", precision), ("unused", unused)):
+        chosen = {"schedule_every": schedule_every, "clip_norm_of": clip_norm_of, "precision": precision, "unused": unused}
+        for name, value in chosen.items():
             if value not in CHOICES[name]:
                 found = ", ".join(str(choice) for choice in CHOICES[name])
                 raise Error(f"{name}: expected one of {found}, found {value!r}", f'{name}="{CHOICES[name][-1]}"')
@@ -82,13 +84,7 @@ class Run:
         self.state = dict(state or {})
         if init is not None and _launch.role() != "join":  # workers get their weights from the head
             _files.load(self._parts.root, os.fspath(init))
-        table = _notebook.table() if _launch.role() == "train" else None
-        self._callbacks = [*callbacks, *([table] if table is not None else [])]
-        for callback in self._callbacks:
-            if not any(callable(getattr(callback, name, None)) for name in ("on_step", "on_epoch")):
-                raise Error(f"callbacks: {type(callback).__name__} has neither on_step nor on_epoch",
-                            "class Logger:\n    def on_epoch(self, epoch): ...")
-        self._on_step_with_model = on_step
+        self._told = _callbacks.Callbacks(callbacks, on_step)
         self._head: _core.Head | None = None
         self._body: _body.Body | None = None
         self._begun = False
@@ -190,9 +186,12 @@ class Run:
                     script.set_frozen(named.name, _model.bytes_of(named.tensor))
             notes = self._notes(work) + self._set_optimizer(script, work, steps, launch.resumed)
             self._best.resume(launch.resumed)
-        holds = "never" if door is not None else "steps" if self._on_step_with_model is not None else "marks"
-        happened = _head.epochs(launch, script, self._config(length), tested=work.test is not None, notes=notes,
-                                description=self._description(work), on_step=self._on_step(work, owner), steps=self._wants_steps(), holds=holds)
+        holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
+        described = _described.optimizer(self._read.optimizer, work.names, self._outside.described() if self._outside else None)
+        tested = work.test is not None
+        file = _described.run_file(launch.arguments, self._train_section(length), tested, self._read)
+        happened = _head.epochs(launch, script, file, tested=tested, notes=notes, description=described,
+                                on_step=self._told.step(work, owner), steps=self._told.wants_steps, holds=holds)
         with self._reading():
             try:
                 with contextlib.closing(happened):
@@ -217,7 +216,7 @@ class Run:
                 ended = Epoch(epoch, tested)
                 self.history.append(ended)
                 self._best.look(ended, work.parts, self._head.directory)
-                for on_epoch in self._wants("on_epoch"):
+                for on_epoch in self._told.of("on_epoch"):
                     on_epoch(ended)
                 self._body = body
                 try:
@@ -264,31 +263,6 @@ class Run:
         else:
             _optimizer.give_state(self._read, work.layout, work.names, state)
 
-    def _wants(self, what: str) -> list[Callable[[Any], None]]:
-        return [getattr(callback, what) for callback in self._callbacks if hasattr(callback, what)]
-
-    def _wants_steps(self) -> bool:
-        return self._on_step_with_model is not None or bool(self._wants("on_step"))
-
-    def _on_step(self, work: _work.Work, owner: _binding.Owner) -> Callable[[_core.Happening], None]:
-        flat = torch.zeros(work.layout.flat_elements if self._on_step_with_model is not None else 0)
-
-        def told(happening: _core.Happening) -> None:
-            step = Step(happening)
-            for on_step in self._wants("on_step"):
-                on_step(step)
-            if self._on_step_with_model is None or happening.state is None:
-                return
-            happening.state.copy_weights(work.layout, flat)
-            with owner.shown(flat, happening.version):
-                self._on_step_with_model(work.parts.given, step)
-                computation = owner.current()
-                if computation is not None and (name := computation.differs(flat)) is not None:
-                    raise Error(f"on_step changed {name} of the model, which the other machines would not see",
-                                "keep what it makes beside the model; constrain weights by torch.nn.utils.parametrize")
-
-        return told
-
     def _lend(self, launch: _core.Launch, length: dict[str, int], steps: int) -> Iterator[_leases.Lease]:
         """The run goes on in a thread beside the script's, which computes."""
         door, failed = _leases.Door(), []
@@ -333,7 +307,8 @@ class Run:
                 stack.enter_context(recipe.reading())
         return stack
 
-    def _make(self, work: _work.Work, owner: _binding.Owner, looked_at: bool, door: _leases.Door | None = None) -> Callable[[str, int], Any]:
+    def _make(self, work: _work.Work, owner: _binding.Owner, looked_at: bool,
+              door: _leases.Door | None = None) -> Callable[[str, int], Any]:
         """Makes the computation of a device: with the script's own model, the first time."""
 
         one_by_one = threading.Lock()  # devices ask on threads of their own
@@ -364,6 +339,7 @@ class Run:
         script = _core.Script(work.layout, work.acts_on_groups, _devices.within_memory(make))
         script.set_scores(work.scores)
         script.set_state(work.state)
+        script.set_arguments(launch.arguments)
         script.set_train(work.train.size, work.train.fingerprint())
         if work.test is not None:
             script.set_test(work.test.size, work.test.fingerprint())
@@ -392,40 +368,23 @@ class Run:
             script.set_followed(_body.resume(resumed, self._read.optimizer))
         return [self._outside.note()] if self._outside is not None else []
 
+    def _train_section(self, length: dict[str, int]) -> dict[str, Any]:
+        train: dict[str, Any] = {**length, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,
+                                 "clip_norm_of": self._clip_norm_of}
+        if self._evaluate_every:
+            train["evaluate_every"] = self._evaluate_every
+        if self._train.drops_last:
+            train["drop_last"] = True
+        if not self._train.shuffles:
+            train["shuffle"] = False
+        return train
+
     def _notes(self, work: _work.Work) -> list[str]:
         notes = [work.found.line] if work.found.line else []
         if work.unused:
             names = sorted(work.unused)
             notes.append(f"no gradient in a trial, so left as they are: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")
         return notes
-
-    def _config(self, length: dict[str, int]) -> str:
-        """The run file that this run would have. What only torch can say stands in the script."""
-        lr, momentum, dampening, nesterov, decay, beta1, beta2, eps = self._read.groups[0]
-        train = {**length, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,
-                 "clip_norm_of": self._clip_norm_of}
-        for key, value in (("evaluate_every", self._evaluate_every), ("drop_last", self._train.drops_last)):
-            if value:
-                train[key] = value
-        if not self._train.shuffles:
-            train["shuffle"] = False
-        sections: dict[str, dict[str, Any]] = {
-            "model": {"kind": "script"},
-            "data": {"uri": "script", "test_uri": "script" if self._test is not None else ""},
-            "train": train,
-            "optimizer": {"kind": self._read.kind, "lr": lr, "momentum": momentum, "dampening": dampening, "nesterov": nesterov,
-                          "weight_decay": decay, "beta1": beta1, "beta2": beta2, "eps": eps},
-        }
-        return _head.config_text(sections)
-
-    def _description(self, work: _work.Work) -> dict[str, Any]:
-        """The optimizer as torch knows it: its class, and the options and parameters of each group in its order."""
-        names = {id(named.tensor): named.name for named in work.names if not named.alias_of}
-        groups = [{"options": {key: value for key, value in group.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
-                   "params": [names.get(id(parameter), "") for parameter in group["params"]]}
-                  for group in self._read.optimizer.param_groups]
-        state = {} if self._outside is None else {"state": self._outside.described()}
-        return {"optimizer": type(self._read.optimizer).__name__, "groups": groups, **state}
 
 
 def fit(model: Any, loss: Loss, train_loader: Any, optimizer: Any, epochs: int, **options: Any) -> list[Epoch]:

@@ -6,6 +6,7 @@ left out, since ranges are cut in groups for its sake; random numbers are the sa
 """
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -111,8 +112,9 @@ class _Check:
         for name in whole.gradients.keys() | total.keys():
             a, b = whole.gradients.get(name), total.get(name)
             difference = (torch.zeros(()) if a is None else factor * a) - (torch.zeros(()) if b is None else b)
-            difference = difference.abs()
-            worst = max(worst, float(difference.max()) if difference.numel() else 0.0)
+            if b is not None and not bool(b.isfinite().all()) and (a is None or bool(a.isfinite().all())):
+                return math.inf, largest  # some part gives no number where the whole does
+            worst = max(worst, float(difference.abs().max()) if difference.numel() else 0.0)
         if largest > 0:
             return worst / largest, largest
         means = [each.mean * each.weight / weight for each in parts if each.weight]
@@ -166,7 +168,8 @@ class _Check:
         plain = self._pass(first, last)
         order = self._trial.positions
         try:
-            self._trial.positions = [order[i % len(order)] for i in range(first)] + [order[i % len(order)] for i in reversed(range(first, last))]
+            backwards = (*range(first), *reversed(range(first, last)))
+            self._trial.positions = [order[i % len(order)] for i in backwards]
             other = self._pass(first, last)
         finally:
             self._trial.positions = order
@@ -179,7 +182,10 @@ class _Check:
 
     def _refusal(self, bounds: list[int], error: float) -> Error:
         parts = " and ".join(str(last - first) for first, last in zip(bounds, bounds[1:], strict=False))
-        found = f"the gradient of {bounds[-1] - bounds[0]} samples differs from that of {parts} by {100 * error:.2g} % of its largest element"
+        differs = f"is no number for {parts}"
+        if error < math.inf:
+            differs = f"differs from that of {parts} by {100 * error:.2g} % of its largest element"
+        found = f"the gradient of {bounds[-1] - bounds[0]} samples {differs}"
         if self._splits(bounds, scaled=False):
             return Error(f"the loss is a sum over the samples, expected their mean: {found}",
                          "return the mean (reduction='mean'), or (sum / weight, weight)")
@@ -188,12 +194,13 @@ class _Check:
                          "use torch.nn.BatchNorm, which acts on groups of 32 samples here, or LayerNorm or GroupNorm")
         if self._calls or self._found.draws:
             drawn = ", ".join(self._calls) or ", ".join(self._found.draws)
-            return Error(f"the loss is not a mean over the samples of a batch, or what it draws at random ({drawn}) depends on the whole batch: "
-                         f"{found}", "draw for each sample, with the number of samples as the first dimension; where it is a mean over tokens or "
+            return Error("the loss is not a mean over the samples of a batch, or what it draws at random "
+                         f"({drawn}) depends on the whole batch: {found}",
+                         "draw for each sample, with the number of samples as the first dimension; where it is a mean over tokens or "
                          "weighted samples, return (mean, weight)")
         return Error(f"the loss is not a mean over the samples of a batch: {found}",
-                     "where it is a mean over tokens or weighted samples, return (mean, weight): the number of tokens or the sum of weights; "
-                     "a loss in which samples of a batch see each other (contrastive, dice over the batch) cannot be split")
+                     "where it is a mean over tokens or weighted samples, return (mean, weight): the number of tokens or the sum of "
+                     "weights; a loss in which samples of a batch see each other (contrastive, dice over the batch) cannot be split")
 
     def _splits(self, bounds: list[int], **how: Any) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""What the body of an epoch hands to the loss on every machine: numbers, words and tensors, as bytes that run no code when they are read."""
+"""What the body of an epoch hands to the loss on every machine: numbers, words and tensors, as bytes that run no code when read."""
 
 import json
 import struct
@@ -15,7 +15,8 @@ from motley._errors import Error
 BYTES_MAX = 16 << 20
 DEPTH_MAX = 8
 DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (
-    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool)}
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+    torch.bool)}
 TENSOR = "\0tensor"  # the one key of what stands for a tensor
 DATA = "\0data"  # under which the tensors of HeadTensors travel
 
@@ -130,7 +131,8 @@ class HeadTensors(data.Dataset[Any]):
         here = [(tensor.shape, tensor.dtype) for tensor in self.tensors]
         there = [(tensor.shape, tensor.dtype) for tensor in tensors]
         if here != there:
-            raise Error(f"HeadTensors: expected {_words(here)}, found {_words(there)}", "the same number of samples, shapes and types each time")
+            raise Error(f"HeadTensors: expected {_words(here)}, found {_words(there)}",
+                        "the same number of samples, shapes and types each time")
         self.tensors = tuple(tensor.detach().clone() for tensor in tensors)
 
     def take(self, tensors: list[torch.Tensor]) -> None:

@@ -125,8 +125,9 @@ def _exponential(steady: Steady, found: torch.Tensor, args: Any, kwargs: Any) ->
 
 
 RULES: dict[str, Rule] = {
-    "rand": _rand, "rand_like": _rand, "randn": _randn, "randn_like": _randn, "uniform_": _uniform, "normal_": _normal, "normal": _normal_out,
-    "bernoulli": _bernoulli, "bernoulli_": _bernoulli_in_place, "native_dropout": _dropout, "randint": _randint, "randint_like": _randint,
+    "rand": _rand, "rand_like": _rand, "randn": _randn, "randn_like": _randn, "uniform_": _uniform, "normal_": _normal,
+    "normal": _normal_out, "bernoulli": _bernoulli, "bernoulli_": _bernoulli_in_place, "native_dropout": _dropout,
+    "randint": _randint, "randint_like": _randint,
     "randperm": _randperm, "multinomial": _multinomial, "exponential_": _exponential,
 }
 

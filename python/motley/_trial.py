@@ -11,7 +11,8 @@ from motley import _core, _data
 from motley._errors import Error
 from motley._loss import PRECISIONS, measure_loss
 
-SAMPLES = ((4 << 20, 8), (32 << 20, 4), (1 << 62, 2))  # in a trial, by parameters; the same on every machine, since the layout follows from it
+# In a trial, by parameters; the same on every machine, since the layout follows from it.
+SAMPLES = ((4 << 20, 8), (32 << 20, 4), (1 << 62, 2))
 BATCH_MAX = 256
 
 

@@ -14,6 +14,7 @@ from motley._parts import Parts, check_optimizer
 from motley._trial import Found
 
 SCORES_MAX = 64
+TRIED = 8  # samples, where a copy of the model is
 
 
 @dataclass
@@ -41,8 +42,10 @@ class Work:
         parts = self.parts.copied()
         parts.set_modes(True)
         device = next(parts.root.parameters()).device
-        with _data.RandomWatch():
-            loss, _ = measure_loss(parts.call(_data.move(self.train.fetch([0]), device), **self.known), 1)
+        numbers = list(range(min(TRIED, self.train.size, self.train.batch_size)))
+        with _data.GENERATORS, _data.RandomWatch():
+            batch = _data.move(self.train.fetch(numbers, numbers if self.train.draws else None), device)
+            loss, _ = measure_loss(parts.call(batch, **self.known), len(numbers))
         reached = _leaves(loss)
         own = {id(p) for p in parts.root.parameters()}
         wanted = {id(p) for name, p in parts.root.named_parameters() if p.requires_grad and name not in self.found.unused}

@@ -89,7 +89,7 @@ class Checks {
     bool operator==(const State&) const = default;
   };
   std::map<std::uint32_t, std::map<std::uint64_t, State>> states_;  // by incarnation and first version
-  std::set<std::uint64_t> held_steps_, held_marks_;  // versions
+  std::set<std::uint64_t> held_steps_, held_marks_;                 // versions
   struct Lease {
     std::uint64_t pass = 0;
     std::uint64_t limit = 0, ceiling = 0;

@@ -14,7 +14,11 @@ constexpr std::uint64_t kRun = 0x51D0;
 
 }  // namespace
 
-HeadNode::HeadNode(World& world) : world_(world), random_(world.scenario.seed, kHeadStream), body_(world.scenario.seed, kBodyStream), process_(world.queue) {}
+HeadNode::HeadNode(World& world)
+    : world_(world),
+      random_(world.scenario.seed, kHeadStream),
+      body_(world.scenario.seed, kBodyStream),
+      process_(world.queue) {}
 
 void HeadNode::note(std::string_view what, std::uint64_t a, std::uint64_t b) {
   world_.trace.note(world_.queue.now(), "head", what, a, b);

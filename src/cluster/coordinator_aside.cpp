@@ -7,7 +7,8 @@
 namespace motley::cluster {
 
 void CoordinatorMachine::evaluate_aside(Time now) {
-  if (!config_.evaluates_aside || config_.holds != Holds::never || aside_ || version_ >= steps()) return;  // the last evaluation is everybody's
+  if (!config_.evaluates_aside || config_.holds != Holds::never || aside_ || version_ >= steps())
+    return;  // the last evaluation is everybody's
   for (Member& member : members_.all()) {
     if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside) continue;
     aside_ = Aside{.session = member.session,

@@ -7,9 +7,7 @@
 
 namespace motley::cluster {
 
-bool CoordinatorMachine::evaluation_due() const noexcept {
-  return config_.test_samples > 0 && at_mark();
-}
+bool CoordinatorMachine::evaluation_due() const noexcept { return config_.test_samples > 0 && at_mark(); }
 
 void CoordinatorMachine::open_next(Time now) {
   MOTLEY_ASSERT(!pass_ && !stretch_ && started_ && !finished_);

@@ -28,20 +28,20 @@ struct Member {
   Time opened{};
   Time heard{};
   Time heartbeat_sent{};
-  bool streams = false;        // gets every new version as it is made
-  std::uint64_t holds = 0;     // the version it computes with, unless it streams
-  LeaseId trial = 0;           // the calibration it computes; 0: none
+  bool streams = false;            // gets every new version as it is made
+  std::uint64_t holds = 0;         // the version it computes with, unless it streams
+  LeaseId trial = 0;               // the calibration it computes; 0: none
   bool waits_for_release = false;  // to be measured
-  Time trial_due{};            // while parked: when to measure it again
-  Time link_due{};             // while parked: when to send it a version, to see how long that takes
-  Time link_tried{};           // when one was sent
-  bool compared = false;       // while parked: only until others have shown what they do alone
-  Time help_due{};             // after it had a share in vain: when it may have one again, unless it becomes faster
-  std::uint64_t share = 0;     // samples of the newest train pass
-  std::uint32_t left_out = 0;  // train passes in a row without a share
-  std::uint32_t in_vain = 0;   // times it had a share and the steps were no shorter for it
-  bool failed_alone = false;   // a stretch went wrong: leases from now on, whose rules know what to do about it
-  bool failed_aside = false;   // an evaluation beside the training did not end well, or in time
+  Time trial_due{};                // while parked: when to measure it again
+  Time link_due{};                 // while parked: when to send it a version, to see how long that takes
+  Time link_tried{};               // when one was sent
+  bool compared = false;           // while parked: only until others have shown what they do alone
+  Time help_due{};                 // after it had a share in vain: when it may have one again, unless it becomes faster
+  std::uint64_t share = 0;         // samples of the newest train pass
+  std::uint32_t left_out = 0;      // train passes in a row without a share
+  std::uint32_t in_vain = 0;       // times it had a share and the steps were no shorter for it
+  bool failed_alone = false;       // a stretch went wrong: leases from now on, whose rules know what to do about it
+  bool failed_aside = false;       // an evaluation beside the training did not end well, or in time
 
   [[nodiscard]] bool admitted() const noexcept { return state != MemberState::loading; }
 };

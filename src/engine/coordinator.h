@@ -69,8 +69,8 @@ struct CoordinatorOptions {
   cluster::Holds holds = cluster::Holds::never;
   bool hold_owed = false;  // where the first version of this process is a mark: nobody released it there before
   bool resumable = true;   // workers of a run that was stopped are told to come back
-  LossState state{};      // what the loss gets at first
-  bool checksums = true;  // body checksums on frames to workers of other machines
+  LossState state{};       // what the loss gets at first
+  bool checksums = true;   // body checksums on frames to workers of other machines
   // Whether the gradient of a step, of so many bytes, is wanted: asked once a step, maybe by the thread of a worker
   // that makes it alone. Empty: always.
   std::function<bool(std::size_t bytes)> wants_gradients{};

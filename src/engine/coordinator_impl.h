@@ -141,9 +141,9 @@ struct Coordinator::Impl {
   MeasuredPace pace;
   cluster::CoordinatorMachine machine;
   Uploads uploads;
-  VersionFrames current, next;  // whole; growing while the step closes
-  BufferPool pool;              // of what deltas are and lead to
-  double pass_share;            // of the bytes of a version: what a pass moves in one direction
+  VersionFrames current, next;            // whole; growing while the step closes
+  BufferPool pool;                        // of what deltas are and lead to
+  double pass_share;                      // of the bytes of a version: what a pass moves in one direction
   std::vector<SharedBytes> state_pieces;  // of options.state, once somebody got them
   std::map<SessionId, Session> sessions;
   std::vector<Worker> workers;

@@ -41,8 +41,9 @@ Status LossStateAssembler::add(const wire::State& piece) {
     here_.clear();
   }
   if (piece.number != number_ || piece.bytes != bytes_ || piece.offset != here_.size())
-    return misfit("the rest of number " + std::to_string(number_) + " from byte " + std::to_string(here_.size()) + " on",
-                  "number " + std::to_string(piece.number) + " from byte " + std::to_string(piece.offset) + " on");
+    return misfit(
+        "the rest of number " + std::to_string(number_) + " from byte " + std::to_string(here_.size()) + " on",
+        "number " + std::to_string(piece.number) + " from byte " + std::to_string(piece.offset) + " on");
   const bool more = !piece.data.empty() || bytes_ == 0;
   if (!more || piece.data.size() > bytes_ - here_.size())
     return misfit("1 to " + std::to_string(bytes_ - here_.size()) + " bytes", std::to_string(piece.data.size()));

@@ -113,10 +113,22 @@ std::unique_ptr<Observer> make_json_observer(int descriptor);
 /// `seconds_between`.
 std::unique_ptr<Observer> make_plain_observer(int descriptor, double seconds_between = 2.0);
 
+/// An observer whose lines move, beside which others write to the same terminal. Calls may come from any thread, also
+/// at the same time.
+class Display : public Observer {
+ public:
+  /// Takes away what moves, until show() has been called as often: meanwhile others may write whole lines.
+  virtual void hide() = 0;
+  /// `begun`: the start of a line that others have not ended yet, without control characters; shown with what moves.
+  virtual void show(const std::string& begun) = 0;
+  /// What moves is left as it is, and what comes is written below it. Idempotent.
+  virtual void end() = 0;
+};
+
 /// A live display for a terminal: progress bar with step, loss (with a small history), samples/s and time left; a line
 /// per worker with its share and what it waits for; evaluations and changes scroll above it. Redraws at most 10 times a
-/// second and leaves the terminal as it found it.
-std::unique_ptr<Observer> make_terminal_observer(int descriptor);
+/// second, where there is something new, and leaves the terminal as it found it.
+std::unique_ptr<Display> make_terminal_observer(int descriptor);
 
 /// Calls both, in order. Owns them.
 std::unique_ptr<Observer> make_tee(std::unique_ptr<Observer> first, std::unique_ptr<Observer> second);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "observe/observer.h"
@@ -26,7 +27,7 @@ struct WorkerLine {
   bool present = false;
 };
 
-class TerminalObserver final : public Observer {
+class TerminalObserver final : public Display {
  public:
   explicit TerminalObserver(int descriptor) : descriptor_(descriptor), plain_(make_plain_observer(descriptor)) {}
   ~TerminalObserver() override { erase(); }
@@ -34,6 +35,7 @@ class TerminalObserver final : public Observer {
   TerminalObserver& operator=(const TerminalObserver&) = delete;
 
   void run(const RunStarted& e) override {
+    const std::lock_guard lock(mutex_);
     started_ = e;
     steps_done_ = e.first_step;
     above([&] { plain_->run(e); });
@@ -41,6 +43,7 @@ class TerminalObserver final : public Observer {
     draw(true);
   }
   void worker(const WorkerChanged& e) override {
+    const std::lock_guard lock(mutex_);
     WorkerLine& line = workers_[e.worker];
     line.present = e.change == "joined" || e.change == "readmitted";
     line.description = e.description;
@@ -49,6 +52,7 @@ class TerminalObserver final : public Observer {
     above([&] { plain_->worker(e); });
   }
   void step(const StepDone& e) override {
+    const std::lock_guard lock(mutex_);
     step_ = e;
     if (e.steps > 0) started_.steps = e.steps;
     if (e.global_batch > 0) started_.global_batch = e.global_batch;
@@ -68,36 +72,58 @@ class TerminalObserver final : public Observer {
     draw(false);
   }
   void plan(const PlanMade& e) override {
+    const std::lock_guard lock(mutex_);
     above([&] { plain_->plan(e); });
   }
   void eval(const EvalDone& e) override {
+    const std::lock_guard lock(mutex_);
     above([&] { plain_->eval(e); });
   }
   void checkpoint(std::uint64_t step, const std::string& path) override {
+    const std::lock_guard lock(mutex_);
     if (step == 0) above([&] { plain_->checkpoint(step, path); });  // later ones are routine; done() names the last
   }
   void done(const Done& e) override {
-    draw(true);
+    const std::lock_guard lock(mutex_);
     finish();
     plain_->done(e);
   }
   void error(const Error& e) override {
-    if (active_ && e.code == ErrorCode::interrupted) finish();
+    const std::lock_guard lock(mutex_);
+    if (e.code == ErrorCode::interrupted) finish();
     above([&] { plain_->error(e); });
   }
   void note(const std::string& text) override {
+    const std::lock_guard lock(mutex_);
     above([&] { plain_->note(text); });
   }
   void waiting(const std::string& text) override {
+    const std::lock_guard lock(mutex_);
     waiting_ = text;
     draw(false);
   }
   void download(const std::string& file, std::uint64_t done, std::uint64_t total) override {
+    const std::lock_guard lock(mutex_);
     const double fraction = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 0;
     write_all(descriptor_, "\r\x1b[2K" + fit(progress_bar(fraction, 30) + " " + file + " " +
                                                  count_text(static_cast<double>(done)) + "B",
                                              width()));
     if (total > 0 && done >= total) write_all(descriptor_, "\n");
+  }
+  void hide() override {
+    const std::lock_guard lock(mutex_);
+    erase();
+    ++hidden_;
+  }
+  void show(const std::string& begun) override {
+    const std::lock_guard lock(mutex_);
+    --hidden_;
+    begun_ = begun;
+    draw(true);
+  }
+  void end() override {
+    const std::lock_guard lock(mutex_);
+    finish();
   }
 
  private:
@@ -119,22 +145,30 @@ class TerminalObserver final : public Observer {
     drawn_ = 0;
   }
   void finish() {
+    begun_.clear();  // whoever began it writes it again
+    draw(true);
     active_ = false;
     drawn_ = 0;
   }
 
   void draw(bool now) {
-    if (!active_ || (!now && Clock::now() - drawn_at_ < kRedrawEvery)) return;
+    if (!active_ || hidden_ > 0 || (!now && Clock::now() - drawn_at_ < kRedrawEvery)) return;
     drawn_at_ = Clock::now();
-    std::vector<std::string> lines{progress_line(), loss_line()};
+    std::vector<std::string> lines;
+    if (!begun_.empty()) lines.push_back(begun_);
+    lines.push_back(progress_line());
+    lines.push_back(loss_line());
     for (const auto& [name, line] : workers_) lines.push_back(worker_line(name, line));
     lines.push_back(waiting_.empty() ? " " : "  " + waiting_);
-    std::string out = drawn_ > 0 ? "\r\x1b[" + std::to_string(drawn_) + "A" : "";
     const std::size_t columns = width();
-    for (const std::string& line : lines) out += "\x1b[2K" + fit(line, columns) + "\n";
-    if (drawn_ > lines.size()) out += "\x1b[J";
-    write_all(descriptor_, out);
+    // What others have begun may have symbols of two columns: where it does not fit, the terminal cuts it.
+    std::string text = "\x1b[?7l";
+    for (const std::string& line : lines) text += "\x1b[2K" + fit(line, columns) + "\n";
+    text += drawn_ > lines.size() ? "\x1b[J\x1b[?7h" : "\x1b[?7h";
+    if (drawn_ > 0 && text == drawn_text_) return;
+    write_all(descriptor_, (drawn_ > 0 ? "\r\x1b[" + std::to_string(drawn_) + "A" : "") + text);
     drawn_ = lines.size();
+    drawn_text_ = std::move(text);
   }
   [[nodiscard]] std::string progress_line() const {
     const double fraction =
@@ -163,13 +197,15 @@ class TerminalObserver final : public Observer {
            (line.bytes > 0 ? "  " + count_text(static_cast<double>(line.bytes)) + "B" : "");
   }
 
+  std::mutex mutex_;
   int descriptor_;
   std::unique_ptr<Observer> plain_;
   RunStarted started_;
   StepDone step_;
   std::map<std::string, WorkerLine> workers_;
   std::vector<double> losses_;
-  std::string waiting_;
+  std::string waiting_, begun_, drawn_text_;
+  std::size_t hidden_ = 0;
   double rate_ = 0;
   std::uint64_t steps_done_ = 0;
   std::size_t drawn_ = 0;
@@ -179,7 +215,7 @@ class TerminalObserver final : public Observer {
 
 }  // namespace
 
-std::unique_ptr<Observer> make_terminal_observer(int descriptor) {
+std::unique_ptr<Display> make_terminal_observer(int descriptor) {
   return std::make_unique<TerminalObserver>(descriptor);
 }
 

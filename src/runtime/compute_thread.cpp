@@ -315,9 +315,8 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   TaskSink sink(events_, order.number, weights_.chunks(), pool_, range_);
   const TaskStop stop(*this, sink);
   duty_.start(now());
-  const Task task{order.kind,     order.version,  indices,     order.first,     micro_batch_,
-                  prepared_.seed, order.from_end, order.epoch, order.pass_first,
-                  false,          order.state};
+  const Task task{order.kind,     order.version, indices,          order.first, micro_batch_, prepared_.seed,
+                  order.from_end, order.epoch,   order.pass_first, false,       order.state};
   const Result<Outcome> outcome = compute(task, weights_, sink, stop, [&] { sink.restart(); });
   duty_.stop(now());
   const double charge = duty_.take_charge();

@@ -118,8 +118,8 @@ class ComputeThread {
   std::optional<Stretch> stretch_;
   bool busy_ = false;
   std::vector<std::function<void()>> idle_;  // to be called
-  std::uint64_t cut_ = 0;      // the newest stretch that is to end
-  std::uint32_t untaken_ = 0;  // steps handed out and not taken
+  std::uint64_t cut_ = 0;                    // the newest stretch that is to end
+  std::uint32_t untaken_ = 0;                // steps handed out and not taken
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};
   TaskRange range_;  // of the current task

@@ -17,6 +17,8 @@
 namespace motley::runtime {
 namespace {
 
+constexpr std::size_t kListMax = 1024;
+
 constexpr std::uint64_t kCountMax = std::uint64_t{1} << 40;
 constexpr std::size_t kGroupsMax = 64;
 
@@ -84,7 +86,7 @@ bool assign(const toml::node& node, double& out) {
 template <class T>
 bool assign(const toml::node& node, std::vector<T>& out) {
   const toml::array* list = node.as_array();
-  if (list == nullptr || list->size() > 64) return false;
+  if (list == nullptr || list->size() > kListMax) return false;
   std::vector<T> values(list->size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!assign(*list->get(i), values[i])) return false;

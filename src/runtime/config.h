@@ -34,6 +34,7 @@ struct RunConfig {
   std::string model_kind;  // "fashion-cnn", "mnist-cnn", "mlp", "softmax", "gpt-mini", "torchscript"
   std::string model_file;  // torchscript: path on the head
   std::string model_loss = "cross_entropy";
+  std::vector<std::string> model_arguments;                            // script
   std::vector<std::int64_t> model_hidden = {256, 128};                 // mlp
   std::uint64_t model_block = 256;                                     // samples of text
   std::uint64_t model_layers = 6, model_heads = 6, model_width = 384;  // gpt-mini

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "runtime/inputs.h"
+#include "runtime/keep_awake.h"
 #include "runtime/use_watch.h"
 #include "runtime/worker_host.h"
 #include "transport/addresses.h"
@@ -157,6 +159,12 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   if (!devices) return devices.error();
   if (devices->empty()) return Error{ErrorCode::usage, "--device none: a worker needs a device", "motley devices"};
   const std::string machine = options.name.empty() ? transport::machine_name() : options.name;
+  std::optional<KeepAwake> awake;  // the use watch's, once there is one
+  const auto stay_awake = [&options, &awake](bool works) {
+    awake.reset();
+    if (works && options.manners.keep_awake) awake.emplace(kWorksHere);
+  };
+  stay_awake(true);
   SharedInputs inputs(options, provider, events);
   Countdown countdown(devices->size());
 
@@ -190,8 +198,9 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     tcps.push_back(std::make_unique<transport::Tcp>(std::move(tcp)));
     workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));
   }
-  const auto use_changed = [&workers, &events](PauseReason reason) {
+  const auto use_changed = [&workers, &events, &stay_awake](PauseReason reason) {
     const bool paused = reason != PauseReason::none;
+    stay_awake(!paused);
     events.note(paused ? to_words(reason) : "resumed");
     for (const auto& worker : workers) paused ? worker->pause(to_words(reason)) : worker->resume();
   };

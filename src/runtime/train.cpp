@@ -1,8 +1,10 @@
 #include "runtime/train.h"
 
 #include <charconv>
+#include <optional>
 
 #include "runtime/head.h"
+#include "runtime/keep_awake.h"
 
 namespace motley::runtime {
 
@@ -23,6 +25,8 @@ Result<transport::Endpoint> parse_endpoint(const std::string& text) {
 }
 
 Status train(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer, StopSource& stop) {
+  std::optional<KeepAwake> awake;
+  if (options.manners.keep_awake) awake.emplace(kTrainsHere);
   Head head(options, provider, observer);
   if (Status status = head.open(); !status) return status;
   head.start(true);

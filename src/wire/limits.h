@@ -25,7 +25,7 @@ inline constexpr std::size_t kFeaturesMax = 64;                // of Hello
 inline constexpr std::size_t kScoresMax = 64;                  // of Finish
 inline constexpr std::size_t kChunkBitmapBytesMax = 16 << 10;  // of Taken: more chunks than a layout may have
 inline constexpr std::size_t kMacBytesMax = 64;
-inline constexpr std::size_t kLossStateBytesMax = 16 << 20;  // of a State, all its pieces
+inline constexpr std::size_t kLossStateBytesMax = 16 << 20;             // of a State, all its pieces
 inline constexpr std::uint64_t kBlobBytesMax = std::uint64_t{4} << 30;  // a TorchScript file
 
 }  // namespace motley::wire

@@ -1,4 +1,4 @@
-"""The body of an epoch: in step with the training, followed in what it may change, refused by name in what it may not. Runs of this process."""
+"""The body of an epoch: in step with the training, followed in what it may change, refused by name in what it may not."""
 
 import copy
 import itertools
@@ -194,7 +194,8 @@ def test_samples_that_the_body_makes():
         return cases.classes(300, 20 + epoch).tensors
 
     samples, plain_samples = motley.HeadTensors(*made(0)), torch.utils.data.TensorDataset(*made(0))
-    losses = plainly(plain_model, plain_optimizer, plain_samples, after_epoch=lambda epoch: setattr(plain_samples, "tensors", made(epoch + 1)))
+    losses = plainly(plain_model, plain_optimizer, plain_samples,
+                     after_epoch=lambda epoch: setattr(plain_samples, "tensors", made(epoch + 1)))
     for epoch in run_of(model, optimizer, samples).epochs(EPOCHS):
         assert epoch.loss == pytest.approx(losses[epoch.number - 1], rel=1e-6)
         samples.replace(*made(epoch.number))
@@ -227,7 +228,8 @@ def change_data(model, optimizer, train):
     train.tensors[0].mul_(2)
 
 
-REFUSED = {change_global: ("KL", "state="), change_weights: ("0.weight", "parametrize"), change_decay: ("weight_decay", "another motley.Run|new optimizer"),
+REFUSED = {change_global: ("KL", "state="), change_weights: ("0.weight", "parametrize"),
+           change_decay: ("weight_decay", "another motley.Run|new optimizer"),
            change_freezing: ("requires_grad of 0.weight", "set_lr"), change_data: ("tensors|sample", "HeadTensors|state=")}
 
 
@@ -248,7 +250,8 @@ def test_on_step_sees_the_weights_of_its_step():
     plain_model, plain_optimizer, _ = parts()
     expected, found = [], []
     plainly(plain_model, plain_optimizer, train, after_step=lambda: expected.append(plain_model[2].weight.detach().clone()), epochs=2)
-    for _ in run_of(model, optimizer, train, on_step=lambda model, step: found.append((step.number, model[2].weight.detach().clone()))).epochs(2):
+    run = run_of(model, optimizer, train, on_step=lambda model, step: found.append((step.number, model[2].weight.detach().clone())))
+    for _ in run.epochs(2):
         pass
     assert [number for number, _ in found] == list(range(1, 11))
     torch.testing.assert_close(torch.stack([weight for _, weight in found]), torch.stack(expected), rtol=1e-5, atol=1e-6)

@@ -36,11 +36,17 @@ def test_what_cannot_be_trained_is_refused_at_the_start(motley, what):
 
 def start_head(motley, what, device="none"):
     return motley.start("train", WRONG, "--run", "run", "--listen", "127.0.0.1:0", "--device", device, "--threads", "1", "--name", "head",
-                        "--token-file", "token", what)
+                        "--token-file", "token", what, place(motley, "head"))
 
 
-def join(motley, name, what, here=""):
-    return motley.start("join", "--token-file", "token", WRONG, "--name", name, "--threads", "1", what, here)
+def place(motley, name):
+    """A path of this machine's own, which a script may be started with."""
+    (motley.directory / name).mkdir(exist_ok=True)
+    return f"./{name}"
+
+
+def join(motley, name, what, here="elsewhere"):
+    return motley.start("join", "--token-file", "token", WRONG, "--name", name, "--threads", "1", what, place(motley, here))
 
 
 def test_an_exception_on_one_worker_shows_on_the_head_and_the_run_goes_on(motley):

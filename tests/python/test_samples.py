@@ -212,8 +212,11 @@ def test_what_is_read_ahead_follows_the_order_of_the_run():
 # --- runs ------------------------------------------------------------------------------------------------------------------
 
 def start(motley, what):
-    head = motley.start("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token", what)
-    return head, motley.start("join", "--token-file", "token", SCRIPT, "--name", "other", "--threads", "1", what, "other")
+    for name in ("here", "other"):  # paths may differ between machines
+        (motley.directory / name).mkdir()
+    head = motley.start("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token", what,
+                        "./here")
+    return head, motley.start("join", "--token-file", "token", SCRIPT, "--name", "other", "--threads", "1", what, "./other")
 
 
 @pytest.mark.parametrize("what, said", [("unseeded_split", "training data"), ("other_test", "test data")])

@@ -50,8 +50,8 @@ def test_python_runs_on_while_the_core_waits_for_others(motley):
     for name in ("head", "other"):
         os.mkfifo(motley.directory / name)
     scripts["head"] = motley.start("train", script, "--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token",
-                                   "--set", "train.min_workers=2", "head")
-    scripts["other"] = motley.start("join", "--token-file", "token", script, "--threads", "1", "--name", "other", "other")
+                                   "--set", "train.min_workers=2", "./head")
+    scripts["other"] = motley.start("join", "--token-file", "token", script, "--threads", "1", "--name", "other", "./other")
     scripts["head"].wait_event("worker", worker="other/cpu", change="joined")
     for name, program in scripts.items():
         (motley.directory / name).write_text(f"says {name}\n")

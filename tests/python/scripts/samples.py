@@ -1,6 +1,7 @@
 """samples.py WHAT [HERE]: a run over samples that WHAT chooses, on the machine HERE; its epochs as JSON on standard error."""
 
 import json
+import os
 import sys
 
 import torch
@@ -49,7 +50,8 @@ def make(what, here=""):
 
 
 if __name__ == "__main__":
-    what, here = sys.argv[1], next((word for word in sys.argv[2:] if not word.startswith("-")), "")
+    what = sys.argv[1]
+    here = next((os.path.basename(word) for word in sys.argv[2:] if not word.startswith("-")), "")
     train, test = make(what, here)
     torch.manual_seed(8)
     model = cases.mlp()

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset, Subset, WeightedRandom
 import cases
 import motley
 
-HERE = sys.argv[2] if len(sys.argv) > 2 else "head"
+HERE = os.path.basename(sys.argv[2]) if len(sys.argv) > 2 else "head"  # a path, which may differ between machines
 
 
 class Stream(IterableDataset):

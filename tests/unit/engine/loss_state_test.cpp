@@ -28,7 +28,8 @@ class LossStatePieces : public testing::TestWithParam<std::size_t> {};
 TEST_P(LossStatePieces, ComeTogetherAgain) {
   const LossState state{3, bytes_of_state(GetParam())};
   const std::vector<SharedBytes> pieces = pieces_of(state);
-  EXPECT_EQ(pieces.size(), std::max<std::size_t>(1, (GetParam() + wire::kSegmentBytesMax - 1) / wire::kSegmentBytesMax));
+  EXPECT_EQ(pieces.size(),
+            std::max<std::size_t>(1, (GetParam() + wire::kSegmentBytesMax - 1) / wire::kSegmentBytesMax));
   LossStateAssembler assembler;
   for (const SharedBytes& piece : pieces) {
     EXPECT_EQ(assembler.state().number, 0U);

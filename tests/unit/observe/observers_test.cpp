@@ -187,5 +187,49 @@ TEST(TerminalObserver, LeavesTheLastWordToPlainText) {
   EXPECT_EQ(text.substr(text.rfind("checkpoint: ")), "checkpoint: runs/a/checkpoints/step-000000005\n");
 }
 
+/// What is written when others have written a line of theirs; `begun`: another one that has no end yet.
+std::string after_others(const std::string& begun) {
+  Pipe pipe;
+  {
+    const auto display = make_terminal_observer(pipe.in());
+    RunStarted run;
+    run.steps = 5;
+    run.global_batch = 256;
+    display->run(run);
+    display->step(a_step());
+    display->hide();
+    display->note("of the run");
+    EXPECT_EQ(write(pipe.in(), "theirs\n", 7), 7);
+    display->show(begun);
+    display->end();
+    display->end();
+    display->note("behind it");
+  }
+  const std::string text = pipe.text();
+  const std::size_t at = text.rfind("of the run\n");
+  EXPECT_EQ(text.substr(at, 18), "of the run\ntheirs\n");
+  return text.substr(at + 18);
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(TerminalObserver, IsHiddenWhileOthersWrite) {
+  const std::string text = after_others("");
+  EXPECT_EQ(text.substr(0, 9), "\x1b[?7l\x1b[2K");
+  EXPECT_EQ(count(text, "step 5/5"), 1U) << "drawn again without need: " << text;
+  EXPECT_EQ(text.substr(text.size() - 15), "\x1b[?7hbehind it\n");
+}
+
+TEST(TerminalObserver, WhatOthersHaveBegunMovesAlongUntilTheEnd) {
+  const std::string text = after_others("half a line");
+  EXPECT_EQ(count(text, "\x1b[2Khalf a line\n"), 1U) << text;
+  EXPECT_EQ(count(text, "step 5/5"), 2U) << text;
+  EXPECT_LT(text.find("half a line"), text.find("step 5/5"));
+}
+
 }  // namespace
 }  // namespace motley::observe

@@ -45,7 +45,8 @@ TEST_F(ReleaseFiles, AStateHoldsFromItsVersionOn) {
 }
 
 TEST_F(ReleaseFiles, WhatNoCheckpointNeedsGoes) {
-  for (const std::uint64_t version : {0U, 10U, 20U, 30U}) ASSERT_TRUE(write_state(dir, version, named(version + 1, "x")).ok());
+  for (const std::uint64_t version : {0U, 10U, 20U, 30U})
+    ASSERT_TRUE(write_state(dir, version, named(version + 1, "x")).ok());
   prune_states(dir, 25);
   EXPECT_EQ(number_at(19), 0U);
   EXPECT_EQ(number_at(25), 21U);

@@ -1,0 +1,218 @@
+"""Things that may change beside a training, each as it was: names, items, cells, tensors, arrays and generators."""
+
+import functools
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+try:
+    import numpy
+except ImportError:  # torch works without
+    numpy = None  # type: ignore[assignment]
+
+ITEMS_MAX = 256  # of a container whose items are looked at one by one
+KEPT_BYTES_MAX = 64 << 20  # of tensors that can be put back
+PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
+MISSING = object()
+
+
+@dataclass
+class Change:
+    """what: in words, e.g. "the global KL". now: comparable with that of another change of the same thing. put_back: undoes it."""
+
+    what: str
+    now: Any
+    put_back: Callable[[], None]
+    key: Any = None  # of the thing
+
+
+class Spot:
+    """Something that may change, as it was."""
+
+    def __init__(self, owner: Any, what: str):
+        self.owner, self.what = owner, what
+
+    def changes(self) -> Iterator[Change]:
+        raise NotImplementedError
+
+
+class Named(Spot):
+    """Values under names: attributes, globals, items of a mapping."""
+
+    def __init__(self, owner: Any, what: str, values: dict[Any, Any], names: Callable[[], list[Any]]):
+        super().__init__(owner, what)
+        self._values, self._names = values, names
+        self._before = {name: values.get(name, MISSING) for name in names()}
+
+    def changes(self) -> Iterator[Change]:
+        for name in dict.fromkeys([*self._before, *self._names()]):
+            before, now = self._before.get(name, MISSING), self._values.get(name, MISSING)
+            if now is not before and not _equal(before, now):
+                yield Change(self.what.format(name), copied(now), functools.partial(self._put_back, name, before), (id(self._values), name))
+
+    def _put_back(self, name: Any, value: Any) -> None:
+        if value is MISSING:
+            self._values.pop(name, None)
+        else:
+            self._values[name] = value
+
+
+class Items(Spot):
+    def __init__(self, owner: Any, what: str):
+        super().__init__(owner, what)
+        self._before = list(owner)
+
+    def changes(self) -> Iterator[Change]:
+        now = list(self.owner)
+        if len(now) != len(self._before) or any(a is not b and not _equal(a, b) for a, b in zip(now, self._before, strict=True)):
+            yield Change(self.what, [copied(each) for each in now], self._put_back, id(self.owner))
+
+    def _put_back(self) -> None:
+        self.owner.clear()
+        (self.owner.update if isinstance(self.owner, set) else self.owner.extend)(self._before)
+
+
+class Cell(Spot):
+    def __init__(self, owner: Any, what: str):
+        super().__init__(owner, what)
+        self._before = owner.cell_contents
+
+    def changes(self) -> Iterator[Change]:
+        now = self.owner.cell_contents
+        if now is not self._before and not _equal(self._before, now):
+            yield Change(self.what, copied(now), self._put_back, id(self.owner))
+
+    def _put_back(self) -> None:
+        self.owner.cell_contents = self._before
+
+
+class Tensor(Spot):
+    def __init__(self, owner: torch.Tensor, what: str, keep: bool):
+        super().__init__(owner, what)
+        self._version, self._data = _version(owner), owner.data
+        small = keep and owner.layout == torch.strided and owner.numel() * owner.element_size() <= KEPT_BYTES_MAX
+        self._values = owner.detach().clone() if small else None
+
+    def changes(self) -> Iterator[Change]:
+        moved = self.owner.shape != self._data.shape or self.owner.dtype != self._data.dtype
+        if not moved and _version(self.owner) == self._version and (self._values is None or _equal(self.owner.detach(), self._values)):
+            return
+        if not moved and self._values is not None and _equal(self.owner.detach(), self._values):
+            return
+        yield Change(self.what, self.owner.detach().clone(), self._put_back, id(self.owner))
+
+    def _put_back(self) -> None:
+        with torch.no_grad():
+            self.owner.data = self._data
+            if self._values is not None:
+                self.owner.data.copy_(self._values)
+
+
+class Array(Spot):
+    def __init__(self, owner: Any, what: str):
+        super().__init__(owner, what)
+        self._before = owner.copy()
+
+    def changes(self) -> Iterator[Change]:
+        if not _equal(self.owner, self._before):
+            yield Change(self.what, self.owner.copy(), self._put_back, id(self.owner))
+
+    def _put_back(self) -> None:
+        self.owner[...] = self._before
+
+
+class Generator(Spot):
+    """A generator of random numbers of the script's own."""
+
+    def __init__(self, owner: Any, what: str):
+        super().__init__(owner, what)
+        self._before = _generator_state(owner)
+
+    def changes(self) -> Iterator[Change]:
+        now = _generator_state(self.owner)
+        if not _equal(now, self._before):
+            yield Change(f"the generator {self.what}", now, self._put_back, id(self.owner))
+
+    def _put_back(self) -> None:
+        if isinstance(self.owner, torch.Generator):
+            self.owner.set_state(self._before)
+        elif isinstance(self.owner, random.Random):
+            self.owner.setstate(self._before)
+        elif isinstance(self.owner, numpy.random.RandomState):
+            self.owner.set_state(self._before)
+        else:
+            self.owner.bit_generator.state = self._before
+
+
+def copied(value: Any, depth: int = 0) -> Any:
+    """What can be compared later: tensors and containers as they are now."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return value.copy()
+    if depth < 4 and isinstance(value, (list, tuple)):
+        return [copied(each, depth + 1) for each in value[:ITEMS_MAX]] + [len(value)]
+    if depth < 4 and isinstance(value, dict):
+        return {key: copied(each, depth + 1) for key, each in list(value.items())[:ITEMS_MAX]}
+    return value
+
+
+def holds_tensors(value: Any, depth: int = 0) -> bool:
+    """Tensors, and containers of nothing else."""
+    if isinstance(value, torch.Tensor):
+        return True
+    if depth < 4 and isinstance(value, list):  # copied() puts the length behind
+        return len(value) > 1 and all(holds_tensors(each, depth + 1) for each in value[:-1])
+    return depth < 4 and isinstance(value, dict) and bool(value) and all(holds_tensors(each, depth + 1) for each in value.values())
+
+
+def same(a: Any, b: Any) -> bool:
+    """Of two results of copied(). Objects of the user's own count as the same where they are of one type."""
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (*PLAIN, torch.Tensor)) or isinstance(b, (*PLAIN, torch.Tensor)):
+        return type(a) is type(b) and _equal(a, b)
+    return type(a) is type(b)
+
+
+def _version(tensor: torch.Tensor) -> int:
+    try:
+        return tensor._version
+    except RuntimeError:  # of inference mode
+        return 0
+
+
+def is_generator(value: Any) -> bool:
+    if isinstance(value, (torch.Generator, random.Random)):
+        return True
+    return numpy is not None and isinstance(value, (numpy.random.Generator, numpy.random.RandomState))
+
+
+def _generator_state(generator: Any) -> Any:
+    if isinstance(generator, torch.Generator):
+        return generator.get_state()
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    return generator.get_state() if isinstance(generator, numpy.random.RandomState) else generator.bit_generator.state
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Of values; objects are equal to themselves only."""
+    if a is b:
+        return True
+    if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
+        return a.shape == b.shape and a.dtype == b.dtype and a.device == b.device and bool(((a == b) | ((a != a) & (b != b))).all())
+    if isinstance(a, PLAIN) and isinstance(b, PLAIN):
+        return type(a) is type(b) and (a == b or a != a and b != b)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return type(a) is type(b) and len(a) == len(b) and all(_equal(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+    if numpy is not None and isinstance(a, numpy.ndarray) and isinstance(b, numpy.ndarray):
+        return a.shape == b.shape and a.dtype == b.dtype and bool(numpy.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+    return False

@@ -1,0 +1,273 @@
+"""Whether a loss may be split is decided in float64: what is a mean over samples passes and what is not is refused, with any seed."""
+
+import random
+import time
+
+import numpy
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, TensorDataset
+
+import cases
+import motley
+from motley import _inspect
+
+SEEDS = range(20)
+SIZE, BATCH = 200, 40
+
+
+def model_of(seed):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(cases.FEATURES, 16), nn.Tanh(), nn.Linear(16, cases.CLASSES))
+
+
+def inspected(loss, seed, model=None, precision="fp32", data=None, collate=None):
+    model = model or model_of(seed)
+    from motley import _data
+
+    recipe = _data.Recipe(DataLoader(data or cases.classes(SIZE, seed), BATCH, shuffle=True, collate_fn=collate), "train_loader")
+    return _inspect.inspect(lambda batch: loss(model, batch), model, recipe, precision, True, {"loss": loss})
+
+
+# --- means over samples ----------------------------------------------------------------------------------------------------------
+
+
+def token_mean(model, batch):
+    x, y = batch
+    losses = functional.cross_entropy(model(x), y, reduction="none") * (y > 1)
+    return losses.sum() / (y > 1).sum(), (y > 1).sum()
+
+
+def weighted(model, batch):
+    x, y = batch
+    weights = torch.tensor([1.0, 5.0, 1.0, 9.0, 1.0])
+    return functional.cross_entropy(model(x), y, weights), weights[y].sum()
+
+
+def noisy(model, batch):
+    x, y = batch
+    return functional.cross_entropy(model(x + 0.1 * torch.randn_like(x)), y)
+
+
+def dropped(model, batch):
+    x, y = batch
+    return functional.cross_entropy(model(functional.dropout(x, 0.3)), y)
+
+
+def mixed_up(model, batch):
+    """Mixup: one draw for each batch, and partners within it."""
+    x, y = batch
+    share = numpy.random.beta(0.4, 0.4)
+    other = torch.randperm(len(x))
+    output = model(share * x + (1 - share) * x[other])
+    return share * functional.cross_entropy(output, y) + (1 - share) * functional.cross_entropy(output, y[other])
+
+
+def timesteps(model, batch):
+    """As a diffusion model: a step and noise for each sample."""
+    x, y = batch
+    t, noise = torch.randint(0, 10, (len(x),)), torch.randn_like(x)
+    return (model(x * (t / 10).unsqueeze(1) + noise).sum(1) - noise.sum(1)).square().mean()
+
+
+def pythons(model, batch):
+    x, y = batch
+    return functional.cross_entropy(model(x * random.uniform(0.9, 1.1)), y)
+
+
+def own_modes(model, batch):
+    model.train()
+    return cases.cross_entropy(model, batch)
+
+
+def second_derivatives(model, batch):
+    x = batch[0].clone().requires_grad_()
+    (slope,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+    return (slope.norm(dim=1) - 1).square().mean()
+
+
+def in_half(model, batch):
+    x, y = batch
+    return functional.cross_entropy(model(x).to(torch.bfloat16).float(), y)
+
+
+MEANS = [cases.cross_entropy, token_mean, weighted, noisy, dropped, mixed_up, timesteps, pythons, own_modes, second_derivatives, in_half]
+
+
+@pytest.mark.parametrize("loss", MEANS)
+def test_means_over_samples_pass_with_every_seed(loss):
+    for seed in SEEDS:
+        assert "splits to" in inspected(loss, seed).line
+
+
+# --- what is none ----------------------------------------------------------------------------------------------------------------
+
+
+def dice(model, batch):
+    x, y = batch
+    p = torch.sigmoid(model(x)[:, 0])
+    return 1 - 2 * (p * (y > 2)).sum() / (p.sum() + (y > 2).sum())
+
+
+def hardest(model, batch):
+    x, y = batch
+    losses = functional.cross_entropy(model(x), y, reduction="none")
+    return losses.topk(min(len(losses), max(4, len(losses) // 4))).values.mean()
+
+
+def in_batch_negatives(model, batch):
+    output = functional.normalize(model(batch[0]), dim=1)
+    return functional.cross_entropy(output @ output.T * 5, torch.arange(len(output)))
+
+
+def normalised_advantages(model, batch):
+    x, y = batch
+    advantage = (y - y.float().mean()) / (y.float().std(unbiased=False) + 1e-6)
+    return -(functional.log_softmax(model(x), 1)[:, 0] * advantage).mean()
+
+
+def over_positives(model, batch):
+    x, y = batch
+    p = torch.sigmoid(model(x)[:, 0])
+    focal = (1 - p).square() * functional.binary_cross_entropy(p, (y == 0).float(), reduction="none")
+    return focal.sum() / (y == 0).sum().clamp(min=1)
+
+
+def small_term(model, batch):
+    output = model(batch[0])
+    return functional.cross_entropy(output, batch[1]) + 1e-3 * output.mean(0).square().sum()
+
+
+def class_weights(model, batch):
+    return functional.cross_entropy(model(batch[0]), batch[1], torch.tensor([1.0, 5.0, 1.0, 9.0, 1.0]))
+
+
+def decorrelation(model, batch):
+    output = model(batch[0])
+    return functional.cross_entropy(output, batch[1]) + 0.01 * (output.T @ output / len(output)).square().sum()
+
+
+def root(model, batch):
+    return functional.mse_loss(model(batch[0])[:, 0], batch[1].float()).sqrt()
+
+
+def neighbours(model, batch):
+    output = model(batch[0])
+    return functional.cross_entropy(output, batch[1]) + (output - output.roll(1, 0)).square().mean()
+
+
+def noisy_contrast(model, batch):
+    x = batch[0]
+    first, second = (functional.normalize(model(x + 0.1 * torch.randn_like(x)), dim=1) for _ in range(2))
+    return functional.cross_entropy(first @ second.T * 5, torch.arange(len(x)))
+
+
+def summed(model, batch):
+    return functional.cross_entropy(model(batch[0]), batch[1], reduction="sum")
+
+
+OTHERS = [dice, hardest, in_batch_negatives, normalised_advantages, over_positives, small_term, class_weights, decorrelation, root,
+          neighbours, noisy_contrast, summed]
+
+
+@pytest.mark.parametrize("loss", OTHERS)
+def test_what_is_no_mean_is_refused_with_every_seed(loss):
+    for seed in SEEDS:
+        with pytest.raises(motley.Error, match="sum over the samples, expected their mean" if loss is summed else "over the samples"):
+            inspected(loss, seed)
+
+
+def test_rounding_of_a_lower_precision_is_no_reason():
+    for seed in SEEDS:
+        inspected(cases.cross_entropy, seed, precision="bf16")
+
+
+def test_data_sorted_by_class_hide_nothing():
+    x, y = cases.classes(SIZE, 2).tensors
+    order = y.argsort()
+    with pytest.raises(motley.Error, match="not a mean over the samples"):
+        inspected(class_weights, 1, data=TensorDataset(x[order], y[order]))
+
+
+def test_texts_of_full_length_hide_nothing():
+    """A mean over tokens where the first texts have no padding."""
+    tokens = torch.ones(SIZE, cases.FEATURES)
+    tokens[150:, 6:] = 0
+
+    def loss(model, batch):
+        return ((model(batch[0]).square().sum(1, keepdim=True) * batch[0]).sum()) / batch[0].sum()
+
+    with pytest.raises(motley.Error, match="not a mean over the samples"):
+        inspected(loss, 1, data=TensorDataset(tokens))
+
+
+def test_samples_that_collate_drops_are_named():
+    def collate(samples):
+        return torch.utils.data.default_collate([sample for sample in samples if sample[1] != 3] or samples[:1])
+
+    with pytest.raises(motley.Error, match=r"of \d+ samples collate_fn left \d+"):
+        inspected(cases.cross_entropy, 2, collate=collate)
+
+
+def test_a_layer_of_ones_own_that_normalises_over_the_batch_is_named():
+    class Own(nn.Module):
+        def forward(self, x):
+            return (x - x.mean(0)) / (x.std(0) + 1) if self.training else x
+
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(cases.FEATURES, 16), Own(), nn.Linear(16, cases.CLASSES))
+    with pytest.raises(motley.Error, match="in training mode the samples of a batch see each other"):
+        inspected(cases.cross_entropy, 1, model)
+
+
+def test_batch_norm_is_no_reason():
+    for norm in (nn.BatchNorm1d(16), nn.BatchNorm1d(16, track_running_stats=False)):
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.Linear(cases.FEATURES, 16), norm, nn.Linear(16, cases.CLASSES))
+        assert inspected(cases.cross_entropy, 1, model).mixes
+        with pytest.raises(motley.Error, match="not a mean over the samples"):
+            inspected(class_weights, 1, model)
+
+
+def test_a_gradient_of_zero_says_nothing():
+    def far(model, batch):
+        return functional.relu(model(batch[0]).square().sum() * 0 - 1)
+
+    assert "gradient is zero there" in inspected(far, 1).line
+
+
+def test_an_operation_without_float64_is_told():
+    class Narrow(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            if x.dtype != torch.float32:
+                raise NotImplementedError("narrow is not implemented for 'Double'")
+            return x * 2
+
+        @staticmethod
+        def backward(context, gradient):
+            return gradient * 2
+
+    def loss(model, batch):
+        return functional.cross_entropy(Narrow.apply(model(batch[0])), batch[1])
+
+    assert "float32, for want of float64 (NotImplementedError" in inspected(loss, 1).line
+
+    def none(model, batch):
+        return class_weights(lambda x: Narrow.apply(model(x)), batch)
+
+    with pytest.raises(motley.Error, match="not a mean over the samples"):
+        inspected(none, 1)
+
+
+def test_it_takes_no_longer_on_a_large_model(capsys):
+    """For whoever reads the output: ten million parameters, on one thread."""
+    torch.manual_seed(1)
+    layers = [layer for _ in range(8) for layer in (nn.Linear(1120, 1120), nn.ReLU())]
+    model = nn.Sequential(nn.Linear(cases.FEATURES, 1120), *layers, nn.Linear(1120, cases.CLASSES))
+    begun = time.perf_counter()
+    line = inspected(cases.cross_entropy, 1, model).line
+    with capsys.disabled():
+        print(f"\n{sum(p.numel() for p in model.parameters())} parameters: {time.perf_counter() - begun:.2f} s; {line}")
