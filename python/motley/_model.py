@@ -31,9 +31,9 @@ class Named:
     times: int = 1  # by which it counts in a step
 
     def entry(self) -> tuple[Any, ...]:
-        frozen = self.kind == FROZEN
-        return (self.name, list(self.tensor.shape), _dtype(self), self.kind, self.group, self.momentum, self.alias_of,
-                _core.content_hash(bytes_of(self.tensor)) if frozen else 0)
+        content = _core.content_hash(bytes_of(self.tensor)) if self.kind == FROZEN else self.first
+        momentum = float(self.times) if self.kind == COUNTER else self.momentum
+        return self.name, list(self.tensor.shape), _dtype(self), self.kind, self.group, momentum, self.alias_of, content
 
 
 def _dtype(named: Named) -> int:

@@ -14,7 +14,6 @@ except ImportError:  # torch works without
     numpy = None  # type: ignore[assignment]
 
 ITEMS_MAX = 256  # of a container whose items are looked at one by one
-KEPT_BYTES_MAX = 64 << 20  # of tensors that can be put back
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 MISSING = object()
 
@@ -93,8 +92,7 @@ class Tensor(Spot):
     def __init__(self, owner: torch.Tensor, what: str, keep: bool):
         super().__init__(owner, what)
         self._version, self._data = _version(owner), owner.data
-        small = keep and owner.layout == torch.strided and owner.numel() * owner.element_size() <= KEPT_BYTES_MAX
-        self._values = owner.detach().clone() if small else None
+        self._values = owner.detach().clone() if keep and owner.layout == torch.strided else None
 
     def changes(self) -> Iterator[Change]:
         moved = self.owner.shape != self._data.shape or self.owner.dtype != self._data.dtype

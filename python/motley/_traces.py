@@ -26,6 +26,7 @@ try:
 except ImportError:  # torch works without
     numpy = None  # type: ignore[assignment]
 
+KEPT_BYTES_MAX = 256 << 20  # of tensors that can be put back
 ARRAY_BYTES_MAX = 1 << 16  # of NumPy arrays that are compared
 LIBRARIES = tuple(os.path.realpath(path) + os.sep for path in {*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")),
                                                                 os.path.dirname(__file__), os.path.dirname(torch.__file__)})
@@ -64,7 +65,8 @@ class Traces:
 
 class _Walk:
     def __init__(self, used: set[str], apart: set[int], keep: bool):
-        self._used, self._apart, self._keep = used, apart, keep
+        self._used, self._apart = used, apart
+        self._left = KEPT_BYTES_MAX if keep else -1  # bytes of tensors that can still be kept
         self._spots: list[_spots.Spot] = []
         self._iterators: list[str] = []
         self._met: dict[int, Any] = {}  # also keeps what is met, so that no other gets its id
@@ -85,7 +87,10 @@ class _Walk:
             return
         self._met[id(value)] = value
         if isinstance(value, torch.Tensor):
-            self._spots.append(_spots.Tensor(value, what, self._keep))
+            size = value.numel() * value.element_size()
+            keep = self._left >= size
+            self._left -= size if keep else 0
+            self._spots.append(_spots.Tensor(value, what, keep))
         elif isinstance(value, types.FunctionType):
             self._visit_function(value)
         elif isinstance(value, types.MethodType):
@@ -159,6 +164,8 @@ class _Walk:
         own = [name for name in module.__dict__ if name not in OWN_OF_MODULES and (name in self._used or not _is_own_class(kind))]
         self._visit_attributes(module, kind.__name__, own)
         self._visit_methods(module)
+        for name, tensor in (*module._parameters.items(), *module._buffers.items()):  # of modules beside the model
+            self._visit(tensor, f"{kind.__name__}.{name}")
         for each in (*module._forward_hooks.values(), *module._forward_pre_hooks.values()):
             self._visit(each, f"a hook of {kind.__name__}")
         for child in module._modules.values():

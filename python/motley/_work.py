@@ -47,9 +47,9 @@ class Work:
             batch = _data.move(self.train.fetch(numbers, numbers if self.train.draws else None), device)
             loss, _ = measure_loss(parts.call(batch, **self.known), len(numbers))
         reached = _leaves(loss)
-        own = {id(p) for p in parts.root.parameters()}
+        first = {id(p) for p in self.parts.root.parameters()}
         wanted = {id(p) for name, p in parts.root.named_parameters() if p.requires_grad and name not in self.found.unused}
-        if not reached <= own or not wanted <= reached:
+        if reached & first or not wanted <= reached:
             raise Error("the loss or the model refers to the model itself from elsewhere (a bound method, a global), so a second device of "
                         "this process cannot have a model of its own",
                         "one device in each process: start the script as a file, or name one --device")

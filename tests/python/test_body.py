@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import pathlib
 
 import pytest
 import torch
@@ -368,3 +369,29 @@ def test_what_refers_to_the_model_gets_its_gradients():
     for _ in run_of(model, optimizer, train, loss=loss).epochs(EPOCHS):
         pass
     same(model, plain_model)
+
+
+def test_a_second_model_that_the_body_changes_is_named():
+    """A target network in the loss, as in Q-learning."""
+    model, optimizer, train = parts()
+    target = copy.deepcopy(model)
+
+    def loss(model, batch):
+        with torch.no_grad():
+            wanted = target(batch[0])
+        return functional.mse_loss(model(batch[0]), wanted + 1)
+
+    with pytest.raises(motley.Error, match="changed Linear.weight"):
+        for _ in run_of(model, optimizer, train, loss=loss).epochs(3):
+            target.load_state_dict(model.state_dict())
+
+
+def test_counters_go_on_from_a_model_that_was_trained_before():
+    case = cases.normed()
+    case.model.norm1.num_batches_tracked.fill_(7)
+    run = run_of(case.model, case.optimizer, case.train)
+    for _ in run.epochs(1):
+        pass
+    assert int(case.model.norm1.num_batches_tracked) == 7 + 5 and int(case.model.norm2.num_batches_tracked) == 5
+    written, = sorted(pathlib.Path(".").glob("runs/*/checkpoints/step-*/model.safetensors"))[-1:]
+    assert int(load_file(written)["norm1.num_batches_tracked"]) == 7 + 5

@@ -104,8 +104,8 @@ def unreadable(case):
             return len(case.train)
 
         def __getitem__(self, index):
-            if index == 250:
-                raise OSError("no such file: 250")
+            if index == 251:
+                raise OSError("no such file: 251")
             return case.train[index]
 
     case.loader = DataLoader(Broken(), case.batch, num_workers=2)

@@ -1,0 +1,123 @@
+"""Programs about anything else."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import Dataset, SubsetRandomSampler, TensorDataset
+
+from programs.plain import Program, plainly
+
+KINDS = 4
+
+
+def sorted_points(count=180):
+    """Points by kind, the kinds one after the other, most of them of the first."""
+    generator = torch.Generator().manual_seed(6)
+    kind = (torch.arange(count) / count).pow(2).mul(KINDS).long()
+    return TensorDataset(torch.randn(count, 6, generator=generator) + kind[:, None], kind)
+
+
+def points_model():
+    return nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, KINDS))
+
+
+def cross_entropy(model, batch):
+    return functional.cross_entropy(model(batch[0]), batch[1])
+
+
+# --- weights of classes --------------------------------------------------------------------------------------------------------
+
+WEIGHTS = torch.tensor([0.2, 0.5, 1.0, 4.0])
+
+
+def by_class(model, batch):
+    """What everybody writes, and what no part of a batch can be scaled by."""
+    x, y = batch
+    return functional.cross_entropy(model(x), y, weight=WEIGHTS)
+
+
+def by_class_and_weight(model, batch):
+    x, y = batch
+    weight = WEIGHTS[y].sum()
+    return functional.cross_entropy(model(x), y, weight=WEIGHTS, reduction="sum") / weight, weight
+
+
+def class_weights():
+    model = points_model()
+    return Program(model, by_class_and_weight, sorted_points(), torch.optim.SGD(model.parameters(), lr=0.1), class_weights_plainly)
+
+
+def class_weights_plainly(program):
+    program.loss = by_class
+    yield from plainly(program)
+
+
+# --- a differential equation -----------------------------------------------------------------------------------------------------
+
+
+class Points(Dataset):
+    """Of the unit square, every fourth on its edge."""
+
+    def __init__(self, seed):
+        self.at = torch.rand(180, 2, generator=torch.Generator().manual_seed(seed))
+        self.at[::4, 0] = self.at[::4, 0].round()
+
+    def __len__(self):
+        return len(self.at)
+
+    def __getitem__(self, index):
+        return self.at[index], index % 4 == 0
+
+
+def poisson(model, batch):
+    """u_xx + u_yy = -2 pi^2 sin(pi x) sin(pi y), and zero on the edge."""
+    at, edge = batch
+    at = at.clone().requires_grad_()
+    u = model(at)
+    (slope,) = torch.autograd.grad(u, at, torch.ones_like(u), create_graph=True)
+    curved = [torch.autograd.grad(slope[:, i], at, torch.ones_like(slope[:, i]), create_graph=True)[0][:, i] for i in range(2)]
+    force = 2 * torch.pi**2 * torch.sin(torch.pi * at).prod(1)
+    return torch.where(edge, 10 * u[:, 0] ** 2, (sum(curved) + force) ** 2).mean()
+
+
+def pinn():
+    model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 1))
+    tested = torch.utils.data.DataLoader(Points(5), 64)
+    return Program(model, poisson, Points(4), torch.optim.Adam(model.parameters(), lr=1e-3), options={"test": tested})
+
+
+# --- the rest --------------------------------------------------------------------------------------------------------------------
+
+
+def weight_normed():
+    """The old weight_norm, which makes the weight anew before every pass."""
+    model = points_model()
+    for layer in (model[0], model[2]):
+        torch.nn.utils.weight_norm(layer)
+    return Program(model, cross_entropy, sorted_points(), torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+def subset():
+    """A split for validation, as it is made by samplers."""
+    model, chosen = points_model(), torch.randperm(180, generator=torch.Generator().manual_seed(2))[:150].tolist()
+    return Program(model, cross_entropy, sorted_points(), torch.optim.SGD(model.parameters(), lr=0.1), sampler=SubsetRandomSampler(chosen),
+                   chosen=chosen)
+
+
+class Uncertain(nn.Module):
+    """Two tasks, weighed by what they leave unexplained."""
+
+    def __init__(self):
+        super().__init__()
+        self.log_vars = nn.Parameter(torch.zeros(2))
+
+    def forward(self, model, batch):
+        x, y = batch
+        found = model(x)
+        tasks = torch.stack([functional.cross_entropy(found, y), functional.mse_loss(found[:, 0], x.mean(1))])
+        return (torch.exp(-self.log_vars) * tasks + self.log_vars).sum()
+
+
+def uncertainty():
+    model, loss = points_model(), Uncertain()
+    return Program(model, loss, sorted_points(), torch.optim.Adam([*model.parameters(), *loss.parameters()], lr=0.01))
