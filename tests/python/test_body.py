@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import pathlib
 
 import pytest
 import torch
@@ -140,31 +139,6 @@ def test_a_function_of_the_step_is_a_schedule():
         pass
     same(model, plain_model)
     assert optimizer.param_groups[0]["lr"] == 0.1  # the script's own
-
-
-def test_the_script_has_model_and_optimizer_as_after_the_last_step():
-    model, optimizer, train = parts(lambda p: torch.optim.AdamW(p, lr=0.01))
-    plain_model, plain_optimizer, _ = parts(lambda p: torch.optim.AdamW(p, lr=0.01))
-    plainly(plain_model, plain_optimizer, train)
-    for epoch in run_of(model, optimizer, train).epochs(EPOCHS):
-        in_body = optimizer.state_dict()
-    same(model, plain_model)
-    for found in (optimizer.state_dict(), in_body):
-        for number, state in plain_optimizer.state_dict()["state"].items():
-            for name, value in state.items():
-                torch.testing.assert_close(found["state"][number][name], value, rtol=1e-4, atol=1e-6)
-
-
-def test_after_a_break_too():
-    model, optimizer, train = parts()
-    plain_model, plain_optimizer, _ = parts()
-    plainly(plain_model, plain_optimizer, train, epochs=2)
-    for epoch in run_of(model, optimizer, train).epochs(EPOCHS):
-        if epoch.number == 2:
-            break
-    same(model, plain_model)
-    torch.testing.assert_close(optimizer.state[model[0].weight]["momentum_buffer"],
-                               plain_optimizer.state[plain_model[0].weight]["momentum_buffer"], rtol=1e-4, atol=1e-6)
 
 
 def test_state_reaches_the_loss_with_the_next_step():
@@ -384,14 +358,3 @@ def test_a_second_model_that_the_body_changes_is_named():
     with pytest.raises(motley.Error, match="changed Linear.weight"):
         for _ in run_of(model, optimizer, train, loss=loss).epochs(3):
             target.load_state_dict(model.state_dict())
-
-
-def test_counters_go_on_from_a_model_that_was_trained_before():
-    case = cases.normed()
-    case.model.norm1.num_batches_tracked.fill_(7)
-    run = run_of(case.model, case.optimizer, case.train)
-    for _ in run.epochs(1):
-        pass
-    assert int(case.model.norm1.num_batches_tracked) == 7 + 5 and int(case.model.norm2.num_batches_tracked) == 5
-    written, = sorted(pathlib.Path(".").glob("runs/*/checkpoints/step-*/model.safetensors"))[-1:]
-    assert int(load_file(written)["norm1.num_batches_tracked"]) == 7 + 5

@@ -102,6 +102,23 @@ def test_ctrl_c_leaves_a_checkpoint(motley):
     motley.audit("run")
 
 
+def test_who_joined_a_run_that_the_script_leaves_is_told_that_it_is_over(motley):
+    head = start_head(motley, "leaves")
+    other = join(motley, "other", "leaves")
+    assert head.end() == 0, head.story()
+    assert other.end() == 0, other.story()
+    assert "Ctrl-C" not in "\n".join(head.text)
+
+
+def test_other_arguments_than_those_of_the_head_are_refused(motley):
+    head = start_head(motley, "long")
+    other = motley.start("join", "--token-file", "token", WRONG, "--threads", "1", "--name", "other", "long")
+    assert other.end() == 1, other.story()
+    assert "the head started the script with the arguments 'long ./head'" in other.error()["message"], other.story()
+    assert "SCRIPT.py -- long ./head" in other.error()["try"]
+    head.kill()
+
+
 def test_an_exception_in_the_body_ends_the_run_with_a_checkpoint(motley):
     program = motley.start("train", WRONG, *HERE, "body_raises")
     assert program.end() == 1, program.story()
