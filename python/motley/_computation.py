@@ -58,7 +58,6 @@ class ModelComputation:
         self._task: Any = None  # whose chunks are handed out as the backward pass finishes them
         self._compiled = _compiled.uses((*parts.modules(), parts.loss))
         self._failures = _devices.Failures(device)
-        self._tells_unused = work.unused_matter
         self._halves = _halves.Halves(work, self._torch_device)
         self._mode: bool | None = None  # that the modules are in: training
         self._draws_in_evaluation: bool | None = None
@@ -281,7 +280,7 @@ class ModelComputation:
         reported = not begun
         if not begun:
             begin()
-        self.bound.check_gradients(self._work.unused, self._tells_unused and weight > 0)
+        self.check_gradients(count if weight > 0 else 0)
         if task.contributes and not task.resident:
             if self._staged:
                 self.gradients.copy_(self.bound.device_gradients)
@@ -319,6 +318,11 @@ class ModelComputation:
             found = self._loss(task, batch)
         self._halves.check_rows(found, batch, size)
         return measure_loss(found, size)
+
+    def check_gradients(self, count: int) -> None:
+        """After the backward passes of `count` samples. A small part of a batch may well leave out a parameter that the others use."""
+        telling = self._work.unused_matter and 2 * count >= self._work.train.batch_size
+        self.bound.check_gradients(self._work.unused, telling)
 
     def start_statistics(self) -> None:
         """Before the forward pass of a micro-batch."""

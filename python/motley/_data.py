@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import data
 
-from motley import _ahead, _contents, _core, _samplers
+from motley import _ahead, _contents, _core, _samplers, _state
 from motley._errors import Error
 
 try:
@@ -43,6 +43,8 @@ class Recipe:
         if isinstance(loader.dataset, data.IterableDataset):
             raise Error(f"{name}: {type(loader.dataset).__name__} is an iterable data set, but samples are asked for by number",
                         "give the data set __len__ and __getitem__ (torch.utils.data.Dataset)")
+        if isinstance(loader.dataset, _state.HeadTensors) and loader.num_workers > 0:
+            raise Error(f"{name}: processes that read would keep the old samples of HeadTensors", "num_workers=0")
         self.name = name
         choice = _samplers.Choice(loader, name)
         with RandomWatch():
@@ -96,10 +98,12 @@ class Recipe:
         """What other machines compare: which samples there are, the shapes of the first, and the contents of 48 (all of a smaller set) at
         positions that are drawn by a fixed key. A set of which a share p of the samples is another there is noticed with the probability
         1 - (1 - p)^48: 0.92 at 5 %, 0.99 at 10 %, so never a single changed file of thousands, but always another split."""
-        looked = self._look()
         with RandomWatch():
             seed_host(0, GENERATED)
             words = describe(self._read(0))
+        if isinstance(self.loader.dataset, _state.HeadTensors):
+            return f"{self.size} samples of {words}, from the head"
+        looked = self._look()
         if len(words) > WORDS_MAX:
             words = f"{words[:WORDS_MAX - 20]}… {hashlib.blake2b(words.encode(), digest_size=8).hexdigest()}"
         if self.numbers is not None:

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import torch
+
 from motley import _computation, _core
 from motley._errors import Error
 
@@ -28,7 +30,7 @@ class Lease:
             yield batch
             if self.weight == weight:
                 raise Error("a batch of a lease was computed, but nothing added", "lease.add(loss_sum, weight) for every batch")
-            computation.add_statistics(size)
+            computation.end_batch(size)
             self.count += size
             task.progress(self.count)
         self._abandoned = task.limit() == 0
@@ -104,7 +106,15 @@ class LeaseComputation(_computation.ModelComputation):
         batch = self._fetch(self._work.train, task, at, size)
         self.start_statistics()
         self.seed(task, at)
+        self._drawn_from = torch.get_rng_state()
         return batch
+
+    def end_batch(self, size: int) -> None:
+        """Errors: random numbers were drawn, and the batches of this model are cut by speed."""
+        if not self._work.acts_on_groups and not torch.equal(self._drawn_from, torch.get_rng_state()):
+            raise Error("the loop over a lease draws random numbers; another machine would draw others for the same samples",
+                        "draw them in the data set, where they are seeded for each sample")
+        self.add_statistics(size)
 
     def _train(self, task: _core.Task) -> tuple[Any, ...]:
         self._set_mode(training=True)
@@ -112,7 +122,7 @@ class LeaseComputation(_computation.ModelComputation):
         self.bound.reached.clear()
         outcome = self._door.hand_over(Lease(self, task))
         if len(outcome) == 4 and outcome[0] > 0:
-            self.bound.check_gradients(self._work.unused, self._tells_unused)
+            self.check_gradients(outcome[0])
             if task.contributes:
                 task.begin(*outcome[:3])
                 if not task.resident:

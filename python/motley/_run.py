@@ -12,7 +12,7 @@ from motley import (_best, _binding, _body, _callbacks, _computation, _core, _da
                     _model, _optimizer, _outside, _parts, _state, _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
-from motley._loss import PRECISIONS
+from motley._loss import GROUP, PRECISIONS
 
 Loss = Callable[..., Any]
 Score = Callable[[Any, Any], dict[str, Any]]
@@ -381,6 +381,8 @@ class Run:
 
     def _notes(self, work: _work.Work) -> list[str]:
         notes = [work.found.line] if work.found.line else []
+        if work.acts_on_groups and self._train.batch_size <= GROUP:
+            notes.append(f"a batch of {self._train.batch_size} cannot be shared: BatchNorm and random numbers act on groups of {GROUP}")
         if work.unused:
             names = sorted(work.unused)
             notes.append(f"no gradient in a trial, so left as they are: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")

@@ -14,7 +14,9 @@ from motley._parts import Parts, check_optimizer
 from motley._trial import Found
 
 SCORES_MAX = 64
-TRIED = 8  # samples, where a copy of the model is
+TRIED = 8  # samples, where a copy of the model or the score is
+SUM_TOLERANCE = 1e-4
+SUMS = 'return {"accuracy": (model(x).argmax(1) == y).sum()}'
 
 
 @dataclass
@@ -93,15 +95,38 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
 
 
 def _score_names(parts: Parts, test: _data.Recipe | None) -> list[str]:
-    """The names that `score` gives, tried on one sample. Errors: what it gives is no mapping of names to sums."""
+    """The names that `score` gives, tried on a few samples. Errors: what it gives is no mapping of names to sums."""
     if parts.score is None or test is None:
         return []
-    device = next(parts.root.parameters()).device
+    score, device = parts.score, next(parts.root.parameters()).device
+    count = min(TRIED, test.size)
+
+    def tried(first: int, last: int) -> Any:
+        numbers = list(range(first, last))
+        batch = _data.move(test.fetch(numbers, numbers if test.draws else None), device)
+        with torch.no_grad():
+            return score(parts.given, batch)
+
     parts.set_modes(False)
-    with _data.RandomWatch(), torch.no_grad():
-        found = parts.score(parts.given, _data.move(test.fetch([0]), device))
+    with _data.GENERATORS, _data.RandomWatch() as watch:
+        found = tried(0, count)
+        if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found) or len(found) > SCORES_MAX:
+            raise Error(f"score: expected a dictionary of at most {SCORES_MAX} sums by name, found {type(found).__name__}", SUMS)
+        sizes = (count // 3, count - count // 3)
+        parted = [tried(0, sizes[0]), tried(sizes[0], count)] if sizes[0] > 0 else []
     parts.set_modes(True)
-    if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found) or len(found) > SCORES_MAX:
-        raise Error(f"score: expected a dictionary of at most {SCORES_MAX} sums by name, found {type(found).__name__}",
-                    'return {"accuracy": (model(x).argmax(1) == y).sum()}')
+    if parted and not watch.draws:
+        for name, value in found.items():
+            _check_sum(name, float(value), [float(each[name]) for each in parted], sizes)
     return list(found)
+
+
+def _check_sum(name: str, whole: float, parted: list[float], sizes: tuple[int, int]) -> None:
+    scale = SUM_TOLERANCE * max(abs(whole), *map(abs, parted))
+    if not abs(whole - sum(parted)) > scale:
+        return
+    count = sum(sizes)
+    told = f"score: {name} of {count} samples is {whole:g}, and of {sizes[0]} and {sizes[1]} of these {parted[0]:g} and {parted[1]:g}"
+    if abs(whole * count - sum(value * size for value, size in zip(parted, sizes, strict=True))) <= count * scale:
+        raise Error(f"{told}: a mean over the samples, expected a sum", SUMS)
+    raise Error(f"{told}, which is no sum over the samples", f"{SUMS}; what needs the whole set: evaluate it in the body of the epoch")

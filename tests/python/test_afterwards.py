@@ -2,6 +2,7 @@
 
 import pathlib
 
+import pytest
 import torch
 from safetensors.torch import load_file
 from torch.nn import functional
@@ -46,7 +47,7 @@ def test_after_leases_the_model_has_the_last_update():
         for x, y in lease:
             losses = functional.cross_entropy(model(x), y, reduction="none")
             losses.sum().backward()
-            lease.add(losses.sum(), len(losses))
+            lease.add(losses.sum().item(), len(losses))
     same(model, plain_model)
 
 
@@ -59,3 +60,13 @@ def test_counters_go_on_from_a_model_that_was_trained_before():
     assert int(case.model.norm1.num_batches_tracked) == 7 + 5 and int(case.model.norm2.num_batches_tracked) == 5
     written, = sorted(pathlib.Path(".").glob("runs/*/checkpoints/step-*/model.safetensors"))[-1:]
     assert int(load_file(written)["norm1.num_batches_tracked"]) == 7 + 5
+
+
+def test_leases_that_draw_are_refused():
+    model, optimizer, train = parts()
+    with pytest.raises(motley.Error, match="draws random numbers"):
+        for lease in motley.Run(model, None, DataLoader(train, BATCH, shuffle=True), optimizer, seed=cases.SEED).leases(1):
+            for x, y in lease:
+                losses = functional.cross_entropy(model(x + torch.randn_like(x)), y, reduction="none")
+                losses.sum().backward()
+                lease.add(losses.sum().item(), len(losses))

@@ -358,3 +358,45 @@ def test_a_second_model_that_the_body_changes_is_named():
     with pytest.raises(motley.Error, match="changed Linear.weight"):
         for _ in run_of(model, optimizer, train, loss=loss).epochs(3):
             target.load_state_dict(model.state_dict())
+
+
+def test_scores_are_sums():
+    def ran(score):
+        model, optimizer, train = parts()
+        return list(run_of(model, optimizer, train, test=DataLoader(cases.classes(100, 9), 50), score=score).epochs(1))
+
+    def right(model, batch):
+        return (model(batch[0]).argmax(1) == batch[1]).float()
+
+    assert 0 <= ran(lambda model, batch: {"accuracy": right(model, batch).sum()})[0].accuracy <= 1
+    with pytest.raises(motley.Error, match="output of 8 samples is .*: a mean over the samples, expected a sum"):
+        ran(lambda model, batch: {"output": model(batch[0]).mean()})
+    with pytest.raises(motley.Error, match="which is no sum over the samples"):
+        ran(lambda model, batch: {"largest": model(batch[0]).max() + 1})
+
+
+def test_samples_of_the_head_are_read_where_they_are():
+    samples = motley.HeadTensors(torch.zeros(60, 12), torch.zeros(60, dtype=torch.int64))
+    model, optimizer, _ = parts()
+    with pytest.raises(motley.Error, match="would keep the old samples"):
+        motley.Run(model, cases.cross_entropy, DataLoader(samples, 30, num_workers=1), optimizer)
+
+
+def test_a_layer_that_is_unused_in_some_steps_is_named_or_counts_as_zero():
+    class Sometimes(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(12, 5), torch.nn.Linear(12, 5)
+
+    def loss(both, batch, step):
+        output = both.first(batch[0]) + (both.second(batch[0]) if step < 7 else 0)
+        return functional.cross_entropy(output, batch[1])
+
+    def ran(**options):
+        torch.manual_seed(1)
+        model = Sometimes()
+        return list(run_of(model, torch.optim.AdamW(model.parameters(), lr=0.01), cases.classes(300, 2), loss=loss, **options).epochs(3))
+
+    with pytest.raises(motley.Error, match="second.* had a gradient at the start and has none in this step"):
+        ran()
+    assert len(ran(unused="zero")) == 3
