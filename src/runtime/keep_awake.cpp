@@ -114,6 +114,7 @@ class Start {
   /// The process; -1: there is none.
   [[nodiscard]] pid_t operator()(const std::string& file, std::vector<std::string> words) const {
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     pid_t process = -1;

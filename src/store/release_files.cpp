@@ -19,10 +19,10 @@ namespace fs = std::filesystem;
 
 constexpr const char* kReleasedFile = "released";
 constexpr std::string_view kStatePrefix = "loss-state-";
-constexpr std::string_view kMagic = "MTLYLST1";
+constexpr std::string_view kStateMagic = "MTLYLST1";
 constexpr std::size_t kHeaderBytes = 8 + 8 + 8 + 4;  // magic, number, size, CRC-32C of the bytes
 
-std::optional<std::uint64_t> number_in(std::string_view text) {
+std::optional<std::uint64_t> number_in(const std::string& text) {
   std::uint64_t number = 0;
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, number);
@@ -41,7 +41,7 @@ std::vector<std::uint64_t> state_versions(const fs::path& run_dir) {
   for (const fs::directory_entry& entry : fs::directory_iterator(run_dir, failure)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kStatePrefix)) continue;
-    if (const auto version = number_in(std::string_view(name).substr(kStatePrefix.size())))
+    if (const auto version = number_in(name.substr(kStatePrefix.size())))
       versions.push_back(*version);
   }
   std::ranges::sort(versions);
@@ -57,24 +57,24 @@ Status replace_unsynced(const fs::path& path, std::span<const SharedBytes> parts
   return rename_path(fresh, path);
 }
 
-SharedBytes bytes_of(std::string_view text) { return SharedBytes::copy_of(std::as_bytes(std::span(text))); }
+SharedBytes text_bytes(std::string_view text) { return SharedBytes::copy_of(std::as_bytes(std::span(text))); }
 
 }  // namespace
 
 Status write_released(const fs::path& run_dir, std::uint64_t version) {
-  const std::array<SharedBytes, 1> parts{bytes_of(std::to_string(version) + "\n")};
+  const std::array<SharedBytes, 1> parts{text_bytes(std::to_string(version) + "\n")};
   return replace_unsynced(run_dir / kReleasedFile, parts);
 }
 
 std::uint64_t read_released(const fs::path& run_dir) {
   const Result<std::string> text = read_whole_file(run_dir / kReleasedFile, 64);
   if (!text || text->empty() || text->back() != '\n') return 0;
-  return number_in(std::string_view(*text).substr(0, text->size() - 1)).value_or(0);
+  return number_in(text->substr(0, text->size() - 1)).value_or(0);
 }
 
 Status write_state(const fs::path& run_dir, std::uint64_t version, const LossState& state) {
   std::array<std::byte, kHeaderBytes> header{};
-  std::memcpy(header.data(), kMagic.data(), kMagic.size());
+  std::memcpy(header.data(), kStateMagic.data(), kStateMagic.size());
   store_le(header.data() + 8, state.number);
   store_le(header.data() + 16, static_cast<std::uint64_t>(state.bytes.size()));
   store_le(header.data() + 24, crc32c(state.bytes.bytes()));
@@ -92,7 +92,7 @@ Result<LossState> read_state(const fs::path& run_dir, std::uint64_t version) {
   const auto bytes = std::as_bytes(std::span(*text));
   const Error damaged{ErrorCode::input, path.string() + ": expected what the script's loss had, found damaged bytes",
                       "restore the file, or start the run anew"};
-  if (bytes.size() < kHeaderBytes || !text->starts_with(kMagic)) return damaged;
+  if (bytes.size() < kHeaderBytes || !text->starts_with(kStateMagic)) return damaged;
   const auto body = bytes.subspan(kHeaderBytes);
   if (load_le<std::uint64_t>(bytes.data() + 16) != body.size() ||
       load_le<std::uint32_t>(bytes.data() + 24) != crc32c(body))

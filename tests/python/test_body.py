@@ -380,23 +380,3 @@ def test_samples_of_the_head_are_read_where_they_are():
     model, optimizer, _ = parts()
     with pytest.raises(motley.Error, match="would keep the old samples"):
         motley.Run(model, cases.cross_entropy, DataLoader(samples, 30, num_workers=1), optimizer)
-
-
-def test_a_layer_that_is_unused_in_some_steps_is_named_or_counts_as_zero():
-    class Sometimes(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.first, self.second = torch.nn.Linear(12, 5), torch.nn.Linear(12, 5)
-
-    def loss(both, batch, step):
-        output = both.first(batch[0]) + (both.second(batch[0]) if step < 7 else 0)
-        return functional.cross_entropy(output, batch[1])
-
-    def ran(**options):
-        torch.manual_seed(1)
-        model = Sometimes()
-        return list(run_of(model, torch.optim.AdamW(model.parameters(), lr=0.01), cases.classes(300, 2), loss=loss, **options).epochs(3))
-
-    with pytest.raises(motley.Error, match="second.* had a gradient at the start and has none in this step"):
-        ran()
-    assert len(ran(unused="zero")) == 3

@@ -271,3 +271,26 @@ def test_it_takes_no_longer_on_a_large_model(capsys):
     line = inspected(cases.cross_entropy, 1, model).line
     with capsys.disabled():
         print(f"\n{sum(p.numel() for p in model.parameters())} parameters: {time.perf_counter() - begun:.2f} s; {line}")
+
+
+def test_a_layer_that_is_unused_in_some_steps_is_named_or_counts_as_zero(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    class Sometimes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(12, 5), nn.Linear(12, 5)
+
+    def loss(both, batch, step):
+        output = both.first(batch[0]) + (both.second(batch[0]) if step < 7 else 0)
+        return functional.cross_entropy(output, batch[1])
+
+    def ran(**options):
+        torch.manual_seed(1)
+        model = Sometimes()
+        loader = DataLoader(cases.classes(300, 2), 60, shuffle=True)
+        return list(motley.Run(model, loss, loader, torch.optim.AdamW(model.parameters(), lr=0.01), **options).epochs(3))
+
+    with pytest.raises(motley.Error, match="second.* had a gradient at the start and has none in this step"):
+        ran()
+    assert len(ran(unused="zero")) == 3
