@@ -41,8 +41,7 @@ std::vector<std::uint64_t> state_versions(const fs::path& run_dir) {
   for (const fs::directory_entry& entry : fs::directory_iterator(run_dir, failure)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kStatePrefix)) continue;
-    if (const auto version = number_in(name.substr(kStatePrefix.size())))
-      versions.push_back(*version);
+    if (const auto version = number_in(name.substr(kStatePrefix.size()))) versions.push_back(*version);
   }
   std::ranges::sort(versions);
   return versions;
