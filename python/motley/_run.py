@@ -364,7 +364,7 @@ class Run:
             per_row = 1 if every == "step" else self._steps_per_epoch()
             rates = _optimizer.table(self._read, self._schedule, -(-steps // per_row))
             script.set_schedule(per_row, len(groups), rates)
-        if resumed:
+        if resumed and self._schedule is None:
             script.set_followed(_body.resume(resumed, self._read.optimizer))
         return [self._outside.note()] if self._outside is not None else []
 
