@@ -59,7 +59,13 @@ def for_trials(asked: list[str]) -> torch.device | None:
     """Where a script's loss is tried: on the first device that will compute, if that has float64; else None."""
     here = [name for name, *_ in devices()]
     first = asked[0] if asked else here[0]
-    return torch.device(first) if first in here and first.startswith(("cuda", "cpu")) else None
+    if first not in here or not first.startswith(("cuda", "cpu")):
+        return None
+    try:
+        torch.empty(1, device=first)
+    except Exception:  # a device that cannot be used is told when the model is put on it
+        return None
+    return torch.device(first)
 
 
 def memory(device: torch.device, threads: int) -> tuple[int, int, int, int]:

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from motley import _steady, _wide
+from motley import _devices, _steady, _wide
 from motley._errors import Error
 from motley._trial import Found, Pass, Trial
 
@@ -57,11 +57,16 @@ class _Check:
             spent = time.perf_counter() - at
             left = BUDGET_S - (time.perf_counter() - begun)
             following = [next_size for next_size in (*SIZES, self._trial.whole) if size < next_size <= self._trial.whole]
-            if following and spent * following[0] / size < left:
+            if following and spent * following[0] / size < left and self._fits(following[0] / size):
                 sizes = [following[0]]
             elif tried < 3 and spent < left:
                 sizes = [size]
         return self._line(tried, time.perf_counter() - begun)
+
+    def _fits(self, times: float) -> bool:
+        """Whether half of the memory is enough for so many times what the last batch took."""
+        used, peak, budget, _ = _devices.memory(self._trial.device, 1)
+        return budget == 0 or used + times * max(0, peak - used) < budget / 2
 
     def _line(self, tried: int, seconds: float) -> str:
         precision = f"float32, for want of float64 ({self._narrow})" if self._narrow else "float64"
