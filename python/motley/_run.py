@@ -95,7 +95,7 @@ class Run:
         next one begins when the body has ended. In a worker it never yields: it serves the run and exits."""
         if count < 1:
             raise Error(f"epochs: expected at least 1, found {count}", "run.epochs(10)")
-        return self._train_for({"epochs": count}, count * self._steps_per_epoch())
+        return self._train_for({"epochs": count}, count * self._train.steps_per_epoch)
 
     def steps(self, count: int) -> Iterator[Epoch]:
         """Likewise for `count` steps, however many epochs these are. Yields every `evaluate_every` steps, or at the end of each epoch."""
@@ -110,10 +110,6 @@ class Run:
         if launch.role == "join":
             return self._serve(launch)
         return self._epochs(launch, length, steps)
-
-    def _steps_per_epoch(self) -> int:
-        size, batch = self._train.size, self._train.batch_size
-        return size // batch if self._train.drops_last else -(-size // batch)
 
     def _begin(self) -> _core.Launch:
         if self._begun:
@@ -158,7 +154,7 @@ class Run:
         launch = self._begin()
         if self._test is not None:
             raise Error("leases: evaluation needs run.epochs()", "leave test out, and evaluate in the script")
-        return self._lend(launch, {"epochs": epochs}, epochs * self._steps_per_epoch())
+        return self._lend(launch, {"epochs": epochs}, epochs * self._train.steps_per_epoch)
 
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
@@ -244,7 +240,7 @@ class Run:
     def _scheduler_steps(self, before: int, version: int) -> int:
         if self._schedule_every == "step":
             return version - before
-        return version // self._steps_per_epoch() - before // self._steps_per_epoch()
+        return version // self._train.steps_per_epoch - before // self._train.steps_per_epoch
 
     @contextlib.contextmanager
     def _optimizer_state(self, work: _work.Work, state: _core.State, now: bool) -> Iterator[None]:
@@ -361,7 +357,7 @@ class Run:
             plateau = _optimizer.Plateau(self._read, self._schedule, work.scores)
             script.follow_evaluations(plateau, plateau.resume(resumed) if resumed else [])
         elif self._schedule is not None:
-            per_row = 1 if every == "step" else self._steps_per_epoch()
+            per_row = 1 if every == "step" else self._train.steps_per_epoch
             rates = _optimizer.table(self._read, self._schedule, -(-steps // per_row))
             script.set_schedule(per_row, len(groups), rates)
         if resumed and self._schedule is None:

@@ -141,7 +141,7 @@ class _Check:
         if not self._narrow:
             try:
                 with _wide.wide(self._trial.root):
-                    return self._gradient(_double(batch), last - first, nudged, evaluating)
+                    return self._gradient(_wide.widened(batch), last - first, nudged, evaluating)
             except Error:
                 raise
             except Exception as error:  # most often "not implemented for 'Double'", in many wordings
@@ -222,18 +222,6 @@ def _nudge(root: nn.Module) -> None:
                 size = NUDGE * float(p.detach().float().square().mean().sqrt()) + 1e-3
                 noise = torch.randn(p.shape, generator=generator, dtype=torch.float32).to(device=p.device, dtype=p.dtype)
                 p.data = p.data + size * noise
-
-
-def _double(batch: Any) -> Any:
-    if isinstance(batch, torch.Tensor):
-        return batch.double() if batch.dtype in _wide.NARROW else batch
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return type(batch)(*(_double(each) for each in batch))
-    if type(batch) in (list, tuple):
-        return type(batch)(_double(each) for each in batch)
-    if type(batch) is dict:
-        return {key: _double(each) for key, each in batch.items()}
-    return batch
 
 
 @contextlib.contextmanager

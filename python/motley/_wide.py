@@ -26,7 +26,7 @@ class Wide(TorchFunctionMode):
             return args[0].double() if any(kind in args[1] for kind in ("Float", "Half", "BFloat16")) else func(*args, **kwargs)
         if _in_place(name) or kwargs.get("out") is not None:
             return func(*args, **kwargs)
-        return _widened(func(*_widened(args), **_widened(kwargs)))
+        return widened(func(*widened(args), **widened(kwargs)))
 
 
 def _in_place(name: str) -> bool:
@@ -35,17 +35,18 @@ def _in_place(name: str) -> bool:
     return name.endswith("_")
 
 
-def _widened(value: Any) -> Any:
+def widened(value: Any) -> Any:
+    """The same, with float64 tensors and types for narrower ones, in tuples, lists and dictionaries, too."""
     if isinstance(value, torch.Tensor):
         return value.double() if value.dtype in NARROW else value
     if isinstance(value, torch.dtype):
         return torch.float64 if value in NARROW else value
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(_widened(each) for each in value))
+        return type(value)(*(widened(each) for each in value))
     if type(value) in (list, tuple):
-        return type(value)(_widened(each) for each in value)
+        return type(value)(widened(each) for each in value)
     if type(value) is dict:
-        return {key: _widened(each) for key, each in value.items()}
+        return {key: widened(each) for key, each in value.items()}
     return value
 
 
