@@ -11,42 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "../../unit/cluster/fake_pace.h"
 #include "cluster/coordinator_machine.h"
 
 namespace motley::cluster {
 namespace {
-
-/// Splits unevenly and differently from call to call, on the grain.
-struct OddPace : Pace {
-  std::uint64_t grain = 1;
-  mutable unsigned calls = 0;
-  bool moves = false;  // what is under way
-  void split(PassKind, std::uint64_t total, std::span<const WorkerId>, bool, std::span<std::uint64_t> counts) override {
-    ++calls;
-    std::uint64_t left = total;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      const std::uint64_t some = (left * ((calls + i) % 4) / 4) / grain * grain;
-      counts[i] = i + 1 == counts.size() ? left : some;
-      left -= counts[i];
-    }
-  }
-  Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return std::chrono::seconds(2); }
-  std::uint64_t calibration(WorkerId) const override { return 0; }
-  std::uint64_t unit(WorkerId) const override { return moves ? grain : 0; }
-  std::uint64_t shift(const Part& late, const Part& early) const override {
-    const std::uint64_t most =
-        std::min(late.limit - std::min(late.limit, late.samples + grain), early.ceiling - early.limit);
-    return moves && (late.worker + calls++) % 3 == 0 ? most * (calls % 4) / 4 / grain * grain : 0;
-  }
-  std::uint64_t relief(const Part& late, WorkerId, Duration) const override {
-    const std::uint64_t most = late.limit - std::min(late.limit, late.samples + grain);
-    return moves && calls++ % 2 == 0 ? most / 2 / grain * grain : 0;
-  }
-  std::uint64_t trial(WorkerId) const override { return 1; }
-  Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
-  Verdict compare(std::uint64_t, WorkerId) override { return {}; }
-  Verdict resolve(std::uint64_t, WorkerId) const override { return {}; }
-};
 
 struct Driver {
   static constexpr std::uint32_t kChunks = 3;
@@ -64,6 +33,8 @@ struct Driver {
   };
 
   explicit Driver(const MachineConfig& config) : machine(config, pace) {
+    pace.shares = FakePace::Shares::uneven;
+    pace.allowed = std::chrono::seconds(2);
     pace.grain = config.grain;
     happen(Started{});
   }
@@ -260,7 +231,7 @@ struct Driver {
     }
   }
 
-  OddPace pace;
+  FakePace pace;
   CoordinatorMachine machine;
   Time now = std::chrono::seconds(1);
   std::map<LeaseId, Task> tasks;

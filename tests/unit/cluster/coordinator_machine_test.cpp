@@ -5,31 +5,13 @@
 #include <algorithm>
 #include <vector>
 
+#include "fake_pace.h"
+
 namespace motley::cluster {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-struct EqualPace : Pace {
-  Duration allowed = seconds(10);
-  void split(PassKind, std::uint64_t total, std::span<const WorkerId>, bool, std::span<std::uint64_t> counts) override {
-    std::uint64_t left = total;
-    for (std::size_t i = 0; i < counts.size(); ++i) {
-      counts[i] = left / (counts.size() - i);
-      left -= counts[i];
-    }
-  }
-  Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return allowed; }
-  std::uint64_t calibration(WorkerId) const override { return 0; }
-  std::uint64_t unit(WorkerId) const override { return 0; }
-  std::uint64_t shift(const Part&, const Part&) const override { return 0; }
-  std::uint64_t relief(const Part&, WorkerId, Duration) const override { return 0; }
-  std::uint64_t trial(WorkerId) const override { return 1; }
-  Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return {}; }
-  Verdict compare(std::uint64_t, WorkerId) override { return {}; }
-  Verdict resolve(std::uint64_t, WorkerId) const override { return {}; }
-};
 
 std::string name_of(WorkerId worker) { return std::string("w").append(std::to_string(worker)); }
 
@@ -80,7 +62,7 @@ class MachineTest : public testing::Test {
   }
 
   MachineConfig config;
-  EqualPace pace;
+  FakePace pace;
   std::optional<CoordinatorMachine> machine;
   std::vector<Action> actions;
   Time now = seconds(1);

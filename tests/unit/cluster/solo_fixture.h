@@ -9,30 +9,9 @@
 #include <vector>
 
 #include "cluster/coordinator_machine.h"
+#include "fake_pace.h"
 
 namespace motley::cluster {
-
-struct WholePace : Pace {
-  Verdict verdict;
-  void split(PassKind, std::uint64_t total, std::span<const WorkerId>, bool, std::span<std::uint64_t> counts) override {
-    std::ranges::fill(counts, 0);
-    counts[0] = total;
-  }
-  Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return std::chrono::seconds(10); }
-  std::uint64_t to_calibrate = 0;
-  std::uint64_t calibration(WorkerId) const override { return to_calibrate; }
-  std::uint64_t trial(WorkerId) const override { return 4; }
-  std::uint64_t unit(WorkerId) const override { return 0; }
-  std::uint64_t shift(const Part&, const Part&) const override { return 0; }
-  std::uint64_t relief(const Part&, WorkerId, Duration) const override { return 0; }
-  Verdict judge(std::uint64_t, std::span<const WorkerId> members, WorkerId) override {
-    return members.empty() ? Verdict{} : verdict;
-  }
-  Verdict comparison;
-  Verdict compare(std::uint64_t, WorkerId) override { return comparison; }
-  Verdict resolution;
-  Verdict resolve(std::uint64_t, WorkerId) const override { return resolution; }
-};
 
 class SoloTest : public testing::Test {
  protected:
@@ -42,6 +21,7 @@ class SoloTest : public testing::Test {
     config.global_batch = 12;
     config.chunks = 1;
     config.solo_after = 2;
+    pace.shares = FakePace::Shares::all_to_the_first;
   }
   /// A worker of the same process and two steps by lease.
   void make(bool local = true) {
@@ -111,7 +91,7 @@ class SoloTest : public testing::Test {
   }
 
   MachineConfig config;
-  WholePace pace;
+  FakePace pace;
   std::optional<CoordinatorMachine> machine;
   std::vector<Action> actions;
   std::uint64_t other_batch = 0;  // from the next pass by lease on
