@@ -1,4 +1,4 @@
-// How long a plan takes: 8 and 64 devices of random speeds, with caps and a shared link. Prints one JSON object.
+// How long a plan takes: 8 and 64 devices of random speeds, with a shared link. Prints one JSON object.
 //   planner_bench [PLANS]
 
 #include <algorithm>
@@ -31,7 +31,6 @@ Times measure(std::size_t devices, std::size_t plans) {
       each.time = Affine{draw(0, 0.05), draw(1e-5, 1e-3)};
       each.remote = draw(0, 1) < 0.8;
       each.wait = draw(0, 0.02);
-      if (draw(0, 1) < 0.3) each.most = static_cast<std::uint64_t>(draw(256, 4096));
     }
     const Request request{.total = 4096, .grain = 8, .link_seconds = draw(0, 0.02)};
     const auto began = Clock::now();

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/assert.h"
-#include "base/format.h"
 
 namespace motley::plan {
 namespace {
@@ -19,7 +17,6 @@ constexpr int kBisections = 60;
 // A candidate in whole grains.
 struct Worker {
   double fixed = 0, per_unit = 0;
-  std::uint64_t most = 0;
   bool remote = false;
   double wait = 0;
 
@@ -30,18 +27,17 @@ struct Worker {
   [[nodiscard]] double seconds(std::uint64_t units, std::size_t remotes) const noexcept {
     return units == 0 ? 0 : fixed_among(remotes) + per_unit * static_cast<double>(units);
   }
-  /// Units it finishes within `limit` seconds.
-  [[nodiscard]] std::uint64_t within(double limit, std::size_t remotes) const noexcept {
+  /// Units it finishes within `limit` seconds, `most` at the most.
+  [[nodiscard]] std::uint64_t within(double limit, std::size_t remotes, std::uint64_t most) const noexcept {
     const double units = (limit - fixed_among(remotes)) / per_unit;
     if (!(units >= 1)) return 0;
     return units >= static_cast<double>(most) ? most : static_cast<std::uint64_t>(units);
   }
 };
 
-struct Shares {
+struct Allotment {
   std::vector<std::uint64_t> units;
   double seconds = 0;
-  bool link_bound = false;
 };
 
 class Allocation {
@@ -49,19 +45,17 @@ class Allocation {
   Allocation(const Request& request, std::vector<Worker> workers, std::uint64_t units)
       : workers_(std::move(workers)), link_seconds_(request.link_seconds), units_(units), capacity_(workers_.size()) {}
 
-  /// REQUIRES the caps leave room for all units.
-  Shares best() {
+  Allotment best() {
     const auto remote_all =
         static_cast<std::size_t>(std::ranges::count_if(workers_, [](const Worker& worker) { return worker.remote; }));
     const bool shared = link_seconds_ > 0 ||
                         std::ranges::any_of(workers_, [](const Worker& each) { return each.remote && each.wait > 0; });
-    std::size_t remote = shared ? 0 : remote_all;
-    while (!room(remote)) ++remote;
-    Shares found = with_remote(remote);
+    std::size_t remote = !shared ? remote_all : remote_all < workers_.size() ? 0 : 1;
+    Allotment found = with_remote(remote);
     // More remote workers end the computing sooner and keep the link busy longer.
     while (++remote <= remote_all) {
       if (done_within(found.seconds, remote) < units_) continue;
-      Shares more = with_remote(remote);
+      Allotment more = with_remote(remote);
       if (more.seconds < found.seconds) found = std::move(more);
     }
     return found;
@@ -74,7 +68,7 @@ class Allocation {
     std::uint64_t sum = 0;
     remotes_.clear();
     for (std::size_t i = 0; i < workers_.size(); ++i) {
-      capacity_[i] = std::min(workers_[i].within(limit, remote), units_);
+      capacity_[i] = workers_[i].within(limit, remote, units_);
       if (workers_[i].remote) {
         remotes_.push_back(i);
       } else {
@@ -92,9 +86,7 @@ class Allocation {
     return sum;
   }
 
-  bool room(std::size_t remote) { return done_within(std::numeric_limits<double>::infinity(), remote) >= units_; }
-
-  Shares with_remote(std::size_t remote) {
+  Allotment with_remote(std::size_t remote) {
     double low = 0;
     double high = 1e-6;
     while (done_within(high, remote) < units_) {
@@ -107,7 +99,7 @@ class Allocation {
       (done_within(middle, remote) < units_ ? low : high) = middle;
     }
     std::uint64_t surplus = done_within(high, remote) - units_;
-    Shares shares{.units = capacity_};
+    Allotment shares{.units = capacity_};
     // Only workers whose last unit ends just then can have one too many; whoever would be last gives it up.
     for (; surplus > 0; --surplus) {
       std::size_t last = 0;
@@ -120,16 +112,14 @@ class Allocation {
   }
 
  public:
-  void finish(Shares& shares) const noexcept {
+  void finish(Allotment& shares) const noexcept {
     std::size_t remote = 0;
     for (std::size_t i = 0; i < workers_.size(); ++i)
       if (workers_[i].remote && shares.units[i] > 0) ++remote;
     double computed = 0;
     for (std::size_t i = 0; i < workers_.size(); ++i)
       computed = std::max(computed, workers_[i].seconds(shares.units[i], remote));
-    const double link = static_cast<double>(remote) * link_seconds_;
-    shares.link_bound = link > computed;
-    shares.seconds = std::max(computed, link);
+    shares.seconds = std::max(computed, static_cast<double>(remote) * link_seconds_);
   }
 
  private:
@@ -157,34 +147,29 @@ double mean_per_sample(std::span<const Candidate> candidates) noexcept {
   return measured > 0 ? sum / static_cast<double>(measured) : 0;
 }
 
-std::vector<Worker> in_units(const Request& request, std::span<const Candidate> candidates, std::uint64_t units) {
+std::vector<Worker> in_units(const Request& request, std::span<const Candidate> candidates) {
   const double mean = mean_per_sample(candidates);
   const auto grain = static_cast<double>(request.grain);
   std::vector<Worker> workers;
   for (const Candidate& candidate : candidates) {
-    Worker worker{.fixed = 0,
-                  .per_unit = grain,
-                  .most = candidate.most / request.grain,
-                  .remote = candidate.remote,
-                  .wait = candidate.wait};
+    Worker worker{.fixed = 0, .per_unit = grain, .remote = candidate.remote, .wait = candidate.wait};
     if (usable(candidate.time)) {
       worker.fixed = candidate.time->fixed;
       worker.per_unit = candidate.time->per_sample * grain;
     } else if (mean > 0) {
       worker.per_unit = kUnmeasuredSlowness * mean * grain;
     }
-    worker.most = std::min(worker.most, units);
     workers.push_back(worker);
   }
   return workers;
 }
 
-bool fits(std::span<const std::uint64_t> counts, const Request& request, std::span<const Candidate> candidates) {
-  if (counts.size() != candidates.size()) return false;
+bool fits(std::span<const std::uint64_t> counts, const Request& request, std::size_t workers) {
+  if (counts.size() != workers) return false;
   std::uint64_t sum = 0;
   bool partial = false;
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] > request.total - sum || counts[i] > candidates[i].most) return false;
+    if (counts[i] > request.total - sum) return false;
     sum += counts[i];
     if (counts[i] == 0) continue;
     if (partial) return false;  // only the last non-zero count may be cut short
@@ -201,59 +186,26 @@ Plan make_plan(const Request& request, std::span<const Candidate> candidates, st
   Plan plan{.counts = std::vector<std::uint64_t>(candidates.size(), 0)};
   if (request.total == 0) return plan;
   const std::uint64_t units = request.total / request.grain + (request.total % request.grain != 0 ? 1 : 0);
-  std::vector<Worker> workers = in_units(request, candidates, units);
-  std::uint64_t room = 0;
-  for (const Worker& worker : workers) room += std::min(worker.most, units - std::min(room, units));
-  const bool capped = room < units;
-  if (capped)
-    for (Worker& worker : workers) worker.most = units;
-  Allocation allocation(request, workers, units);
-  Shares best = allocation.best();
+  Allocation allocation(request, in_units(request, candidates), units);
+  Allotment best = allocation.best();
 
-  const bool measured = mean_per_sample(candidates) > 0;
-  plan.why = capped ? Plan::Why::capped : measured ? Plan::Why::shared : Plan::Why::unmeasured;
   const bool settled = std::ranges::all_of(candidates, [](const Candidate& each) { return usable(each.time); });
-  if (settled && fits(previous, request, candidates)) {
-    Shares before;
+  if (settled && fits(previous, request, candidates.size())) {
+    Allotment before;
     for (const std::uint64_t count : previous)
       before.units.push_back(count / request.grain + (count % request.grain != 0 ? 1 : 0));
     allocation.finish(before);
     if (best.seconds >= (1 - kGainWorthMoving) * before.seconds) {
       plan.gain = std::max(0.0, 1 - best.seconds / before.seconds);
       best = std::move(before);
-      plan.why = Plan::Why::kept;
     }
   }
   for (std::size_t i = 0; i < best.units.size(); ++i) plan.counts[i] = best.units[i] * request.grain;
   const auto last = std::find_if(plan.counts.rbegin(), plan.counts.rend(), [](std::uint64_t n) { return n > 0; });
   MOTLEY_ASSERT(last != plan.counts.rend());
   *last -= units * request.grain - request.total;
-  plan.seconds = measured ? best.seconds : 0;
-  plan.link_bound = best.link_bound;
+  if (mean_per_sample(candidates) > 0) plan.seconds = best.seconds;
   return plan;
-}
-
-std::string sentence(const Plan& plan, std::span<const Candidate> candidates, std::span<const std::string> names) {
-  MOTLEY_ASSERT(names.size() == plan.counts.size() && names.size() == candidates.size());
-  if (plan.why == Plan::Why::unmeasured) return "equal shares: nothing is measured yet";
-  const std::uint64_t total = std::accumulate(plan.counts.begin(), plan.counts.end(), std::uint64_t{0});
-  std::string result = plan.why == Plan::Why::kept ? "shares stay: a change would gain less than 3 %"
-                       : plan.why == Plan::Why::capped
-                           ? "the caps leave too little room for the batch, so they are lifted"
-                           : "everybody who helps has a share";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const double share = total == 0 ? 0 : static_cast<double>(plan.counts[i]) / static_cast<double>(total);
-    result.append(i == 0 ? ": " : ", ").append(names[i]).append(" ");
-    if (plan.counts[i] > 0) {
-      result += formatted("%.0f %%", 100 * share);
-    } else if (candidates[i].time) {
-      result += "nothing (it needs" + formatted(" %.0f ms", 1e3 * candidates[i].time->seconds(1)) + " at the least)";
-    } else {
-      result += "nothing";
-    }
-  }
-  return result + formatted("; a pass takes %.1f ms", 1e3 * plan.seconds) +
-         (plan.link_bound ? ", as long as the gradients take on the coordinator's link" : "");
 }
 
 }  // namespace motley::plan

@@ -2,10 +2,8 @@
 // How a pass is shared out so that it ends as early as possible. Pure.
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "plan/time_model.h"
@@ -18,7 +16,6 @@ struct Candidate {
   std::optional<Affine> time;
   bool remote = false;  // its gradient comes in through the coordinator's link
   double wait = 0;      // if it is remote: seconds more for each other remote worker with a share
-  std::uint64_t most = std::numeric_limits<std::uint64_t>::max();  // samples of a pass it may be given
 };
 
 struct Request {
@@ -28,21 +25,13 @@ struct Request {
 };
 
 struct Plan {
-  enum class Why : std::uint8_t {
-    unmeasured,  // equal shares: nothing is known yet
-    shared,      // whoever helps has a share
-    kept,        // as before: a change would gain too little
-    capped,      // more samples than the workers may be given all together: the caps are lifted
-  };
   std::vector<std::uint64_t> counts;  // sum to the total; every count but the last non-zero one is a multiple of grain
   double seconds = 0;                 // until the last worker is done; 0: unknown
-  Why why = Why::unmeasured;
-  double gain = 0;          // where shares are kept: the part of the pass that a change would have saved
-  bool link_bound = false;  // the coordinator's link is what takes so long
+  double gain = 0;                    // where shares are kept: the part of the pass that a change would have saved
 };
 
 /// Minimises max over i of t_i(b_i), t_i(b) = fixed_i + per_sample_i · b for b > 0 and 0 for b = 0, subject to
-/// sum b_i = total, b_i <= most_i and, for k remote workers with a share, a time of at least k · link_seconds, where
+/// sum b_i = total and, for k remote workers with a share, a time of at least k · link_seconds, where
 /// fixed_i of each of these is longer by (k - 1) · wait_i (min-max allocation by bisection on the finish time, for each
 /// k; exact on whole grains). Whoever would lengthen the pass has a count of zero. A candidate not measured yet gets
 /// about a quarter of what the measured ones get on average. `previous`, when it fits and everybody is measured, is
@@ -50,8 +39,5 @@ struct Plan {
 /// and fixed >= 0.
 Plan make_plan(const Request& request, std::span<const Candidate> candidates,
                std::span<const std::uint64_t> previous = {});
-
-/// The plan's reason in one sentence. REQUIRES as many names as candidates.
-std::string sentence(const Plan& plan, std::span<const Candidate> candidates, std::span<const std::string> names);
 
 }  // namespace motley::plan

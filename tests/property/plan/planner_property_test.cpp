@@ -17,13 +17,12 @@ Affine any_affine() {
   return {fixed, per_sample};
 }
 
-std::vector<Candidate> any_candidates(std::size_t most, bool measured_only, bool caps) {
+std::vector<Candidate> any_candidates(std::size_t most, bool measured_only) {
   std::vector<Candidate> candidates(*rc::gen::inRange<std::size_t>(1, most + 1));
   for (Candidate& each : candidates) {
     if (measured_only || *rc::gen::inRange(0, 5) > 0) each.time = any_affine();
     each.remote = *rc::gen::inRange(0, 2) == 0;
     if (*rc::gen::inRange(0, 2) == 0) each.wait = *rc::gen::inRange(0, 100) * 1e-3;
-    if (caps && *rc::gen::inRange(0, 3) == 0) each.most = *rc::gen::inRange<std::uint64_t>(0, 400);
   }
   return candidates;
 }
@@ -41,13 +40,12 @@ double finish(const Request& request, std::span<const Candidate> candidates, std
   return latest;
 }
 
-/// The least finish time over all ways to hand out `left` whole units from candidate `at` on; infinity if none fits.
+/// The least finish time over all ways to hand out `left` whole units from candidate `at` on;
 double brute_force(const Request& request, std::span<const Candidate> candidates, Counts& units, std::size_t at,
                    std::uint64_t left) {
   const bool last = at + 1 == candidates.size();
   double best = std::numeric_limits<double>::infinity();
   for (std::uint64_t own = last ? left : 0; own <= left; ++own) {
-    if (own * request.grain > candidates[at].most) break;
     units[at] = own;
     best = std::min(
         best, last ? finish(request, candidates, units) : brute_force(request, candidates, units, at + 1, left - own));
@@ -62,7 +60,7 @@ Counts in_units(const Plan& plan, std::uint64_t grain) {
 }
 
 RC_GTEST_PROP(PlannerProperties, SumsToTheTotalOnTheGrain, ()) {
-  const auto candidates = any_candidates(8, false, true);
+  const auto candidates = any_candidates(8, false);
   const Request request{.total = *rc::gen::inRange<std::uint64_t>(0, 100'000),
                         .grain = *rc::gen::inRange<std::uint64_t>(1, 100),
                         .link_seconds = *rc::gen::inRange(0, 2) * 1e-3};
@@ -74,14 +72,13 @@ RC_GTEST_PROP(PlannerProperties, SumsToTheTotalOnTheGrain, ()) {
     if (plan.counts[i] == 0) continue;
     RC_ASSERT(!partial);
     partial = plan.counts[i] % request.grain != 0;
-    RC_ASSERT(plan.why == Plan::Why::capped || plan.counts[i] <= candidates[i].most);
   }
   // What it made itself always fits and is never worth changing.
   RC_ASSERT(make_plan(request, candidates, plan.counts).counts == plan.counts);
 }
 
 RC_GTEST_PROP(PlannerProperties, EndsAsEarlyAsAnySplitOfWholeUnits, ()) {
-  const auto candidates = any_candidates(4, true, true);
+  const auto candidates = any_candidates(4, true);
   const std::uint64_t grain = 32;
   const Request request{.total = *rc::gen::inRange<std::uint64_t>(1, 12) * grain,
                         .grain = grain,
@@ -89,17 +86,13 @@ RC_GTEST_PROP(PlannerProperties, EndsAsEarlyAsAnySplitOfWholeUnits, ()) {
   Counts units(candidates.size());
   const double best = brute_force(request, candidates, units, 0, request.total / grain);
   const Plan plan = make_plan(request, candidates);
-  if (plan.why == Plan::Why::capped) {
-    RC_ASSERT(best == std::numeric_limits<double>::infinity());
-    return;
-  }
   const double made = finish(request, candidates, in_units(plan, grain));
   RC_ASSERT(made <= best * (1 + 1e-12));
   RC_ASSERT(std::abs(plan.seconds - made) <= 1e-9 * made);
 }
 
 RC_GTEST_PROP(PlannerProperties, IsNeverSlowerThanTheFastestAlone, ()) {
-  const auto candidates = any_candidates(8, true, false);
+  const auto candidates = any_candidates(8, true);
   const Request request{.total = *rc::gen::inRange<std::uint64_t>(1, 5000),
                         .grain = *rc::gen::inRange<std::uint64_t>(1, 64),
                         .link_seconds = *rc::gen::inRange(0, 100) * 1e-3};
@@ -111,7 +104,7 @@ RC_GTEST_PROP(PlannerProperties, IsNeverSlowerThanTheFastestAlone, ()) {
 }
 
 RC_GTEST_PROP(PlannerProperties, LeavesOutWhoWouldLengthenThePass, ()) {
-  auto candidates = any_candidates(8, true, false);
+  auto candidates = any_candidates(8, true);
   const Request request{.total = *rc::gen::inRange<std::uint64_t>(1, 5000),
                         .grain = *rc::gen::inRange<std::uint64_t>(1, 64),
                         .link_seconds = *rc::gen::inRange(0, 1000) * 1e-3};
@@ -122,7 +115,7 @@ RC_GTEST_PROP(PlannerProperties, LeavesOutWhoWouldLengthenThePass, ()) {
 }
 
 RC_GTEST_PROP(PlannerProperties, ChangesOnlyForAGainWorthIt, ()) {
-  auto candidates = any_candidates(6, true, false);
+  auto candidates = any_candidates(6, true);
   const Request request{.total = *rc::gen::inRange<std::uint64_t>(1, 20'000), .grain = 32, .link_seconds = 0};
   const Counts previous = make_plan(request, candidates).counts;
   for (Candidate& each : candidates) {

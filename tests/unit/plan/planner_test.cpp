@@ -7,7 +7,6 @@ namespace motley::plan {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using Counts = std::vector<std::uint64_t>;
 
 Candidate speed(double samples_per_second) { return {.time = Affine{0, 1 / samples_per_second}}; }
@@ -66,16 +65,6 @@ TEST(Planner, WhoSharesTheCoordinatorsLinkWaitsForTheOthers) {
   EXPECT_NEAR(with(0.1).seconds, 0.15, 1e-9);
 }
 
-TEST(Planner, CapsHoldUnlessTogetherTheyAreTooSmall) {
-  std::vector<Candidate> candidates{speed(100), speed(100)};
-  candidates[0].most = 64;
-  EXPECT_THAT(counts(320, 32, candidates), ElementsAre(64, 256));
-  candidates[1].most = 100;
-  const Plan plan = make_plan({.total = 320, .grain = 32}, candidates);
-  EXPECT_EQ(plan.why, Plan::Why::capped);
-  EXPECT_THAT(plan.counts, ElementsAre(160, 160));
-}
-
 TEST(Planner, AnUnmeasuredWorkerGetsASmallPart) {
   EXPECT_THAT(counts(450, 1, {speed(50), kUnmeasured, speed(50)}), ElementsAre(200, 50, 200));
   EXPECT_THAT(counts(300, 1, {kUnmeasured, kUnmeasured, kUnmeasured}), ElementsAre(100, 100, 100));
@@ -100,19 +89,6 @@ TEST(Planner, IgnoresPreviousSharesThatDoNotFit) {
   EXPECT_THAT(counts(1000, 1, equal, {500, 499, 1}), ElementsAre(500, 500));
   EXPECT_THAT(counts(1024, 32, equal, {511, 513}), ElementsAre(512, 512));
   EXPECT_THAT(counts(1000, 1, equal, {~std::uint64_t{0}, 1001}), ElementsAre(500, 500));
-}
-
-TEST(Planner, SaysWhyInOneSentence) {
-  const std::vector<std::string> names{"desktop", "laptop"};
-  const std::vector<Candidate> candidates{affine(0, 0.001), affine(0.5, 0.001, true)};
-  const Plan plan = make_plan({.total = 256, .grain = 32}, candidates);
-  EXPECT_EQ(
-      sentence(plan, candidates, names),
-      "everybody who helps has a share: desktop 100 %, laptop nothing (it needs 501 ms at the least); a pass takes "
-      "256.0 ms");
-  const std::vector<Candidate> unknown(2);
-  EXPECT_THAT(sentence(make_plan({.total = 256, .grain = 32}, unknown), unknown, names),
-              HasSubstr("nothing is measured"));
 }
 
 }  // namespace
