@@ -53,6 +53,7 @@ class Binding:
         self._there = [(p, p.data) for p, *_ in self._own]
         self._there_buffers = _buffers(parts.root)
         self.shown = False
+        self._shown_from: tuple[torch.Tensor, list[tuple[_model.Named, torch.Tensor]]] | None = None
 
     def _bind(self, names: list[_model.Named], final: Final | None) -> None:
         weights = _model.pieces(self._layout, names, self.device_weights)
@@ -72,10 +73,19 @@ class Binding:
     def show(self, flat: torch.Tensor, version: int) -> None:
         """The script finds the model where it left it, with these weights (float32 [layout.flat_elements])."""
         self._put_back()
-        _model.unflatten(self._layout, self._names, flat, version)
+        with torch.no_grad():
+            for named, view in self._pieces_of(flat):
+                named.tensor.copy_(view)
+        _model.set_counters(self._names, version)
         for named in self._names:
             if named.name in self._own_followers:
                 self._own_followers[named.name].copy_(named.tensor)
+
+    def _pieces_of(self, flat: torch.Tensor) -> list[tuple[_model.Named, torch.Tensor]]:
+        """Views are made once for a vector: it is the same one in all epochs."""
+        if self._shown_from is None or self._shown_from[0] is not flat:
+            self._shown_from = flat, _model.pieces(self._layout, self._names, flat)
+        return self._shown_from[1]
 
     def _put_back(self) -> None:
         self.shown = True
@@ -88,7 +98,7 @@ class Binding:
 
     def differs(self, flat: torch.Tensor) -> str | None:
         """The name of a tensor that is not what show() made it."""
-        for named, expected in _model.pieces(self._layout, self._names, flat):
+        for named, expected in self._pieces_of(flat):
             if not _equal(named.tensor.detach(), expected):
                 return named.name
         return None

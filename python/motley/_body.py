@@ -38,12 +38,13 @@ class Body:
         self._seen: _traces.Seen | None = None
         self._options: list[dict[str, Any]] = []
         self._told: list[float] | None = None  # by run.set_lr, in this body
-        self._frozen = {name: p.requires_grad for name, p in work.parts.root.named_parameters()}
+        self._trains = [(name, p, p.requires_grad) for name, p in work.parts.root.named_parameters()]
 
     def begin(self, state: _core.State) -> None:
         """The script is about to look at the model as it was at `state`."""
         state.copy_weights(self._work.layout, self._flat)
-        self._seen = self._traces.take()
+        if self._seen is None or self._seen.changes():  # by a step since, as far as it may
+            self._seen = self._traces.take()
         self._options = _options(self._read.optimizer)
         self._told = None
 
@@ -84,8 +85,8 @@ class Body:
         if computation is not None and (name := computation.differs(self._flat)) is not None:
             raise Error(f"the body of the epoch changed {name} of the model, which the other machines would not see",
                         "constrain weights in the forward pass (torch.nn.utils.parametrize), or start another run with these weights")
-        for name, parameter in self._work.parts.root.named_parameters():
-            if parameter.requires_grad != self._frozen.get(name, parameter.requires_grad):
+        for name, parameter, trains in self._trains:
+            if parameter.requires_grad != trains:
                 raise Error(f"the body of the epoch changed requires_grad of {name}",
                             "run.set_lr(0, group=...) where it has a group of its own, or another motley.Run with the layers that train")
         modes = self._work.parts.modes

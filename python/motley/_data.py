@@ -115,7 +115,7 @@ class Recipe:
         """A digest of the first `count` samples that are compared. On one machine, equal as long as they are."""
         return hashlib.blake2b(repr(self._look()[:count]).encode(), digest_size=8).hexdigest()
 
-    def sampled_again(self, budget_s: float = 0.0005) -> int | None:
+    def sampled_again(self, budget_s: float = 0.0002) -> int | None:
         """Looks at some of the samples that are compared once more: as many as fit into the time, at least one, each time others. Returns
         None, or the number of one that is not what it was."""
         looked = self._look()

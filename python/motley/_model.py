@@ -142,6 +142,11 @@ def unflatten(layout: _core.Layout, names: list[Named], flat: torch.Tensor, vers
     with torch.no_grad():
         for named, view in pieces(layout, names, flat):
             named.tensor.copy_(view)
-        for named in names:
-            if named.kind == COUNTER:
-                named.tensor.fill_(named.first + named.times * version)
+    set_counters(names, version)
+
+
+def set_counters(names: list[Named], version: int) -> None:
+    """`version` updates have been made."""
+    for named in names:
+        if named.kind == COUNTER:
+            named.tensor.fill_(named.first + named.times * version)

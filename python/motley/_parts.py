@@ -94,7 +94,8 @@ class Parts:
     def set_modes(self, training: bool) -> None:
         """Training: each module in the mode that the script set."""
         for module, mode in self.modes.items():
-            module.training = training and mode
+            if module.training != (training and mode):  # setting it is slow
+                module.training = training and mode
 
     def call(self, batch: Any, averaged: bool = False, **known: Any) -> Any:
         """What the loss gives for a batch; `averaged`: of the average. `known`: of what it may ask for by name."""

@@ -34,6 +34,10 @@ class Spot:
     def __init__(self, owner: Any, what: str):
         self.owner, self.what = owner, what
 
+    def is_same(self) -> bool:
+        """Whether it is quickly seen that nothing changed."""
+        return False
+
     def changes(self) -> Iterator[Change]:
         raise NotImplementedError
 
@@ -45,6 +49,16 @@ class Named(Spot):
         super().__init__(owner, what)
         self._values, self._names = values, names
         self._before = {name: values.get(name, MISSING) for name in names()}
+        self._keys = frozenset(values) if len(values) <= ITEMS_MAX else None
+
+    def is_same(self) -> bool:
+        values = self._values
+        if values.keys() != self._keys:
+            return False
+        for name, before in self._before.items():
+            if values.get(name, MISSING) is not before:
+                return False
+        return True
 
     def changes(self) -> Iterator[Change]:
         for name in dict.fromkeys([*self._before, *self._names()]):

@@ -42,7 +42,7 @@ class Seen:
     iterators: list[str]
 
     def changes(self) -> list[_spots.Change]:
-        return [change for spot in self.spots for change in spot.changes()]
+        return [change for spot in self.spots if not spot.is_same() for change in spot.changes()]
 
 
 class Traces:
