@@ -18,7 +18,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/spare_memory.h"
+#include "machine/spare_memory.h"
 
 #ifdef __APPLE__
 #include <malloc/malloc.h>
@@ -170,9 +170,10 @@ class ReusingAllocator final : public c10::Allocator {
     return static_cast<std::size_t>(std::max<std::int64_t>(0, small_.load(std::memory_order_relaxed)));
   }
   [[noreturn]] void full(std::size_t bytes) const {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, "expected room for ", mebibytes(bytes), " more, found tensors of ",
-                     mebibytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, live_.load()))),
-                     " where the machine can spare ", mebibytes(limit_.load()));
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "expected room for ", machine::mebibytes(bytes),
+                     " more, found tensors of ",
+                     machine::mebibytes(static_cast<std::uint64_t>(std::max<std::int64_t>(0, live_.load()))),
+                     " where the machine can spare ", machine::mebibytes(limit_.load()));
   }
   static void give_back(void* block);
 
@@ -220,7 +221,7 @@ CpuMemory fit_cpu_memory(std::size_t for_others) {
   reuse_cpu_memory(kIdleBytesMax);
   ReusingAllocator* allocator = installed.load(std::memory_order_acquire);
   CpuMemory memory = allocator->take_use();
-  const std::optional<std::uint64_t> more = usable_memory_bytes();
+  const std::optional<std::uint64_t> more = machine::usable_memory_bytes();
   if (!more) return memory;
   memory.limit = allocator->held() + static_cast<std::size_t>(*more);
   allocator->limit(memory.limit, for_others);

@@ -3,7 +3,7 @@
 #include <ATen/detail/MPSHooksInterface.h>
 #include <c10/core/CachingDeviceAllocator.h>
 
-#include "base/spare_memory.h"
+#include "machine/spare_memory.h"
 #include "torch/cpu_memory.h"
 
 namespace motley::torch_adapter {
@@ -38,7 +38,7 @@ MemoryUse memory_of(const at::Device& device, std::uint64_t for_others) {
   if (device.is_cuda()) return memory_of_card(device);
   if (device.is_mps()) return memory_of_mps();
   const CpuMemory cpu = fit_cpu_memory(for_others);
-  return {cpu.used, cpu.peak, cpu.limit, scratch_bytes(static_cast<unsigned>(at::get_num_threads()))};
+  return {cpu.used, cpu.peak, cpu.limit, machine::scratch_bytes(static_cast<unsigned>(at::get_num_threads()))};
 }
 
 }  // namespace motley::torch_adapter

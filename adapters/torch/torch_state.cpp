@@ -3,7 +3,7 @@
 #include <system_error>
 
 #include "base/assert.h"
-#include "base/spare_memory.h"
+#include "machine/spare_memory.h"
 #include "torch/cpu_memory.h"
 #include "torch/guard.h"
 #include "torch/inspect.h"
@@ -97,7 +97,7 @@ Result<InitialState> initial_state(const ModelSpec& model) {
     if (!inspected) return inspected.error();
     const Layout& layout = inspected->layout;
     const std::uint64_t copies = 2 * layout.flat_elements() * sizeof(float);
-    if (Status room = check_memory_for(copies, "copying the model's weights", kSmallerModel); !room) {
+    if (Status room = machine::check_memory_for(copies, "copying the model's weights", kSmallerModel); !room) {
       return room.error();
     }
     const std::vector<NamedTensor>& tensors = inspected->model->tensors();

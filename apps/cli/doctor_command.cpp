@@ -4,7 +4,7 @@
 
 #include "commands.h"
 #include "data/dataset.h"
-#include "runtime/train.h"
+#include "runtime/head/train.h"
 #include "transport/addresses.h"
 #include "transport/tcp/tcp.h"
 

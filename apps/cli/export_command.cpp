@@ -36,7 +36,7 @@ Status run_export(const ExportArguments& arguments, Context& context) {
   if (extension == ".safetensors") {
     status = copy_safetensors(arguments, *content);
   } else if (extension == ".pt") {
-    Result<runtime::RunConfig> config = runtime::parse_config(content->config, arguments.source);
+    Result<config::RunConfig> config = config::parse(content->config, arguments.source);
     if (!config) return config.error();
     runtime::ModelInputs inputs;
     inputs.config = &*config;

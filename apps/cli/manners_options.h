@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "runtime/manners.h"
-#include "runtime/yield_rule.h"
+#include "runtime/worker/yield_rule.h"
 
 namespace motley::cli {
 

@@ -27,12 +27,12 @@ Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInput
 std::vector<runtime::Device> torch_devices() { return {{"cpu", "processor", 0, std::thread::hardware_concurrency()}}; }
 }  // namespace
 std::string torch_version() { return {}; }
-Status export_torchscript(const runtime::RunConfig& config, const SharedBytes&, const Layout&,
+Status export_torchscript(const config::RunConfig& config, const SharedBytes&, const Layout&,
                           const std::vector<SharedBytes>&, const std::map<std::string, SharedBytes>&, std::uint64_t,
                           const std::string&) {
   return no_torch("TorchScript export of " + config.model_kind);
 }
-Status sample_text(const runtime::RunConfig& config, const Layout&, const std::vector<SharedBytes>&,
+Status sample_text(const config::RunConfig& config, const Layout&, const std::vector<SharedBytes>&,
                    const SampleOptions&, const std::function<bool(char)>&) {
   return no_torch(config.model_kind);
 }

@@ -12,7 +12,7 @@ namespace motley::cli {
 std::unique_ptr<runtime::ModelProvider> make_models();
 
 /// Only with torch; else an error that says so.
-Status export_torchscript(const runtime::RunConfig& config, const SharedBytes& file, const Layout& layout,
+Status export_torchscript(const config::RunConfig& config, const SharedBytes& file, const Layout& layout,
                           const std::vector<SharedBytes>& weights, const std::map<std::string, SharedBytes>& frozen,
                           std::uint64_t step, const std::string& path);
 
@@ -25,7 +25,7 @@ struct SampleOptions {
 };
 
 /// Hands on the bytes that a gpt-mini writes after a prompt, until `on_byte` returns false. Only with torch.
-Status sample_text(const runtime::RunConfig& config, const Layout& layout, const std::vector<SharedBytes>& weights,
+Status sample_text(const config::RunConfig& config, const Layout& layout, const std::vector<SharedBytes>& weights,
                    const SampleOptions& options, const std::function<bool(char)>& on_byte);
 
 /// "2.13.0+cpu", or "" without torch.

@@ -16,7 +16,7 @@
 #include "commands.h"
 #include "program.h"
 #include "ranks.h"
-#include "runtime/train.h"
+#include "runtime/head/train.h"
 #include "signals.h"
 
 namespace motley::cli {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "observe/observer.h"
-#include "runtime/join.h"
-#include "runtime/plan.h"
+#include "runtime/head/plan.h"
+#include "runtime/worker/join.h"
 
 namespace motley::cli {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
-#include "runtime/join.h"
+#include "runtime/worker/join.h"
 #include "transport/addresses.h"
 
 namespace motley::cli {

@@ -30,7 +30,7 @@ Status run_sample(const SampleArguments& arguments, Context& context) {
   }
   const Result<store::CheckpointContent> content = read_source(arguments.source, *context.observer);
   if (!content) return content.error();
-  const Result<runtime::RunConfig> config = runtime::parse_config(content->config, arguments.source);
+  const Result<config::RunConfig> config = config::parse(content->config, arguments.source);
   if (!config) return config.error();
   if (config->model_kind != "gpt-mini") {
     return Error{ErrorCode::input,

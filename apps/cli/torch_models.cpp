@@ -6,8 +6,7 @@
 namespace motley::cli {
 namespace {
 
-torch_adapter::ModelSpec spec_of(const runtime::RunConfig& config, const SharedBytes& file,
-                                 const data::Dataset* train) {
+torch_adapter::ModelSpec spec_of(const config::RunConfig& config, const SharedBytes& file, const data::Dataset* train) {
   torch_adapter::ModelSpec spec;
   spec.kind = config.model_kind;
   spec.file = file;
@@ -64,7 +63,7 @@ std::vector<runtime::Device> torch_devices() {
 
 // Built-in models are made anew for the sizes of the checkpoint's tensors; a TorchScript file knows its own. No data
 // set is needed.
-Status export_torchscript(const runtime::RunConfig& config, const SharedBytes& file, const Layout& layout,
+Status export_torchscript(const config::RunConfig& config, const SharedBytes& file, const Layout& layout,
                           const std::vector<SharedBytes>& weights, const std::map<std::string, SharedBytes>& frozen,
                           std::uint64_t step, const std::string& path) {
   torch_adapter::ModelSpec spec = spec_of(config, file, nullptr);
@@ -76,7 +75,7 @@ Status export_torchscript(const runtime::RunConfig& config, const SharedBytes& f
   return torch_adapter::export_torchscript(spec, layout, weights, frozen, step, path);
 }
 
-Status sample_text(const runtime::RunConfig& config, const Layout& layout, const std::vector<SharedBytes>& weights,
+Status sample_text(const config::RunConfig& config, const Layout& layout, const std::vector<SharedBytes>& weights,
                    const SampleOptions& options, const std::function<bool(char)>& on_byte) {
   return torch_adapter::sample_text(spec_of(config, {}, nullptr), layout, weights,
                                     {options.prompt, options.bytes, options.temperature, options.top_k, options.seed},

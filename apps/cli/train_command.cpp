@@ -13,7 +13,7 @@ struct TrainArguments {
 Status run_train(const TrainArguments& arguments, Context& context) {
   const runtime::TrainOptions& options = arguments.options;
   if (arguments.keys) {
-    for (const std::string& line : runtime::describe_keys()) std::printf("%s\n", line.c_str());
+    for (const std::string& line : config::describe_keys()) std::printf("%s\n", line.c_str());
     return {};
   }
   if (!arguments.on.empty() || !arguments.address.empty()) {

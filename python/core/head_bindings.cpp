@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "bindings.h"
+#include "machine/keep_awake.h"
 #include "program.h"
-#include "runtime/head.h"
-#include "runtime/keep_awake.h"
+#include "runtime/head/head.h"
 #include "script_models.h"
 #include "story.h"
 #include "tensor/flat_chunks.h"
@@ -75,7 +75,7 @@ class HeadRun {
   /// Opens the run's files and its door, and lets it begin.
   void start() {
     const nb::gil_scoped_release no_gil;
-    if (options_.manners.keep_awake) awake_.emplace(runtime::kTrainsHere);
+    if (options_.manners.keep_awake) awake_.emplace(machine::kTrainsHere);
     head_ = std::make_unique<runtime::Head>(options_, models_, *observer_);
     raise_if(head_->open());
     happenings_.begin();
@@ -180,7 +180,7 @@ class HeadRun {
   Story story_;
   observe::Display* display_ = nullptr;  // of the observer, where the run is shown live
   std::unique_ptr<observe::Observer> observer_;
-  std::optional<runtime::KeepAwake> awake_;
+  std::optional<machine::KeepAwake> awake_;
   std::size_t groups_;
   std::optional<Happening> held_;  // told last, and not gone on from
   std::unique_ptr<runtime::Head> head_;

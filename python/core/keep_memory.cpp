@@ -1,8 +1,8 @@
 // The memory of CPU tensors in a process whose models are computed by threads of ours.
 
-#include "base/process_memory.h"
-#include "base/spare_memory.h"
 #include "bindings.h"
+#include "machine/process_memory.h"
+#include "machine/spare_memory.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -12,7 +12,7 @@ namespace motley::python {
 namespace {
 
 struct Limited {
-  std::optional<ProcessMemoryLimit> limit;
+  std::optional<machine::ProcessMemoryLimit> limit;
 };
 
 }  // namespace
@@ -40,8 +40,8 @@ void bind_memory(nb::module_& m) {
       "process_memory",
       [](unsigned threads) {
         const nb::gil_scoped_release no_gil;
-        const ProcessMemory memory = process_memory();
-        return std::make_tuple(memory.used, memory.peak, memory.budget, scratch_bytes(threads));
+        const machine::ProcessMemory memory = machine::process_memory();
+        return std::make_tuple(memory.used, memory.peak, memory.budget, machine::scratch_bytes(threads));
       },
       nb::arg("threads"));
   nb::class_<Limited>(m, "MemoryLimit")

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/assert.h"
-#include "base/process_memory.h"
+#include "machine/process_memory.h"
 #include "python_residence.h"
 #include "tensor/chunk_publisher.h"
 #include "wire/limits.h"
@@ -137,7 +137,7 @@ class PythonComputation final : public Computation {
   ps::Residence* residence() override { return residence_ ? &*residence_ : nullptr; }
 
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
-    std::optional<ProcessMemoryLimit> limit;
+    std::optional<machine::ProcessMemoryLimit> limit;
     const bool untried = task.micro_batch > tried_ && capabilities_.device == "cpu";
     if (untried) limit.emplace();
     const nb::gil_scoped_acquire gil;

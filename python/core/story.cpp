@@ -1,6 +1,6 @@
 #include "story.h"
 
-#include "runtime/run.h"
+#include "runtime/head/run.h"
 
 namespace motley::python {
 namespace {

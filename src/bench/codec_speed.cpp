@@ -5,9 +5,9 @@
 
 #include "base/assert.h"
 #include "base/philox.h"
-#include "base/spare_memory.h"
 #include "bench/meter.h"
 #include "codec/kernels.h"
+#include "machine/spare_memory.h"
 #include "ps/kernels.h"
 
 namespace motley::bench {
@@ -76,8 +76,8 @@ void measure_adamw(CodecReport& report, Arrays& a, std::vector<float>& squares) 
 
 Result<CodecReport> measure_codecs(const CodecOptions& options, const runtime::StopSource& stop) {
   constexpr std::uint64_t kArrays = 7;
-  if (Status status =
-          check_memory_for(kArrays * options.elements * sizeof(float), "measuring the codecs", "fewer --elements");
+  if (Status status = machine::check_memory_for(kArrays * options.elements * sizeof(float), "measuring the codecs",
+                                                "fewer --elements");
       !status)
     return status.error();
   Arrays arrays(options.elements);

@@ -11,9 +11,9 @@
 #include "bench/link.h"
 #include "bench/link_frames.h"
 #include "runtime/auth.h"
-#include "runtime/door.h"
+#include "runtime/head/door.h"
+#include "runtime/head/train.h"
 #include "runtime/lanes.h"
-#include "runtime/train.h"
 
 namespace motley::bench {
 namespace {

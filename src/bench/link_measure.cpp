@@ -8,7 +8,7 @@
 #include "bench/link.h"
 #include "bench/link_lane.h"
 #include "bench/meter.h"
-#include "runtime/door.h"
+#include "runtime/head/door.h"
 #include "transport/tcp/tcp.h"
 
 namespace motley::bench {

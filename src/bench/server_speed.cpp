@@ -8,12 +8,12 @@
 
 #include "base/assert.h"
 #include "base/philox.h"
-#include "base/process_memory.h"
-#include "base/spare_memory.h"
 #include "bench/meter.h"
+#include "machine/process_memory.h"
+#include "machine/spare_memory.h"
 #include "motley/layout.h"
 #include "ps/server.h"
-#include "runtime/thread_team.h"
+#include "runtime/head/thread_team.h"
 
 namespace motley::bench {
 namespace {
@@ -133,9 +133,9 @@ Status check_room(const ServerOptions& options) {
   constexpr double kServerBytes = 20;
   const double contribution = static_cast<double>(codec::encoded_bytes(options.codec, 1U << 20)) / (1U << 20);
   const double bytes = static_cast<double>(options.parameters) * (kServerBytes + options.contributions * contribution);
-  return check_memory_for(static_cast<std::uint64_t>(bytes),
-                          "a server of " + std::to_string(options.parameters) + " parameters",
-                          "fewer --parameters or --contributions");
+  return machine::check_memory_for(static_cast<std::uint64_t>(bytes),
+                                   "a server of " + std::to_string(options.parameters) + " parameters",
+                                   "fewer --parameters or --contributions");
 }
 
 }  // namespace
@@ -146,7 +146,7 @@ Result<ServerReport> measure_server(const ServerOptions& options, const runtime:
   if (!layout) return layout.error();
   Scene scene(*layout, options);
   scene.contribute();
-  const std::uint64_t before = process_memory().used;
+  const std::uint64_t before = machine::process_memory().used;
   if (Status status = scene.open(); !status) return status.error();
   ServerReport report;
   report.parameters = layout->parameters();
@@ -158,7 +158,7 @@ Result<ServerReport> measure_server(const ServerOptions& options, const runtime:
     const Meter meter;
     scene.step();
     const double took_s = meter.wall_s();
-    highest = std::max(highest, process_memory().used);
+    highest = std::max(highest, machine::process_memory().used);
     const Meter rest;
     scene.finish();
     if (step > 0) times.push_back(took_s + rest.wall_s());

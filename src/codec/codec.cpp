@@ -4,9 +4,9 @@
 #include <array>
 
 #include "base/assert.h"
-#include "base/instruction_set.h"
 #include "codec/delta.h"
 #include "codec/kernels.h"
+#include "machine/instruction_set.h"
 
 namespace motley::codec {
 namespace {
@@ -30,7 +30,7 @@ const Kernels& best() noexcept {
 
 }  // namespace
 
-std::span<const Kernels* const> kernels() noexcept { return std::span(kAll).first(instruction_sets()); }
+std::span<const Kernels* const> kernels() noexcept { return std::span(kAll).first(machine::instruction_sets()); }
 
 std::string_view to_word(CodecId codec) noexcept { return kWords[static_cast<std::size_t>(codec)]; }
 

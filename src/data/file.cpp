@@ -11,7 +11,7 @@
 #include <new>
 #include <system_error>
 
-#include "base/spare_memory.h"
+#include "machine/spare_memory.h"
 
 namespace motley::data {
 namespace {
@@ -63,7 +63,7 @@ Result<OpenFile> open_regular(const std::string& path) {
 Result<MutableBytes> allocate(std::uint64_t size, const std::string& what_for) {
   constexpr std::align_val_t kAlignment{64};
   if (size >= kWorthAsking) {
-    Status room = check_memory_for(size, what_for, "use a smaller data set, or a machine with more memory");
+    Status room = machine::check_memory_for(size, what_for, "use a smaller data set, or a machine with more memory");
     if (!room) return room.error();
   }
   void* data = nullptr;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/assert.h"
-#include "base/instruction_set.h"
+#include "machine/instruction_set.h"
 #include "ps/loops.h"
 
 namespace motley::ps {
@@ -27,7 +27,7 @@ const Loops& best() noexcept {
 
 }  // namespace
 
-std::span<const Loops* const> loops() noexcept { return std::span(kAll).first(instruction_sets()); }
+std::span<const Loops* const> loops() noexcept { return std::span(kAll).first(machine::instruction_sets()); }
 
 StepScalars step_scalars(OptimizerKind kind, const GroupSpec& group, double lr, std::uint64_t version) {
   StepScalars s;

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/spare_memory.h"
 #include "data/order.h"
+#include "machine/spare_memory.h"
+#include "machine/thread_priority.h"
 #include "runtime/mailbox.h"
-#include "runtime/thread_priority.h"
 
 namespace motley::runtime {
 namespace {
@@ -201,7 +201,7 @@ void ComputeThread::tell_idle() {
 }
 
 void ComputeThread::loop() {
-  if (manners_.nice > 0) be_nice(manners_.nice);
+  if (manners_.nice > 0) machine::be_nice(manners_.nice);
   for (;;) {
     std::optional<engine::TaskOrder> order;
     std::function<void()> preparation;
@@ -241,9 +241,9 @@ Result<MemoryUse> ComputeThread::try_samples(std::uint64_t count) {
   if (outcome && use.peak <= budget) return use;
   return Error{ErrorCode::memory,
                "the memory of " + computation.capabilities().device + " is too small for this model: expected " +
-                   mebibytes(use.peak + prepared_.reserve_bytes) + (outcome ? "" : " and more") + " to compute " +
-                   (count == 1 ? "one sample" : std::to_string(count) + " samples at once") + ", found " +
-                   mebibytes(use.budget),
+                   machine::mebibytes(use.peak + prepared_.reserve_bytes) + (outcome ? "" : " and more") +
+                   " to compute " + (count == 1 ? "one sample" : std::to_string(count) + " samples at once") +
+                   ", found " + machine::mebibytes(use.budget),
                "use a smaller model, close other programs, or train on a machine with more memory"};
 }
 

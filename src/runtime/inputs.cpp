@@ -43,8 +43,8 @@ std::filesystem::path speeds_file() {
   return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "speeds.json";
 }
 
-Result<ModelInputs> ModelProvider::load(const RunConfig& config, const DownloadReport& report) {
-  if (config.model_kind == kScriptKind) {
+Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report) {
+  if (config.model_kind == config::kScriptKind) {
     return Error{ErrorCode::input, "this run trains the model of a Python script", "motley join TOKEN SCRIPT.py"};
   }
   data::OpenOptions options;
@@ -72,7 +72,7 @@ Result<ModelInputs> ModelProvider::load(const RunConfig& config, const DownloadR
   return inputs;
 }
 
-Status load_model_file(const RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs) {
+Status load_model_file(const config::RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs) {
   if (config.model_kind != "torchscript") return {};
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
@@ -90,14 +90,14 @@ Status load_model_file(const RunConfig& config, const std::filesystem::path& pat
   return {};
 }
 
-std::uint64_t grain_of(const RunConfig& config, bool acts_on_groups) {
+std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups) {
   if (config.grain > 0) return config.grain;
   return acts_on_groups ? kGroupGrain : 1;
 }
 
 Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
                                       unsigned threads, std::uint64_t copies) {
-  const RunConfig& config = *inputs.config;
+  const config::RunConfig& config = *inputs.config;
   bool groups = false;
   {
     const Result<InitialState> state = provider.initial_state(inputs);

@@ -5,18 +5,18 @@
 #include <memory>
 #include <string>
 
+#include "config/config.h"
 #include "data/dataset.h"
 #include "observe/observer.h"
-#include "runtime/config.h"
 #include "runtime/model_provider.h"
-#include "runtime/worker_host.h"
+#include "runtime/worker/worker_host.h"
 
 namespace motley::runtime {
 
 /// The copy of a TorchScript file that a run keeps in its directory.
 inline constexpr const char* kModelFile = "model.pt";
 /// Reads the TorchScript file at `path` into `inputs`; nothing to do for built-in models.
-Status load_model_file(const RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs);
+Status load_model_file(const config::RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs);
 
 /// Vectors of the model's size that a process takes after its workers are prepared.
 constexpr std::uint64_t kCopiesOfHead = 11;  // of which five are steps on their way from a worker that is alone
@@ -35,6 +35,6 @@ Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const 
 wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number);
 
 /// Samples in a range that layers act on together: what ranges are cut at.
-std::uint64_t grain_of(const RunConfig& config, bool acts_on_groups);
+std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups);
 
 }  // namespace motley::runtime

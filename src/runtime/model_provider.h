@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "config/config.h"
 #include "data/dataset.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
 #include "motley/layout.h"
 #include "motley/result.h"
 #include "ps/spec.h"
-#include "runtime/config.h"
 
 namespace motley::runtime {
 
@@ -28,7 +28,7 @@ struct Device {
 
 /// What a model needs besides the configuration. `test` may be null.
 struct ModelInputs {
-  const RunConfig* config = nullptr;
+  const config::RunConfig* config = nullptr;
   SharedBytes file;  // TorchScript; else empty
   std::shared_ptr<const data::Dataset> train, test;
 };
@@ -55,7 +55,7 @@ class ModelProvider {
   /// Accelerators first.
   [[nodiscard]] virtual std::vector<Device> devices() const = 0;
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
-  virtual Result<ModelInputs> load(const RunConfig& config, const DownloadReport& report);
+  virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report);
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;
   virtual Result<std::unique_ptr<Computation>> make(const ModelInputs& inputs, const std::string& device,
                                                     unsigned threads) = 0;

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "../store/temporary.h"
-#include "runtime/coordinator_host.h"
-#include "runtime/worker_host.h"
+#include "runtime/head/coordinator_host.h"
+#include "runtime/worker/worker_host.h"
 #include "softmax/softmax.h"
 #include "transport/inproc/inproc.h"
 

@@ -1,7 +1,7 @@
 // CoordinatorHost and WorkerHosts in one process: whole short runs of the softmax model, with all their threads.
 
 #include "hosts_scene.h"
-#include "runtime/door.h"
+#include "runtime/head/door.h"
 #include "transport/tcp/tcp.h"
 
 namespace motley::runtime {

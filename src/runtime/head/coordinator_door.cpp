@@ -1,0 +1,254 @@
+// The part of CoordinatorHost that deals with connections: proof, lanes, sessions.
+
+#include <algorithm>
+
+#include "base/assert.h"
+#include "runtime/auth.h"
+#include "runtime/head/coordinator_host.h"
+#include "runtime/lanes.h"
+#include "wire/limits.h"
+
+namespace motley::runtime {
+namespace {
+
+constexpr Duration kLaneTimeout = std::chrono::seconds(15);  // from Admitted to the data lane
+constexpr std::size_t kWaitingFramesMax = 1U << 16;
+
+}  // namespace
+
+class CoordinatorHost::LinkReceiver final : public transport::Receiver {
+ public:
+  LinkReceiver(CoordinatorHost& host, LinkId id) : mailbox_(host.mailbox_), host_(host), id_(id) {}
+  void on_frame(wire::Frame frame) override {
+    mailbox_->post([&host = host_, id = id_, frame = std::move(frame)] { host.on_frame(id, frame); });
+  }
+  void on_closed(Error error) override {
+    mailbox_->post([&host = host_, id = id_, error = std::move(error)] { host.on_link_closed(id, error); });
+  }
+
+ private:
+  std::shared_ptr<Mailbox> mailbox_;  // outlives the host; once stopped, it drops what is posted
+  CoordinatorHost& host_;
+  LinkId id_;
+};
+
+void CoordinatorHost::accept(std::shared_ptr<transport::Connection> connection) {
+  mailbox_->post([this, connection = std::move(connection)] { add_link(next_link_++, connection); });
+}
+
+void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
+                                std::weak_ptr<ComputeThread> compute) {
+  mailbox_->post([this, hello = std::move(hello), connection = std::move(connection), compute = std::move(compute)] {
+    const LinkId id = next_link_++;
+    const engine::SessionId session = next_session_++;
+    links_[id] = {connection, LinkRole::control, hello, session};
+    sessions_[session] = {
+        .name = hello.name, .local = true, .control = id, .lanes = DataLanes(1), .opened = now(), .compute = compute};
+    sessions_[session].lanes.add(0, connection);
+    engine_.session_opened(session, hello, engine::Reach::process, now());
+    connection->start(std::make_shared<LinkReceiver>(*this, id));
+  });
+}
+
+void CoordinatorHost::add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection) {
+  if (ended_) {
+    connection->close();
+    return;
+  }
+  links_[id] = {connection, LinkRole::unproven, std::nullopt, 0};
+  connection->start(std::make_shared<LinkReceiver>(*this, id));
+}
+
+void CoordinatorHost::on_frame(LinkId id, const wire::Frame& frame) {
+  const auto found = links_.find(id);
+  if (ended_ || found == links_.end()) return;
+  Link& link = found->second;
+  if (link.role == LinkRole::unproven) {
+    on_unproven_frame(id, link, frame);
+  } else {
+    engine_.session_frame(link.session, frame, now());
+  }
+}
+
+void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame) {
+  Result<wire::Message> message = wire::decode(frame.body.bytes());
+  if (frame.header.type != wire::FrameType::control || !message) {
+    refuse(id, link, {"protocol", "Hello", message ? "a data frame" : message.error().message, ""});
+  } else if (frame.header.run != options_.token.run) {
+    refuse(
+        id, link,
+        {"run", "the run of this coordinator", "a token of another run", "ask for the token that the head prints now"});
+  } else if (auto* hello = std::get_if<wire::Hello>(&*message); hello != nullptr && !link.hello) {
+    link.hello = std::move(*hello);  // a refusal names who was refused
+    if (link.hello->protocol != wire::kProtocolVersion) {
+      refuse(
+          id, link,
+          {"protocol", "protocol " + std::to_string(wire::kProtocolVersion),
+           "protocol " + std::to_string(link.hello->protocol), "install the same version of motley on both machines"});
+    } else if (link.hello->token_id != options_.token.id) {
+      refuse(id, link, {"wrong-token", "this run's token", "another token", "copy the token that the head prints"});
+    }
+  } else if (const auto* proof = std::get_if<wire::Proof>(&*message); proof != nullptr && link.hello) {
+    on_proof(id, link, *proof);
+  } else if (const auto* attach = std::get_if<wire::Attach>(&*message); attach != nullptr && !link.hello) {
+    on_attach(id, link, *attach);
+  } else {
+    refuse(id, link, {"protocol", "Hello, then Proof", std::string(wire::name_of(*message)), ""});
+  }
+}
+
+void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
+  const transport::PeerIdentity& peer = link.connection->peer();
+  if (!proof_holds(proof.mac, options_.token, "join", peer, options_.own_spki, Side::head)) {
+    refuse(id, link,
+           {"wrong-token", "proof of the token's secret", "something else", "copy the token that the head prints"});
+    return;
+  }
+  if (sessions_.size() >= wire::kSessionsMax) {
+    refuse(id, link,
+           {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more", "wait until one leaves"});
+    return;
+  }
+  link.connection->mark_proven();
+  link.role = LinkRole::control;
+  link.session = next_session_++;
+  sessions_[link.session] = {.name = link.hello->name, .control = id, .opened = now()};
+  const wire::ProofReply reply{proof_mac(options_.token, "head", peer, options_.own_spki, Side::head)};
+  link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
+  engine_.session_opened(link.session, *link.hello, peer.same_machine ? engine::Reach::machine : engine::Reach::network,
+                         now());
+}
+
+void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attach) {
+  const transport::PeerIdentity& peer = link.connection->peer();
+  const engine::SessionId wanted = attach.fence & 0xFFFFFFFFU;
+  const auto session = sessions_.find(wanted);
+  const bool same_incarnation = attach.fence >> 32 == options_.engine.incarnation;
+  const std::size_t count = attach.count > 0 ? attach.count : 1;
+  if (session == sessions_.end() || !same_incarnation || session->second.data_end ||
+      !session->second.lanes.waits_for(attach.number, count)) {
+    refuse(id, link, {"lost", "a session that waits for its data connection", "none", ""});
+    return;
+  }
+  const bool same_key = links_.at(session->second.control).connection->peer().spki == peer.spki;
+  if (!same_key || !proof_holds(attach.mac, options_.token, "lane", peer, options_.own_spki, Side::head)) {
+    refuse(id, link, {"wrong-token", "proof of the token's secret", "something else", ""});
+    return;
+  }
+  link.connection->mark_proven();
+  link.role = LinkRole::data;
+  link.session = wanted;
+  Session& owner = session->second;
+  owner.data.push_back(id);
+  if (owner.lanes.count() == 0) owner.lanes = DataLanes(count);
+  owner.lanes.add(attach.number, link.connection);
+  if (!owner.lanes.complete()) return;
+  for (auto& [frame, lane] : owner.waiting) owner.lanes.send(std::move(frame), lane);
+  owner.waiting.clear();
+}
+
+void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) {
+  // At most one line a second: strangers must not be able to fill the display.
+  if (link.hello && (last_refusal_said_ == Time{} || now() - last_refusal_said_ > std::chrono::seconds(1))) {
+    last_refusal_said_ = now();
+    observer_.worker({link.hello->name, link.hello->machine, link.hello->device, link.hello->device_description,
+                      "refused", bye.code + ": expected " + bye.expected + ", found " + bye.found});
+  }
+  const std::shared_ptr<transport::Connection> connection = link.connection;
+  links_.erase(id);
+  connection->send(control_frame(options_.token.run, bye), transport::Priority::control);
+  connection->close();
+}
+
+void CoordinatorHost::on_link_closed(LinkId id, const Error& error) {
+  const auto found = links_.find(id);
+  if (found == links_.end()) return;
+  const LinkRole role = found->second.role;
+  const engine::SessionId session = found->second.session;
+  links_.erase(found);
+  if (role == LinkRole::control) {
+    end_session(session, error.message, true);
+  } else if (role == LinkRole::data) {
+    Session& ending = sessions_.at(session);
+    ending.lanes = {};
+    if (!ending.data_end) ending.data_end = {error.message, now() + kFarewellTime};
+  }
+}
+
+std::vector<CoordinatorHost::LinkId> CoordinatorHost::Session::links() const {
+  std::vector<LinkId> all{control};
+  all.insert(all.end(), data.begin(), data.end());
+  return all;
+}
+
+void CoordinatorHost::end_session(engine::SessionId session, const std::string& why, bool tell_engine) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  const Session gone = std::move(found->second);
+  sessions_.erase(found);
+  for (const LinkId id : gone.links()) {
+    const auto link = links_.find(id);
+    if (link == links_.end()) continue;
+    const std::shared_ptr<transport::Connection> connection = link->second.connection;
+    links_.erase(link);
+    connection->close();
+  }
+  if (tell_engine && !ended_) engine_.session_closed(session, why, now());
+}
+
+void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine::Lane lane) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  Session& target = found->second;
+  const bool on_control = lane == engine::Lane::control || frame.header.type == wire::FrameType::blob;
+  if (on_control) {
+    const auto link = links_.find(target.control);
+    if (link != links_.end()) link->second.connection->send(std::move(frame), priority_of(lane));
+  } else if (target.lanes.complete()) {
+    target.lanes.send(std::move(frame), lane);
+  } else if (!target.data_end && target.waiting.size() < kWaitingFramesMax) {
+    if (target.waiting.empty()) target.opened = now();
+    target.waiting.emplace_back(std::move(frame), lane);
+  }
+}
+
+void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { end_session(session, bye.code, false); }
+
+void CoordinatorHost::end_sessions_without_lane() {
+  std::vector<std::pair<engine::SessionId, std::string>> over;
+  for (const auto& [id, session] : sessions_) {
+    if (!session.waiting.empty() && now() - session.opened > kLaneTimeout) {
+      over.emplace_back(id, "its data connection never came");
+    } else if (session.data_end && now() > session.data_end->deadline) {
+      over.emplace_back(id, session.data_end->why);
+    }
+  }
+  for (const auto& [id, why] : over) end_session(id, why, true);
+}
+
+bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {
+  const std::weak_ptr<ComputeThread> weak = sessions_.at(session).compute;
+  const std::shared_ptr<ComputeThread> compute = weak.lock();
+  if (compute == nullptr) return false;
+  StretchEvents events;
+  events.step = [this, mailbox = mailbox_, session, weak](engine::StretchStep step) {
+    mailbox->post([this, session, weak, step = std::move(step)] {
+      if (!ended_) engine_.stretch_step(session, step, now());
+      if (const auto thread = weak.lock()) thread->taken();
+    });
+  };
+  events.ended = [this, mailbox = mailbox_, session](engine::StretchEnd end) {
+    mailbox->post([this, session, end = std::move(end)] {
+      if (!ended_) engine_.stretch_ended(session, end, now());
+    });
+  };
+  return compute->lend(order, std::move(events));
+}
+
+void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  if (const auto compute = found->second.compute.lock()) compute->cut(number);
+}
+
+}  // namespace motley::runtime

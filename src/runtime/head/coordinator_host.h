@@ -1,0 +1,160 @@
+#pragma once
+// The coordinator with its threads: engine::Coordinator on a mailbox, the door where connections prove themselves,
+// sessions with their two lanes, persistence and events.
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/token.h"
+#include "engine/coordinator.h"
+#include "observe/observer.h"
+#include "runtime/compute_thread.h"
+#include "runtime/data_lanes.h"
+#include "runtime/lanes.h"
+#include "runtime/mailbox.h"
+#include "runtime/persist/persister.h"
+#include "runtime/persist/redo_budget.h"
+#include "transport/connection.h"
+#include "transport/crypto.h"
+
+namespace motley::runtime {
+
+struct CoordinatorHostOptions {
+  engine::CoordinatorOptions engine;
+  cluster::JoinToken token;
+  transport::Digest own_spki{};
+  std::string run_dir;
+  double checkpoint_seconds = 30;
+  bool has_accuracy = true;
+  std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
+  std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;  // may be empty
+  std::function<std::vector<double>(const observe::EvalDone&)> rates_after;               // likewise
+  /// On the mailbox's thread, when the run is held at a version and no worker of this process computes. `step`: after a
+  /// step, else at a mark. Not empty where engine.holds says so; answer go_on().
+  std::function<void(std::uint64_t version, bool step, const engine::Coordinator&)> held;
+  /// Fills in what a checkpoint needs besides the server's snapshot.
+  store::CheckpointContent checkpoint_base;
+};
+
+/// As an event of the program.
+observe::PlanMade event_of(const engine::Planned& plan);
+
+class CoordinatorHost final : engine::CoordinatorOutput {
+ public:
+  /// `on_end` is called once, on the mailbox's thread: when all steps are done (ok), stopped (interrupted) or failed.
+  CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger,
+                  observe::Observer& observer, std::function<void(Status)> on_end);
+  ~CoordinatorHost() override;
+  CoordinatorHost(const CoordinatorHost&) = delete;
+  CoordinatorHost& operator=(const CoordinatorHost&) = delete;
+
+  void start();
+  /// A connection from outside; it has to prove itself first.
+  void accept(std::shared_ptr<transport::Connection> connection);
+  /// A worker of this process, and the thread on which it computes.
+  void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
+                 std::weak_ptr<ComputeThread> compute);
+  /// A worker of this process.
+  void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection);
+  /// A worker of this process ended with an error. Where it was the only one, so does the run.
+  void local_failed(const std::string& name, const Error& error);
+  /// Of a hold that `held` told. `mark`: it was that of a mark.
+  void go_on(engine::Release release, bool mark);
+  /// Finish the open step, then end. `final`: the workers need not come back.
+  void stop(bool final = false);
+  /// Steps of so many samples by the workers that are here; empty until all of them are measured.
+  std::future<std::vector<std::optional<engine::Planned>>> forecast(std::vector<std::uint64_t> global_batches);
+  /// Runs `call` with the observer on the mailbox's thread.
+  void observe(std::function<void(observe::Observer&)> call);
+
+ private:
+  class LinkReceiver;
+  using LinkId = std::uint64_t;
+  enum class LinkRole : std::uint8_t { unproven, control, data };
+  struct Link {
+    std::shared_ptr<transport::Connection> connection;
+    LinkRole role = LinkRole::unproven;
+    std::optional<wire::Hello> hello;
+    engine::SessionId session = 0;
+  };
+  struct Session {
+    std::string name;
+    bool local = false;
+    LinkId control = 0;
+    std::vector<LinkId> data{};                                   // in the order in which they came
+    DataLanes lanes{};                                            // of these
+    std::vector<std::pair<wire::Frame, engine::Lane>> waiting{};  // until all of them are there
+    Time opened{};
+    transport::Traffic reported{};
+    std::weak_ptr<ComputeThread> compute{};  // of a local worker
+    std::optional<DataLaneEnd> data_end{};
+    [[nodiscard]] std::vector<LinkId> links() const;  // that of control first
+  };
+
+  void add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection);
+  void on_frame(LinkId id, const wire::Frame& frame);
+  void on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame);
+  void on_proof(LinkId id, Link& link, const wire::Proof& proof);
+  void on_attach(LinkId id, Link& link, const wire::Attach& attach);
+  void refuse(LinkId id, const Link& link, const wire::Bye& bye);
+  void on_link_closed(LinkId id, const Error& error);
+  void end_session(engine::SessionId session, const std::string& why, bool tell_engine);
+  void end_sessions_without_lane();
+  void on_tick();
+  void judge_local_failures();
+  void note_position(std::uint64_t step);
+  void note_batch(const engine::StepClosed& step);
+  void write_checkpoint();
+  std::vector<observe::WorkerPart> parts_of(const engine::StepClosed& step);
+
+  void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
+  void close(engine::SessionId session, const wire::Bye& bye) override;
+  bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
+  void cut(engine::SessionId session, std::uint64_t number) override;
+  void worker_changed(const engine::WorkerChange& change) override;
+  void warning(std::string text) override;
+  void planned(const engine::Planned& plan) override;
+  void step_closed(const engine::StepClosed& step) override;
+  void evaluated(const engine::Evaluated& evaluation) override;
+  std::vector<double> rates_after(const engine::Evaluated& evaluation) override;
+  observe::EvalDone done_of(const engine::Evaluated& evaluation) const;
+  void held(std::uint64_t version, bool step) override;
+  void finished() override;
+  void failed(Error error) override;
+  void end(Status status, bool worth_keeping = true);
+  void report_done(const std::string& checkpoint);
+
+  CoordinatorHostOptions options_;
+  std::unique_ptr<Persister> persister_;
+  observe::Observer& observer_;
+  std::function<void(Status)> on_end_;
+  std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
+  std::atomic<LinkId> next_link_{1};
+  // The mailbox thread's own.
+  const std::shared_ptr<RedoBudget> redo_budget_ = std::make_shared<RedoBudget>();
+  engine::Coordinator engine_;
+  std::map<LinkId, Link> links_;
+  std::map<engine::SessionId, Session> sessions_;
+  engine::SessionId next_session_ = 1;
+  std::map<std::string, Error> local_failures_;  // by name, while their sessions are not over
+  bool ended_ = false;
+  bool stopping_ = false;
+  Time last_checkpoint_{}, last_refusal_said_{};
+  double unlogged_seconds_ = 0;  // between checkpoints where the redo log pauses
+  Time started_{};
+  std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
+  std::uint64_t steps_ = 0, samples_ = 0;   // of this process
+  double steady_seconds_ = 0;
+  std::uint64_t steady_samples_ = 0;
+  double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
+  observe::Noise noise_;
+  bool evaluated_once_ = false;
+};
+
+}  // namespace motley::runtime

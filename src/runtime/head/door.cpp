@@ -1,0 +1,83 @@
+#include "runtime/head/door.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/format.h"
+#include "runtime/head/train.h"
+#include "transport/addresses.h"
+
+namespace motley::runtime {
+
+Result<Door> open_door(transport::Tcp& tcp, const std::string& listen, std::uint16_t usual_port,
+                       const transport::AcceptHandler& on_accept) {
+  transport::Endpoint endpoint{"0.0.0.0", usual_port};
+  if (!listen.empty()) {
+    Result<transport::Endpoint> parsed = parse_endpoint(listen);
+    if (!parsed) return parsed.error();
+    endpoint = std::move(*parsed);
+  }
+  Result<std::unique_ptr<transport::Listener>> listening = tcp.listen(endpoint, on_accept);
+  if (!listening && listen.empty() && listening.error().code == ErrorCode::busy) {
+    endpoint.port = 0;
+    listening = tcp.listen(endpoint, on_accept);
+  }
+  if (!listening) return listening.error();
+  return Door{std::move(*listening), endpoint.host};
+}
+
+void open_locally(transport::Tcp& tcp, const cluster::JoinToken& token, const transport::AcceptHandler& on_accept,
+                  Door& door) {
+  Result<std::unique_ptr<transport::Listener>> listening = tcp.listen(local_endpoint(token), on_accept);
+  if (listening) door.local = std::move(*listening);
+}
+
+transport::Endpoint local_endpoint(const cluster::JoinToken& token) {
+  return transport::local_endpoint("motley-" + formatted("%016llx", static_cast<unsigned long long>(token.run)));
+}
+
+std::vector<transport::Endpoint> network_endpoints(const cluster::JoinToken& token) {
+  std::vector<transport::Endpoint> all;
+  all.reserve(token.addresses.size() + 1);  // and the local one
+  for (const std::string& address : token.addresses) all.push_back({address, token.port});
+  return all;
+}
+
+std::vector<transport::Endpoint> endpoints(const cluster::JoinToken& token) {
+  std::vector<transport::Endpoint> all = network_endpoints(token);
+  all.insert(all.begin(), local_endpoint(token));
+  return all;
+}
+
+void renew(cluster::JoinToken& token, const transport::Identity& identity) {
+  token.spki = identity.spki;
+  token.id = transport::random_u64();
+  transport::random_bytes(token.secret);
+}
+
+void lead_to(cluster::JoinToken& token, const Door& door) {
+  const bool every = door.host.empty() || door.host == "0.0.0.0" || door.host == "::";
+  token.port = door.listener->port();
+  token.addresses = every ? transport::local_addresses() : std::vector<std::string>{door.host};
+  if (token.addresses.size() > cluster::JoinToken::kAddressesMax)
+    token.addresses.resize(cluster::JoinToken::kAddressesMax);
+}
+
+Status write_token_file(const std::string& file, const cluster::JoinToken& token) {
+  namespace fs = std::filesystem;
+  const fs::path fresh = file + ".new";
+  std::error_code code;
+  {
+    std::ofstream out(fresh);
+    fs::permissions(fresh, fs::perms::owner_read | fs::perms::owner_write, code);
+    out << cluster::to_text(token) << "\n";
+    out.flush();
+    if (!out || code)
+      return Error{ErrorCode::io, file + ": the token cannot be written there", "check the directory of --token-file"};
+  }
+  fs::rename(fresh, file, code);
+  if (code) return Error{ErrorCode::io, file + ": " + code.message(), "check the directory of --token-file"};
+  return {};
+}
+
+}  // namespace motley::runtime

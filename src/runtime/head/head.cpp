@@ -1,0 +1,158 @@
+#include "runtime/head/head.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "runtime/data_lanes.h"
+#include "runtime/inputs.h"
+#include "transport/addresses.h"
+#include "transport/inproc/inproc.h"
+
+namespace motley::runtime {
+namespace {
+
+std::string hex(std::uint64_t value) { return formatted("%016llx", static_cast<unsigned long long>(value)); }
+
+CoordinatorHostOptions host_options(const Run& run) {
+  CoordinatorHostOptions host;
+  engine::CoordinatorOptions& e = host.engine;
+  e.run = run.token.run;
+  e.incarnation = run.incarnation;
+  e.seed = run.config.seed;
+  e.train_samples = run.epoch_samples();
+  e.test_samples = run.inputs.test != nullptr ? run.inputs.test->size() : 0;
+  e.global_batch = run.config.global_batch.samples;
+  e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
+  e.batch_changes = run.batch_changes;
+  e.steps = run.config.steps;
+  e.epochs = run.config.steps > 0 ? 0 : run.config.epochs;
+  e.grain = grain_of(run.config, run.initial.acts_on_groups);
+  e.rates_follow_evaluations = run.initial.rates_follow_evaluations;
+  e.evaluate_every = run.config.evaluate_every;
+  e.min_workers = run.config.min_workers;
+  e.shares = run.config.shares;
+  e.config = config::to_toml(run.config);
+  e.gradients = codec::from_word(run.config.wire_gradients);
+  e.weights = codec::from_word(run.config.wire_weights);
+  e.model_file = run.inputs.file;
+  if (!run.inputs.file.empty()) e.model_sha256 = transport::sha256_hex(run.inputs.file.bytes());
+  e.script_files = run.initial.script_files;
+  if (!e.script_files.empty()) e.script_sha256 = transport::sha256_hex(e.script_files.bytes());
+  e.train_fingerprint = run.inputs.train->fingerprint();
+  if (run.inputs.test != nullptr) e.test_fingerprint = run.inputs.test->fingerprint();
+  host.token = run.token;
+  host.own_spki = run.identity.spki;
+  host.run_dir = run.dir->path().string();
+  host.checkpoint_seconds = run.config.checkpoint_seconds;
+  host.has_accuracy = run.config.model_loss != "mse";
+  host.scores = run.initial.scores;
+  if (run.config.model_kind == config::kScriptKind) {
+    host.has_accuracy = std::ranges::find(host.scores, "accuracy") != host.scores.end();
+  }
+  e.holds = run.options.holds;
+  e.hold_owed = run.hold_owed;
+  e.state = run.loss_state;
+  host.held = run.options.on_held;
+  host.after_step = run.options.after_step;
+  host.rates_after = run.options.rates_after;
+  host.checkpoint_base.layout = run.initial.layout;
+  host.checkpoint_base.run = run.token.run;
+  host.checkpoint_base.incarnation = run.incarnation;
+  host.checkpoint_base.config = e.config;
+  host.checkpoint_base.model_kind = run.config.model_kind;
+  host.checkpoint_base.frozen = run.initial.frozen;
+  return host;
+}
+
+observe::RunStarted started_event(const Run& run) {
+  observe::RunStarted event;
+  event.run = hex(run.token.run);
+  event.name = run.name;
+  event.directory = run.dir->path().string();
+  event.parameters = run.initial.layout.parameters();
+  event.global_batch = run.batches().batch(run.server->version());
+  event.seed = run.config.seed;
+  event.steps = run.last_step();
+  event.steps_per_epoch = run.steps_per_epoch;
+  event.samples = run.inputs.train->size();
+  event.first_step = run.server->version();
+  if (run.options.token_file.empty()) event.join = cluster::to_text(run.token);
+  event.token_file = run.options.token_file;
+  event.join_with = run.options.join_with;
+  event.plaintext = run.options.plaintext;
+  return event;
+}
+
+std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::size_t number, CoordinatorHost& host) {
+  const std::string machine = run.options.name.empty() ? transport::machine_name() : run.options.name;
+  WorkerHostOptions options;
+  options.hello = hello_for(device, machine, number);
+  options.speeds = speeds_file();
+  options.prepare = [&run, device](const wire::RunSpec&, const SharedBytes&) {
+    return prepare_worker(run.provider, run.inputs, device.name, run.options.threads, kCopiesOfHead);
+  };
+  options.manners = run.options.manners;
+  WorkerHostEvents events;
+  events.note = [&host](const std::string& text) { host.observe([text](observe::Observer& o) { o.note(text); }); };
+  events.ended = [&host, name = options.hello.name](const Status& status) {
+    if (!status) host.local_failed(name, status.error());
+  };
+  auto worker = std::make_unique<WorkerHost>(std::move(options), std::move(events));
+  auto [mine, theirs] = transport::make_inproc_pair();
+  host.add_local(hello_for(device, machine, number), std::move(theirs), worker->compute());
+  worker->run_local(std::move(mine));
+  return worker;
+}
+
+}  // namespace
+
+Head::Head(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer)
+    : run_{options, provider, observer} {}
+
+Status Head::open() {
+  for (const auto step : {&Run::open, &Run::load, &Run::make_server, &Run::make_identity}) {
+    if (Status status = (run_.*step)(); !status) return status;
+  }
+  transport::TcpOptions tcp_options;
+  tcp_options.plaintext = run_.options.plaintext;
+  tcp_options.identity = run_.identity;
+  tcp_.emplace(tcp_options);
+  const auto accept = [this, ready = host_ready_.get_future().share()](std::shared_ptr<transport::Connection> link) {
+    ready.wait();
+    tcp_->use_threads(data_connections(link->peer()));
+    host_->accept(std::move(link));
+  };
+  Result<Door> door = run_.start_listening(*tcp_, accept);
+  if (!door) return door.error();
+  door_ = std::move(*door);
+  return {};
+}
+
+void Head::start(bool resumable, std::function<void()> on_end) {
+  run_.observer.run(started_event(run_));
+  CoordinatorHostOptions options = host_options(run_);
+  options.engine.resumable = resumable;
+  options.engine.checksums = run_.options.plaintext;  // TLS has its own
+  // What is measured for a plan is one batch.
+  options.engine.adapt_batch = resumable && run_.config.global_batch.automatic;
+  host_ = std::make_unique<CoordinatorHost>(std::move(options), std::move(*run_.server), std::move(*run_.ledger),
+                                            run_.observer, [this, on_end = std::move(on_end)](Status status) {
+                                              ended_.set_value(std::move(status));
+                                              if (on_end) on_end();
+                                            });
+  host_ready_.set_value();
+  host_->start();
+  for (std::size_t i = 0; i < run_.devices.size(); ++i) {
+    std::size_t number = 0;
+    for (std::size_t j = 0; j < i; ++j) number += run_.devices[j].name == run_.devices[i].name ? 1 : 0;
+    workers_.push_back(local_worker(run_, run_.devices[i], number, *host_));
+  }
+}
+
+Status Head::wait() {
+  Status status = ended_.get_future().get();
+  door_.reset();
+  return status;
+}
+
+}  // namespace motley::runtime

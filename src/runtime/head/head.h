@@ -1,0 +1,42 @@
+#pragma once
+// A run's coordinator with its files, its door and the workers of this machine. Private to train() and plan().
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/head/coordinator_host.h"
+#include "runtime/head/run.h"
+#include "runtime/worker/worker_host.h"
+#include "transport/tcp/tcp.h"
+
+namespace motley::runtime {
+
+class Head {
+ public:
+  /// REQUIRES all three outlive this.
+  Head(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer);
+  /// Opens data, model, files and the door where workers join.
+  Status open();
+  /// `resumable`: workers of a run that is stopped are told to come back. `on_end` is called when wait() would return.
+  /// REQUIRES open() succeeded.
+  void start(bool resumable, std::function<void()> on_end = {});
+  [[nodiscard]] CoordinatorHost& host() { return *host_; }
+  [[nodiscard]] const Run& run() const { return run_; }
+  /// Until the run is over. The error that ended it was not reported to the observer. Once.
+  Status wait();
+
+ private:
+  Run run_;
+  std::promise<Status> ended_;
+  // The workers go first, then the sockets and their threads, then the host that these call.
+  std::unique_ptr<CoordinatorHost> host_;
+  std::promise<void> host_ready_;
+  std::optional<transport::Tcp> tcp_;
+  std::optional<Door> door_;
+  std::vector<std::unique_ptr<WorkerHost>> workers_;
+};
+
+}  // namespace motley::runtime

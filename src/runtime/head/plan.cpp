@@ -1,0 +1,186 @@
+#include "runtime/head/plan.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+
+#include "base/format.h"
+#include "runtime/head/head.h"
+
+namespace motley::runtime {
+namespace {
+
+// The time models have settled after so many steps with the same workers.
+constexpr std::uint64_t kStepsMin = 20;
+
+/// Gone with all that is in it.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "motley-plan-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Gone, too: nobody joins any more.
+class TokenFile {
+ public:
+  explicit TokenFile(std::filesystem::path path) : path_(std::move(path)) {}
+  ~TokenFile() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove(path_, ignored);
+  }
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Lets through who joins and leaves, and watches how long nothing has changed.
+class Watch final : public observe::Observer {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit Watch(observe::Observer& out) : out_(out) {}
+
+  void run(const observe::RunStarted& event) override {
+    observe::RunStarted shown = event;
+    shown.name += " (measuring; nothing is kept)";
+    out_.run(shown);
+  }
+  void worker(const observe::WorkerChanged& event) override {
+    out_.worker(event);
+    const std::lock_guard lock(mutex_);
+    changed_ = Clock::now();
+    steps_ = 0;
+  }
+  void step(const observe::StepDone&) override {
+    {
+      const std::lock_guard lock(mutex_);
+      ++steps_;
+    }
+    happened_.notify_all();
+  }
+  void plan(const observe::PlanMade&) override {}
+  void eval(const observe::EvalDone&) override {}
+  void checkpoint(std::uint64_t, const std::string&) override {}
+  void done(const observe::Done&) override {}
+  void error(const Error& error) override { out_.error(error); }
+  void note(const std::string& text) override { out_.note(text); }
+  void waiting(const std::string& text) override { out_.waiting(text); }
+  void download(const std::string& file, std::uint64_t done, std::uint64_t total) override {
+    out_.download(file, done, total);
+  }
+
+  void end() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    happened_.notify_all();
+  }
+  /// True when the same workers have taken so many steps for so long; false when end() was called.
+  bool until_measured(double seconds) {
+    std::unique_lock lock(mutex_);
+    happened_.wait(lock, [&] {
+      const std::chrono::duration<double> quiet = Clock::now() - changed_;
+      return ended_ || (steps_ >= kStepsMin && quiet.count() >= seconds);
+    });
+    return !ended_;
+  }
+
+ private:
+  observe::Observer& out_;
+  std::mutex mutex_;
+  std::condition_variable happened_;
+  Clock::time_point changed_ = Clock::now();
+  std::uint64_t steps_ = 0;
+  bool ended_ = false;
+};
+
+std::string link_text(const observe::PlanMade::Share& share) {
+  const auto megabits = [](double bytes_per_s) { return 8e-6 * bytes_per_s; };
+  std::string text;
+  if (share.up_bytes_per_s > 0) text += formatted("; sends %.3g Mbit/s", megabits(share.up_bytes_per_s));
+  if (share.down_bytes_per_s > 0)
+    text += formatted(text.empty() ? "; receives %.3g Mbit/s" : ", receives %.3g", megabits(share.down_bytes_per_s));
+  return text;
+}
+
+void print_table(const observe::PlanMade& plan, std::uint64_t samples, observe::Observer& observer) {
+  for (const observe::PlanMade::Share& share : plan.shares) {
+    const std::string part = share.samples == 0
+                                 ? std::string("left out")
+                                 : formatted("%llu of %llu samples, computes %.1f ms, waits %.1f ms for the wire",
+                                             static_cast<unsigned long long>(share.samples),
+                                             static_cast<unsigned long long>(plan.global_batch), 1e3 * share.compute_s,
+                                             1e3 * share.exposed_s);
+    observer.note(formatted("  %-20s alone %.0f samples/s; ", share.worker.c_str(), share.alone_samples_per_s) + part +
+                  link_text(share));
+  }
+  observer.note(formatted("  an epoch takes %.1f s; limited by ", static_cast<double>(samples) / plan.samples_per_s) +
+                plan.limit);
+}
+
+TrainOptions measuring(const PlanOptions& options, const std::filesystem::path& directory) {
+  TrainOptions train = options.train;
+  train.run_dir = (directory / "run").string();
+  // A learning rate of zero takes the same time, and nothing can diverge.
+  for (const char* key :
+       {"train.steps=1000000000", "optimizer.lr=0", "data.test_uri=", "train.checkpoint_seconds=86400"})
+    train.overrides.emplace_back(key);
+  return train;
+}
+
+}  // namespace
+
+Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observer& observer, StopSource& stop) {
+  const TemporaryDirectory directory;
+  if (directory.path().empty()) {
+    return Error{ErrorCode::io,
+                 "no directory for temporary files can be made in " + std::filesystem::temp_directory_path().string(),
+                 "set TMPDIR to a directory that can be written"};
+  }
+  const TrainOptions train = measuring(options, directory.path());
+  Watch watch(observer);
+  Head head(train, provider, watch);
+  if (Status status = head.open(); !status) return status;
+  const TokenFile token_file(train.token_file);
+  head.start(false, [&watch] { watch.end(); });
+  stop.on_request([&watch] { watch.end(); });
+  if (options.begun) options.begun(head.run().token);
+  const bool measured = watch.until_measured(options.seconds);
+  if (!measured && !stop.requested()) {
+    stop.on_request({});
+    return head.wait();  // the run failed
+  }
+  std::vector<std::uint64_t> batches = options.global_batches;
+  if (batches.empty()) batches.push_back(head.run().config.global_batch.samples);
+  const auto forecasts = head.host().forecast(batches).get();
+  head.host().stop();
+  (void)head.wait();  // it was interrupted, as it should be
+  stop.on_request({});
+  if (!measured) return Error{ErrorCode::interrupted, "interrupted before everything was measured", "motley plan"};
+  for (const std::optional<engine::Planned>& forecast : forecasts) {
+    if (!forecast) return Error{ErrorCode::internal, "a worker is not measured yet", "measure longer: --seconds 30"};
+    const observe::PlanMade made = event_of(*forecast);
+    observer.plan(made);
+    print_table(made, head.run().epoch_samples(), observer);
+  }
+  return {};
+}
+
+}  // namespace motley::runtime

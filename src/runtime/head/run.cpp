@@ -1,0 +1,191 @@
+// Opening, loading and restoring a run; its identity and its door.
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "engine/coordinator.h"
+#include "machine/spare_memory.h"
+#include "runtime/head/run.h"
+#include "runtime/head/thread_team.h"
+#include "runtime/inputs.h"
+#include "store/checkpoint.h"
+#include "store/release_files.h"
+
+namespace motley::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::size_t kConfigBytesMax = 1U << 20;
+constexpr std::uint64_t kCopiesOfState = 3;  // weights and the two moments of Adam
+constexpr const char* kSmallerModel = "use a smaller model, or a machine with more memory as the head";
+
+// Threads that help with the arithmetic of a large model. A small one's takes less than what waking them does.
+std::size_t server_helpers(const Layout& layout) {
+  constexpr std::uint64_t kLargeElements = std::uint64_t{4} << 20;
+  constexpr std::size_t kThreadsMax = 8;
+  if (layout.flat_elements() < kLargeElements) return 0;
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kThreadsMax) - 1;
+}
+
+std::string free_run_dir(const std::string& name) {
+  for (int number = 1;; ++number) {
+    const std::string candidate = "runs/" + name + "-" + std::to_string(number);
+    if (!fs::exists(candidate)) return candidate;
+  }
+}
+
+}  // namespace
+
+Status Run::open() {
+  Result<std::vector<Device>> chosen = choose_devices(provider, options.devices);
+  if (!chosen) return chosen.error();
+  devices = std::move(*chosen);
+  if (options.resume && options.run_dir.empty()) {
+    return Error{ErrorCode::usage, "--resume: which run?", "motley train --resume --run runs/fashion-cnn-1"};
+  }
+  if (!options.resume || !options.target.empty()) {
+    Result<config::RunConfig> loaded = options.text.empty()
+                                           ? config::load(options.target, options.overrides)
+                                           : config::parse(options.text, options.target, options.overrides);
+    if (!loaded) return loaded.error();
+    config = std::move(*loaded);
+  }
+  name =
+      options.target.empty() ? fs::path(options.run_dir).filename().string() : fs::path(options.target).stem().string();
+  const std::string path = options.run_dir.empty() ? free_run_dir(name) : options.run_dir;
+  Result<store::RunDir> opened = store::RunDir::open(path, options.resume);
+  if (!opened) return opened.error();
+  dir.emplace(std::move(*opened));
+  if (dir->has_run() && !options.resume) {
+    return Error{ErrorCode::input, path + ": there is a run already",
+                 "--resume goes on with it; --run DIR starts a new one elsewhere"};
+  }
+  if (options.resume && options.text.empty()) {
+    Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
+    if (!text) return text.error();
+    Result<config::RunConfig> kept = config::parse(*text, path + "/run.toml", options.overrides);
+    if (!kept) return kept.error();
+    config = std::move(*kept);
+  }
+  return {};
+}
+
+Status Run::load() {
+  Result<ModelInputs> loaded =
+      provider.load(config, [this](const std::string& file, std::uint64_t done, std::uint64_t total) {
+        observer.download(file, done, total);
+      });
+  if (!loaded) return loaded.error();
+  inputs = std::move(*loaded);
+  inputs.config = &config;
+  if (Status status =
+          load_model_file(config, options.resume ? dir->path() / kModelFile : fs::path(config.model_file), inputs);
+      !status) {
+    return status;
+  }
+  if (config.global_batch.samples > inputs.train->size()) {
+    return Error{ErrorCode::input,
+                 "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
+                     " samples of the training set, found " + std::to_string(config.global_batch.samples),
+                 "--set train.global_batch=" + std::to_string(std::min<std::uint64_t>(256, inputs.train->size()))};
+  }
+  Result<InitialState> state = provider.initial_state(inputs);
+  if (!state) return state.error();
+  initial = std::move(*state);
+  const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
+  if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
+      !room) {
+    return room;
+  }
+  steps_per_epoch = batches().first_step(1);
+  steps = last_step();
+  return {};
+}
+
+Status Run::make_server() {
+  ps::Snapshot snapshot{0, initial.weights, {}};
+  if (options.resume) {
+    if (Status status = restore(snapshot); !status) return status;
+  } else {
+    token.run = transport::random_u64();
+  }
+  Result<ps::Server> made =
+      ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)),
+                       initial.schedule.value_or(config::schedule_spec(config, steps)), config.clip_norm, snapshot);
+  if (!made) return made.error();
+  server.emplace(std::move(*made));
+  if (const std::size_t helpers = server_helpers(initial.layout); helpers > 0)
+    server->share_work(std::make_shared<ThreadTeam>(helpers));
+  const fs::path ledger_file = dir->path() / "ledger";
+  std::optional<double> norm_before;
+  if (options.resume) {
+    if (Status status = replay(snapshot.version, norm_before); !status) return status;
+  } else {
+    follow_rates(server->version());
+  }
+  if (config.clip_norm > 0 && config.clip_norm_of == "previous") server->clip_by_step_before(norm_before);
+  if (!options.resume) {
+    // Without a run.toml there is no run: this is of a start that was killed before it wrote one.
+    const Result<store::Ledger> left = store::read_ledger(ledger_file);
+    std::error_code ignored;  // opening says what is wrong
+    if (left && left->steps.empty()) fs::remove(ledger_file, ignored);
+  }
+  Result<store::LedgerWriter> writer = store::LedgerWriter::open(ledger_file, ledger_header());
+  if (!writer) return writer.error();
+  ledger.emplace(std::move(*writer));
+  Result<std::uint32_t> next = dir->next_incarnation();
+  if (!next) return next.error();
+  incarnation = *next;
+  if (options.resume) return ledger->append(store::LedgerRollback{server->version(), incarnation});
+  if (!inputs.file.empty()) {
+    const auto bytes = inputs.file.bytes();
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (Status status = dir->write_file(kModelFile, text); !status) return status;
+  }
+  if (initial.state) {
+    loss_state = {1, *initial.state};
+    if (Status status = store::write_state(dir->path(), 0, loss_state); !status) return status;
+  }
+  return dir->write_file("run.toml", config::to_toml(config));
+}
+
+// A run keeps its key, secret and port, so that its workers find it again after a restart.
+Status Run::make_token(const Door& door) {
+  lead_to(token, door);
+  if (Status status = dir->write_file("token", cluster::to_text(token) + "\n", true); !status) return status;
+  return options.token_file.empty() ? Status() : write_token_file(options.token_file, token);
+}
+
+Result<Door> Run::start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept) {
+  const std::uint16_t usual = options.resume && token.port != 0 ? token.port : kDefaultPort;
+  Result<Door> door = open_door(tcp, options.listen, usual, accept);
+  if (!door) return door.error();
+  open_locally(tcp, token, accept, *door);
+  if (Status status = make_token(*door); !status) return status.error();
+  return door;
+}
+
+Status Run::make_identity() {
+  token.plaintext = options.plaintext;
+  if (options.resume) {
+    Result<std::string> pem = dir->read_file("key.pem", kConfigBytesMax);
+    Result<std::string> text = dir->read_file("token", kConfigBytesMax);
+    if (pem && text) {
+      Result<transport::Identity> kept = transport::identity_from_pem(std::move(*pem));
+      Result<cluster::JoinToken> before = cluster::parse_token(*text);
+      if (kept && before && before->run == token.run) {
+        identity = std::move(*kept);
+        token = std::move(*before);
+        token.plaintext = options.plaintext;
+        return {};
+      }
+    }
+  }
+  identity = transport::make_identity();
+  renew(token, identity);
+  return dir->write_file("key.pem", identity.pem, true);
+}
+
+}  // namespace motley::runtime

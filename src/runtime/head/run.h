@@ -1,0 +1,75 @@
+#pragma once
+// Everything a run on the head is made of, in the order in which it comes to be. Private to train().
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/token.h"
+#include "config/config.h"
+#include "observe/observer.h"
+#include "ps/server.h"
+#include "runtime/head/door.h"
+#include "runtime/head/train.h"
+#include "runtime/model_provider.h"
+#include "store/ledger.h"
+#include "store/run_dir.h"
+#include "transport/crypto.h"
+#include "transport/tcp/tcp.h"
+
+namespace motley::runtime {
+
+struct Run {
+  const TrainOptions& options;
+  ModelProvider& provider;
+  observe::Observer& observer;
+
+  config::RunConfig config{};
+  std::string name{};
+  std::optional<store::RunDir> dir{};
+  ModelInputs inputs{};
+  InitialState initial{};
+  cluster::JoinToken token{};
+  transport::Identity identity{};
+  std::uint32_t incarnation = 0;
+  std::uint64_t steps = 0, steps_per_epoch = 0;  // steps: of the schedule; the run's, as long as the batch stays
+  std::vector<BatchChange> batch_changes{};
+  std::optional<ps::Server> server{};
+  std::optional<store::LedgerWriter> ledger{};
+  std::vector<Device> devices{};
+  // Of a run that is resumed.
+  std::vector<store::LedgerStep> since_mark{};  // steps after the mark before the first one
+  bool hold_owed = false;                       // the first version is a mark that nobody released
+  LossState loss_state{};                       // what the loss gets
+
+  Status open();
+  Status load();
+  Status make_server();
+  /// The steps since the checkpoint at `from`.
+  Status replay(std::uint64_t from, std::optional<double>& norm_before);
+  void follow_rates(std::uint64_t version);
+  Status restore_holds(const store::Ledger& history);
+  Status restore(ps::Snapshot& snapshot);
+  void follow(std::vector<BatchChange> changes);
+  Status make_identity();
+  Status make_token(const Door& door);
+  Result<Door> start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept);
+  /// Positions of an epoch; its order is that of the whole data set.
+  std::uint64_t epoch_samples() const {
+    return used_samples(inputs.train->size(), config.global_batch.samples, config.drop_last);
+  }
+  BatchPlan batches() const { return BatchPlan(epoch_samples(), config.global_batch.samples, batch_changes); }
+  std::uint64_t last_step() const { return config.steps > 0 ? config.steps : batches().first_step(config.epochs); }
+  store::LedgerHeader ledger_header() const {
+    return {token.run,
+            config.seed,
+            inputs.train->size(),
+            config.global_batch.samples,
+            inputs.train->fingerprint(),
+            config.drop_last,
+            !config.shuffle};
+  }
+};
+
+}  // namespace motley::runtime

@@ -1,0 +1,49 @@
+#pragma once
+// A whole run on the head: data, model, coordinator, local workers, listener, files. Blocks until it is over.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "engine/coordinator.h"
+#include "observe/observer.h"
+#include "runtime/manners.h"
+#include "runtime/model_provider.h"
+#include "runtime/stop.h"
+#include "transport/tcp/tcp.h"
+
+namespace motley::runtime {
+
+inline constexpr std::uint16_t kDefaultPort = 7117;
+
+struct TrainOptions {
+  std::string target;     // recipe or TOML file; may be empty with `resume`
+  std::string join_with;  // what `motley join` says behind the token: a script and its arguments
+  std::string text;       // the run file's, where it is no file: `target` is its name then
+  std::vector<std::string> overrides;
+  std::string run_dir;  // empty: runs/NAME-1, -2, …
+  bool resume = false;
+  std::string listen;  // "ADDRESS:PORT"; empty: every address, kDefaultPort or any free port
+  std::string token_file;
+  bool plaintext = false;
+  std::vector<std::string> devices;  // empty: accelerators, or the CPU where there are none; "none"
+  unsigned threads = 0;              // of a CPU worker; 0: all cores
+  std::string name;                  // of this machine; empty: its host name
+  Manners manners;                   // of its workers
+  /// Called after each step on the coordinator's thread, before the next one opens.
+  std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;
+  /// Likewise after each evaluation, where the model's rates follow them: CoordinatorOutput::rates_after().
+  std::function<std::vector<double>(const observe::EvalDone&)> rates_after;
+  cluster::Holds holds = cluster::Holds::never;
+  /// Likewise each time the run is held: CoordinatorHostOptions::held. Not empty where `holds` says so.
+  std::function<void(std::uint64_t version, bool step, const engine::Coordinator&)> on_held;
+};
+
+/// The error that ended the run was not yet reported to `observer`.
+Status train(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer, StopSource& stop);
+
+/// "[::1]:7117", "0.0.0.0:7117", ":7117", "7117".
+Result<transport::Endpoint> parse_endpoint(const std::string& text);
+
+}  // namespace motley::runtime

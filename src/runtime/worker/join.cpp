@@ -1,0 +1,221 @@
+#include "runtime/worker/join.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "machine/keep_awake.h"
+#include "runtime/inputs.h"
+#include "runtime/worker/use_watch.h"
+#include "runtime/worker/worker_host.h"
+#include "transport/addresses.h"
+
+namespace motley::runtime {
+namespace {
+
+// The data sets and the model of a run, loaded once for all workers of this process.
+class SharedInputs {
+ public:
+  SharedInputs(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events)
+      : options_(options), provider_(provider), events_(events) {}
+
+  Result<PreparedWorker> prepare(const wire::RunSpec& spec, const SharedBytes& model_file, const std::string& device) {
+    const std::lock_guard lock(mutex_);
+    if (!loaded_ || spec_ != spec) {
+      if (Status status = load(spec, model_file); !status) return status.error();
+    }
+    return prepare_worker(provider_, inputs_, device, options_.threads, kCopiesOfWorker);
+  }
+
+ private:
+  Status load(const wire::RunSpec& spec, const SharedBytes& model_file) {
+    loaded_ = false;
+    Result<config::RunConfig> config = config::parse(spec.config, "the run's configuration", options_.overrides);
+    if (!config) return config.error();
+    config_ = std::move(*config);
+    if (!spec.model_sha256.empty() && transport::sha256_hex(model_file.bytes()) != spec.model_sha256) {
+      return Error{ErrorCode::protocol, "the model file arrived damaged: its SHA-256 is not " + spec.model_sha256,
+                   "join again"};
+    }
+    Result<ModelInputs> inputs = provider_.load(config_, events_.download);
+    if (!inputs) return inputs.error();
+    inputs_ = std::move(*inputs);
+    inputs_.config = &config_;
+    inputs_.file = model_file;
+    spec_ = spec;
+    loaded_ = true;
+    return {};
+  }
+
+  const JoinOptions& options_;
+  ModelProvider& provider_;
+  const JoinEvents& events_;
+  std::mutex mutex_;
+  bool loaded_ = false;
+  wire::RunSpec spec_;
+  config::RunConfig config_;
+  ModelInputs inputs_;
+};
+
+Status check_overrides(const std::vector<std::string>& overrides) {
+  for (const std::string& text : overrides) {
+    if (text.rfind("data.", 0) != 0 && text.rfind("train.micro_batch=", 0) != 0) {
+      return Error{ErrorCode::usage, "--set " + text + ": a worker may only choose data.* and train.micro_batch",
+                   "everything else is decided on the head"};
+    }
+  }
+  return {};
+}
+
+// Counts the workers that have ended; the first error is the one that is told.
+class Countdown {
+ public:
+  explicit Countdown(std::size_t count) : left_(count) {}
+  void end(Status status) {
+    const std::lock_guard lock(mutex_);
+    if (!status && first_) first_ = std::move(status);
+    --left_;
+    ended_.notify_all();
+  }
+  Status wait() {
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return left_ == 0; });
+    return first_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::size_t left_;
+  Status first_;
+};
+
+std::string to_words(PauseReason reason) {
+  return reason == PauseReason::on_battery ? "paused: on battery" : "paused: somebody is using this machine";
+}
+
+}  // namespace
+
+Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
+                                               const std::function<void(const std::string&)>& note) {
+  bool said = false;
+  while (!stop.requested()) {
+    std::ifstream in(file);
+    std::string text;
+    if (in && std::getline(in, text) && !text.empty()) return cluster::parse_token(text);
+    if (!said) note("waiting for " + file);
+    said = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return Error{ErrorCode::interrupted, "interrupted while waiting for " + file, ""};
+}
+
+Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& events, StopSource& stop) {
+  SharedBytes files;
+  WorkerHostOptions fetcher;
+  Device none;
+  none.name = "fetch";
+  fetcher.hello = hello_for(none, options.name.empty() ? transport::machine_name() : options.name, 0);
+  fetcher.hello.features = {engine::kFetch};
+  fetcher.prepare = [&files](const wire::RunSpec& spec, const SharedBytes& file) -> Result<PreparedWorker> {
+    if (file.empty()) {
+      return Error{ErrorCode::mismatch, "this run has no files of a script to give",
+                   "motley join TOKEN, with the script where the run is one of a script"};
+    }
+    if (transport::sha256_hex(file.bytes()) != spec.model_sha256)
+      return Error{ErrorCode::protocol, "the files arrived damaged", "join again"};
+    files = file;
+    return Error{ErrorCode::interrupted, "has the files of the script now", ""};
+  };
+  Countdown countdown(1);
+  WorkerHostEvents host;
+  host.note = events.note;
+  host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
+  transport::TcpOptions options_of_tcp;
+  options_of_tcp.plaintext = options.token.plaintext;
+  options_of_tcp.identity = transport::make_identity();
+  const transport::Digest spki = options_of_tcp.identity->spki;
+  transport::Tcp tcp(std::move(options_of_tcp));
+  Status status;
+  {
+    WorkerHost worker(std::move(fetcher), std::move(host));
+    worker.run_remote(tcp, spki, options.token);
+    stop.on_request([&worker] { worker.leave(); });
+    status = countdown.wait();
+    stop.on_request({});
+  }
+  if (!status) return status.error();
+  if (files.empty()) return Error{ErrorCode::interrupted, "interrupted before the files came", ""};
+  return files;
+}
+
+Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events, StopSource& stop) {
+  if (Status status = check_overrides(options.overrides); !status) return status;
+  Result<std::vector<Device>> devices = choose_devices(provider, options.devices);
+  if (!devices) return devices.error();
+  if (devices->empty()) return Error{ErrorCode::usage, "--device none: a worker needs a device", "motley devices"};
+  const std::string machine = options.name.empty() ? transport::machine_name() : options.name;
+  std::optional<machine::KeepAwake> awake;  // the use watch's, once there is one
+  const auto stay_awake = [&options, &awake](bool works) {
+    awake.reset();
+    if (works && options.manners.keep_awake) awake.emplace(machine::kWorksHere);
+  };
+  stay_awake(true);
+  SharedInputs inputs(options, provider, events);
+  Countdown countdown(devices->size());
+
+  // Each worker has a key of its own: it is what ties its data connection to its session.
+  std::vector<std::unique_ptr<transport::Tcp>> tcps;
+  std::vector<std::unique_ptr<WorkerHost>> workers;
+  std::vector<transport::Digest> spkis;
+  for (std::size_t i = 0; i < devices->size(); ++i) {
+    const Device& device = (*devices)[i];
+    WorkerHostOptions worker;
+    std::size_t number = 0;
+    for (std::size_t j = 0; j < i; ++j) number += (*devices)[j].name == device.name ? 1 : 0;
+    worker.hello = hello_for(device, machine, number);
+    worker.speeds = speeds_file();
+    worker.prepare = [&inputs, device](const wire::RunSpec& spec, const SharedBytes& file) {
+      return inputs.prepare(spec, file, device.name);
+    };
+    worker.manners = options.manners;
+    WorkerHostEvents host;
+    const std::string name = worker.hello.name;
+    host.note = events.note;
+    host.link = [&events, name, device](LinkChange change, const std::string& why) {
+      events.link(name, device.name, change, why);
+    };
+    host.step = [&events, name](std::uint64_t version, std::uint64_t samples) { events.step(name, version, samples); };
+    host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
+    transport::TcpOptions tcp;
+    tcp.plaintext = options.token.plaintext;
+    tcp.identity = transport::make_identity();
+    spkis.push_back(tcp.identity->spki);
+    tcps.push_back(std::make_unique<transport::Tcp>(std::move(tcp)));
+    workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));
+  }
+  const auto use_changed = [&workers, &events, &stay_awake](PauseReason reason) {
+    const bool paused = reason != PauseReason::none;
+    stay_awake(!paused);
+    events.note(paused ? to_words(reason) : "resumed");
+    for (const auto& worker : workers) paused ? worker->pause(to_words(reason)) : worker->resume();
+  };
+  std::optional<UseWatch> watch;
+  if (options.yield.wanted()) watch.emplace(options.yield, machine::make_machine_use(), use_changed);
+  for (std::size_t i = 0; i < workers.size(); ++i) workers[i]->run_remote(*tcps[i], spkis[i], options.token);
+  stop.on_request([&workers, &events] {
+    events.note("leaving when the micro-batch in hand is finished; Ctrl-C again leaves at once");
+    for (const auto& worker : workers) worker->leave();
+  });
+  Status status = countdown.wait();
+  stop.on_request({});
+  watch.reset();
+  workers.clear();
+  return status;
+}
+
+}  // namespace motley::runtime

@@ -1,0 +1,47 @@
+#pragma once
+// This machine's devices as workers of somebody else's run. Blocks until the run is done, all were refused, or stop.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cluster/token.h"
+#include "runtime/manners.h"
+#include "runtime/model_provider.h"
+#include "runtime/stop.h"
+#include "runtime/worker/link_change.h"
+#include "runtime/worker/yield_rule.h"
+
+namespace motley::runtime {
+
+inline constexpr int kJoinNice = 10;  // of a worker on somebody's machine, unless it is said otherwise
+
+struct JoinOptions {
+  cluster::JoinToken token;
+  std::vector<std::string> devices;
+  unsigned threads = 0;
+  std::string name;
+  std::vector<std::string> overrides;  // data.* and train.micro_batch: what may differ from machine to machine
+  Manners manners{.nice = kJoinNice};
+  YieldOptions yield;
+};
+
+/// For people and for --json; each called from one thread at a time.
+struct JoinEvents {
+  std::function<void(const std::string& text)> note;
+  std::function<void(const std::string& worker, const std::string& device, LinkChange change, const std::string& why)>
+      link;
+  std::function<void(const std::string& worker, std::uint64_t version, std::uint64_t samples)> step;
+  std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> download;
+};
+
+/// Waits for FILE (until `stop`), then reads the token in it.
+Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
+                                               const std::function<void(const std::string&)>& note);
+
+/// The files of the run's script, as python/motley/_fetch.py packs them.
+Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& events, StopSource& stop);
+
+Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events, StopSource& stop);
+
+}  // namespace motley::runtime

@@ -1,0 +1,180 @@
+#include "runtime/worker/worker_host.h"
+
+#include <tuple>
+#include <utility>
+
+namespace motley::runtime {
+
+WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
+    : options_(std::move(options)), events_(std::move(events)) {
+  const auto in_mailbox = [this](auto call) { mailbox_->post([this, call = std::move(call)] { call(*worker_); }); };
+  ComputeEvents compute;
+  compute.progress = [in_mailbox](std::uint64_t task, std::uint64_t done) {
+    in_mailbox([=](engine::Worker& w) { w.task_progress(task, done, now()); });
+  };
+  compute.begin = [in_mailbox](std::uint64_t task, std::uint64_t count, double weight, double loss_sum) {
+    in_mailbox([=](engine::Worker& w) { w.task_begin(task, count, weight, loss_sum, now()); });
+  };
+  compute.chunk = [in_mailbox](std::uint64_t task, ChunkId chunk, const SharedBytes& gradient) {
+    in_mailbox([=](engine::Worker& w) { w.task_chunk(task, chunk, gradient, now()); });
+  };
+  compute.finished = [this, in_mailbox](std::uint64_t task, const Outcome& outcome, double compute_seconds,
+                                        double waited_seconds) {
+    in_mailbox([=, this](engine::Worker& w) {
+      task_failure_.reset();
+      w.task_finished(task, outcome, compute_seconds, waited_seconds, now());
+    });
+  };
+  compute.failed = [this, in_mailbox](std::uint64_t task, const Error& error) {
+    in_mailbox([=, this](engine::Worker& w) {
+      task_failure_ = error;
+      w.task_failed(task, error, now());
+    });
+  };
+  compute.made_step = [in_mailbox](std::uint64_t samples, double compute_seconds) {
+    in_mailbox([=](engine::Worker& w) { w.made_step(samples, compute_seconds, now()); });
+  };
+  compute_ = std::make_shared<ComputeThread>(std::move(compute), options_.manners);
+}
+
+WorkerHost::~WorkerHost() {
+  mailbox_->post([this] {
+    drop_channel();
+    stage_ = Stage::ended;
+  });
+  mailbox_->stop();
+  compute_->stop();  // others may hold it for a moment longer
+}
+
+void WorkerHost::leave() {
+  mailbox_->post([this] {
+    leaving_ = true;
+    if (stage_ == Stage::joined) {
+      worker_->leave(now());
+    } else {
+      finish({});
+    }
+  });
+}
+
+void WorkerHost::pause(std::string why) {
+  mailbox_->post([this, why = std::move(why)] {
+    if (std::exchange(paused_, true) || leaving_) return;
+    if (stage_ == Stage::joined) {
+      aside_ = why;
+      worker_->step_aside(now());
+    } else if (stage_ != Stage::ended) {
+      drop_channel();
+      stage_ = Stage::idle;
+    }
+  });
+}
+
+void WorkerHost::resume() {
+  mailbox_->post([this] {
+    paused_ = false;
+    redial_at_ = now();
+  });
+}
+
+void WorkerHost::finish(Status status) {
+  if (stage_ == Stage::ended) return;
+  drop_channel();
+  stage_ = Stage::ended;
+  if (const std::optional<plan::Affine> speed = worker_->speed()) SpeedStore(options_.speeds).keep(speed_key_, *speed);
+  if (events_.ended) events_.ended(std::move(status));
+}
+
+void WorkerHost::on_tick() {
+  if (stage_ == Stage::ended) return;
+  if (stage_ == Stage::idle && tcp_ != nullptr && !paused_ && now() >= redial_at_) dial();
+  if (stage_ == Stage::proving && now() > proof_deadline_) redial(kBackoffMax, "the coordinator did not answer");
+  if (data_end_ && now() > data_end_->deadline) {
+    const Error error{ErrorCode::network, data_end_->why, ""};
+    on_closed(generation_, error);
+  }
+  if (stage_ == Stage::joined) worker_->tick(now());
+}
+
+void WorkerHost::say_once(const std::string& text) {
+  if (text == last_said_) return;
+  last_said_ = text;
+  if (events_.note) events_.note(text);
+}
+
+void WorkerHost::send(wire::Frame frame, engine::Lane lane) {
+  if (lane != engine::Lane::control) {
+    if (data_.complete()) data_.send(std::move(frame), lane);
+  } else if (control_ != nullptr) {
+    control_->send(std::move(frame), priority_of(lane));
+  }
+}
+
+void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_file) {
+  if (prepared_spec_ == spec) {
+    mailbox_->post([this] { tell_prepared(); });
+    return;
+  }
+  prepared_spec_.reset();
+  auto fingerprints = std::make_shared<std::tuple<std::string, std::string, std::string>>();
+  auto build = [this, spec, model_file, fingerprints]() -> Result<Prepared> {
+    Result<PreparedWorker> worker = options_.prepare(spec, model_file);
+    if (!worker) return worker.error();
+    *fingerprints = {worker->train_fingerprint, worker->test_fingerprint, worker->speed_key};
+    return std::move(worker->prepared);
+  };
+  compute_->prepare(std::move(build), [this, spec, fingerprints](Result<const Layout*> layout) {
+    mailbox_->post([this, spec, fingerprints, layout = std::move(layout)] {
+      if (!layout) {
+        worker_->prepare_failed(layout.error(), now());
+        return;
+      }
+      prepared_spec_ = spec;
+      layout_ = **layout;
+      std::tie(train_fingerprint_, test_fingerprint_, speed_key_) = *fingerprints;
+      speed_key_.insert(0, options_.hello.name + ": ");
+      tell_prepared();
+    });
+  });
+}
+
+void WorkerHost::tell_prepared() {
+  const std::optional<plan::Affine> speed = SpeedStore(options_.speeds).find(speed_key_);
+  worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, speed, now());
+}
+
+void WorkerHost::start_task(engine::TaskOrder order) { compute_->start(std::move(order)); }
+void WorkerHost::weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) {
+  compute_->arrived(number, chunk, std::move(weights));
+}
+void WorkerHost::limit_task(std::uint64_t number, std::uint64_t count) {
+  const std::uint64_t holds = compute_->limit(number, count);
+  // Behind what the computation reported before.
+  if (holds > 0) mailbox_->post([this, number, holds] { worker_->task_limited(number, holds, now()); });
+}
+void WorkerHost::finish_early(std::uint64_t number) { compute_->finish_early(number); }
+
+void WorkerHost::admitted(std::uint64_t /*worker*/) {
+  last_said_.clear();
+  if (events_.link) events_.link(LinkChange::joined, "joined");
+}
+
+void WorkerHost::step_done(std::uint64_t version, std::uint64_t samples_mine) {
+  if (events_.step) events_.step(version, samples_mine);
+}
+
+void WorkerHost::disconnect(bool reconnect, const Error& why) {
+  if (reconnect && tcp_ != nullptr) {
+    const std::string aside = std::exchange(aside_, {});
+    if (events_.link) {
+      events_.link(aside.empty() ? LinkChange::lost : LinkChange::left, aside.empty() ? why.message : aside);
+    }
+    redial(kBackoffFirst, why.message);
+  } else if (why.code == ErrorCode::interrupted) {
+    finish({});
+  } else {
+    finish(task_failure_.value_or(why));  // it was excluded for that
+  }
+}
+
+}  // namespace motley::runtime
