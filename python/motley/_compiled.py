@@ -26,6 +26,11 @@ def without() -> contextlib.AbstractContextManager[Any]:
     return torch.compiler.set_stance("force_eager")
 
 
+def worth_it(size: int) -> contextlib.AbstractContextManager[Any]:
+    """Meanwhile `size` samples are computed: the compiler would make another program for one alone, which comes once or twice in a run."""
+    return without() if size == 1 else contextlib.nullcontext()
+
+
 def any_size(batch: Any, size: int) -> None:
     """Tells the compiler that other batches have other numbers of samples: it would learn that by compiling twice."""
     if isinstance(batch, torch.Tensor):

@@ -314,7 +314,7 @@ class ModelComputation:
 
     def _forward_whole(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
         self.start_statistics()
-        with self._seeded(task, at), self._autocast():
+        with self._seeded(task, at), self._autocast(), _compiled.worth_it(size):
             found = self._loss(task, batch)
         self._halves.check_rows(found, batch, size)
         return measure_loss(found, size)
@@ -383,7 +383,7 @@ class ModelComputation:
     def _measured(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[float, float, Mapping[str, Any]]:
         watched = _data.RandomWatch() if self._draws_in_evaluation is None and self._work.found.draws else None
         grad = torch.enable_grad() if self._work.found.needs_grad else torch.no_grad()
-        with self._seeded(task, at), grad, self._autocast(), watched or contextlib.nullcontext():
+        with self._seeded(task, at), grad, self._autocast(), _compiled.worth_it(size), watched or contextlib.nullcontext():
             mean, part = measure_loss(self._loss(task, batch), size)
             with torch.no_grad():
                 given = self._parts.given if self._parts.decay is None else self._parts.teacher
