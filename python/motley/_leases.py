@@ -13,12 +13,16 @@ from motley._errors import Error
 
 class Lease:
     """A share of a step. Iterate over its batches; for each, leave the gradient of the **sum** of the losses in the parameters
-    (`backward()` adds it), and add() what it came to. How many batches there are may change while it runs."""
+    (`backward()` adds it), and add() what it came to. How many batches there are may change while it runs.
+
+    step, epoch: of the run, from 1 on.
+    """
 
     def __init__(self, computation: "LeaseComputation", task: _core.Task):
         self._computation, self._task = computation, task
         self._over = threading.Event()
         self._abandoned = False
+        self.step, self.epoch = task.version + 1, task.epoch + 1
         self.count, self.loss_sum, self.weight = 0, 0.0, 0.0
         self.error: str | None = None
 

@@ -113,6 +113,8 @@ class Outside:
     def _try(self) -> dict[int, dict[str, torch.Tensor | None]]:
         """Names and likes of what a step leaves of each parameter; None for whole numbers of Python's."""
         tried, parameters = self._copy()
+        for group in tried.param_groups:  # a schedule may begin with groups that rest
+            group["lr"] = group["lr"] or group.get("initial_lr") or 1e-3
         options = copy.deepcopy([{**group, "params": None} for group in tried.param_groups])
         name = type(self._plain).__name__
         threads = torch.get_num_threads()

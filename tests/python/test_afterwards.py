@@ -43,12 +43,16 @@ def test_after_leases_the_model_has_the_last_update():
     plain_model, plain_optimizer, _ = parts()
     plainly(plain_model, plain_optimizer, train, epochs=2)
     run = motley.Run(model, None, DataLoader(train, BATCH, shuffle=True), optimizer, seed=cases.SEED)
+    counted = set()
     for lease in run.leases(2):
         for x, y in lease:
             losses = functional.cross_entropy(model(x), y, reduction="none")
             losses.sum().backward()
             lease.add(losses.sum().item(), len(losses))
+        counted.add((lease.step, lease.epoch))
     same(model, plain_model)
+    steps = -(-len(train) // BATCH)
+    assert counted == {(step, 1 + (step - 1) // steps) for step in range(1, 2 * steps + 1)}
 
 
 def test_counters_go_on_from_a_model_that_was_trained_before():

@@ -133,11 +133,22 @@ def every_third(step):
     return float(step % 3 == 2)
 
 
+class AdamInTurns(torch.optim.Adam):
+    """A group whose learning rate is 0 in a step rests: its moments stay as they are, too."""
+
+    def step(self, closure=None):
+        resting = [(p, p.grad) for group in self.param_groups if group["lr"] == 0 for p in group["params"]]
+        for parameter, _ in resting:
+            parameter.grad = None
+        super().step(closure)
+        for parameter, gradient in resting:
+            parameter.grad = gradient
+
+
 def wgan_in_turns():
-    """The generator moves in every third step, by its learning rate; so only where nothing but that makes a step."""
+    """The generator moves in every third step."""
     program = wgan()
-    generator, critic = program.model
-    program.optimizer = torch.optim.SGD([{"params": generator.parameters(), "lr": 0.05}, {"params": critic.parameters()}], lr=0.02)
+    program.optimizer = AdamInTurns(program.optimizer.param_groups, betas=(0.0, 0.9))
     program.options = {"schedule_every": "step",
                        "schedule": torch.optim.lr_scheduler.LambdaLR(program.optimizer, [every_third, lambda step: 1.0])}
     program.plain = lambda program: wgan_plainly(program, in_turns=True)
@@ -147,10 +158,8 @@ def wgan_in_turns():
 def wgan_plainly(program, in_turns=False):
     """Two optimizers, as usual."""
     generator, critic = program.model
-    kind = torch.optim.SGD if in_turns else torch.optim.Adam
-    options = {} if in_turns else {"betas": (0.0, 0.9)}
-    rates = (0.05, 0.02) if in_turns else (1e-3, 4e-3)
-    of_generator, of_critic = (kind(module.parameters(), lr=lr, **options) for module, lr in zip(program.model, rates, strict=True))
+    of_generator, of_critic = (torch.optim.Adam(module.parameters(), lr=lr, betas=(0.0, 0.9))
+                               for module, lr in zip(program.model, (1e-3, 4e-3), strict=True))
     for step, numbers in program.batches():
         samples = []
         for position, number in enumerate(numbers):
