@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/assert.h"
@@ -9,362 +11,270 @@
 namespace motley::engine {
 namespace {
 
-constexpr double kLeastGain = 0.01;          // of a step, for which a worker is worth its energy
-constexpr double kSpreadToDeviation = 1.25;  // of a normal distribution
-constexpr double kSpreadMax = 0.15;
-constexpr double kColdSeconds = 1;  // the most that cold caches and connections cost
-// Passes whose mean is compared with steps alone: the more of them, the smaller a loss is believed.
-constexpr std::uint32_t kCompared = 16, kComparedLeast = 3;
-constexpr double kDoubt = 0.2;  // what the mean of n is believed to be off by at the most: kDoubt (1/√n - 1/√kCompared)
-constexpr double kClearGain = 1.25;  // over one worker alone, where none was measured: no need to compare
-// Of a worker by itself, before its speed is told: so many steps, or fewer where they are long.
-constexpr std::uint32_t kStepsAloneTold = 30, kStepsAloneLeast = 3;
-constexpr double kSecondsAloneTold = 5;
-// A gain too small to move shares at once is taken when it was there so many times in a row: that is no noise.
-constexpr double kSmallGain = 0.01;
-constexpr std::uint32_t kGainsLetGo = 4;
-constexpr double kSlackLeast = 0.25;     // of a plan's seconds
 constexpr double kYear = 365.0 * 86400;  // keeps conversions to integer nanoseconds defined
 
 Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
 }
 
+cluster::Pace::Verdict in_time(const plan::Verdict& verdict) {
+  return {.pays = verdict.pays, .with = duration(verdict.with), .without = duration(verdict.without)};
+}
+
 }  // namespace
 
-double MeasuredPace::Known::waits() const noexcept {
-  if (!exposed) return link_seconds;
-  if (exposed_settled) return *exposed;
-  const double doubted = 1 - static_cast<double>(std::max(1U, exposures)) / kExposuresBelieved;
-  const double believed = *exposed - std::min(doubted * *exposed, kColdSeconds);
-  return std::max(believed, std::min(*exposed, link_seconds));
+MeasuredPace::Worker& MeasuredPace::at(cluster::WorkerId worker) {
+  if (workers_.size() < worker) workers_.resize(worker, unknown_);
+  return workers_[worker - 1];
 }
 
-std::optional<plan::Affine> MeasuredPace::Known::time() const noexcept {
-  std::optional<plan::Affine> time = compute.affine();
-  if (time) time->fixed += waits();
-  if (!time && whole_per_sample > 0) time = plan::Affine{0, whole_per_sample};
-  return time;
+const MeasuredPace::Worker& MeasuredPace::of(cluster::WorkerId worker) const {
+  return worker <= workers_.size() ? workers_[worker - 1] : unknown_;
 }
 
-std::optional<plan::Affine> MeasuredPace::time(const Kind& kind, cluster::WorkerId worker) const {
-  if (!fixed_.empty()) {
-    if (worker <= fixed_.size()) return plan::Affine{0, 1 / fixed_[worker - 1]};
-    double sum = 0;
-    for (const double share : fixed_) sum += share;
-    return plan::Affine{0, static_cast<double>(fixed_.size()) / sum};  // nobody gave a share to those who came later
-  }
-  return worker <= kind.known.size() ? kind.known[worker - 1].time() : std::nullopt;
+plan::Affine MeasuredPace::fixed_share(cluster::WorkerId worker) const {
+  if (worker <= fixed_.size()) return {0, 1 / fixed_[worker - 1]};
+  // Nobody gave a share to those who came later.
+  return {0, static_cast<double>(fixed_.size()) / std::accumulate(fixed_.begin(), fixed_.end(), 0.0)};
 }
 
-void MeasuredPace::gather(const Kind& kind, std::span<const cluster::WorkerId> workers) {
-  candidates_.clear();
-  double speed = 0;
+plan::Candidate MeasuredPace::candidate(PassKind kind, cluster::WorkerId worker) const {
+  const Worker& about = of(worker);
+  if (!fixed_.empty()) return {.time = fixed_share(worker), .remote = about.link.remote()};
+  return about.speed(kind).candidate(about.link.remote(), kind == PassKind::train ? link_seconds({&worker, 1}) : 0);
+}
+
+std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const cluster::WorkerId> workers) const {
+  std::vector<plan::Candidate> found;
+  for (const cluster::WorkerId worker : workers) found.push_back(candidate(kind, worker));
+  return found;
+}
+
+double MeasuredPace::link_seconds(std::span<const cluster::WorkerId> workers) const {
+  if (!fixed_.empty()) return 0;
+  double least = std::numeric_limits<double>::infinity();
   for (const cluster::WorkerId worker : workers) {
-    candidates_.push_back(candidate(kind, worker));
-    if (candidates_.back().time) speed += 1 / candidates_.back().time->per_sample;
+    const codec::CodecId codec = gradients_.value_or(this->codec(worker));
+    if (of(worker).link.remote()) least = std::min(least, contribution_bytes_[static_cast<std::size_t>(codec)]);
   }
-  if (!fixed_.empty()) return;
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    std::optional<plan::Affine>& time = candidates_[i].time;
-    if (!time || workers[i] > kind.known.size()) continue;
-    // The expected end of the pass is least where each worker is the last one as often as its part of the work
-    // (the derivative of E[max] by a shift of samples); the quantile of a normal distribution, as a straight line.
-    const double part = 1 / time->per_sample / speed;
-    const double deviations = 3 * (0.5 - part);
-    if (deviations <= 0) continue;
-    const double spread = kSpreadToDeviation * kind.known[workers[i] - 1].spread;
-    time->fixed *= 1 + deviations * spread;
-    time->per_sample *= 1 + deviations * spread;
-  }
+  return std::isfinite(least) ? shared_link_.seconds(least) : 0;
 }
 
-double MeasuredPace::expected_seconds(const Kind& kind, std::span<const cluster::WorkerId> workers,
-                                      std::span<const std::uint64_t> counts) const {
-  const auto sending = static_cast<double>(senders(workers, counts));
-  double slowest = sending * link_seconds(kind, workers);
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    if (counts[i] == 0) continue;
-    const plan::Candidate about = candidate(kind, workers[i]);
-    if (!about.time) return 0;
-    const double wait = about.remote ? about.wait * (sending - 1) : 0;
-    slowest = std::max(slowest, wait + about.time->seconds(static_cast<double>(counts[i])));
-  }
-  return slowest;
-}
-
-plan::Request MeasuredPace::request(const Kind& kind, std::uint64_t total,
+plan::Request MeasuredPace::request(PassKind kind, std::uint64_t total,
                                     std::span<const cluster::WorkerId> workers) const {
-  return {.total = total, .grain = grain_, .link_seconds = link_seconds(kind, workers)};
+  return {.total = total, .grain = sizes_.grain, .link_seconds = kind == PassKind::train ? link_seconds(workers) : 0};
 }
 
 void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const cluster::WorkerId> workers, bool reissue,
                          std::span<std::uint64_t> counts) {
   MOTLEY_ASSERT(!workers.empty() && workers.size() == counts.size());
-  Kind& passes = of(kind);
-  gather(passes, workers);
-  const bool comparable =
-      !reissue && fixed_.empty() && total == passes.total && std::ranges::equal(workers, passes.workers);
-  const plan::Request wanted = request(passes, total, workers);
-  plan::Plan plan =
-      plan::make_plan(wanted, candidates_,
-                      comparable ? std::span<const std::uint64_t>(passes.counts) : std::span<const std::uint64_t>());
-  if (!reissue) {
-    passes.gains_let_go = plan.gain < kSmallGain ? 0 : passes.gains_let_go + 1;
-    if (passes.gains_let_go > kGainsLetGo) {
-      passes.gains_let_go = 0;
-      plan = plan::make_plan(wanted, candidates_);
-    }
-  }
+  const std::vector<plan::Candidate> known = candidates(kind, workers);
+  const plan::Request wanted = request(kind, total, workers);
+  const plan::Plan plan = (kind == PassKind::evaluate ? evaluate_ : train_).split(wanted, known, workers, reissue);
   MOTLEY_ASSERT(plan.counts.size() == counts.size());
   std::ranges::copy(plan.counts, counts.begin());
-  if (reissue) return;
-  if (kind == PassKind::train) {
-    expected_ = expected_seconds(passes, workers, counts);
-    const std::vector<cluster::WorkerId> before = std::exchange(sharing_, {});
-    for (std::size_t i = 0; i < workers.size(); ++i)
-      if (counts[i] > 0) sharing_.push_back(workers[i]);
-    if (sharing_ != before) begin_comparison();
-    alone_ = {};
-    expect_senders(senders(workers, counts));
-  }
-  passes.total = total;
-  passes.workers.assign(workers.begin(), workers.end());
-  passes.counts.assign(counts.begin(), counts.end());
+  if (reissue || kind != PassKind::train) return;
+  slack_.expect(plan::expected_seconds(wanted.link_seconds, known, counts));
+  std::vector<cluster::WorkerId> sharing;
+  for (std::size_t i = 0; i < workers.size(); ++i)
+    if (counts[i] > 0) sharing.push_back(workers[i]);
+  if (sharing != news_.sharing()) begin_others();
+  news_.shared(sharing);
+  const std::size_t senders = plan::senders(known, counts);
+  for (const cluster::WorkerId worker : sharing)
+    if (of(worker).link.remote()) at(worker).train.wire().expect_senders(senders, link_seconds({&worker, 1}));
 }
 
-plan::Outlook MeasuredPace::outlook(cluster::WorkerId worker, std::uint64_t total, std::uint64_t samples,
-                                    double link_seconds) const {
-  const Known& about = train_.known[worker - 1];
-  const plan::Affine compute = *about.compute.affine();
-  const double exposed = about.exposed.value_or(about.link_seconds);
-  const double alone = step_alone(worker, total).value_or(compute.seconds(static_cast<double>(total)));
-  return {
-      .name = {},
-      .samples = samples,
-      .alone_samples_per_second = static_cast<double>(total) / alone,
-      .compute_seconds = samples == 0 ? 0 : compute.seconds(static_cast<double>(samples)),
-      .exposed_seconds = exposed,
-      .least_step_seconds = with_slack(std::max(link_seconds, exposed + compute.seconds(static_cast<double>(grain_)))),
-      .codec = std::string(codec::to_word(about.codec.codec())),
-      .up_bytes_per_second = about.up.bytes_per_second(),
-      .down_bytes_per_second = about.down.bytes_per_second()};
-}
-
-std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
-                                              std::span<const cluster::WorkerId> parked) {
-  const auto measured = [&](cluster::WorkerId worker) {
-    return worker <= train_.known.size() && train_.known[worker - 1].compute.affine();
-  };
-  if (members.empty() || !slack_ || !fixed_.empty() || !std::ranges::all_of(members, measured) ||
-      !std::ranges::all_of(parked, measured)) {
-    return std::nullopt;
-  }
-  gather(train_, members);
-  const plan::Plan plan = plan::make_plan(request(train_, total, members), candidates_);
-  Planned planned;
-  planned.global_batch = total;
-  const std::optional<double> alone = step_alone(members, total);
-  const double shared = expected_seconds(train_, members, plan.counts);
-  planned.step.seconds = std::max(1e-9, alone.value_or(with_slack(shared)));
-  planned.step.samples_per_second = static_cast<double>(total) / planned.step.seconds;
-  planned.step.update_seconds = alone ? 0 : std::max(0.0, planned.step.seconds - shared);
-  std::vector<cluster::WorkerId> all(members.begin(), members.end());
-  all.insert(all.end(), parked.begin(), parked.end());
-  const double link = link_seconds(train_, all);
-  planned.step.link_seconds = link * static_cast<double>(senders(members, plan.counts));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::uint64_t samples = i < members.size() ? plan.counts[i] : 0;
-    planned.workers.push_back(outlook(all[i], total, samples, remote(all[i]) ? planned.step.link_seconds + link : 0));
-  }
-  for (plan::Outlook& worker : planned.workers)  // a shorter one would have a share for it
-    if (worker.samples == 0) worker.least_step_seconds = std::max(worker.least_step_seconds, planned.step.seconds);
-  if (alone) planned.workers[0].exposed_seconds = 0;  // nothing goes by wire
-  return planned;
-}
-
-std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
-                                                       std::span<const cluster::WorkerId> members) {
-  gather(evaluate_, members);
-  if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
-  return plan::make_plan(request(evaluate_, total, members), candidates_).seconds;
-}
-
-// With T = (B + lost) / sum(1 / c_i) as the finish time of all; the update at the end holds up everybody.
-std::optional<double> MeasuredPace::lost_samples() const {
-  if (sharing_.empty() || !slack_) return std::nullopt;
-  double lost = 0;
-  for (const cluster::WorkerId worker : sharing_) {
-    if (worker > train_.known.size()) return std::nullopt;
-    const Known& about = train_.known[worker - 1];
-    const std::optional<plan::Affine> compute = about.compute.affine();
-    if (!compute) return std::nullopt;
-    lost += (compute->fixed + about.exposed.value_or(0) + std::max(0.0, *slack_)) / compute->per_sample;
-  }
-  return lost;
-}
-
-// Passes that others helped to end may have been much shorter than planned; that says little about a plan of others.
-// The first ones took longer because they were the first.
-double MeasuredPace::with_slack(double seconds) const noexcept {
-  const double slack = slack_.value_or(0) * std::min(1.0, static_cast<double>(passes_) / kExposuresBelieved);
-  return seconds + std::max(slack, -kSlackLeast * seconds);
-}
-
-void MeasuredPace::begin_comparison() noexcept {
-  passes_ = compared_ = 0;
-  settling_seconds_ = 0;
-}
-
-void MeasuredPace::closed(Duration time) {
-  if (settled()) {
-    ++compared_;
-  } else {
-    settling_seconds_ += seconds(time);
-  }
-  ++passes_;
-  weigh_shared_link();
-  const double newest = 1.0 / std::clamp(compared_, 1U, kCompared);
-  pass_seconds_ += newest * (seconds(time) - pass_seconds_);
-  if (expected_ <= 0) return;
-  const double slack = std::clamp(seconds(time) - expected_, -expected_, expected_);  // a loss is no measurement
-  slack_ = slack_ && passes_ > 2 ? *slack_ + kNewest * (slack - *slack_) : slack;
-}
-
-void MeasuredPace::told() {
-  told_ = sharing_;
-  told_settled_ = settled();
-  told_passes_ = passes_;
+void MeasuredPace::begin_others() {
+  settling_.begin();
+  comparison_.begin();
 }
 
 Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const {
-  const Kind& passes = of(kind);
-  const std::optional<plan::Affine> time =
-      worker <= passes.known.size() ? passes.known[worker - 1].time() : std::nullopt;
+  const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return timeouts_.lease_unknown;
   return std::max<Duration>(timeouts_.lease_min, 3 * duration(time->seconds(static_cast<double>(samples))));
 }
 
-std::uint64_t MeasuredPace::grains(std::uint64_t samples) const noexcept {
-  return std::max<std::uint64_t>(1, samples / grain_) * grain_;
+std::uint64_t MeasuredPace::calibration(cluster::WorkerId worker) const {
+  return fixed_.empty() ? of(worker).train.device().calibration(sizes_) : 0;
+}
+
+std::uint64_t MeasuredPace::trial(cluster::WorkerId worker) const { return of(worker).train.device().trial(sizes_); }
+
+std::uint64_t MeasuredPace::unit(cluster::WorkerId worker) const {
+  if (!fixed_.empty() || !of(worker).train.time()) return 0;
+  const std::uint64_t samples = std::min(of(worker).micro_batch, sizes_.batch);
+  return (samples + sizes_.grain - 1) / sizes_.grain * sizes_.grain;
+}
+
+std::optional<plan::Part> MeasuredPace::part_of(const Part& part) const {
+  if (unit(part.worker) == 0) return std::nullopt;
+  return plan::Part{.time = *of(part.worker).train.time(),
+                    .micro_batch = of(part.worker).micro_batch,
+                    .limit = part.limit,
+                    .ceiling = part.ceiling,
+                    .first = {part.first_samples, seconds(part.first_after)},
+                    .newest = {part.samples, part.samples == 0 ? 0 : seconds(part.newest_after)},
+                    .age = seconds(part.after)};
+}
+
+std::uint64_t MeasuredPace::shift(const Part& late, const Part& early) const {
+  const std::optional<plan::Part> from = part_of(late), to = part_of(early);
+  return from && to ? plan::worth_shifting(*from, *to, unit(early.worker)) : 0;
+}
+
+std::uint64_t MeasuredPace::relief(const Part& late, cluster::WorkerId helper, Duration pass_age) const {
+  const std::optional<plan::Part> from = part_of(late), to = part_of({.worker = helper, .ceiling = late.limit});
+  return from && to ? plan::worth_helping(*from, *to, unit(late.worker), seconds(pass_age)) : 0;
 }
 
 cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
                                            cluster::WorkerId worker) {
-  if (!fixed_.empty()) return {};
-  gather(train_, members);
-  if (!std::ranges::all_of(candidates_, [](const plan::Candidate& each) { return each.time.has_value(); })) return {};
-  const plan::Candidate mine = candidate(train_, worker);
-  if (!mine.time) return {};  // what its link costs is not in it before its first pass
+  const std::vector<plan::Candidate> known = candidates(PassKind::train, members);
+  const plan::Candidate mine = candidate(PassKind::train, worker);
+  if (!fixed_.empty() || !plan::measured(known) || !mine.time) return {};  // only passes tell
   std::vector<cluster::WorkerId> all(members.begin(), members.end());
   all.push_back(worker);
-  const plan::Request request = this->request(train_, total, all);
-  const plan::Plan before = plan::make_plan(request, candidates_);
-  double without = before.seconds;
-  if (const std::optional<double> alone = step_alone(members, total))
-    without = std::min(without, *alone - slack_.value_or(0));  // plans are without what holds up everybody
-  candidates_.push_back(mine);
-  const plan::Plan with = plan::make_plan(request, candidates_);
-  if (with.counts.back() > 0 && with.seconds <= (1 - kLeastGain) * without)
-    return {.faster = train_.known[worker - 1].faster};
-  const auto others = static_cast<double>(senders(members, before.counts));
-  double least = mine.remote ? (others + 1) * request.link_seconds : 0;
-  for (plan::Candidate& each : candidates_) {  // if it did send, beside those that do
-    if (mine.remote && each.remote) each.time->fixed += others * std::exchange(each.wait, 0);
-  }
-  least = std::max(least, candidates_.back().time->seconds(static_cast<double>(grain_)));
-  least = std::max(least, plan::make_plan({.total = total, .grain = grain_}, candidates_).seconds);
-  return {.pays = false, .with = duration(least), .without = duration(without)};
+  std::optional<double> alone = members.size() == 1 ? of(members[0]).train.step_alone(total) : std::nullopt;
+  if (alone) *alone -= slack_.seconds().value_or(0);  // plans are without what holds up everybody
+  Verdict verdict = in_time(plan::judge(request(PassKind::train, total, all), known, mine, alone));
+  verdict.faster = verdict.pays && of(worker).train.faster();
+  return verdict;
 }
 
 cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, cluster::WorkerId worker) {
-  if (!fixed_.empty() || compared_ < kComparedLeast || train_.total != total || worker > train_.known.size()) return {};
-  const std::uint32_t compared = std::min(kCompared, compared_);
-  const double doubt = kDoubt * (1 / std::sqrt(compared) - 1 / std::sqrt(kCompared));
-  const double least = pass_seconds_ / (1 + doubt);
-  if (const std::optional<double> alone = step_alone(worker, total)) {
-    if (least <= *alone) return {};
-    return {.pays = false, .with = duration(pass_seconds_), .without = duration(*alone)};
-  }
-  const std::optional<plan::Affine> compute = train_.known[worker - 1].compute.affine();
-  if (!compute) return {};
-  const double alone = compute->seconds(static_cast<double>(total));
-  if (compared < kCompared ? least <= alone : kClearGain * pass_seconds_ < alone) return {};
-  doubted_ = {pass_seconds_, total};
-  return {.pays = false};
+  if (!fixed_.empty() || train_.total() != total) return {};
+  const plan::WorkerSpeed& speed = of(worker).train;
+  std::optional<double> computes;
+  if (const auto compute = speed.device().time()) computes = compute->seconds(static_cast<double>(total));
+  return in_time(comparison_.compare(total, speed.step_alone(total), computes));
 }
 
 cluster::Pace::Verdict MeasuredPace::resolve(std::uint64_t total, cluster::WorkerId worker) const {
-  const std::optional<double> alone = step_alone(worker, total);
-  if (!alone || doubted_.total != total || doubted_.seconds <= *alone) return {};
-  return {.pays = false, .with = duration(doubted_.seconds), .without = duration(*alone)};
-}
-
-std::optional<double> MeasuredPace::step_alone(cluster::WorkerId worker, std::uint64_t total) const {
-  const std::optional<plan::Affine> alone =
-      worker <= train_.known.size() ? train_.known[worker - 1].alone.affine() : std::nullopt;
-  if (!alone) return std::nullopt;
-  return alone->seconds(static_cast<double>(total));
-}
-
-std::optional<double> MeasuredPace::step_alone(std::span<const cluster::WorkerId> members, std::uint64_t total) const {
-  return members.size() == 1 ? step_alone(members[0], total) : std::nullopt;
-}
-
-void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
-  Known& about = known(PassKind::train, worker);
-  about.compute.record(samples, compute_seconds);
-  if (about.made_steps) about.alone.record(samples, step_seconds);
-  about.made_steps = true;  // in the first it makes its own copies of everything
-  begin_comparison();
-  ++alone_.steps;
-  alone_.seconds += step_seconds;
-  const bool known =
-      alone_.steps >= kStepsAloneTold || (alone_.steps >= kStepsAloneLeast && alone_.seconds >= kSecondsAloneTold);
-  if (known && !std::exchange(alone_.told, true)) told_.clear();
-}
-
-MeasuredPace::Known& MeasuredPace::known(PassKind kind, cluster::WorkerId worker) {
-  std::vector<Known>& all = of(kind).known;
-  while (all.size() < worker) all.emplace_back().codec = plan::CodecChoice(follows_);
-  return all[worker - 1];
+  return in_time(comparison_.resolve(total, of(worker).train.step_alone(total)));
 }
 
 void MeasuredPace::elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples,
                            Duration time) {
-  Known& about = known(kind, worker);
-  if (about.elapsed.lease != lease) about.elapsed_before = about.elapsed;
-  about.elapsed = {lease, seconds(time)};
-  if (const std::optional<plan::Affine> expected = about.exposed ? about.time() : std::nullopt) {
-    const double predicted = expected->seconds(static_cast<double>(samples));
-    const double off = std::min(kSpreadMax, std::abs(seconds(time) - predicted) / predicted);
-    about.spread += kNewest * (off - about.spread);
-  }
-  about.whole_per_sample = seconds(time) / static_cast<double>(samples);
-  pair_up(about);
+  at(worker).speed(kind).elapsed(lease, samples, seconds(time));
 }
 
 void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples,
                             double seconds) {
-  Known& about = known(kind, worker);
-  about.computed = {lease, seconds};
-  about.compute.record(samples, seconds);
-  about.faster = false;
-  pair_up(about);
+  at(worker).speed(kind).computed(lease, samples, seconds);
 }
 
 void MeasuredPace::late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time,
                         bool computes) {
-  Known& about = known(PassKind::train, worker);
-  const std::optional<plan::Affine> expected = about.compute.affine();
-  if (!expected || samples == 0) return;
-  const double predicted = expected->seconds(static_cast<double>(samples));
-  if (computes) {
-    if (seconds(time) > predicted) about.compute.record(samples, seconds(time));
-    return;
+  at(worker).train.late(lease, samples, seconds(time), computes);
+}
+
+void MeasuredPace::closed(Duration time) {
+  const double took = seconds(time);
+  comparison_.closed(took, settling_.settled());
+  settling_.closed(took);
+  slack_.closed(took, settling_.passes());
+  shared_link_.closed(static_cast<std::size_t>(
+      std::ranges::count_if(news_.sharing(), [this](cluster::WorkerId each) { return of(each).link.remote(); })));
+}
+
+void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
+  Worker& about = at(worker);
+  const std::optional<double> exposed = about.train.wire().seconds();
+  const double factor = exposed ? about.link.closed(about.train.compute_seconds(), *exposed) : 1;
+  if (factor == 1) return;
+  about.train.wire().scale(factor);
+  comparison_.begin();
+  news_.outdated();
+}
+
+void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
+  at(worker).train.alone(samples, compute_seconds, step_seconds);
+  begin_others();
+  news_.alone(step_seconds);
+}
+
+void MeasuredPace::known_before(cluster::WorkerId worker, const plan::Affine& speed) {
+  at(worker).train.device().known_before(speed);
+}
+
+void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds) {
+  if (samples == 0) return;
+  if (at(worker).train.calibrated(samples, seconds) && of(worker).link.remote()) shared_link_.fade();
+}
+
+void MeasuredPace::uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples) {
+  if (samples > 0) at(worker).micro_batch = samples;
+}
+
+void MeasuredPace::reached(cluster::WorkerId worker, Duration time) {
+  Worker& about = at(worker);
+  const double took = seconds(time);
+  if (about.train.wire().seconds()) return about.train.version(took);
+  about.train.wire().first_version(took, about.link.first_version(took));
+}
+
+void MeasuredPace::sent(cluster::WorkerId worker, cluster::LeaseId lease, const plan::Transfer& gradient) {
+  Worker& about = at(worker);
+  const std::optional<double> end = about.train.elapsed(lease);
+  if (!end) return;  // it was not taken as a whole
+  if (const auto sender = about.link.sent(lease, gradient, *end)) shared_link_.sent(*sender);
+}
+
+std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
+                                                       std::span<const cluster::WorkerId> members) const {
+  const std::vector<plan::Candidate> known = candidates(PassKind::evaluate, members);
+  if (!plan::measured(known)) return std::nullopt;
+  return plan::make_plan(request(PassKind::evaluate, total, members), plan::allowing_for_spread(known)).seconds;
+}
+
+std::optional<std::vector<plan::MeasuredWorker>> MeasuredPace::measured(
+    std::uint64_t total, std::span<const cluster::WorkerId> workers) const {
+  std::vector<plan::MeasuredWorker> found;
+  for (const cluster::WorkerId worker : workers) {
+    const Worker& about = of(worker);
+    const std::optional<plan::Affine> compute = about.train.device().time();
+    if (!compute) return std::nullopt;
+    found.push_back({.candidate = candidate(PassKind::train, worker),
+                     .compute = *compute,
+                     .exposed_seconds = about.train.wire().expected(),
+                     .alone_seconds = about.train.step_alone(total),
+                     .codec = std::string(codec::to_word(about.link.codec())),
+                     .up_bytes_per_second = about.link.up_bytes_per_second(),
+                     .down_bytes_per_second = about.link.down_bytes_per_second()});
   }
-  about.computed = {lease, predicted};
-  elapsed(PassKind::train, worker, lease, samples, time);
+  return found;
+}
+
+std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
+                                              std::span<const cluster::WorkerId> parked) const {
+  const auto sharing = measured(total, members), waiting = measured(total, parked);
+  if (members.empty() || !slack_.seconds() || !fixed_.empty() || !sharing || !waiting) return std::nullopt;
+  std::vector<cluster::WorkerId> all(members.begin(), members.end());
+  all.insert(all.end(), parked.begin(), parked.end());
+  plan::Forecast made = plan::forecast({.request = request(PassKind::train, total, members),
+                                        .members = *sharing,
+                                        .parked = *waiting,
+                                        .link_seconds = link_seconds(all)},
+                                       slack_, settling_.passes());
+  Planned planned;
+  planned.global_batch = total;
+  planned.step = made.step;
+  planned.workers = std::move(made.workers);
+  return planned;
+}
+
+std::optional<double> MeasuredPace::lost_samples() const {
+  if (news_.sharing().empty() || !slack_.seconds()) return std::nullopt;
+  std::vector<plan::Affine> passes;
+  for (const cluster::WorkerId worker : news_.sharing()) {
+    std::optional<plan::Affine> pass = of(worker).train.device().time();
+    if (!pass) return std::nullopt;
+    pass->fixed += of(worker).train.wire().seconds().value_or(0);
+    passes.push_back(*pass);
+  }
+  return plan::lost_samples(passes, *slack_.seconds());
 }
 
 }  // namespace motley::engine

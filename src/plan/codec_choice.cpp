@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/link_model.h"
+
 namespace motley::plan {
 namespace {
 
@@ -13,7 +15,6 @@ constexpr double kHoldsUpMuch = 0.5;   // for which nobody waits until it is cer
 constexpr double kAmple = 0.05;        // of a pass, with more bits
 constexpr double kSaved = 0.9;         // of the time on the wire: a codec that leaves more is of no use
 constexpr double kResidualMax = 3;     // lengths of the gradient sum
-constexpr double kSlowVersion = 0.3;   // seconds
 constexpr std::uint32_t kCertain = 8;  // passes
 constexpr std::uint32_t kAtOnce = 2;
 constexpr std::uint32_t kAmplePasses = 64;

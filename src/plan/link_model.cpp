@@ -15,7 +15,6 @@ constexpr double kHeldUp = 0.8;         // of what a sender reached before
 constexpr double kFair = 0.6;           // of what the fastest of them has
 constexpr double kBeside = 0.2;         // of a sender's time, others' time beside it
 constexpr std::uint32_t kBelieved = 3;  // records
-constexpr double kFade = 0.97;
 
 double overlap(const Sender& sender, double begin, double end) noexcept {
   return std::max(0.0, std::min(end, sender.end) - std::max(begin, sender.begin));
@@ -58,6 +57,12 @@ void LinkModel::record(const Transfer& transfer) noexcept {
   if (!speed_) speed_ = speed;
   const double believed = std::min(speed, kFasterAtOnce * *speed_);
   *speed_ += (speed > *speed_ ? kFaster : kSlower) * (believed - *speed_);
+}
+
+void SharedLink::closed(std::size_t senders) {
+  if (sent_.size() == senders_) record(sent_);
+  sent_.clear();
+  senders_ = senders;
 }
 
 void SharedLink::record(std::span<const Sender> senders) noexcept {

@@ -16,6 +16,7 @@ struct Candidate {
   std::optional<Affine> time;
   bool remote = false;  // its gradient comes in through the coordinator's link
   double wait = 0;      // if it is remote: seconds more for each other remote worker with a share
+  double spread = 0;    // how much its passes vary; see allowing_for_spread()
 };
 
 struct Request {

@@ -7,6 +7,11 @@
 namespace motley::plan {
 namespace {
 
+constexpr double kWorthShifting = 0.03;  // of the pass: below it the models know too little to say who is late
+// A helper sends a whole gradient more, over a link that others may need.
+constexpr double kWorthHelping = 0.2;
+constexpr double kWorthHelpingSeconds = 0.05;
+
 struct Course {
   double per_sample = 0;
   double end = 0;  // seconds from the newest report to the last byte, without the samples still to do
@@ -64,6 +69,18 @@ Shift best_shift(const Part& late, const Part& early, std::uint64_t unit) noexce
     shift.after = ends(units);
   }
   return shift;
+}
+
+std::uint64_t worth_shifting(const Part& late, const Part& early, std::uint64_t unit) noexcept {
+  if (early.newest.samples >= early.limit) return 0;  // its contribution has begun
+  const Shift shift = best_shift(late, early, unit);
+  return shift.before - shift.after > kWorthShifting * (late.age + shift.before) ? shift.samples : 0;
+}
+
+std::uint64_t worth_helping(const Part& late, const Part& helper, std::uint64_t unit, double age) noexcept {
+  const Shift shift = best_shift(late, helper, unit);
+  const double least = std::max(kWorthHelpingSeconds, kWorthHelping * (age + shift.before));
+  return shift.before - shift.after > least ? shift.samples : 0;
 }
 
 }  // namespace motley::plan

@@ -35,4 +35,9 @@ struct Shift {
 /// REQUIRES unit > 0, micro_batch > 0, models with per_sample > 0 and fixed >= 0, limit <= ceiling.
 Shift best_shift(const Part& late, const Part& early, std::uint64_t unit) noexcept;
 
+/// The samples of that shift where it gains enough of the pass; else 0.
+std::uint64_t worth_shifting(const Part& late, const Part& early, std::uint64_t unit) noexcept;
+/// Likewise to a worker without a part, which sends a whole contribution more. The pass is `age` seconds old.
+std::uint64_t worth_helping(const Part& late, const Part& helper, std::uint64_t unit, double age) noexcept;
+
 }  // namespace motley::plan

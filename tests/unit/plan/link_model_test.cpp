@@ -52,6 +52,13 @@ TEST(LinkModel, BelievesAFasterTransferSoonerThanASlowerOne) {
   EXPECT_LT(*link.bytes_per_second(), 2e6);
 }
 
+/// A pass in which all of these sent.
+void record(SharedLink& link, const std::vector<Sender>& senders) {
+  link.closed(senders.size());
+  for (const Sender& each : senders) link.sent(each);
+  link.closed(0);
+}
+
 /// A megabyte on the shared link, from `begin` to `end`.
 Sender sender(double begin, double end, double before) { return {begin, end, 1e6, before}; }
 
@@ -59,34 +66,44 @@ TEST(SharedLink, IsKnownWhenSendersAreSlowerBesideOthers) {
   SharedLink link;
   const std::vector<Sender> together{sender(0, 2, 1e6), sender(0, 2, 0.5e6)};
   const std::vector<Sender> apart{sender(0, 1, 1e6), sender(1, 2, 1e6)};
-  link.record(together);
-  link.record(together);
-  link.record(std::vector{sender(0, 1, 1e6), sender(0, 1, 1e6)});
+  record(link, together);
+  record(link, together);
+  record(link, {sender(0, 1, 1e6), sender(0, 1, 1e6)});
   for (int i = 0; i < 2; ++i) {
-    link.record(together);
-    link.record(apart);
+    record(link, together);
+    record(link, apart);
   }
   EXPECT_FALSE(link.bytes_per_second()) << "it may have been chance";
-  link.record(together);
+  record(link, together);
   EXPECT_DOUBLE_EQ(link.bytes_per_second().value_or(0), 1e6);
-  link.record(std::vector{sender(0, 2, 0.5e6), sender(0, 2, 0.5e6)});  // what they reach apart was forgotten
+  record(link, {sender(0, 2, 0.5e6), sender(0, 2, 0.5e6)});  // what they reach apart was forgotten
   EXPECT_DOUBLE_EQ(link.bytes_per_second().value_or(0), 1e6);
 }
 
 TEST(SharedLink, IsSeenWhereSendersMeetForAPartOfTheTime) {
   SharedLink link;
   // The second starts when half of the first is through, and each is half as fast while both send.
-  for (int i = 0; i < 3; ++i) link.record(std::vector{sender(0, 1.5, 1e6), sender(0.5, 2, 1e6)});
+  for (int i = 0; i < 3; ++i) record(link, {sender(0, 1.5, 1e6), sender(0.5, 2, 1e6)});
   EXPECT_DOUBLE_EQ(link.bytes_per_second().value_or(0), 1e6);
+}
+
+TEST(SharedLink, IsNotJudgedBySomeOfThoseThatSent) {
+  SharedLink link;
+  for (int i = 0; i < 10; ++i) {
+    link.closed(3);
+    for (int each = 0; each < 2; ++each) link.sent(sender(0, 2, 1e6));
+  }
+  link.closed(3);
+  EXPECT_FALSE(link.bytes_per_second());
 }
 
 TEST(SharedLink, IsNotBlamedForALinkOfItsOwn) {
   SharedLink link;
   for (int i = 0; i < 10; ++i) {
-    link.record(std::vector{sender(0, 2, 1e6)});
-    link.record(std::vector{sender(0, 10, 1e6), sender(0, 2, 0.5e6)});
-    link.record(std::vector{sender(0, 2, 1e6), sender(2, 4, 1e6)});
-    link.record({});
+    record(link, {sender(0, 2, 1e6)});
+    record(link, {sender(0, 10, 1e6), sender(0, 2, 0.5e6)});
+    record(link, {sender(0, 2, 1e6), sender(2, 4, 1e6)});
+    record(link, {});
   }
   EXPECT_FALSE(link.bytes_per_second());
 }
@@ -94,13 +111,13 @@ TEST(SharedLink, IsNotBlamedForALinkOfItsOwn) {
 TEST(SharedLink, IsAsFastAsWhatItWasSeenToCarry) {
   SharedLink link;
   const std::vector<Sender> together{sender(0, 2, 1e6), sender(0, 2, 1e6)};
-  for (int i = 0; i < 3; ++i) link.record(together);
-  link.record(std::vector{sender(0, 0.25, 4e6)});
+  for (int i = 0; i < 3; ++i) record(link, together);
+  record(link, {sender(0, 0.25, 4e6)});
   EXPECT_DOUBLE_EQ(link.bytes_per_second().value_or(0), 4e6);
   link.fade();
   EXPECT_GT(link.bytes_per_second().value_or(0), 4e6);
-  link.record(std::vector{sender(0, 1, 1e6), sender(0, 1, 1e6)});
-  for (int i = 0; i < 3; ++i) link.record(together);
+  record(link, {sender(0, 1, 1e6), sender(0, 1, 1e6)});
+  for (int i = 0; i < 3; ++i) record(link, together);
   EXPECT_DOUBLE_EQ(link.bytes_per_second().value_or(0), 1e6) << "it has become slower";
 }
 

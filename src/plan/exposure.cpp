@@ -1,0 +1,106 @@
+#include "plan/exposure.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "plan/link_model.h"
+
+namespace motley::plan {
+namespace {
+
+constexpr double kNewestExposure = 0.2;  // of the mean: some ten passes, over which links do change
+// The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
+// them. Before that a part, and what is beyond the most that cold ones cost.
+constexpr std::uint32_t kPassesBelieved = 4;
+constexpr double kColdSeconds = 1;
+// Among the first so many a shorter one counts half: with a small batch two equal machines would have unequal shares
+// for twenty steps.
+constexpr std::uint32_t kPassesWarm = 8;
+constexpr double kNewestWarm = 0.5;
+// What a single pass may add: so many times what is usual, so that a hiccup of minutes is forgotten within a few.
+constexpr double kSlowestBelieved = 3;
+// A link that became slow: so many times as long as before, and longer by so much of the whole pass.
+constexpr double kMuchLonger = 2, kLongerByPart = 0.2;
+constexpr double kFasterLink = 0.5;  // times as long as when the share was lost: it may do now
+
+}  // namespace
+
+void Exposure::pass(double elapsed, double computed) noexcept {
+  double exposed = std::max(0.0, elapsed - computed);
+  std::optional<double> longer;
+  if (settled_ && passes_ > 0 && exposed > kMuchLonger * *seconds_ && exposed > *seconds_ + kLongerByPart * elapsed)
+    longer = exposed;
+  const std::optional<double> before = std::exchange(longer_, longer);
+  // The first pass pays for first touch; until some are known each counts the same.
+  ++passes_;
+  if (longer && before) {
+    exposed = std::min(*longer, *before);
+  } else if (passes_ > 2) {
+    double newest = std::max(kNewestExposure, 1.0 / (passes_ - 1));
+    if (passes_ <= kPassesWarm && exposed < *seconds_) newest = std::max(newest, kNewestWarm);
+    exposed = std::min(exposed, kSlowestBelieved * (*seconds_ + computed));
+    exposed = *seconds_ + newest * (exposed - *seconds_);
+  }
+  seconds_ = exposed;
+  settled_ = settled_ || passes_ >= kPassesBelieved;
+  without_.reset();
+}
+
+void Exposure::first_version(double seconds, double part) noexcept {
+  version_seconds_ = seconds >= kSlowVersion ? part * seconds : 0;
+}
+
+bool Exposure::version(double seconds) noexcept {
+  if (!without_) {
+    without_ = {seconds, *seconds_};
+    return false;
+  }
+  const double part = seconds / without_->version_seconds;
+  if (!(part < kFasterLink)) return false;
+  seconds_ = std::min(*seconds_, part * without_->exposed);
+  passes_ = 0;
+  return true;
+}
+
+void Exposure::fade() noexcept {
+  version_seconds_ *= kFade;
+  if (!seconds_) return;
+  *seconds_ *= kFade;
+  passes_ = 0;  // if it gets a share, its first pass says more than all before
+}
+
+void Exposure::forget() noexcept {
+  seconds_.reset();
+  passes_ = 0;
+  settled_ = false;
+}
+
+void Exposure::scale(double factor) noexcept {
+  if (!seconds_) return;
+  *seconds_ *= factor;
+  passes_ = 1;  // the next pass says more than this
+}
+
+void Exposure::expect_senders(std::size_t senders, double link_seconds) noexcept {
+  const double more = static_cast<double>(senders) - static_cast<double>(senders_);
+  if (seconds_ && more != 0) *seconds_ += more * for_each_sender(link_seconds);
+  senders_ = senders;
+}
+
+double Exposure::believed() const noexcept {
+  if (!seconds_) return version_seconds_;
+  if (settled_) return *seconds_;
+  const double doubted = 1 - static_cast<double>(std::max(1U, passes_)) / kPassesBelieved;
+  const double believed = *seconds_ - std::min(doubted * *seconds_, kColdSeconds);
+  return std::max(believed, std::min(*seconds_, version_seconds_));
+}
+
+double Exposure::for_each_sender(double link_seconds) const noexcept {
+  return seconds_ ? std::min(link_seconds, believed() / static_cast<double>(senders_)) : link_seconds;
+}
+
+double Exposure::for_senders(double link_seconds) const noexcept {
+  return seconds_ ? static_cast<double>(senders_ - 1) * for_each_sender(link_seconds) : 0;
+}
+
+}  // namespace motley::plan
