@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "data/assemble.h"
-#include "data/gzip.h"
-#include "data/idx.h"
+#include "data/format/assemble.h"
+#include "data/format/gzip.h"
+#include "data/format/idx.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace motley;

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <span>
 
-#include "data/assemble.h"
-#include "data/npy.h"
+#include "data/format/assemble.h"
+#include "data/format/npy.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace motley;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/little_endian.h"
-#include "data/packed.h"
+#include "data/format/packed.h"
 
 namespace {
 

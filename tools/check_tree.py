@@ -36,6 +36,11 @@ ARROWS = {
 }
 # What a folder uses without handing it on.
 PRIVATE_ARROWS = {"codec": ["machine"], "ps": ["machine"], "data": ["machine"], "torch": ["machine"]}
+# Rooms within a folder: what a file there may not include, and why.
+ROOMS = {
+    "src/data/source/": (re.compile(r'#include "(data/(?!source/)[^"]+)"'), "a source knows nothing of what its bytes mean"),
+    "src/data/format/": (re.compile(r'#include "(data/source/(?!source\.h|buffer\.h)[^"]+)"'), "a format reads any source"),
+}
 PURE = ["src/cluster/", "src/plan/", "src/ps/", "src/engine/"]
 LINES_MAX, COLUMNS_MAX = 400, 140
 SKIPPED = {"build", "runs", ".git", ".pytest_cache", "__pycache__", "data", "corpus"}
@@ -45,6 +50,7 @@ SCRIPTS = {".py", ".sh"}
 IMPURE = re.compile(
     r"#include <(thread|mutex|shared_mutex|condition_variable|future|stop_token|fstream|iostream|filesystem|random|ctime|unistd\.h"
     r"|fcntl\.h|pthread\.h|time\.h|sys/[a-z_]+\.h|netinet/[a-z_]+\.h)>"
+    r'|#include "machine/(?!instruction_set)[^"]+"'
     r"|\b(steady_clock|system_clock|high_resolution_clock|random_device|getenv|fopen|gettimeofday|clock_gettime)\b")
 RANDOM = re.compile(r"\bstd::(ranges::)?(shuffle|sample|random_shuffle)\b|\bstd::[a-z_]+_distribution\b")
 TORCH = re.compile(r"#include <(torch|ATen|c10|caffe2)/")
@@ -93,6 +99,13 @@ def check_arrows(path, text):
         for used in INCLUDE.findall(text):
             if used in ARROWS and used not in allowed:
                 yield f"{folder} includes {used}, against the arrows"
+
+
+def check_rooms(path, text):
+    for room, (foreign, why) in ROOMS.items():
+        if path.startswith(room):
+            for used in foreign.findall(text):
+                yield f"{room} includes {used}: {why}"
 
 
 def check_purity(path, text):
@@ -147,7 +160,7 @@ def check_paths(path, text):
             yield f"a path of somebody's home directory in line {number}"
 
 
-RULES = [check_arrows, check_purity, check_random, check_torch, check_network, check_size, check_documents, check_paths]
+RULES = [check_arrows, check_rooms, check_purity, check_random, check_torch, check_network, check_size, check_documents, check_paths]
 
 
 def files_of(root):

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "data/array.h"
 #include "data/dataset.h"
+#include "data/format/array.h"
 #include "motley/bytes.h"
 
 namespace motley::data {

@@ -3,12 +3,12 @@
 // gather.
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "data/source/download.h"
 #include "motley/result.h"
 
 namespace motley::data {
@@ -39,9 +39,6 @@ struct Normalisation {
   float std = 1;
 };
 
-/// Reports a download: bytes so far, bytes in all (0 when unknown).
-using DownloadProgress = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
-
 struct OpenOptions {
   Normalisation normalisation;
   std::string cache_dir;         // where downloads are kept
@@ -53,9 +50,8 @@ struct OpenOptions {
 /// `uri`: "fashion-mnist", "mnist" (with "train" or "test" as `part`); a directory holding IDX files under their usual
 /// names; "images.idx3-ubyte[.gz]+labels.idx1-ubyte[.gz]"; "x.npy+y.npy"; a packed file "*.motley";
 /// "text:PATH" or "*.txt" (any file as bytes); "synthetic:SIZE:FEATURES:CLASSES" (gaussian blobs from a fixed seed, for
-/// tests and examples). Errors: input
-/// (missing, damaged: which file, which byte, what was expected; the nearest known name for an unknown one), network
-/// (download failed), io.
+/// tests and examples). Errors: input (missing, damaged: which file, which byte, what was expected; the nearest known
+/// name for an unknown one), network (download failed), io.
 Result<std::shared_ptr<const Dataset>> open_dataset(const std::string& uri, const std::string& part,
                                                     const OpenOptions& options);
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "data/download.h"
+#include "data/source/download.h"
 
 namespace motley::data {
 namespace {
@@ -28,15 +28,15 @@ std::string prefix_of(const std::string& part) { return part == "test" ? "t10k" 
 
 }  // namespace
 
-std::vector<NamedSource> known_sources() {
+std::vector<NamedDataset> named_datasets() {
   const auto named = [](const std::string& name, std::vector<std::string> urls, std::array<const char*, 4> md5) {
-    return NamedSource{name,
-                       {"/usr/share/datasets/" + name},
-                       std::move(urls),
-                       {"train-images-idx3-ubyte.gz", md5[0]},
-                       {"train-labels-idx1-ubyte.gz", md5[1]},
-                       {"t10k-images-idx3-ubyte.gz", md5[2]},
-                       {"t10k-labels-idx1-ubyte.gz", md5[3]}};
+    return NamedDataset{name,
+                        {"/usr/share/datasets/" + name},
+                        std::move(urls),
+                        {"train-images-idx3-ubyte.gz", md5[0]},
+                        {"train-labels-idx1-ubyte.gz", md5[1]},
+                        {"t10k-images-idx3-ubyte.gz", md5[2]},
+                        {"t10k-labels-idx1-ubyte.gz", md5[3]}};
   };
   return {named("fashion-mnist",
                 {"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
@@ -58,23 +58,24 @@ Result<ImagesAndLabels> find_idx_pair(const std::string& directory, const std::s
                "name the two files instead: IMAGES+LABELS"};
 }
 
-Result<ImagesAndLabels> find_or_fetch(const NamedSource& source, const std::string& part, const OpenOptions& options) {
-  for (const std::string& directory : source.directories) {
+Result<ImagesAndLabels> find_or_fetch(const NamedDataset& dataset, const std::string& part,
+                                      const OpenOptions& options) {
+  for (const std::string& directory : dataset.directories) {
     if (Result<ImagesAndLabels> found = find_idx_pair(directory, part)) return found;
   }
   if (options.cache_dir.empty()) {
     return Error{ErrorCode::input,
-                 source.name + ": expected its files in " + source.directories.front() +
+                 dataset.name + ": expected its files in " + dataset.directories.front() +
                      ", found none, and there is no directory to download to",
                  "install the data set, or give a directory for downloads"};
   }
-  const std::string directory = options.cache_dir + "/" + source.name;
+  const std::string directory = options.cache_dir + "/" + dataset.name;
   if (Result<ImagesAndLabels> found = find_idx_pair(directory, part)) return found;
   const bool test = part == "test";
   for (const RemoteFile* file :
-       {test ? &source.test_images : &source.train_images, test ? &source.test_labels : &source.train_labels}) {
+       {test ? &dataset.test_images : &dataset.train_images, test ? &dataset.test_labels : &dataset.train_labels}) {
     if (is_file(directory + "/" + file->name)) continue;
-    if (Status status = fetch(source.base_urls, *file, directory, options.on_download); !status) {
+    if (Status status = fetch(dataset.base_urls, *file, directory, options.on_download); !status) {
       return std::move(status).error();
     }
   }

@@ -11,12 +11,7 @@
 
 namespace motley::data {
 
-struct RemoteFile {
-  std::string name;  // "train-images-idx3-ubyte.gz"
-  std::string md5;   // of the file as published
-};
-
-struct NamedSource {
+struct NamedDataset {
   std::string name;
   std::vector<std::string> directories;  // where packages of operating systems put it
   std::vector<std::string> base_urls;    // tried in order; end with '/'
@@ -27,12 +22,12 @@ struct ImagesAndLabels {
   std::string images, labels;  // paths
 };
 
-[[nodiscard]] std::vector<NamedSource> known_sources();
+[[nodiscard]] std::vector<NamedDataset> named_datasets();
 
 /// The files of a part under their usual names in `directory` (with - or . before idx, plain or .gz). Error: input.
 Result<ImagesAndLabels> find_idx_pair(const std::string& directory, const std::string& part);
 
-/// Looks into the directories of `source` and into cache_dir/name, then downloads what is missing to the latter.
-Result<ImagesAndLabels> find_or_fetch(const NamedSource& source, const std::string& part, const OpenOptions& options);
+/// Looks into the directories of `dataset` and into cache_dir/name, then downloads what is missing to the latter.
+Result<ImagesAndLabels> find_or_fetch(const NamedDataset& dataset, const std::string& part, const OpenOptions& options);
 
 }  // namespace motley::data

@@ -4,16 +4,14 @@
 #include <filesystem>
 
 #include "base/nearest.h"
-#include "data/assemble.h"
 #include "data/dataset.h"
-#include "data/file.h"
-#include "data/gzip.h"
-#include "data/idx.h"
+#include "data/format/assemble.h"
+#include "data/format/packed.h"
+#include "data/format/text.h"
 #include "data/named.h"
-#include "data/npy.h"
-#include "data/packed.h"
+#include "data/source/source.h"
 #include "data/synthetic.h"
-#include "data/text.h"
+#include "data/uri.h"
 
 namespace motley::data {
 namespace {
@@ -22,31 +20,24 @@ constexpr std::string_view kForms =
     "fashion-mnist, mnist, synthetic:SIZE:FEATURES:CLASSES, text:FILE, a directory of IDX files, IMAGES+LABELS (IDX or "
     ".npy), or a packed file";
 
-Result<NamedArray> load_array(const std::string& path) {
-  Result<SharedBytes> bytes = read_file(path);
-  if (!bytes) return std::move(bytes).error();
-  if (looks_like_gzip(bytes->bytes())) {
-    bytes = gunzip(bytes->bytes(), path);
-    if (!bytes) return std::move(bytes).error();
-  }
-  Result<Array> array =
-      looks_like_npy(bytes->bytes()) ? parse_npy(bytes->bytes(), path) : parse_idx(bytes->bytes(), path);
-  if (!array) return std::move(array).error();
-  return NamedArray{path, std::move(*bytes), std::move(*array)};
+Result<NamedArray> load_array(const std::string& uri) {
+  const Result<std::shared_ptr<const Source>> source = open_source(uri);
+  if (!source) return source.error();
+  return read_array(**source);
 }
 
-Result<Parts> load_pair(const ImagesAndLabels& paths) {
-  const Result<NamedArray> samples = load_array(paths.images);
+Result<Parts> load_pair(const ImagesAndLabels& uris) {
+  const Result<NamedArray> samples = load_array(uris.images);
   if (!samples) return samples.error();
-  const Result<NamedArray> targets = load_array(paths.labels);
+  const Result<NamedArray> targets = load_array(uris.labels);
   if (!targets) return targets.error();
   return assemble(*samples, *targets);
 }
 
-Result<Parts> load_packed(const std::string& path) {
-  Result<SharedBytes> bytes = map_file(path);
-  if (!bytes) return std::move(bytes).error();
-  return parse_packed(*bytes, path);
+Result<Parts> load_packed(const std::string& uri) {
+  const Result<std::shared_ptr<const Source>> source = open_source(uri);
+  if (!source) return source.error();
+  return read_packed(**source);
 }
 
 Error unknown(const std::string& uri) {
@@ -58,9 +49,9 @@ Error unknown(const std::string& uri) {
 
 Result<Parts> load(const std::string& uri, const std::string& part, const OpenOptions& options) {
   if (uri.starts_with("synthetic:")) return make_synthetic(uri, part);
-  for (const NamedSource& source : known_sources()) {
-    if (uri != source.name) continue;
-    const Result<ImagesAndLabels> paths = find_or_fetch(source, part, options);
+  for (const NamedDataset& dataset : named_datasets()) {
+    if (uri != dataset.name) continue;
+    const Result<ImagesAndLabels> paths = find_or_fetch(dataset, part, options);
     if (!paths) return paths.error();
     return load_pair(*paths);
   }
@@ -92,7 +83,11 @@ Result<std::shared_ptr<const Dataset>> open_dataset(const std::string& uri, cons
   if (part != "train" && part != "test") {
     return Error{ErrorCode::usage, "expected the part train or test, found '" + part + "'", "use train or test"};
   }
-  if (names_text(uri)) return open_text(uri, part, options);
+  if (names_text(uri)) {
+    const Result<std::shared_ptr<const Source>> source = open_source(text_path(uri));
+    if (!source) return source.error();
+    return read_text(**source, part, options);
+  }
   Result<Parts> parts = load(uri, part, options);
   if (!parts) return std::move(parts).error();
   return make_dataset(std::move(*parts), options.normalisation);

@@ -6,7 +6,7 @@
 
 #include "base/little_endian.h"
 #include "base/philox.h"
-#include "data/file.h"
+#include "data/source/buffer.h"
 
 namespace motley::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <span>
 
-#include "data/text.h"
+#include "data/uri.h"
 #include "transport/crypto.h"
 #include "wire/frame.h"
 #include "wire/limits.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/nearest.h"
-#include "data/idx.h"
-#include "data/npy.h"
+#include "data/format/idx.h"
+#include "data/format/npy.h"
 
 namespace motley::data {
 namespace {

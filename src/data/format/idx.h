@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "data/array.h"
+#include "data/format/array.h"
 
 namespace motley::data {
 

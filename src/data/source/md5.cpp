@@ -1,4 +1,4 @@
-#include "data/md5.h"
+#include "data/source/md5.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "data/gzip.h"
+#include "data/format/gzip.h"
 
 #include <zlib.h>
 
@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "base/little_endian.h"
-#include "data/array.h"
-#include "data/file.h"
+#include "data/format/array.h"
+#include "data/source/buffer.h"
 
 namespace motley::data {
 namespace {

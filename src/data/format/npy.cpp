@@ -1,4 +1,4 @@
-#include "data/npy.h"
+#include "data/format/npy.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "data/array.h"
+#include "data/format/array.h"
 
 namespace motley::data {
 

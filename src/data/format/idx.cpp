@@ -1,4 +1,4 @@
-#include "data/idx.h"
+#include "data/format/idx.h"
 
 #include <string_view>
 

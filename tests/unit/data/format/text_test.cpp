@@ -1,12 +1,13 @@
-#include "data/text.h"
+#include "data/format/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
+#include "../fixtures.h"
 #include "data/dataset.h"
-#include "fixtures.h"
+#include "data/uri.h"
 
 namespace motley::data {
 namespace {

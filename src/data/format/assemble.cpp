@@ -1,9 +1,12 @@
-#include "data/assemble.h"
+#include "data/format/assemble.h"
 
 #include <bit>
 
 #include "base/little_endian.h"
-#include "data/file.h"
+#include "data/format/gzip.h"
+#include "data/format/idx.h"
+#include "data/format/npy.h"
+#include "data/source/buffer.h"
 
 namespace motley::data {
 namespace {
@@ -64,6 +67,20 @@ Status read_targets(const NamedArray& named, Parts& parts) {
 }
 
 }  // namespace
+
+Result<NamedArray> read_array(const Source& source) {
+  Result<SharedBytes> bytes = source.read(0, source.size());
+  if (!bytes) return std::move(bytes).error();
+  const std::string& name = source.name();
+  if (looks_like_gzip(bytes->bytes())) {
+    bytes = gunzip(bytes->bytes(), name);
+    if (!bytes) return std::move(bytes).error();
+  }
+  Result<Array> array =
+      looks_like_npy(bytes->bytes()) ? parse_npy(bytes->bytes(), name) : parse_idx(bytes->bytes(), name);
+  if (!array) return std::move(array).error();
+  return NamedArray{name, std::move(*bytes), std::move(*array)};
+}
 
 Result<Parts> assemble(const NamedArray& samples, const NamedArray& targets) {
   for (const NamedArray* named : {&samples, &targets}) {

@@ -1,9 +1,11 @@
 #pragma once
-// Puts an array of samples and an array of targets together. Pure.
+// Arrays of samples and targets: read from a source, put together. Functions without state; any thread.
 
 #include <string>
 
 #include "data/array_dataset.h"
+#include "data/format/array.h"
+#include "data/source/source.h"
 
 namespace motley::data {
 
@@ -13,6 +15,9 @@ struct NamedArray {
   SharedBytes owner;
   Array array;
 };
+
+/// An IDX or npy array, plain or packed with gzip: the bytes say which. Errors: input, and those of the source.
+Result<NamedArray> read_array(const Source& source);
 
 /// u8 and float32 samples are used in place, other types become float32; u8 images [N, H, W] become [N, 1, H, W].
 /// Integer targets of shape [N] or [N, 1] are classes, floating-point ones of any shape [N, ...] values.

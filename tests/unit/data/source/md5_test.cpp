@@ -1,8 +1,8 @@
-#include "data/md5.h"
+#include "data/source/md5.h"
 
 #include <gtest/gtest.h>
 
-#include "fixtures.h"
+#include "../fixtures.h"
 
 namespace motley::data {
 namespace {

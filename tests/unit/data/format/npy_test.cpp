@@ -1,9 +1,9 @@
-#include "data/npy.h"
+#include "data/format/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fixtures.h"
+#include "../fixtures.h"
 
 namespace motley::data {
 namespace {

@@ -1,13 +1,22 @@
 #pragma once
 // Fetches published files. Blocking; one caller a file.
 
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/named.h"
+#include "motley/result.h"
 
 namespace motley::data {
+
+struct RemoteFile {
+  std::string name;  // "train-images-idx3-ubyte.gz"
+  std::string md5;   // of the file as published
+};
+
+/// Reports a download: bytes so far, bytes in all (0 when unknown).
+using DownloadProgress = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
 
 /// Fetches base_url + file.name into directory/file.name (the directory is made), trying the base URLs in order. The
 /// file appears under its name only when complete and its MD5 right. Errors: network, io, disk_full.

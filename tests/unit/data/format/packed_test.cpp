@@ -1,10 +1,10 @@
-#include "data/packed.h"
+#include "data/format/packed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../fixtures.h"
 #include "base/little_endian.h"
-#include "fixtures.h"
 
 namespace motley::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/download.h"
+#include "data/source/download.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <thread>
 
-#include "data/md5.h"
-#include "fixtures.h"
+#include "../fixtures.h"
+#include "data/source/md5.h"
 
 namespace motley::data {
 namespace {
@@ -156,59 +156,6 @@ TEST_F(Download, NamesADirectoryItCannotMake) {
   const Status status = fetch({"file:///"}, file_, directory_.path() + "/in-the-way/cache", {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::io);
-}
-
-class Named : public Download {
- protected:
-  NamedSource source() const {
-    const Bytes images = test::gzip(test::idx({2, 1, 1}, test::from_hex("0102")));
-    const Bytes labels = test::gzip(test::idx({2}, test::from_hex("0001")));
-    directory_.write("origin/train-images-idx3-ubyte.gz", images);
-    directory_.write("origin/train-labels-idx1-ubyte.gz", labels);
-    return {"toy",
-            {directory_.path() + "/system"},
-            {"file://" + directory_.path() + "/origin/"},
-            {"train-images-idx3-ubyte.gz", md5_of(images)},
-            {"train-labels-idx1-ubyte.gz", md5_of(labels)},
-            {"t10k-images-idx3-ubyte.gz", md5_of(images)},
-            {"t10k-labels-idx1-ubyte.gz", md5_of(labels)}};
-  }
-};
-
-TEST_F(Named, DownloadsOnceIntoTheCache) {
-  NamedSource toy = source();
-  const OpenOptions options{{}, cache_, {}};
-  const auto fetched = find_or_fetch(toy, "train", options);
-  ASSERT_TRUE(fetched) << fetched.error().message;
-  EXPECT_EQ(fetched->images, cache_ + "/toy/train-images-idx3-ubyte.gz");
-  toy.base_urls.clear();
-  EXPECT_TRUE(find_or_fetch(toy, "train", options));
-  EXPECT_FALSE(find_or_fetch(toy, "test", options));
-}
-
-TEST_F(Named, PrefersWhatTheSystemHas) {
-  const NamedSource toy = source();
-  directory_.write("system/train-images-idx3-ubyte.gz", {});
-  directory_.write("system/train-labels-idx1-ubyte.gz", {});
-  const auto found = find_or_fetch(toy, "train", {{}, cache_, {}});
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->labels, directory_.path() + "/system/train-labels-idx1-ubyte.gz");
-}
-
-TEST_F(Named, NeedsADirectoryToDownloadTo) {
-  const auto found = find_or_fetch(source(), "train", {});
-  ASSERT_FALSE(found);
-  EXPECT_EQ(found.error().code, ErrorCode::input);
-}
-
-TEST_F(Named, KnowsThePublishedDataSets) {
-  for (const NamedSource& known : known_sources()) {
-    EXPECT_FALSE(known.base_urls.empty());
-    for (const std::string& url : known.base_urls) EXPECT_EQ(url.back(), '/');
-    for (const RemoteFile* file : {&known.train_images, &known.train_labels, &known.test_images, &known.test_labels}) {
-      EXPECT_EQ(file->md5.size(), 32U);
-    }
-  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "data/packed.h"
+#include "data/format/packed.h"
 
 #include <zlib.h>
 
@@ -149,6 +149,12 @@ Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name) {
   }
   if (Status status = read_targets(targets, *header, parts, name); !status) return std::move(status).error();
   return parts;
+}
+
+Result<Parts> read_packed(const Source& source) {
+  const Result<SharedBytes> bytes = source.view();
+  if (!bytes) return bytes.error();
+  return parse_packed(*bytes, source.name());
 }
 
 }  // namespace motley::data

@@ -1,21 +1,13 @@
-#include "data/text.h"
-
-#include <filesystem>
+#include "data/format/text.h"
 
 #include "base/assert.h"
 #include "base/format.h"
 #include "base/xxh64.h"
-#include "data/file.h"
 
 namespace motley::data {
 namespace {
 
-constexpr std::string_view kTextPrefix = "text:";
 constexpr std::uint64_t kBytes = 256;  // classes: what a byte can be
-
-std::string path_of(const std::string& uri) {
-  return uri.starts_with(kTextPrefix) ? uri.substr(kTextPrefix.size()) : uri;
-}
 
 class TextDataset final : public Dataset {
  public:
@@ -60,38 +52,28 @@ class TextDataset final : public Dataset {
 
 }  // namespace
 
-bool names_text(const std::string& uri) { return uri.starts_with(kTextPrefix) || uri.ends_with(".txt"); }
-
-bool same_text(const std::string& a, const std::string& b) {
-  if (!names_text(a) || !names_text(b)) return false;
-  std::error_code missing;
-  return path_of(a) == path_of(b) || std::filesystem::equivalent(path_of(a), path_of(b), missing);
-}
-
-Result<std::shared_ptr<const Dataset>> open_text(const std::string& uri, const std::string& part,
+Result<std::shared_ptr<const Dataset>> read_text(const Source& source, const std::string& part,
                                                  const OpenOptions& options) {
-  const std::string path = path_of(uri);
   const std::uint64_t block = options.block;
   MOTLEY_ASSERT(block > 0);
-  // A copy, not a map: people go on editing their texts while a model trains.
-  const Result<SharedBytes> bytes = read_file(path);
-  if (!bytes) return bytes.error();
-  const std::uint64_t windows = bytes->empty() ? 0 : (bytes->size() - 1) / block;
+  const std::uint64_t windows = source.size() == 0 ? 0 : (source.size() - 1) / block;
   const std::uint64_t least = options.hold_out ? 2 : 1;
   if (windows < least) {
     return Error{ErrorCode::input,
-                 path + ": expected at least " + std::to_string(least * block + 1) + " bytes (" +
+                 source.name() + ": expected at least " + std::to_string(least * block + 1) + " bytes (" +
                      (options.hold_out ? "a window of " + std::to_string(block) + " to train on, one to test with"
                                        : "a window of " + std::to_string(block)) +
-                     " and the byte after it), found " + std::to_string(bytes->size()),
+                     " and the byte after it), found " + std::to_string(source.size()),
                  "use a longer file, or a smaller model.block"};
   }
   const std::uint64_t for_training = options.hold_out ? windows * 9 / 10 : windows;
   const bool rest = options.hold_out && part == "test";
   const std::uint64_t first = rest ? for_training : 0;
   const std::uint64_t size = rest ? windows - for_training : for_training;
-  return std::shared_ptr<const Dataset>(
-      std::make_shared<TextDataset>(bytes->slice(first * block, size * block + 1), size, block));
+  // A copy, not a view: people go on editing their texts while a model trains.
+  const Result<SharedBytes> bytes = source.read(first * block, size * block + 1);
+  if (!bytes) return bytes.error();
+  return std::shared_ptr<const Dataset>(std::make_shared<TextDataset>(*bytes, size, block));
 }
 
 }  // namespace motley::data

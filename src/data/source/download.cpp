@@ -1,4 +1,4 @@
-#include "data/download.h"
+#include "data/source/download.h"
 
 #include <curl/curl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <memory>
 #include <system_error>
 
-#include "data/md5.h"
+#include "data/source/md5.h"
 
 namespace motley::data {
 namespace {

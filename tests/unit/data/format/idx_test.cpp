@@ -1,10 +1,10 @@
-#include "data/idx.h"
+#include "data/format/idx.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/gzip.h"
-#include "fixtures.h"
+#include "../fixtures.h"
+#include "data/format/gzip.h"
 
 namespace motley::data {
 namespace {

@@ -1,0 +1,76 @@
+#include "data/named.h"
+
+#include <gtest/gtest.h>
+
+#include "data/source/md5.h"
+#include "fixtures.h"
+
+namespace motley::data {
+namespace {
+
+using test::Bytes;
+using test::Directory;
+
+class Named : public ::testing::Test {
+ protected:
+  NamedDataset toy_dataset() const {
+    const Bytes images = test::gzip(test::idx({2, 1, 1}, test::from_hex("0102")));
+    const Bytes labels = test::gzip(test::idx({2}, test::from_hex("0001")));
+    directory_.write("origin/train-images-idx3-ubyte.gz", images);
+    directory_.write("origin/train-labels-idx1-ubyte.gz", labels);
+    return {"toy",
+            {directory_.path() + "/system"},
+            {"file://" + directory_.path() + "/origin/"},
+            {"train-images-idx3-ubyte.gz", md5_of(images)},
+            {"train-labels-idx1-ubyte.gz", md5_of(labels)},
+            {"t10k-images-idx3-ubyte.gz", md5_of(images)},
+            {"t10k-labels-idx1-ubyte.gz", md5_of(labels)}};
+  }
+  static std::string md5_of(const Bytes& bytes) {
+    Md5 md5;
+    md5.add(bytes);
+    return md5.finish();
+  }
+
+  Directory directory_;
+  const std::string cache_ = directory_.path() + "/cache";
+};
+
+TEST_F(Named, DownloadsOnceIntoTheCache) {
+  NamedDataset toy = toy_dataset();
+  const OpenOptions options{{}, cache_, {}};
+  const auto fetched = find_or_fetch(toy, "train", options);
+  ASSERT_TRUE(fetched) << fetched.error().message;
+  EXPECT_EQ(fetched->images, cache_ + "/toy/train-images-idx3-ubyte.gz");
+  toy.base_urls.clear();
+  EXPECT_TRUE(find_or_fetch(toy, "train", options));
+  EXPECT_FALSE(find_or_fetch(toy, "test", options));
+}
+
+TEST_F(Named, PrefersWhatTheSystemHas) {
+  const NamedDataset toy = toy_dataset();
+  directory_.write("system/train-images-idx3-ubyte.gz", {});
+  directory_.write("system/train-labels-idx1-ubyte.gz", {});
+  const auto found = find_or_fetch(toy, "train", {{}, cache_, {}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->labels, directory_.path() + "/system/train-labels-idx1-ubyte.gz");
+}
+
+TEST_F(Named, NeedsADirectoryToDownloadTo) {
+  const auto found = find_or_fetch(toy_dataset(), "train", {});
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::input);
+}
+
+TEST_F(Named, KnowsThePublishedDataSets) {
+  for (const NamedDataset& known : named_datasets()) {
+    EXPECT_FALSE(known.base_urls.empty());
+    for (const std::string& url : known.base_urls) EXPECT_EQ(url.back(), '/');
+    for (const RemoteFile* file : {&known.train_images, &known.train_labels, &known.test_images, &known.test_labels}) {
+      EXPECT_EQ(file->md5.size(), 32U);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace motley::data
