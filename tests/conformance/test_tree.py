@@ -42,6 +42,7 @@ def test_arrows_have_no_cycle():
     ("src/runtime/a.cpp", "#include <asio.hpp>\n", "Asio and OpenSSL"),
     ("src/cluster/a.cpp", "#include <openssl/ssl.h>\n", "Asio and OpenSSL"),
     ("src/data/a.cpp", "\n" * 401, "at most 400 lines"),
+    ("src/data/a.cpp", "/" * 121 + "\n", "at most 120 columns"),
     ("tools/a.py", "#" * 141 + "\n", "at most 140 columns"),
     ("docs/a.md", "# One\n\n# Two\n", "found 2"),
     ("docs/a.md", "text\n```\n# a comment\n```\n", "found 0"),
