@@ -60,8 +60,6 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   /// A worker of this process, and the thread on which it computes.
   void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
                  std::weak_ptr<ComputeThread> compute);
-  /// A worker of this process.
-  void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection);
   /// A worker of this process ended with an error. Where it was the only one, so does the run.
   void local_failed(const std::string& name, const Error& error);
   /// Of a hold that `held` told. `mark`: it was that of a mark.
