@@ -134,51 +134,46 @@ void SoftmaxRegression::gather(const data::Dataset& from, std::span<const std::u
   from.gather_classes(indices, y_);
 }
 
-Result<Outcome> SoftmaxRegression::run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) {
-  MOTLEY_ASSERT(task.micro_batch > 0);
-  const bool evaluate = task.kind == PassKind::evaluate;
-  const data::Dataset* from = evaluate ? test_.get() : train_.get();
-  if (from == nullptr) {
-    return Error{ErrorCode::internal, "expected a test data set for an evaluation, found none",
-                 "give the run a test data set"};
-  }
-  const std::span<const Chunk> chunks = layout_.chunks();
-  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) {
-    const std::span<const float> values = weights.get(chunk);
-    if (values.empty()) return Outcome{};
-    MOTLEY_ASSERT(values.size() == chunks[chunk].elements);
-    std::copy(values.begin(), values.end(), weights_.begin() + static_cast<std::ptrdiff_t>(chunks[chunk].offset));
-  }
-  const auto wanted = [&] { return std::min<std::uint64_t>(stop.limit(), task.indices.size()); };
-  Outcome outcome;
+Status SoftmaxRegression::open(const Task& task, Arriving& /*weights*/) {
+  task_ = &task;
+  if (task.kind != PassKind::evaluate || test_ != nullptr) return {};
+  return Error{ErrorCode::internal, "expected a test data set for an evaluation, found none",
+               "give the run a test data set"};
+}
+
+Status SoftmaxRegression::load(ChunkId first, std::span<const std::span<const float>> chunks) {
+  auto to = weights_.begin() + static_cast<std::ptrdiff_t>(layout_.chunks()[first].offset);
+  for (const std::span<const float> values : chunks) to = std::copy(values.begin(), values.end(), to);
+  return {};
+}
+
+Status SoftmaxRegression::start() {
   std::fill(gradient_.begin(), gradient_.end(), 0.0F);
-  for (;;) {
-    const std::uint64_t limit = wanted();
-    if (limit == 0) return Outcome{};
-    if (limit <= outcome.count) break;
-    const std::uint64_t count = std::min<std::uint64_t>(task.micro_batch, limit - outcome.count);
-    if (!stop.claim(outcome.count + count)) continue;
-    gather(*from, task.indices.subspan(task.at(outcome.count, count), count));
-    for (std::size_t k = 0; k < count; ++k) {
-      const std::size_t i = task.from_end ? count - 1 - k : k;
-      const std::span<const float> x(&x_[i * features_], features_);
-      const Scored scored = score(x, y_[i]);
-      outcome.loss_sum += scored.loss;
-      outcome.correct += scored.correct ? 1 : 0;
-      if (!evaluate) add_gradient(x);
-    }
-    outcome.count += count;
-    sink.progress(outcome.count);
+  sums_ = {};
+  return {};
+}
+
+Status SoftmaxRegression::forward(const MicroBatch& samples) {
+  const bool evaluate = task_->kind == PassKind::evaluate;
+  const std::size_t count = samples.indices.size();
+  gather(evaluate ? *test_ : *train_, samples.indices);
+  for (std::size_t k = 0; k < count; ++k) {
+    const std::size_t i = task_->from_end ? count - 1 - k : k;
+    const std::span<const float> x(&x_[i * features_], features_);
+    const Scored scored = score(x, y_[i]);
+    sums_.loss_sum += scored.loss;
+    if (evaluate)
+      sums_.correct += scored.correct ? 1 : 0;
+    else
+      add_gradient(x);
   }
-  outcome.weight = static_cast<double>(outcome.count);
-  outcome.micro_batch = task.micro_batch;
-  if (!evaluate) outcome.correct = 0;
-  if (task.kind != PassKind::train || outcome.count == 0) return outcome;
-  sink.begin(outcome.count, outcome.weight, outcome.loss_sum);
-  for (ChunkId chunk = 0; chunk < chunks.size(); ++chunk) {
-    sink.ready(chunk, std::span(gradient_).subspan(chunks[chunk].offset, chunks[chunk].elements));
-  }
-  return outcome;
+  sums_.weight += static_cast<double>(count);
+  return {};
+}
+
+std::span<const float> SoftmaxRegression::gradient(ChunkId chunk) const {
+  const Chunk& place = layout_.chunks()[chunk];
+  return std::span(gradient_).subspan(place.offset, place.elements);
 }
 
 }  // namespace motley::softmax

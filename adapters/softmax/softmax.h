@@ -1,6 +1,6 @@
 #pragma once
 // Softmax regression without torch: the smallest model that can train, for the simulator, tests and examples. Entries
-// "weight" [C, D] and "bias" [C]. One thread at a time calls run(); the data sets may be shared.
+// "weight" [C, D] and "bias" [C]. One thread at a time; the data sets may be shared.
 
 #include <cstdint>
 #include <memory>
@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "motley/computation.h"
+#include "motley/device_model.h"
 
 namespace motley::softmax {
 
-class SoftmaxRegression final : public Computation {
+class SoftmaxRegression final : public DeviceModel {
  public:
   /// `test` may be null: then evaluate passes fail. `seed` is of the initial weights; 0 gives zeros. Errors: input
   /// (targets that are no classes), mismatch (test samples of another shape or with more classes).
@@ -21,8 +21,15 @@ class SoftmaxRegression final : public Computation {
 
   [[nodiscard]] const Layout& layout() const override { return layout_; }
   [[nodiscard]] Capabilities capabilities() const override;
-  /// Gradients are added sample by sample, so they do not depend on the micro-batch at all.
-  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override;
+  Status open(const Task& task, Arriving& weights) override;
+  Status load(ChunkId first, std::span<const std::span<const float>> chunks) override;
+  Status start() override;
+  /// Gradients and losses are added sample by sample, so they do not depend on the micro-batch at all.
+  Status forward(const MicroBatch& samples) override;
+  Status backward(Finals* /*finals*/) override { return {}; }  // forward() has done it
+  Result<Sums> sums() override { return sums_; }
+  Status finish(std::uint64_t /*count*/) override { return {}; }
+  [[nodiscard]] std::span<const float> gradient(ChunkId chunk) const override;
 
   /// The flat vector of layout(): small gaussians for the weights, zeros for the biases.
   [[nodiscard]] std::vector<float> initial_weights() const;
@@ -45,6 +52,8 @@ class SoftmaxRegression final : public Computation {
   std::size_t classes_ = 0, features_ = 0;
   std::size_t weight_at_ = 0, bias_at_ = 0;  // in the flat vector
   std::vector<float> weights_, gradient_;    // flat
+  const Task* task_ = nullptr;
+  Sums sums_;
   std::vector<float> residual_;
   std::vector<double> exponentials_;
   std::vector<float> x_;         // the micro-batch

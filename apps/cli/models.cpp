@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "compute/loop_computation.h"
 #include "softmax/softmax.h"
 
 namespace motley::cli {
@@ -62,7 +63,7 @@ class Models final : public runtime::ModelProvider {
     if (inputs.config->model_kind != "softmax") return torch_computation(inputs, device, threads);
     Result<std::unique_ptr<softmax::SoftmaxRegression>> model = make_softmax(inputs);
     if (!model) return model.error();
-    return std::unique_ptr<Computation>(std::move(*model));
+    return std::unique_ptr<Computation>(std::make_unique<compute::LoopComputation>(std::move(*model)));
   }
 
  private:

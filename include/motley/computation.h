@@ -4,50 +4,13 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "motley/bytes.h"
+#include "motley/device_model.h"
 #include "motley/layout.h"
 #include "motley/result.h"
 
 namespace motley {
-
-namespace ps {
-class Residence;
-}
-
-/// What the loss of a script gets beside the samples. Each number has its bytes, and the highest holds; 0: there is
-/// none.
-struct LossState {
-  std::uint64_t number = 0;
-  SharedBytes bytes{};
-};
-
-enum class PassKind : std::uint8_t { train = 1, evaluate = 2, calibrate = 3 };
-
-/// What to compute: the samples `indices` (numbers in the data set), which are the positions
-/// [first, first + indices.size()) of the pass.
-struct Task {
-  PassKind kind = PassKind::train;
-  std::uint64_t version = 0;
-  std::span<const std::uint64_t> indices;
-  std::uint64_t first = 0;
-  std::uint32_t micro_batch = 0;  // samples per forward pass, > 0
-  std::uint64_t seed = 0;  // of the run; dropout is reseeded per micro-batch from (seed, version, first position)
-  bool from_end = false;   // computed from the last sample downwards: what is done is the end of `indices`
-  /// Train passes: position p of the pass is position `order_first + p` of this epoch's sample order.
-  std::uint64_t epoch = 0, order_first = 0;
-  /// With the weights of Computation::residence(), where the gradient stays: the sink gets begin() and progress()
-  /// alone.
-  bool resident = false;
-  LossState state{};
-
-  /// `count` samples after the first `done`: where they start in `indices`.
-  [[nodiscard]] std::uint64_t at(std::uint64_t done, std::uint64_t count) const noexcept {
-    return from_end ? indices.size() - done - count : done;
-  }
-};
 
 /// The weights at Task::version. Spans stay valid until run() returns. For the thread of run().
 class Weights {
@@ -94,21 +57,6 @@ struct Outcome {
   std::uint64_t correct = 0;      // evaluate passes of classifiers
   std::uint32_t micro_batch = 0;  // samples of a forward pass, if there are enough
   std::vector<double> scores{};  // evaluate passes: whatever else is summed over samples, in an order all workers share
-};
-
-struct Capabilities {
-  std::string device;               // "cpu", "cuda:0", "mps"
-  std::string description;          // "NVIDIA GeForce RTX 4070 Ti", "AMD EPYC, 2 threads"
-  std::uint32_t micro_batch = 256;  // a good default for this device
-};
-
-/// Bytes of the memory of the device that computes.
-struct MemoryUse {
-  std::uint64_t used = 0;    // now
-  std::uint64_t peak = 0;    // the most since the last time it was asked
-  std::uint64_t budget = 0;  // what may be used in all; 0: unknown
-  /// Of the budget, what libraries will take that nobody counts, once more than a few samples go at once.
-  std::uint64_t scratch = 0;
 };
 
 class Computation {

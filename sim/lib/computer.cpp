@@ -14,38 +14,43 @@ namespace {
 
 constexpr std::chrono::microseconds kChunkTime{300};  // between two chunks of a gradient
 
-class HeldWeights final : public Weights {
+}  // namespace
+
+class Computer::OrderWeights final : public Weights {
  public:
-  explicit HeldWeights(const std::vector<SharedBytes>& chunks) : chunks_(chunks) {}
-  std::span<const float> get(ChunkId chunk) override { return chunks_.at(chunk).floats(); }
+  explicit OrderWeights(const Computer& computer) : computer_(computer) {}
+  std::span<const float> get(ChunkId chunk) override { return computer_.order_->weights.at(chunk).floats(); }
+  [[nodiscard]] bool here(ChunkId chunk) const override { return !computer_.order_->weights.at(chunk).empty(); }
 
  private:
-  const std::vector<SharedBytes>& chunks_;
+  const Computer& computer_;
 };
 
-class Collect final : public Sink {
+class Computer::OrderStop final : public Stop {
  public:
-  explicit Collect(std::vector<SharedBytes>& chunks) : chunks_(chunks) {}
-  void progress(std::uint64_t) noexcept override {}
-  void begin(std::uint64_t, double, double) noexcept override {}
+  explicit OrderStop(Computer& computer) : range_(computer.range_) {}
+  [[nodiscard]] std::uint64_t limit() const noexcept override { return range_.limit(); }
+  [[nodiscard]] bool claim(std::uint64_t count) const noexcept override { return range_.claim(count); }
+
+ private:
+  compute::TaskRange& range_;
+};
+
+/// Progress is told at once; the gradient is kept until its time has come.
+class Computer::Reports final : public Sink {
+ public:
+  explicit Reports(Computer& computer) : computer_(computer) {}
+  void progress(std::uint64_t done) noexcept override {
+    if (computer_.order_) computer_.worker_->task_progress(computer_.order_->number, done, computer_.process_.now());
+  }
+  void begin(std::uint64_t count, double, double) noexcept override { computer_.range_.freeze(count); }
   void ready(ChunkId chunk, std::span<const float> sum) noexcept override {
-    chunks_[chunk] = SharedBytes::copy_of(std::as_bytes(sum));
+    computer_.gradient_.chunks.at(chunk) = SharedBytes::copy_of(std::as_bytes(sum));
   }
 
  private:
-  std::vector<SharedBytes>& chunks_;
+  Computer& computer_;
 };
-
-class NoStop final : public Stop {
- public:
-  explicit NoStop(std::uint64_t count) : count_(count) {}
-  [[nodiscard]] std::uint64_t limit() const noexcept override { return count_; }
-
- private:
-  std::uint64_t count_;
-};
-
-}  // namespace
 
 Result<Data> open_data(const RunSetup& run) {
   const auto open = [&](std::uint64_t size, const std::string& part) {
@@ -65,12 +70,22 @@ Result<Data> open_data(const RunSetup& run) {
 }
 
 Computer::Computer(Process& process, const RunSetup& run, const WorkerSetup& setup, std::uint64_t stream)
-    : process_(process), run_(run), setup_(setup), random_(run.seed, stream) {}
+    : process_(process),
+      run_(run),
+      setup_(setup),
+      random_(run.seed, stream),
+      weights_(std::make_unique<OrderWeights>(*this)),
+      stop_(std::make_unique<OrderStop>(*this)),
+      reports_(std::make_unique<Reports>(*this)) {}
+
+Computer::~Computer() = default;
 
 void Computer::build(const Data& data) {
   auto model = softmax::SoftmaxRegression::make(data.train, data.test, run_.seed);
   MOTLEY_ASSERT(model.ok());
+  loop_.reset();
   model_ = std::move(*model);
+  loop_.emplace(*model_);
   order_.reset();
   soloist_.reset();
   cut_ = 0;
@@ -83,12 +98,13 @@ void Computer::start(engine::TaskOrder order, engine::Worker& worker,
   computes_ = std::move(computes);
   held_up_.reset();
   waited_ = {};
-  limit_ = order.limit;
-  claimed_ = done_ = 0;
-  frozen_ = enough_ = false;
+  range_.reset(order.limit);
   started_ = process_.now();
   order_ = std::move(order);
   if (!waits()) computes_(*order_);
+  task_ = task_of(*order_);
+  gradient_.chunks.assign(order_->weights.size(), {});
+  loop_->open(task_, *weights_, *reports_, *stop_);
   next_micro_batch();
 }
 
@@ -98,26 +114,22 @@ void Computer::arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights)
   if (!order_ || order_->number != number || !order_->weights[chunk].empty()) return;
   order_->weights[chunk] = std::move(weights);
   if (waits()) return;
-  if (limit_ > 0) computes_(*order_);
+  if (range_.limit() > 0) computes_(*order_);
   wake();
 }
 
 void Computer::wake() {
   const auto held_up = std::exchange(held_up_, std::nullopt);
   if (!held_up) return;
-  waited_ += process_.now() - held_up->since;
-  process_.later(Duration(0), [this, held_up] { end_micro_batch(held_up->samples); });
+  waited_ += process_.now() - *held_up;
+  process_.later(Duration(0), [this] { end_micro_batch(); });
 }
 
 std::uint64_t Computer::limit(std::uint64_t number, std::uint64_t count) {
-  if (!order_ || order_->number != number || limit_ == 0) return 0;
-  if (count == 0) {
-    limit_ = 0;
-    wake();
-  } else if (!frozen_) {
-    limit_ = std::max(enough_ ? std::min(count, limit_) : count, claimed_);
-  }
-  return limit_;
+  if (!order_ || order_->number != number || range_.limit() == 0) return 0;
+  const std::uint64_t holds = range_.set_limit(count);
+  if (count == 0) wake();
+  return holds;
 }
 
 Duration Computer::time_for(std::uint64_t samples) {
@@ -127,65 +139,45 @@ Duration Computer::time_for(std::uint64_t samples) {
 }
 
 void Computer::finish_early(std::uint64_t number) {
-  if (!order_ || order_->number != number) return;
-  enough_ = true;
-  if (!frozen_) limit_ = std::min(limit_, claimed_);
+  if (order_ && order_->number == number) range_.finish_early();
 }
 
 void Computer::next_micro_batch() {
-  const std::uint64_t count = std::min<std::uint64_t>(setup_.micro_batch, limit_ > done_ ? limit_ - done_ : 1);
-  claimed_ = done_ + count;
-  process_.later(time_for(count), [this, count] { end_micro_batch(count); });
+  const std::uint64_t count = loop_->claim();
+  if (count == 0) return complete();
+  process_.later(time_for(count), [this] { end_micro_batch(); });
 }
 
-void Computer::end_micro_batch(std::uint64_t count) {
-  if (limit_ == 0) {
-    const std::uint64_t number = order_->number;
-    order_.reset();
-    worker_->task_finished(number, Outcome{}, 0, 0, process_.now());
-    if (soloist_) next_lent_step();
-    return;
-  }
+void Computer::end_micro_batch() {
+  if (range_.limit() == 0) return complete();
   if (waits()) {
-    held_up_ = HeldUp{count, process_.now()};
+    held_up_ = process_.now();
     return;
   }
-  done_ += count;
-  worker_->task_progress(order_->number, done_, process_.now());
-  if (done_ >= limit_ && limit_ > 0) {
-    complete();
-  } else {
-    next_micro_batch();
-  }
+  loop_->compute();
+  next_micro_batch();
 }
 
-Computer::Gradient Computer::compute(const engine::TaskOrder& order, std::uint64_t count) {
+Task Computer::task_of(const engine::TaskOrder& order) {
   const bool train = order.kind == PassKind::train;
   const std::uint64_t size = order.kind == PassKind::evaluate ? run_.test_samples : run_.train_samples;
-  const data::SampleOrder samples(run_.seed, order.epoch, size, train);
-  std::vector<std::uint64_t> indices(count);
-  const std::uint64_t first = order.from_end ? order.first + order.count - count : order.first;
-  samples.fill(order.pass_first + first, indices);
+  indices_.resize(order.count);
+  data::SampleOrder(run_.seed, order.epoch, size, train).fill(order.pass_first + order.first, indices_);
   Task task;
   task.kind = order.kind;
   task.version = order.version;
-  task.indices = indices;
-  task.first = first;
+  task.indices = indices_;
+  task.first = order.first;
   task.from_end = order.from_end;
   task.micro_batch = setup_.micro_batch;
   task.seed = run_.seed;
-  Gradient gradient;
-  gradient.chunks.resize(order.weights.size());
-  HeldWeights weights(order.weights);
-  Collect sink(gradient.chunks);
-  const NoStop stop(count);
-  Result<Outcome> outcome = model_->run(task, weights, sink, stop);
-  MOTLEY_ASSERT(outcome.ok() && outcome->count == count);
-  gradient.outcome = *outcome;
-  return gradient;
+  return task;
 }
 
-void Computer::spoil(SharedBytes& chunk) {
+// If somebody asked for it.
+void Computer::spoil() {
+  if (!poison_ && scale_ == 1) return;
+  SharedBytes& chunk = gradient_.chunks[random_.below(gradient_.chunks.size())];
   const auto sound = chunk.floats();
   std::vector<float> spoiled(sound.begin(), sound.end());
   for (float& value : spoiled) value *= scale_;
@@ -196,15 +188,23 @@ void Computer::spoil(SharedBytes& chunk) {
 }
 
 void Computer::complete() {
-  frozen_ = true;
-  gradient_ = compute(*order_, done_);
+  const Result<Outcome> outcome = loop_->close();
+  MOTLEY_ASSERT(outcome.ok());
+  gradient_.outcome = *outcome;
+  if (outcome->count == 0) {
+    const std::uint64_t number = order_->number;
+    order_.reset();
+    worker_->task_finished(number, Outcome{}, 0, 0, process_.now());
+    if (soloist_) next_lent_step();
+    return;
+  }
+  range_.freeze(outcome->count);
   if (order_->kind != PassKind::train) {
     finish();
     return;
   }
-  if (poison_ || scale_ != 1) spoil(gradient_.chunks[random_.below(gradient_.chunks.size())]);
-  worker_->task_begin(order_->number, gradient_.outcome.count, gradient_.outcome.weight, gradient_.outcome.loss_sum,
-                      process_.now());
+  spoil();
+  worker_->task_begin(order_->number, outcome->count, outcome->weight, outcome->loss_sum, process_.now());
   emit(0);
 }
 
@@ -249,17 +249,20 @@ void Computer::make_lent_step(double seconds) {
   order.version = soloist_->version();
   order.epoch = pass.epoch;
   order.pass_first = pass.order_first;
-  for (ChunkId chunk = 0; chunk < model_->layout().chunks().size(); ++chunk)
-    order.weights.push_back(SharedBytes::copy_of(std::as_bytes(soloist_->get(chunk))));
   while (!soloist_->whole()) {
     const engine::Soloist::Part part = soloist_->part();
     order.first = part.first;
-    Gradient gradient = compute(order, part.count);
-    if (poison_ || scale_ != 1) spoil(gradient.chunks[random_.below(gradient.chunks.size())]);
-    soloist_->begin(gradient.outcome.count, gradient.outcome.weight, gradient.outcome.loss_sum);
-    for (ChunkId chunk = 0; chunk < gradient.chunks.size(); ++chunk)
-      soloist_->ready(chunk, gradient.chunks[chunk].floats());
-    if (const Status took = soloist_->took(gradient.outcome); !took) return end_stretch(took.error());
+    order.count = part.count;
+    const Task task = task_of(order);
+    range_.reset(part.count);
+    gradient_.chunks.assign(model_->layout().chunks().size(), {});
+    const Result<Outcome> outcome = loop_->run(task, *soloist_, *reports_, *stop_);
+    MOTLEY_ASSERT(outcome.ok() && outcome->count == part.count);
+    spoil();
+    soloist_->begin(outcome->count, outcome->weight, outcome->loss_sum);
+    for (ChunkId chunk = 0; chunk < gradient_.chunks.size(); ++chunk)
+      soloist_->ready(chunk, gradient_.chunks[chunk].floats());
+    if (const Status took = soloist_->took(*outcome); !took) return end_stretch(took.error());
   }
   const Result<engine::StretchStep> step = soloist_->finish(seconds, process_.now());
   if (!step) return end_stretch(step.error());

@@ -1,6 +1,6 @@
 #pragma once
-// The device of a worker: softmax regression, with real arithmetic, that takes virtual time. Micro-batches end one by
-// one; the limit of a task acts between them; the chunks of a gradient come out one after the other. One thread.
+// The device of a worker: softmax regression, with real arithmetic, that takes virtual time. The task loop runs its
+// micro-batches, each when its time is over; the chunks of a gradient come out one after the other. One thread.
 
 #include <cstdint>
 #include <functional>
@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "compute/task_loop.h"
+#include "compute/task_range.h"
 #include "engine/worker.h"
 #include "sim/process.h"
 #include "sim/scenario.h"
@@ -25,6 +27,9 @@ Result<Data> open_data(const RunSetup& run);
 class Computer {
  public:
   Computer(Process& process, const RunSetup& run, const WorkerSetup& setup, std::uint64_t stream);
+  ~Computer();
+  Computer(const Computer&) = delete;
+  Computer& operator=(const Computer&) = delete;
 
   void build(const Data& data);
   [[nodiscard]] softmax::SoftmaxRegression& model() { return *model_; }
@@ -50,43 +55,46 @@ class Computer {
   void delay_next(Duration delay) { delay_ = delay; }
 
  private:
+  class OrderWeights;
+  class OrderStop;
+  class Reports;
   struct Gradient {
     std::vector<SharedBytes> chunks;
     Outcome outcome;
   };
   void next_micro_batch();
-  void end_micro_batch(std::uint64_t count);
+  void end_micro_batch();
   [[nodiscard]] bool waits() const;  // for weights
   void wake();
   void complete();
   void emit(std::size_t chunk);
   void finish();
-  Gradient compute(const engine::TaskOrder& order, std::uint64_t count);
+  [[nodiscard]] Task task_of(const engine::TaskOrder& order);
   Duration time_for(std::uint64_t samples);
   void next_lent_step();
   void make_lent_step(double seconds);
   void end_stretch(const std::optional<Error>& failure);
-  void spoil(SharedBytes& chunk);
+  void spoil();
 
   Process& process_;
   const RunSetup& run_;
   const WorkerSetup& setup_;
   Philox random_;
   std::unique_ptr<softmax::SoftmaxRegression> model_;
+  std::optional<compute::TaskLoop> loop_;
   engine::Worker* worker_ = nullptr;
   std::optional<engine::TaskOrder> order_;
   Time started_{};
-  std::uint64_t limit_ = 0, claimed_ = 0, done_ = 0;
+  compute::TaskRange range_;
+  std::vector<std::uint64_t> indices_;
+  Task task_;
+  std::unique_ptr<OrderWeights> weights_;
+  std::unique_ptr<OrderStop> stop_;
+  std::unique_ptr<Reports> reports_;
   std::function<void(const engine::TaskOrder&)> computes_;
-  struct HeldUp {
-    std::uint64_t samples = 0;
-    Time since{};
-  };
-  std::optional<HeldUp> held_up_;  // a micro-batch whose weights are not there
+  std::optional<Time> held_up_;  // a micro-batch whose weights are not there, since then
   Duration waited_{};
-  bool frozen_ = false;
   double speed_factor_ = 1;
-  bool enough_ = false;  // the limit can no longer rise
   bool poison_ = false;
   float scale_ = 1;
   Duration delay_{};

@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "cluster/pass.h"
+#include "compute/task_loop.h"
 #include "data/order.h"
 
 namespace motley::sim {
@@ -56,6 +57,7 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
   if (!made) return std::move(made).error();
   ps::Server& server = *made;
   if (run.clip_by_step_before) server.clip_by_step_before(std::nullopt);
+  compute::TaskLoop loop(**model);
   Reference reference;
   reference.weights = weights_of(server);
   const auto chunks = static_cast<ChunkId>(server.layout().chunks().size());
@@ -69,7 +71,7 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
     task.micro_batch = static_cast<std::uint32_t>(pass.count);
     task.seed = run.seed;
     Everything all(reference.weights, pass.count);
-    Result<Outcome> outcome = (*model)->run(task, all, all, all);
+    Result<Outcome> outcome = loop.run(task, all, all, all);
     if (!outcome) return std::move(outcome).error();
     for (ChunkId chunk = 0; chunk < chunks; ++chunk) {
       const std::span<const float> part(all.gradients[chunk]);

@@ -53,22 +53,26 @@ std::uint64_t less(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a
 // Passes results on, once each: after an out-of-memory retry the range and the chunks that went out already stand.
 class ComputeThread::TaskSink final : public Sink {
  public:
-  TaskSink(const ComputeEvents& events, std::uint64_t task, std::size_t chunks, BufferPool& pool, TaskRange& range)
-      : events_(events), task_(task), sent_(chunks), pool_(pool), range_(range) {}
+  TaskSink(ComputeThread& thread, std::uint64_t task)
+      : thread_(thread), events_(thread.events_), task_(task), sent_(thread.weights_.chunks()) {}
   void progress(std::uint64_t done) noexcept override {
     done_ = done;
     events_.progress(task_, done);
   }
   void begin(std::uint64_t count, double weight, double loss_sum) noexcept override {
-    if (range_.frozen()) return;
     MOTLEY_ASSERT(count > 0);
-    range_.freeze(count);
+    {
+      const std::lock_guard lock(thread_.mutex_);
+      if (thread_.range_.frozen()) return;
+      thread_.range_.freeze(count);
+    }
+    begun_ = true;
     events_.begin(task_, count, weight, loss_sum);
   }
   void ready(ChunkId chunk, std::span<const float> gradient) noexcept override {
-    MOTLEY_ASSERT(range_.frozen() && chunk < sent_.size());
+    MOTLEY_ASSERT(begun_ && chunk < sent_.size());
     if (sent_[chunk].exchange(true)) return;
-    MutableBytes copy = pool_.take(gradient.size_bytes());
+    MutableBytes copy = thread_.pool_.take(gradient.size_bytes());
     std::memcpy(copy.bytes().data(), gradient.data(), gradient.size_bytes());
     events_.chunk(task_, chunk, std::move(copy).seal());
   }
@@ -77,11 +81,11 @@ class ComputeThread::TaskSink final : public Sink {
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
 
  private:
+  ComputeThread& thread_;
   const ComputeEvents& events_;
   std::uint64_t task_;
   std::vector<std::atomic<bool>> sent_;
-  BufferPool& pool_;
-  TaskRange& range_;
+  bool begun_ = false;
   std::atomic<std::uint64_t> done_{0};
 };
 
@@ -89,9 +93,13 @@ class ComputeThread::TaskSink final : public Sink {
 class ComputeThread::TaskStop final : public Stop {
  public:
   TaskStop(ComputeThread& thread, const TaskSink& sink) : thread_(thread), sink_(sink) {}
-  [[nodiscard]] std::uint64_t limit() const noexcept override { return thread_.range_.limit(); }
+  [[nodiscard]] std::uint64_t limit() const noexcept override {
+    const std::lock_guard lock(thread_.mutex_);
+    return thread_.range_.limit();
+  }
   [[nodiscard]] bool claim(std::uint64_t count) const noexcept override {
     if (thread_.manners_.share < 1) thread_.rest(sink_);
+    const std::lock_guard lock(thread_.mutex_);
     return thread_.range_.claim(count);
   }
 
@@ -312,7 +320,7 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   } else {
     for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = order.first + i;
   }
-  TaskSink sink(events_, order.number, weights_.chunks(), pool_, range_);
+  TaskSink sink(*this, order.number);
   const TaskStop stop(*this, sink);
   duty_.start(now());
   const Task task{order.kind,     order.version, indices,          order.first, micro_batch_, prepared_.seed,

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "compute/task_range.h"
 #include "engine/stretch.h"
 #include "engine/worker.h"
 #include "motley/bytes.h"
@@ -23,7 +24,6 @@
 #include "runtime/duty_cycle.h"
 #include "runtime/manners.h"
 #include "runtime/model_provider.h"
-#include "runtime/task_range.h"
 #include "runtime/task_weights.h"
 
 namespace motley::runtime {
@@ -72,7 +72,7 @@ class ComputeThread {
   void start(engine::TaskOrder order);
   /// Weights that the order did not have.
   void arrived(std::uint64_t task, ChunkId chunk, SharedBytes weights);
-  /// Moves the limit of a task that runs; returns the one that holds, see TaskRange. 0: it does not run.
+  /// Moves the limit of a task that runs; returns the one that holds, see compute::TaskRange. 0: it does not run.
   std::uint64_t limit(std::uint64_t task, std::uint64_t count);
   /// No further micro-batch; cuts a rest short.
   void finish_early(std::uint64_t task);
@@ -122,7 +122,7 @@ class ComputeThread {
   std::uint32_t untaken_ = 0;                // steps handed out and not taken
   std::atomic<bool> stopping_ = false;
   std::atomic<std::uint64_t> current_task_{0};
-  TaskRange range_;  // of the current task
+  compute::TaskRange range_;  // of the current task; with the mutex
   std::atomic<std::uint32_t> micro_batch_{0};
   // Of the compute thread only.
   Prepared prepared_;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "../store/temporary.h"
+#include "compute/loop_computation.h"
 #include "runtime/head/coordinator_host.h"
 #include "runtime/worker/worker_host.h"
 #include "softmax/softmax.h"
@@ -121,7 +122,8 @@ struct Scene {
       auto computation = softmax::SoftmaxRegression::make(train, test, kSeed);
       if (!computation) return computation.error();
       PreparedWorker worker;
-      worker.prepared = {std::move(*computation), kSamples, kSeed, 8, false};
+      worker.prepared = {std::make_unique<compute::LoopComputation>(std::move(*computation)), kSamples, kSeed, 8,
+                         false};
       worker.train_fingerprint = data.empty() ? train->fingerprint() : data;
       worker.test_fingerprint = test->fingerprint();
       return worker;

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string>
 
+#include "compute/task_loop.h"
+
 namespace motley::softmax {
 namespace {
 
@@ -54,17 +56,13 @@ class RecordingSink final : public Sink {
   const Layout& layout_;
 };
 
-/// limits[k] on the k-th question, then the last for ever.
-class Limits final : public Stop {
+class Limit final : public Stop {
  public:
-  explicit Limits(std::vector<std::uint64_t> limits) : limits_(std::move(limits)) {}
-  [[nodiscard]] std::uint64_t limit() const noexcept override {
-    return limits_[std::min(asked_++, limits_.size() - 1)];
-  }
+  explicit Limit(std::uint64_t limit) : limit_(limit) {}
+  [[nodiscard]] std::uint64_t limit() const noexcept override { return limit_; }
 
  private:
-  std::vector<std::uint64_t> limits_;
-  mutable std::size_t asked_ = 0;
+  std::uint64_t limit_;
 };
 
 class Softmax : public ::testing::Test {
@@ -75,10 +73,10 @@ class Softmax : public ::testing::Test {
     return *set;
   }
   /// Runs positions [0, kCount) and keeps what the sink saw in sink_.
-  Outcome run(PassKind kind, std::uint32_t micro_batch, std::vector<std::uint64_t> limits = {kCount}) {
+  Outcome run(PassKind kind, std::uint32_t micro_batch, std::uint64_t limit = kCount) {
     sink_ = std::make_unique<RecordingSink>(model_->layout());
-    const Limits stop(std::move(limits));
-    const auto outcome = model_->run({kind, 0, indices_, 0, micro_batch, 1}, weights_, *sink_, stop);
+    const Limit stop(limit);
+    const auto outcome = loop_.run({kind, 0, indices_, 0, micro_batch, 1}, weights_, *sink_, stop);
     EXPECT_TRUE(outcome) << outcome.error().message;
     return *outcome;
   }
@@ -86,6 +84,7 @@ class Softmax : public ::testing::Test {
   static constexpr const char* kUri = "synthetic:500:6:4";
   static constexpr std::uint64_t kCount = 100;
   std::unique_ptr<SoftmaxRegression> model_ = *SoftmaxRegression::make(open("train"), open("test"), 5);
+  compute::TaskLoop loop_{*model_};
   FlatWeights weights_{model_->layout(), model_->initial_weights()};
   std::vector<std::uint64_t> indices_ = [] {
     std::vector<std::uint64_t> indices(kCount);
@@ -152,45 +151,11 @@ TEST_F(Softmax, ReportsAsTheContractSays) {
   EXPECT_EQ(outcome.weight, 100.0);
 }
 
-TEST_F(Softmax, OnlyTrainPassesYieldGradients) {
-  for (const PassKind kind : {PassKind::evaluate, PassKind::calibrate}) {
-    EXPECT_EQ(run(kind, 40).count, 100U);
-    EXPECT_FALSE(sink_->begun);
-    EXPECT_EQ(sink_->progressed.size(), 3U);
-  }
-}
-
-TEST_F(Softmax, StopsBetweenMicroBatches) {
-  EXPECT_EQ(run(PassKind::train, 40, {100, 50}).count, 50U);
-  EXPECT_EQ(sink_->begin_count, 50U);
-  EXPECT_EQ(run(PassKind::train, 40, {50, 50, 100}).count, 100U) << "an extension";
-  EXPECT_EQ(run(PassKind::train, 40, {500}).count, 100U) << "more than the task has";
-}
-
-TEST_F(Softmax, StartsNothingThatItCannotClaim) {
-  class Grudging final : public Stop {
-   public:
-    [[nodiscard]] std::uint64_t limit() const noexcept override { return limit_; }
-    [[nodiscard]] bool claim(std::uint64_t count) const noexcept override {
-      if (count == 80) limit_ = 50;  // given away at the last moment
-      return count <= limit_;
-    }
-
-   private:
-    mutable std::uint64_t limit_ = kCount;
-  };
-  sink_ = std::make_unique<RecordingSink>(model_->layout());
-  const auto outcome = model_->run({PassKind::train, 0, indices_, 0, 40, 1}, weights_, *sink_, Grudging());
-  ASSERT_TRUE(outcome);
-  EXPECT_EQ(outcome->count, 50U);
-  EXPECT_EQ(outcome->micro_batch, 40U);
-}
-
 TEST_F(Softmax, FromTheEndItComputesTheLastSamples) {
   const auto run_from_end = [&](std::uint64_t limit, std::uint32_t micro_batch) {
     sink_ = std::make_unique<RecordingSink>(model_->layout());
     const auto outcome =
-        model_->run({PassKind::train, 0, indices_, 0, micro_batch, 1, true}, weights_, *sink_, Limits({limit}));
+        loop_.run({PassKind::train, 0, indices_, 0, micro_batch, 1, true}, weights_, *sink_, Limit(limit));
     EXPECT_TRUE(outcome);
     return outcome->loss_sum;
   };
@@ -203,25 +168,18 @@ TEST_F(Softmax, FromTheEndItComputesTheLastSamples) {
   for (std::size_t i = 0; i < gradient.size(); ++i) EXPECT_NEAR(sink_->gradient[i], gradient[i], 1e-4);
 }
 
-TEST_F(Softmax, AbandonsATask) {
-  EXPECT_EQ(run(PassKind::train, 40, {100, 0}).count, 0U);
-  EXPECT_FALSE(sink_->begun);
-  EXPECT_EQ(run(PassKind::train, 40, {0}).count, 0U);
-  EXPECT_FALSE(sink_->begun);
-}
-
 TEST_F(Softmax, LearnsTheBlobs) {
   const auto samples = open("train");
   indices_.resize(samples->size());
   std::iota(indices_.begin(), indices_.end(), 0U);
-  const double untrained = run(PassKind::evaluate, 64, {500}).loss_sum;
+  const double untrained = run(PassKind::evaluate, 64, 500).loss_sum;
   for (int step = 0; step < 60; ++step) {
-    const Outcome outcome = run(PassKind::train, 64, {500});
+    const Outcome outcome = run(PassKind::train, 64, 500);
     for (std::size_t i = 0; i < weights_.flat().size(); ++i) {
       weights_.flat()[i] -= 0.5F * sink_->gradient[i] / static_cast<float>(outcome.weight);
     }
   }
-  const Outcome trained = run(PassKind::evaluate, 64, {500});
+  const Outcome trained = run(PassKind::evaluate, 64, 500);
   EXPECT_LT(trained.loss_sum, 0.7 * untrained);
   EXPECT_GT(trained.correct, 350U);
   EXPECT_LE(trained.correct, 500U);
@@ -235,8 +193,8 @@ TEST_F(Softmax, RefusesDataItCannotUse) {
   const auto without_test = SoftmaxRegression::make(open("train"), nullptr, 0);
   ASSERT_TRUE(without_test);
   sink_ = std::make_unique<RecordingSink>(model_->layout());
-  const auto outcome =
-      (*without_test)->run({PassKind::evaluate, 0, indices_, 0, 1, 0}, weights_, *sink_, Limits({kCount}));
+  compute::TaskLoop loop(**without_test);
+  const auto outcome = loop.run({PassKind::evaluate, 0, indices_, 0, 1, 0}, weights_, *sink_, Limit(kCount));
   ASSERT_FALSE(outcome);
   EXPECT_THAT(outcome.error().message, HasSubstr("test data set"));
 }

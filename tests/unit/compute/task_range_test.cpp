@@ -1,8 +1,8 @@
-#include "runtime/task_range.h"
+#include "compute/task_range.h"
 
 #include <gtest/gtest.h>
 
-namespace motley::runtime {
+namespace motley::compute {
 namespace {
 
 TEST(TaskRange, KeepsWhatItPromised) {
@@ -46,4 +46,4 @@ TEST(TaskRange, FinishedEarlyItEndsWithWhatIsClaimed) {
 }
 
 }  // namespace
-}  // namespace motley::runtime
+}  // namespace motley::compute

@@ -1,0 +1,167 @@
+#include "compute/task_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace motley::compute {
+
+TaskLoop::TaskLoop(DeviceModel& model)
+    : model_(model),
+      loader_(model),
+      publisher_(model.layout(), [this](ChunkId chunk) { return model_.gradient(chunk); }),
+      flow_(model.flow()) {}
+
+Result<Outcome> TaskLoop::run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) {
+  open(task, weights, sink, stop);
+  await_weights();
+  while (claim() > 0) compute();
+  return close();
+}
+
+void TaskLoop::open(const Task& task, Weights& weights, Sink& sink, const Stop& stop) {
+  MOTLEY_ASSERT(task.micro_batch > 0);
+  task_ = &task;
+  sink_ = &sink;
+  stop_ = &stop;
+  group_ = model_.group(task.kind);
+  outcome_ = {};
+  claimed_ = 0;
+  started_ = begun_ = abandoned_ = false;
+  failure_.reset();
+  if (!task.resident) loader_.open(task.version, weights);
+  keep(model_.open(task, loader_));
+}
+
+// What the loader says comes first: a model that waits in vain for weights may answer anything.
+void TaskLoop::keep(const Status& status) {
+  if (!task_->resident && loader_.abandoned()) {
+    abandoned_ = true;
+  } else if (!status) {
+    failure_ = !task_->resident && loader_.failure() ? *loader_.failure() : status.error();
+  }
+}
+
+void TaskLoop::await_weights() {
+  if (const std::uint64_t wanted = trains() ? limit() : 0; goes_on() && wanted > 0)
+    keep(model_.read(micro_batch(next_count(wanted), wanted)));
+  if (goes_on()) start();
+}
+
+void TaskLoop::start() {
+  started_ = true;
+  if (!task_->resident) {
+    const bool some = trains() && model_.starts_early(*task_);
+    if (!(some ? loader_.bring_some() : loader_.bring_all())) {
+      const Error why{ErrorCode::internal, "the weights did not come", ""};
+      return keep(why);
+    }
+  }
+  keep(model_.start());
+}
+
+std::uint64_t TaskLoop::claim() {
+  while (goes_on() && !begun_) {
+    const std::uint64_t wanted = limit();
+    if (wanted == 0) abandoned_ = true;
+    if (wanted <= outcome_.count) break;  // trimmed to what is done
+    const std::uint64_t count = next_count(wanted);
+    if (!stop_->claim(outcome_.count + count)) continue;
+    wanted_ = wanted;
+    return claimed_ = count;
+  }
+  return 0;
+}
+
+void TaskLoop::compute() {
+  MOTLEY_ASSERT(claimed_ > 0);
+  if (!started_) start();
+  if (!goes_on()) return;
+  keep(model_.forward(micro_batch(claimed_, wanted_)));
+  if (!goes_on()) return;
+  outcome_.count += std::exchange(claimed_, 0);
+  if (trains()) {
+    if (flow_ == Flow::overlapped) begin_if_last();
+    if (goes_on()) keep(model_.backward(begun_ && publishes() ? this : nullptr));
+    if (flow_ == Flow::behind) begin_if_last();
+    if (!goes_on()) return;
+  }
+  if (!begun_) sink_->progress(outcome_.count);
+}
+
+/// The limit may have been raised meanwhile.
+void TaskLoop::begin_if_last() {
+  if (!goes_on()) return;
+  const std::uint64_t wanted = limit();
+  if (wanted > 0 && outcome_.count >= wanted) begin();
+}
+
+void TaskLoop::begin() {
+  begun_ = true;
+  take_sums();
+  if (!goes_on() || task_->kind != PassKind::train) return;
+  sink_->begin(outcome_.count, outcome_.weight, outcome_.loss_sum);
+  if (publishes()) publisher_.start(*sink_);
+}
+
+void TaskLoop::take_sums() {
+  Result<Sums> sums = model_.sums();
+  if (!sums) return keep(sums.error());
+  outcome_.weight = sums->weight;
+  outcome_.loss_sum = sums->loss_sum;
+  outcome_.correct = sums->correct;
+  outcome_.scores = std::move(sums->scores);
+}
+
+void TaskLoop::finish() {
+  if (!trains()) return take_sums();
+  const bool reported = !begun_;
+  if (!begun_) begin();
+  if (goes_on()) keep(model_.finish(outcome_.count));
+  if (!goes_on()) return;
+  if (publishes()) publisher_.finish();
+  if (!reported) sink_->progress(outcome_.count);
+}
+
+Result<Outcome> TaskLoop::close() {
+  if (claimed_ > 0) abandoned_ = true;
+  outcome_.micro_batch = group_ > 0 ? group_ : task_->micro_batch;
+  if (goes_on()) finish();
+  model_.close();
+  if (failure_) return *std::exchange(failure_, std::nullopt);
+  if (abandoned_) return Outcome{};
+  return std::exchange(outcome_, {});
+}
+
+std::uint64_t TaskLoop::limit() const {
+  const std::uint64_t all = task_->indices.size();
+  const std::uint64_t limit = std::min(stop_->limit(), all);
+  if (group_ == 0 || limit == all) return limit;
+  // Groups are never cut, so that of a limit inside of one the whole groups are left.
+  const std::uint64_t partial = task_->from_end ? partial_group() : 0;
+  return limit < partial ? 0 : partial + (limit - partial) / group_ * group_;
+}
+
+/// Samples at the end of the task that make no whole group: the pass may end with such a one.
+std::uint64_t TaskLoop::partial_group() const { return task_->indices.size() % group_; }
+
+/// Where the gradient leaves during the last backward pass, or right behind it, the odd part goes first: that hides the
+/// better the longer the last pass is.
+std::uint64_t TaskLoop::next_count(std::uint64_t limit) const {
+  const std::uint64_t left = limit - outcome_.count;
+  if (group_ > 0) {
+    const std::uint64_t partial = task_->from_end && outcome_.count == 0 ? partial_group() : 0;
+    return partial > 0 ? partial : std::min<std::uint64_t>(group_, left);
+  }
+  const std::uint64_t whole = task_->micro_batch, odd = left % whole;
+  const bool odd_first = trains() && flow_ != Flow::in_step && odd > 0;
+  return left > whole && odd_first ? odd : std::min(whole, left);
+}
+
+MicroBatch TaskLoop::micro_batch(std::uint64_t count, std::uint64_t limit) const {
+  const std::uint64_t at = task_->at(outcome_.count, count);
+  return {task_->indices.subspan(at, count), at, limit};
+}
+
+}  // namespace motley::compute

@@ -1,0 +1,69 @@
+#pragma once
+// The one loop over the micro-batches of a task: how far it goes, what is claimed, in which order it is cut, when the
+// range is frozen and when chunks of the gradient leave. The model computes; time passes in Weights, Stop and the
+// model. One thread, apart from what Finals allows.
+
+#include <cstdint>
+#include <optional>
+
+#include "compute/weight_loader.h"
+#include "motley/computation.h"
+#include "motley/device_model.h"
+#include "tensor/chunk_publisher.h"
+
+namespace motley::compute {
+
+class TaskLoop final : private Finals {
+ public:
+  /// `model` outlives this.
+  explicit TaskLoop(DeviceModel& model);
+  TaskLoop(const TaskLoop&) = delete;
+  TaskLoop& operator=(const TaskLoop&) = delete;
+  ~TaskLoop() override = default;
+
+  /// The whole task. All of them live until it returns. Errors: those of the model.
+  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop);
+
+  // Its pieces, for a driver under whose clock time passes between them: open(), then compute() as often as claim()
+  // is not 0, then close().
+  void open(const Task& task, Weights& weights, Sink& sink, const Stop& stop);
+  /// Samples of the next micro-batch, which is claimed.
+  std::uint64_t claim();
+  /// That one. Needs weights when it begins, not before.
+  void compute();
+  /// What is claimed and not computed is abandoned.
+  Result<Outcome> close();
+
+ private:
+  void await_weights();
+  void start();
+  void begin();
+  void begin_if_last();
+  void finish();
+  void take_sums();
+  [[nodiscard]] std::uint64_t limit() const;
+  [[nodiscard]] std::uint64_t next_count(std::uint64_t limit) const;
+  [[nodiscard]] MicroBatch micro_batch(std::uint64_t count, std::uint64_t limit) const;
+  [[nodiscard]] std::uint64_t partial_group() const;
+  [[nodiscard]] bool trains() const { return task_->kind != PassKind::evaluate; }
+  [[nodiscard]] bool publishes() const { return task_->kind == PassKind::train && !task_->resident; }
+  [[nodiscard]] bool goes_on() const { return !abandoned_ && !failure_; }
+  void keep(const Status& status);
+  void placement_final(std::size_t placement) noexcept override { publisher_.placement_final(placement); }
+
+  DeviceModel& model_;
+  WeightLoader loader_;
+  ChunkPublisher publisher_;
+  Flow flow_;
+  // Of the task.
+  const Task* task_ = nullptr;
+  Sink* sink_ = nullptr;
+  const Stop* stop_ = nullptr;
+  std::uint32_t group_ = 0;
+  Outcome outcome_;
+  std::uint64_t claimed_ = 0, wanted_ = 0;  // samples of the next micro-batch, and of the task by then
+  bool started_ = false, begun_ = false, abandoned_ = false;
+  std::optional<Error> failure_;
+};
+
+}  // namespace motley::compute
