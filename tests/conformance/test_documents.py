@@ -36,3 +36,10 @@ def test_links_between_documents_lead_somewhere():
         for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             if not re.match(r"[a-z]+:", link):
                 assert (page.parent / link).exists(), f"{page.relative_to(ROOT)}: {link}"
+
+
+def test_files_that_documents_name_are_there():
+    named = re.compile(r"`((?:include|src|adapters|apps|sim|python|tests|fuzz|tools|docs|bench)/[\w./-]+)`")
+    for page in [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/guides/*.md")]:
+        for name in named.findall(page.read_text(encoding="utf-8")):
+            assert "NNNN" in name or (ROOT / name).exists(), f"{page.relative_to(ROOT)}: {name}"
