@@ -75,7 +75,7 @@ void add_join(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false);
   command->add_option("--threads", arguments->options.threads, "CPU threads of a CPU worker")
       ->check(CLI::Range(1U, 4096U));
-  command->add_option("--name", arguments->options.name, "name of this machine");
+  add_name(*command, arguments->options.name);
   add_manners(*command, arguments->options.manners);
   add_yielding(*command, arguments->options.yield);
   command

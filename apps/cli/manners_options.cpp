@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "wire/limits.h"
+#include "wire/utf8.h"
+
 namespace motley::cli {
 namespace {
 
@@ -16,7 +19,17 @@ std::string share_fault(const std::string& text) {
   return "expected a part of the time from 0.01 to 1, found '" + text + "'";
 }
 
+std::string name_fault(const std::string& text) {
+  if (wire::is_utf8(text) && !text.empty() && wire::to_printable(text, wire::kNameCharactersMax) == text) return {};
+  return "expected 1 to " + std::to_string(wire::kNameCharactersMax) + " printable characters, found " +
+         std::to_string(text.size()) + " bytes";
+}
+
 }  // namespace
+
+void add_name(CLI::App& command, std::string& name) {
+  command.add_option("--name", name, "name of this machine")->check(CLI::Validator(name_fault, "TEXT"));
+}
 
 void add_manners(CLI::App& command, runtime::Manners& manners) {
   command

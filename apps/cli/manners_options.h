@@ -10,6 +10,8 @@ namespace motley::cli {
 
 /// --share, --nice and --no-keep-awake; the values in `manners` are the defaults. REQUIRES both outlive the parsing.
 void add_manners(CLI::App& command, runtime::Manners& manners);
+/// --name. REQUIRES `name` outlives the parsing.
+void add_name(CLI::App& command, std::string& name);
 /// --idle-only, --idle-after and --battery.
 void add_yielding(CLI::App& command, runtime::YieldOptions& yield);
 

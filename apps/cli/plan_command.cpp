@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "manners_options.h"
 
 namespace motley::cli {
 
@@ -30,7 +31,7 @@ void add_plan(CLI::App& app, Command& chosen) {
       ->take_all()
       ->allow_extra_args(false);
   command->add_option("--threads", train.threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
-  command->add_option("--name", train.name, "name of this machine");
+  add_name(*command, train.name);
   command->callback([&chosen, options] {
     chosen = [options](Context& context) { return start({.role = Role::plan, .head = *options}, context); };
   });

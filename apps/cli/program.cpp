@@ -13,7 +13,9 @@
 
 #include "base/format.h"
 #include "base/nearest.h"
+#include "cluster/token.h"
 #include "commands.h"
+#include "machine/arguments.h"
 #include "program.h"
 #include "ranks.h"
 #include "runtime/head/train.h"
@@ -112,6 +114,7 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, argc, argv);
   }
+  machine::hide_arguments(cluster::JoinToken::kPrefix);
   context.has_python = static_cast<bool>(run_script);
   context.observer = make_observer(context.json);
   Status status;

@@ -53,7 +53,7 @@ void add_train(CLI::App& app, Command& chosen) {
       ->take_all()
       ->allow_extra_args(false);
   command->add_option("--threads", options->threads, "CPU threads of a CPU worker")->check(CLI::Range(1U, 4096U));
-  command->add_option("--name", options->name, "name of this machine");
+  add_name(*command, options->name);
   add_manners(*command, options->manners);
   command->add_option("--on", arguments->on, "ray: its nodes become workers (motley of the Python package)");
   command->add_option("--address", arguments->address, "of the Ray cluster (default: this machine's)");

@@ -12,7 +12,7 @@
 namespace motley::cluster {
 namespace {
 
-constexpr std::string_view kPrefix = "motley1.";
+constexpr std::string_view kPrefix = JoinToken::kPrefix;
 constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::string_view kWhiteSpace = " \t\r\n\v\f";
 constexpr const char* kCopyAgain =

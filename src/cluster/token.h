@@ -14,6 +14,7 @@
 namespace motley::cluster {
 
 struct JoinToken {
+  static constexpr std::string_view kPrefix = "motley1.";
   static constexpr std::size_t kAddressesMax = 8;
   static constexpr std::size_t kAddressBytesMax = 180;
   static constexpr std::size_t kTextBytesMax = 2048;

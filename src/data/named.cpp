@@ -29,23 +29,27 @@ std::string prefix_of(const std::string& part) { return part == "test" ? "t10k" 
 }  // namespace
 
 std::vector<NamedDataset> named_datasets() {
-  const auto named = [](const std::string& name, std::vector<std::string> urls, std::array<const char*, 4> md5) {
+  const auto named = [](const std::string& name, std::vector<std::string> urls, std::array<const char*, 4> sha256) {
     return NamedDataset{name,
                         {"/usr/share/datasets/" + name},
                         std::move(urls),
-                        {"train-images-idx3-ubyte.gz", md5[0]},
-                        {"train-labels-idx1-ubyte.gz", md5[1]},
-                        {"t10k-images-idx3-ubyte.gz", md5[2]},
-                        {"t10k-labels-idx1-ubyte.gz", md5[3]}};
+                        {"train-images-idx3-ubyte.gz", sha256[0]},
+                        {"train-labels-idx1-ubyte.gz", sha256[1]},
+                        {"t10k-images-idx3-ubyte.gz", sha256[2]},
+                        {"t10k-labels-idx1-ubyte.gz", sha256[3]}};
   };
   return {named("fashion-mnist",
                 {"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
                  "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"},
-                {"8d4fb7e6c68d591d4c3dfef9ec88bf0d", "25c81989df183df01b3e8a0aad5dffbe",
-                 "bef4ecab320f06d8554ea6380940ec79", "bb300cfdad3c16e7a12a480ee83cd310"}),
+                {"3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                 "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                 "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                 "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"}),
           named("mnist", {"https://ossci-datasets.s3.amazonaws.com/mnist/"},
-                {"f68b3c2dcbeaaa9fbdd348bbdeb94873", "d53e105ee54ea40749a09fcbcd1e9432",
-                 "9fb629c4189551a2d022fa330f9573f3", "ec29112dd5afa0611ce80d1b7f02629c"})};
+                {"440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                 "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+                 "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+                 "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"})};
 }
 
 Result<ImagesAndLabels> find_idx_pair(const std::string& directory, const std::string& part) {

@@ -63,6 +63,13 @@ void DataLanes::send(wire::Frame frame, engine::Lane lane) {
   connections_[chosen]->send(std::move(frame), priority_of(lane));
 }
 
+std::size_t DataLanes::queued_bytes() const {
+  std::size_t bytes = 0;
+  for (const auto& connection : connections_)
+    if (connection != nullptr) bytes += connection->queued_bytes();
+  return bytes;
+}
+
 void DataLanes::close() {
   for (const auto& connection : connections_)
     if (connection != nullptr) connection->close();

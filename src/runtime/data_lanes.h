@@ -34,6 +34,8 @@ class DataLanes {
   [[nodiscard]] bool complete() const noexcept { return !connections_.empty() && missing_ == 0; }
   /// REQUIRES complete().
   void send(wire::Frame frame, engine::Lane lane);
+  /// Bytes that no kernel has taken yet.
+  [[nodiscard]] std::size_t queued_bytes() const;
   void close();
 
  private:

@@ -72,8 +72,10 @@ Result<File> File::open(const std::filesystem::path& path, Mode mode) {
       flags |= O_RDWR | O_CREAT | O_APPEND;
       break;
     case Mode::create:
-    case Mode::create_secret:
       flags |= O_RDWR | O_CREAT | O_TRUNC;
+      break;
+    case Mode::create_secret:
+      flags |= O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
       break;
   }
   const mode_t permissions = mode == Mode::create_secret ? 0600 : 0666;
@@ -237,6 +239,7 @@ std::filesystem::path hidden_beside(const std::filesystem::path& path, std::stri
 Status replace_file(const std::filesystem::path& path, std::string_view content, bool secret) {
   const auto temporary = hidden_beside(path, "tmp");
   const auto write = [&]() -> Status {
+    if (secret) ::unlink(temporary.c_str());  // of a process that crashed
     auto file = File::open(temporary, secret ? File::Mode::create_secret : File::Mode::create);
     if (!file) return std::move(file).error();
     if (Status done = file->write(std::as_bytes(std::span(content))); !done) return done;

@@ -27,7 +27,7 @@ class File {
   enum class Mode : std::uint8_t { read, append, create, create_secret };
 
   File() = default;
-  /// create and create_secret empty a file that exists; append creates one that does not.
+  /// create empties a file that exists, and create_secret (mode 0600) refuses one; append creates one that does not.
   static Result<File> open(const std::filesystem::path& path, Mode mode);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;

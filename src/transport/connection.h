@@ -52,6 +52,9 @@ class Connection {
   /// Sends what is queued (for at most a second), then closes. Thread-safe; idempotent. on_closed follows; frames that
   /// come in between are dropped.
   virtual void close() = 0;
+  /// Whether to read what comes: without, it waits in the kernel and at the other side. Thread-safe; at first true.
+  /// Frames that are read already still arrive.
+  virtual void set_reading(bool on) = 0;
   /// Bytes queued and not yet handed to the kernel.
   [[nodiscard]] virtual std::size_t queued_bytes() const = 0;
   [[nodiscard]] virtual Traffic traffic() const = 0;

@@ -17,7 +17,7 @@ namespace motley::wire {
 enum class Form : std::uint8_t {
   plain,  // integers as varints, strings as they are
   fixed,  // 64-bit identifiers whose high bits are in use: always eight bytes
-  text,   // strings for people: cut to the limit and made valid UTF-8 before they are sent
+  text,  // strings for people: cut to the limit and made valid UTF-8 before they are sent, printable when they are read
 };
 
 template <class Owner, class Member>
@@ -26,7 +26,8 @@ struct Field {
   std::string_view name;
   Member Owner::* member = nullptr;
   Form form = Form::plain;
-  std::size_t bytes_max = kStringBytesMax;  // strings and byte strings
+  std::size_t bytes_max = kStringBytesMax;              // strings and byte strings
+  std::size_t characters_max = kSentenceCharactersMax;  // of text, as it is read
 };
 template <class Owner, class Member, class... Rest>
 Field(std::uint32_t, const char*, Member Owner::*, Rest...) -> Field<Owner, Member>;
@@ -56,11 +57,11 @@ struct Table<Hello> {
   static constexpr std::uint32_t kKind = 1;
   static constexpr std::tuple kFields{
       Field{1, "protocol", &Hello::protocol},
-      Field{2, "software", &Hello::software, Form::text},
-      Field{3, "name", &Hello::name, Form::text},
-      Field{4, "machine", &Hello::machine, Form::text},
-      Field{5, "device", &Hello::device, Form::text},
-      Field{6, "device_description", &Hello::device_description, Form::text},
+      Field{2, "software", &Hello::software, Form::text, kNameBytesMax, kNameCharactersMax},
+      Field{3, "name", &Hello::name, Form::text, kNameBytesMax, kNameCharactersMax},
+      Field{4, "machine", &Hello::machine, Form::text, kNameBytesMax, kNameCharactersMax},
+      Field{5, "device", &Hello::device, Form::text, kNameBytesMax, kNameCharactersMax},
+      Field{6, "device_description", &Hello::device_description, Form::text, kNameBytesMax, kNameCharactersMax},
       Field{7, "token_id", &Hello::token_id, Form::fixed},
       Field{8, "features", &Hello::features},
   };

@@ -203,7 +203,9 @@ class Decoder {
   template <class Owner, class Member>
   bool read_field(protozero::pbf_reader& in, const Field<Owner, Member>& field, const Where& where, Member& out) {
     if constexpr (std::is_same_v<Member, std::string>) {
-      return read_string(in, where, field.bytes_max, out);
+      if (!read_string(in, where, field.bytes_max, out)) return false;
+      if (field.form == Form::text) out = to_printable(out, field.characters_max);
+      return true;
     } else if constexpr (std::is_same_v<Member, std::vector<std::uint8_t>>) {
       std::string_view view;
       if (!read_view(in, where, field.bytes_max, view)) return false;

@@ -1,6 +1,8 @@
 #include "wire/utf8.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 
 namespace motley::wire {
 namespace {
@@ -33,6 +35,20 @@ std::size_t character_length(std::string_view text) noexcept {
   return length;
 }
 
+// REQUIRES `text` is one well-formed character.
+std::uint32_t code_point(std::string_view text) noexcept {
+  constexpr std::array<unsigned, 5> kFirstBits = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  std::uint32_t value = byte_at(text, 0) & kFirstBits.at(text.size());
+  for (std::size_t i = 1; i < text.size(); ++i) value = (value << 6U) | (byte_at(text, i) & 0x3FU);
+  return value;
+}
+
+bool is_steering(std::uint32_t character) noexcept {
+  if (character < 0xA0) return character < 0x20 || character >= 0x7F;
+  return (character >= 0x200B && character <= 0x200F) || (character >= 0x2028 && character <= 0x202E) ||
+         (character >= 0x2060 && character <= 0x206F) || character == 0xFEFF;
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view text) noexcept {
@@ -57,6 +73,25 @@ std::string to_utf8(std::string_view text, std::size_t bytes_max) {
       out.append(text.substr(0, length));
     }
     text.remove_prefix(taken);
+  }
+  return out;
+}
+
+std::string to_printable(std::string_view text, std::size_t characters_max) {
+  std::string out;
+  out.reserve(std::min(text.size(), 4 * characters_max));
+  std::size_t last = 0;  // where the newest character begins
+  for (std::size_t count = 0; !text.empty(); ++count) {
+    if (count == characters_max) return out.replace(last, std::string::npos, "…");
+    last = out.size();
+    const std::string_view character = text.substr(0, std::max<std::size_t>(character_length(text), 1));
+    const bool breaks = character == "\n" || character == "\r" || character == "\t";
+    if (is_steering(code_point(character))) {
+      out.push_back(breaks ? ' ' : '?');
+    } else {
+      out.append(character);
+    }
+    text.remove_prefix(character.size());
   }
   return out;
 }

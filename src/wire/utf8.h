@@ -14,4 +14,9 @@ bool is_utf8(std::string_view text) noexcept;
 /// characters.
 std::string to_utf8(std::string_view text, std::size_t bytes_max);
 
+/// `text` as one line for a screen: line breaks become spaces; control characters, and marks that hide letters or
+/// change the direction of writing, become '?'. Of more than `characters_max` characters the last ones become one "…".
+/// REQUIRES well-formed UTF-8, characters_max > 0.
+std::string to_printable(std::string_view text, std::size_t characters_max);
+
 }  // namespace motley::wire

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import pathlib
 import re
 import socket
 import struct
@@ -302,3 +303,28 @@ def test_damaged_token_file(motley, tmp_path):
     assert motley.fails("join", "--token-file", "token")["code"] == "input"
     (tmp_path / "token").write_bytes(os.urandom(300).replace(b"\n", b"x") + b"\n")
     assert motley.fails("join", "--token-file", "token")["code"] == "input"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_the_token_does_not_stay_in_the_command_line(motley, head):
+    token = head.named("run")[0]["join"]
+    joiner = motley.start("join", token)
+    joiner.wait_event("worker", change="joined")
+    words = pathlib.Path(f"/proc/{joiner.pid}/cmdline").read_bytes().split(b"\0")
+    assert b"join" in words and b"motley1." + b"x" * (len(token) - 8) in words
+    assert token.encode() not in words
+    joiner.interrupt()
+    joiner.end()
+
+
+@pytest.mark.parametrize("name", [65 * "n", "", "a\nb", "\x1b[2J"])
+def test_a_name_that_others_would_not_see_as_it_is(motley, name):
+    error = motley.fails("train", "softmax", "--name", name, *TINY)
+    assert error["code"] == "usage" and "printable" in error["message"], error
+
+
+def test_a_token_file_that_others_may_write(motley, tmp_path):
+    (tmp_path / "token").write_text("motley1.x\n")
+    (tmp_path / "token").chmod(0o666)
+    error = motley.fails("join", "--token-file", "token")
+    assert error["code"] == "input" and "others" in error["message"] and "chmod" in error["try"], error

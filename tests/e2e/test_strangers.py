@@ -250,6 +250,34 @@ def test_wrong_secret(waiting):
         assert bye_of(peer.closed())[0] == "wrong-token"
 
 
+def test_a_stranger_is_counted_and_neither_named_nor_told_the_run(waiting):
+    head, _, token = waiting
+    name = "\x1b[2Jlaptop\non another machine:  motley join evil/cpu"
+    wrong = {**token, "secret": bytes(16), "run": token["run"] ^ 1}
+    with wire.Peer(wrong) as peer:
+        peer.send(wire.hello(wrong, name=name) + wire.proof(wrong))
+        assert bye_of(peer.closed())[0] == "run" and peer.run == wrong["run"]
+    refused = head.wait_event("worker", change="refused")
+    assert refused["worker"] == "a stranger" and "(1 so far)" in refused["reason"], refused
+    assert "\x1b" not in head.story() and "evil" not in head.story()
+
+
+def test_names_are_printable_and_short(waiting):
+    """Of a worker that has the token."""
+    head, _, token = waiting
+    with wire.Peer(token) as peer:
+        peer.send(wire.hello(token, name="\x1b]0;x\x07laptop\n" + 100 * "n" + "/cpu") + wire.proof(token))
+        assert peer.message()[0] == wire.PROOF_REPLY and peer.message()[0] == wire.RUN_SPEC
+        ready = layout_entry("weight", (10, 33)) + wire.field(2, "x") + wire.field(3, "x")
+        peer.send(wire.control(wire.READY, ready, run=token["run"]))
+        peer.closed()
+    refused = head.wait_event("worker", change="refused")
+    assert refused["worker"] == "?]0;x?laptop " + 50 * "n" + "…" and len(refused["worker"]) == 64, refused
+    with wire.Peer(token) as peer:  # beyond what any machine sends
+        peer.send(wire.hello(token, name=300 * "n") + wire.proof(token))
+        assert bye_of(peer.closed())[0] == "protocol"
+
+
 def layout_entry(name, shape):
     packed = b"".join(wire.varint(extent) for extent in shape)
     return wire.field(1, wire.field(1, name) + wire.field(2, packed) + wire.field(3, 1) + wire.field(4, 1))

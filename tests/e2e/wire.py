@@ -135,6 +135,7 @@ class Peer:
         head = self._read(HEADER_BYTES)
         if head is None:
             return None
+        self.run, = struct.unpack_from("<Q", head, 8)
         body = self._read(struct.unpack_from("<I", head, 56)[0])
         if body is None:
             return None

@@ -11,7 +11,7 @@
 #include <memory>
 #include <system_error>
 
-#include "data/source/md5.h"
+#include "data/source/sha256.h"
 
 namespace motley::data {
 namespace {
@@ -66,7 +66,7 @@ struct Transfer {
   PartialFile& out;
   const std::string& name;
   const DownloadProgress& progress;
-  Md5 md5;
+  Sha256 sha256;
   std::uint64_t bytes = 0;
 };
 
@@ -74,7 +74,7 @@ std::size_t on_data(char* data, std::size_t, std::size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, count));
   if (transfer.bytes + count > kFileBytesMax || !transfer.out.write(bytes)) return 0;
-  transfer.md5.add(bytes);
+  transfer.sha256.add(bytes);
   transfer.bytes += count;
   return count;
 }
@@ -102,13 +102,13 @@ Status fetch_one(const std::string& url, const RemoteFile& file, const std::stri
   if (out.error() != 0) return disk_error(path, out.error());
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> handle(curl_easy_init(), curl_easy_cleanup);
   if (!handle) return Error{ErrorCode::internal, "libcurl cannot be started", ""};
-  Transfer transfer{out, file.name, progress, {}, 0};
+  Transfer transfer{.out = out, .name = file.name, .progress = progress, .sha256 = {}};
   std::array<char, CURL_ERROR_SIZE> details{};
   CURL* curl = handle.get();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kRedirectsMax);
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, redirects_allowed(url));
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);  // threads are about
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
@@ -126,11 +126,11 @@ Status fetch_one(const std::string& url, const RemoteFile& file, const std::stri
     const std::string why = details[0] != '\0' ? details.data() : curl_easy_strerror(code);
     return Error{ErrorCode::network, url + ": download failed: " + why, hint};
   }
-  const std::string md5 = transfer.md5.finish();
-  if (md5 != file.md5) {
+  const std::string sha256 = transfer.sha256.finish();
+  if (sha256 != file.sha256) {
     return Error{ErrorCode::network,
-                 url + ": expected MD5 " + file.md5 + ", found " + md5 + " (" + std::to_string(transfer.bytes) +
-                     " bytes); the download was deleted",
+                 url + ": expected SHA-256 " + file.sha256 + ", found " + sha256 + " (" +
+                     std::to_string(transfer.bytes) + " bytes); the download was deleted",
                  hint};
   }
   if (!out.keep_as(path)) return disk_error(path, out.error());
@@ -138,6 +138,8 @@ Status fetch_one(const std::string& url, const RemoteFile& file, const std::stri
 }
 
 }  // namespace
+
+const char* redirects_allowed(const std::string& url) { return url.starts_with("https:") ? "https" : "http,https"; }
 
 Status fetch(const std::vector<std::string>& base_urls, const RemoteFile& file, const std::string& directory,
              const DownloadProgress& progress) {

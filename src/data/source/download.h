@@ -11,16 +11,19 @@
 namespace motley::data {
 
 struct RemoteFile {
-  std::string name;  // "train-images-idx3-ubyte.gz"
-  std::string md5;   // of the file as published
+  std::string name;    // "train-images-idx3-ubyte.gz"
+  std::string sha256;  // of the file as published, in hexadecimal
 };
 
 /// Reports a download: bytes so far, bytes in all (0 when unknown).
 using DownloadProgress = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
 
 /// Fetches base_url + file.name into directory/file.name (the directory is made), trying the base URLs in order. The
-/// file appears under its name only when complete and its MD5 right. Errors: network, io, disk_full.
+/// file appears under its name only when complete and its SHA-256 right. Errors: network, io, disk_full.
 Status fetch(const std::vector<std::string>& base_urls, const RemoteFile& file, const std::string& directory,
              const DownloadProgress& progress);
+
+/// Protocols to which an answer from `url` may lead, as libcurl wants them: never from https to http.
+const char* redirects_allowed(const std::string& url);
 
 }  // namespace motley::data

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "runtime/auth.h"
+#include "runtime/head/backlog.h"
 #include "runtime/head/coordinator_host.h"
 #include "runtime/lanes.h"
 #include "wire/limits.h"
@@ -13,14 +14,30 @@ namespace {
 
 constexpr Duration kLaneTimeout = std::chrono::seconds(15);  // from Admitted to the data lane
 constexpr std::size_t kWaitingFramesMax = 1U << 16;
+constexpr std::size_t kBacklogBytesMax = 8U << 20;  // of a connection: as much as the longest control message
+// What a session may leave unread: the weights whole and of some steps that went on without it, and the messages of
+// many.
+constexpr std::size_t kUnreadModelsMax = 4;
+constexpr std::size_t kUnreadBytesMax = 64U << 20;
 
 }  // namespace
 
 class CoordinatorHost::LinkReceiver final : public transport::Receiver {
  public:
-  LinkReceiver(CoordinatorHost& host, LinkId id) : mailbox_(host.mailbox_), host_(host), id_(id) {}
+  LinkReceiver(CoordinatorHost& host, LinkId id, const std::weak_ptr<transport::Connection>& connection)
+      : mailbox_(host.mailbox_),
+        host_(host),
+        id_(id),
+        backlog_(std::make_shared<Backlog>(kBacklogBytesMax, [connection](bool on) {
+          if (const auto open = connection.lock()) open->set_reading(on);
+        })) {}
   void on_frame(wire::Frame frame) override {
-    mailbox_->post([&host = host_, id = id_, frame = std::move(frame)] { host.on_frame(id, frame); });
+    const std::size_t bytes = wire::kHeaderBytes + frame.body.size();
+    backlog_->arrived(bytes);
+    mailbox_->post([&host = host_, id = id_, frame = std::move(frame), backlog = backlog_, bytes] {
+      host.on_frame(id, frame);
+      backlog->done(bytes);
+    });
   }
   void on_closed(Error error) override {
     mailbox_->post([&host = host_, id = id_, error = std::move(error)] { host.on_link_closed(id, error); });
@@ -30,6 +47,7 @@ class CoordinatorHost::LinkReceiver final : public transport::Receiver {
   std::shared_ptr<Mailbox> mailbox_;  // outlives the host; once stopped, it drops what is posted
   CoordinatorHost& host_;
   LinkId id_;
+  std::shared_ptr<Backlog> backlog_;
 };
 
 void CoordinatorHost::accept(std::shared_ptr<transport::Connection> connection) {
@@ -46,7 +64,7 @@ void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Co
         .name = hello.name, .local = true, .control = id, .lanes = DataLanes(1), .opened = now(), .compute = compute};
     sessions_[session].lanes.add(0, connection);
     engine_.session_opened(session, hello, engine::Reach::process, now());
-    connection->start(std::make_shared<LinkReceiver>(*this, id));
+    connection->start(std::make_shared<LinkReceiver>(*this, id, connection));
   });
 }
 
@@ -56,7 +74,7 @@ void CoordinatorHost::add_link(LinkId id, const std::shared_ptr<transport::Conne
     return;
   }
   links_[id] = {connection, LinkRole::unproven, std::nullopt, 0};
-  connection->start(std::make_shared<LinkReceiver>(*this, id));
+  connection->start(std::make_shared<LinkReceiver>(*this, id, connection));
 }
 
 void CoordinatorHost::on_frame(LinkId id, const wire::Frame& frame) {
@@ -72,6 +90,7 @@ void CoordinatorHost::on_frame(LinkId id, const wire::Frame& frame) {
 
 void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame) {
   Result<wire::Message> message = wire::decode(frame.body.bytes());
+  link.run = frame.header.run;
   if (frame.header.type != wire::FrameType::control || !message) {
     refuse(id, link, {"protocol", "Hello", message ? "a data frame" : message.error().message, ""});
   } else if (frame.header.run != options_.token.run) {
@@ -79,7 +98,7 @@ void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame
         id, link,
         {"run", "the run of this coordinator", "a token of another run", "ask for the token that the head prints now"});
   } else if (auto* hello = std::get_if<wire::Hello>(&*message); hello != nullptr && !link.hello) {
-    link.hello = std::move(*hello);  // a refusal names who was refused
+    link.hello = std::move(*hello);
     if (link.hello->protocol != wire::kProtocolVersion) {
       refuse(
           id, link,
@@ -145,18 +164,23 @@ void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attac
   if (!owner.lanes.complete()) return;
   for (auto& [frame, lane] : owner.waiting) owner.lanes.send(std::move(frame), lane);
   owner.waiting.clear();
+  owner.waiting_bytes = 0;
 }
 
 void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) {
-  // At most one line a second: strangers must not be able to fill the display.
-  if (link.hello && (last_refusal_said_ == Time{} || now() - last_refusal_said_ > std::chrono::seconds(1))) {
+  // Whoever has not proven the secret is counted, not named, and not told the run's number. At most one line a second:
+  // strangers must not be able to fill the display.
+  ++strangers_;
+  if (last_refusal_said_ == Time{} || now() - last_refusal_said_ > std::chrono::seconds(1)) {
     last_refusal_said_ = now();
-    observer_.worker({link.hello->name, link.hello->machine, link.hello->device, link.hello->device_description,
-                      "refused", bye.code + ": expected " + bye.expected + ", found " + bye.found});
+    observer_.worker({"a stranger", "", "", "", "refused",
+                      bye.code + ": expected " + bye.expected + ", found " + bye.found + " (" +
+                          std::to_string(strangers_) + " so far)"});
   }
   const std::shared_ptr<transport::Connection> connection = link.connection;
+  const std::uint64_t its_run = link.run;
   links_.erase(id);
-  connection->send(control_frame(options_.token.run, bye), transport::Priority::control);
+  connection->send(control_frame(its_run, bye), transport::Priority::control);
   connection->close();
 }
 
@@ -208,17 +232,29 @@ void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine:
     target.lanes.send(std::move(frame), lane);
   } else if (!target.data_end && target.waiting.size() < kWaitingFramesMax) {
     if (target.waiting.empty()) target.opened = now();
+    target.waiting_bytes += frame.body.size();
     target.waiting.emplace_back(std::move(frame), lane);
   }
 }
 
 void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { end_session(session, bye.code, false); }
 
-void CoordinatorHost::end_sessions_without_lane() {
+std::size_t CoordinatorHost::unread_bytes(const Session& session) const {
+  if (session.local) return 0;
+  const auto control = links_.find(session.control);
+  std::size_t bytes = session.lanes.queued_bytes() + session.waiting_bytes;
+  if (control != links_.end()) bytes += control->second.connection->queued_bytes();
+  return bytes;
+}
+
+void CoordinatorHost::end_faulty_sessions() {
+  const std::size_t model = engine_.server().layout().flat_elements() * sizeof(float);
   std::vector<std::pair<engine::SessionId, std::string>> over;
   for (const auto& [id, session] : sessions_) {
     if (!session.waiting.empty() && now() - session.opened > kLaneTimeout) {
       over.emplace_back(id, "its data connection never came");
+    } else if (unread_bytes(session) > kUnreadBytesMax + kUnreadModelsMax * model) {
+      over.emplace_back(id, "it does not read what it is sent");
     } else if (session.data_end && now() > session.data_end->deadline) {
       over.emplace_back(id, session.data_end->why);
     }

@@ -101,7 +101,7 @@ void CoordinatorHost::note_batch(const engine::StepClosed& step) {
 void CoordinatorHost::on_tick() {
   if (ended_) return;
   engine_.tick(now());
-  end_sessions_without_lane();
+  end_faulty_sessions();
   judge_local_failures();
   if (ended_) return;
   observer_.waiting(engine_.waiting_for());

@@ -80,6 +80,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     LinkRole role = LinkRole::unproven;
     std::optional<wire::Hello> hello;
     engine::SessionId session = 0;
+    std::uint64_t run = 0;  // that it asked for
   };
   struct Session {
     std::string name;
@@ -88,6 +89,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     std::vector<LinkId> data{};                                   // in the order in which they came
     DataLanes lanes{};                                            // of these
     std::vector<std::pair<wire::Frame, engine::Lane>> waiting{};  // until all of them are there
+    std::size_t waiting_bytes = 0;                                // of these
     Time opened{};
     transport::Traffic reported{};
     std::weak_ptr<ComputeThread> compute{};  // of a local worker
@@ -101,9 +103,12 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void on_proof(LinkId id, Link& link, const wire::Proof& proof);
   void on_attach(LinkId id, Link& link, const wire::Attach& attach);
   void refuse(LinkId id, const Link& link, const wire::Bye& bye);
+  /// That were sent to it and that no kernel has taken yet.
+  [[nodiscard]] std::size_t unread_bytes(const Session& session) const;
   void on_link_closed(LinkId id, const Error& error);
   void end_session(engine::SessionId session, const std::string& why, bool tell_engine);
-  void end_sessions_without_lane();
+  /// Whose data connection never came or was lost, or who does not read.
+  void end_faulty_sessions();
   void on_tick();
   void judge_local_failures();
   void note_position(std::uint64_t step);
@@ -144,6 +149,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   bool ended_ = false;
   bool stopping_ = false;
   Time last_checkpoint_{}, last_refusal_said_{};
+  std::uint64_t strangers_ = 0;  // connections that did not prove the secret
   double unlogged_seconds_ = 0;  // between checkpoints where the redo log pauses
   Time started_{};
   std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts

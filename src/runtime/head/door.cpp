@@ -1,10 +1,8 @@
 #include "runtime/head/door.h"
 
-#include <filesystem>
-#include <fstream>
-
 #include "base/format.h"
 #include "runtime/head/train.h"
+#include "store/secret_file.h"
 #include "transport/addresses.h"
 
 namespace motley::runtime {
@@ -64,20 +62,10 @@ void lead_to(cluster::JoinToken& token, const Door& door) {
 }
 
 Status write_token_file(const std::string& file, const cluster::JoinToken& token) {
-  namespace fs = std::filesystem;
-  const fs::path fresh = file + ".new";
-  std::error_code code;
-  {
-    std::ofstream out(fresh);
-    fs::permissions(fresh, fs::perms::owner_read | fs::perms::owner_write, code);
-    out << cluster::to_text(token) << "\n";
-    out.flush();
-    if (!out || code)
-      return Error{ErrorCode::io, file + ": the token cannot be written there", "check the directory of --token-file"};
-  }
-  fs::rename(fresh, file, code);
-  if (code) return Error{ErrorCode::io, file + ": " + code.message(), "check the directory of --token-file"};
-  return {};
+  const Status written = store::write_secret_file(file, cluster::to_text(token) + "\n");
+  if (written) return {};
+  return Error{written.error().code, file + ": the token cannot be written there: " + written.error().message,
+               "check the directory of --token-file, and who owns it"};
 }
 
 }  // namespace motley::runtime

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -12,6 +11,7 @@
 #include "runtime/inputs.h"
 #include "runtime/worker/use_watch.h"
 #include "runtime/worker/worker_host.h"
+#include "store/secret_file.h"
 #include "transport/addresses.h"
 
 namespace motley::runtime {
@@ -104,9 +104,12 @@ Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSour
                                                const std::function<void(const std::string&)>& note) {
   bool said = false;
   while (!stop.requested()) {
-    std::ifstream in(file);
-    std::string text;
-    if (in && std::getline(in, text) && !text.empty()) return cluster::parse_token(text);
+    std::error_code ignored;
+    if (std::filesystem::exists(file, ignored)) {
+      Result<std::string> text = store::read_secret_file(file, cluster::JoinToken::kTextBytesMax);
+      if (!text) return text.error();
+      if (!text->empty()) return cluster::parse_token(*text);
+    }
     if (!said) note("waiting for " + file);
     said = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));

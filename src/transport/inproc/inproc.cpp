@@ -155,6 +155,7 @@ class InprocConnection final : public Connection {
   void start(std::shared_ptr<Receiver> receiver) override { pair_->start(side_, std::move(receiver)); }
   void send(wire::Frame frame, Priority priority) override { pair_->send(side_, std::move(frame), priority); }
   void close() override { pair_->close(side_); }
+  void set_reading(bool /*on*/) override {}  // both ends are this process's own
   std::size_t queued_bytes() const override { return pair_->side(1 - side_).inbox_bytes; }
   Traffic traffic() const override {
     const Side& mine = pair_->side(side_);

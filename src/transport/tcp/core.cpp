@@ -49,6 +49,7 @@ void Core::close() {
     if (closed_) return;
   }
   net::post(socket_.get_executor(), [self = shared_from_this()] { self->close_on_strand(); });
+  set_reading(true);  // to the other side's end
 }
 
 void Core::abort(Error error) {

@@ -1,7 +1,8 @@
 #pragma once
 // One connection, plain or TLS: reads frames, writes queues, closes. Private to tcp/.
-// send(), close(), mark_proven(), start() and the getters may be called from any thread; all else runs on the strand of
-// the socket. Life: handshaking -> open -> flushing (close() was called) -> draining (all is sent) -> closed.
+// send(), close(), mark_proven(), set_reading(), start() and the getters may be called from any thread; all else runs
+// on the strand of the socket. Life: handshaking -> open -> flushing (close() was called) -> draining (all is sent) ->
+// closed.
 
 #include <atomic>
 #include <functional>
@@ -53,6 +54,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   /// Closes without flushing.
   void abort(Error error);
   void mark_proven();
+  void set_reading(bool on);
   [[nodiscard]] std::size_t queued_bytes() const { return queued_bytes_; }
   [[nodiscard]] Traffic traffic() const { return {sent_bytes_, received_bytes_}; }
   [[nodiscard]] const PeerIdentity& peer() const { return peer_; }
@@ -129,6 +131,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::vector<std::byte> plain_;  // TLS: plain text of small frames
   std::uint64_t raw_received_ = 0;
   bool reading_ = false;
+  bool read_waits_ = false;           // for set_reading(true)
   std::optional<Error> closed_with_;  // set when closed before start()
 
   // Writing.
@@ -145,6 +148,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   bool no_more_sends_ = false;
   bool closed_ = false;
   std::atomic<bool> proven_;
+  std::atomic<bool> held_{false};  // by set_reading(false)
   std::atomic<std::size_t> queued_bytes_{0};
   std::atomic<std::uint64_t> sent_bytes_{0};
   std::atomic<std::uint64_t> received_bytes_{0};

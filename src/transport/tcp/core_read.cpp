@@ -29,8 +29,22 @@ void Core::refuse_tls() {
 void Core::read() {
   if (state_ == State::closed) return;
   if (state_ != State::open) return discard();
+  if (held_) {
+    read_waits_ = true;
+    return;
+  }
   if (tls_ != nullptr) return read_tls();
   read_plain();
+}
+
+void Core::set_reading(bool on) {
+  held_ = !on;
+  if (!on) return;
+  net::post(socket_.get_executor(), [self = shared_from_this()] {
+    if (!self->read_waits_ || self->held_) return;
+    self->read_waits_ = false;
+    self->read();
+  });
 }
 
 /// One byte above the limit for unproven connections: enough to notice, no more.

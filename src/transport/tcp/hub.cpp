@@ -28,6 +28,7 @@ class TcpConnection final : public Connection {
   void start(std::shared_ptr<Receiver> receiver) override { core_->start(std::move(receiver)); }
   void send(wire::Frame frame, Priority priority) override { core_->send(std::move(frame), priority); }
   void close() override { core_->close(); }
+  void set_reading(bool on) override { core_->set_reading(on); }
   std::size_t queued_bytes() const override { return core_->queued_bytes(); }
   Traffic traffic() const override { return core_->traffic(); }
   const PeerIdentity& peer() const override { return core_->peer(); }

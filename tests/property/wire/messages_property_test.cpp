@@ -15,7 +15,7 @@ namespace {
 template <class Message>
 Message any_message();
 
-void fill(std::string& out) { out = to_utf8(*rc::gen::arbitrary<std::string>(), 64); }
+void fill(std::string& out) { out = to_printable(to_utf8(*rc::gen::arbitrary<std::string>(), 64), 64); }
 void fill(double& out) { out = std::bit_cast<double>(*rc::gen::arbitrary<std::uint64_t>()); }
 void fill(float& out) { out = std::bit_cast<float>(*rc::gen::arbitrary<std::uint32_t>()); }
 void fill(std::uint32_t& out) { out = *rc::gen::arbitrary<std::uint32_t>(); }

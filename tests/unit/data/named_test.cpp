@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "data/source/md5.h"
+#include "data/source/sha256.h"
 #include "fixtures.h"
 
 namespace motley::data {
@@ -21,15 +21,15 @@ class Named : public ::testing::Test {
     return {"toy",
             {directory_.path() + "/system"},
             {"file://" + directory_.path() + "/origin/"},
-            {"train-images-idx3-ubyte.gz", md5_of(images)},
-            {"train-labels-idx1-ubyte.gz", md5_of(labels)},
-            {"t10k-images-idx3-ubyte.gz", md5_of(images)},
-            {"t10k-labels-idx1-ubyte.gz", md5_of(labels)}};
+            {"train-images-idx3-ubyte.gz", sha256_of(images)},
+            {"train-labels-idx1-ubyte.gz", sha256_of(labels)},
+            {"t10k-images-idx3-ubyte.gz", sha256_of(images)},
+            {"t10k-labels-idx1-ubyte.gz", sha256_of(labels)}};
   }
-  static std::string md5_of(const Bytes& bytes) {
-    Md5 md5;
-    md5.add(bytes);
-    return md5.finish();
+  static std::string sha256_of(const Bytes& bytes) {
+    Sha256 hash;
+    hash.add(bytes);
+    return hash.finish();
   }
 
   Directory directory_;
@@ -67,7 +67,7 @@ TEST_F(Named, KnowsThePublishedDataSets) {
     EXPECT_FALSE(known.base_urls.empty());
     for (const std::string& url : known.base_urls) EXPECT_EQ(url.back(), '/');
     for (const RemoteFile* file : {&known.train_images, &known.train_labels, &known.test_images, &known.test_labels}) {
-      EXPECT_EQ(file->md5.size(), 32U);
+      EXPECT_EQ(file->sha256.size(), 64U);
     }
   }
 }

@@ -17,6 +17,7 @@ class Pipe final : public transport::Connection {
     frames.emplace_back(frame.header, priority);
   }
   void close() override { closed = true; }
+  void set_reading(bool) override {}
   std::size_t queued_bytes() const override { return queued; }
   transport::Traffic traffic() const override { return {}; }
   const transport::PeerIdentity& peer() const override { return peer_; }

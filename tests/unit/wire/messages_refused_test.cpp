@@ -132,9 +132,9 @@ TEST(MessagesRefused, LengthOfTwoToThe63) {
 }
 
 TEST(MessagesRefused, TooLong) {
-  EXPECT_EQ(refusal(in_envelope(kHello, Bytes().field(3, std::string(kStringBytesMax, 'x')))), "accepted");
-  EXPECT_EQ(refusal(in_envelope(kHello, Bytes().field(3, std::string(kStringBytesMax + 1, 'x')))),
-            "Hello.name: expected at most 4096 bytes, found 4097");
+  EXPECT_EQ(refusal(in_envelope(kHello, Bytes().field(3, std::string(kNameBytesMax, 'x')))), "accepted");
+  EXPECT_EQ(refusal(in_envelope(kHello, Bytes().field(3, std::string(kNameBytesMax + 1, 'x')))),
+            "Hello.name: expected at most 256 bytes, found 257");
   EXPECT_EQ(refusal(in_envelope(kProof, Bytes().field(1, std::string(kMacBytesMax, 'x')))), "accepted");
   EXPECT_EQ(refusal(in_envelope(kProof, Bytes().field(1, std::string(kMacBytesMax + 1, 'x')))),
             "Proof.mac: expected at most 64 bytes, found 65");

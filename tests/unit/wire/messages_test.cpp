@@ -130,13 +130,17 @@ TEST(Messages, TextsForPeopleAreCutAndMadeValid) {
   failed.message = std::string(kStringBytesMax - 1, 'x') + "\xE2\x84\xA2 and more";
   auto decoded = decode(encode(failed).bytes());
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
-  EXPECT_EQ(std::get<Failed>(*decoded).message, std::string(kStringBytesMax - 1, 'x'));
+  EXPECT_EQ(std::get<Failed>(*decoded).message, std::string(kSentenceCharactersMax - 1, 'x') + "…");
 
   Hello hello;
   hello.machine = "b\xFCro";  // Latin-1
+  hello.name = "\x1B[2Jlaptop\non another machine:";
+  hello.device = std::string(kNameBytesMax, 'd');
   decoded = decode(encode(hello).bytes());
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
   EXPECT_EQ(std::get<Hello>(*decoded).machine, "b?ro");
+  EXPECT_EQ(std::get<Hello>(*decoded).name, "?[2Jlaptop on another machine:");
+  EXPECT_EQ(std::get<Hello>(*decoded).device, std::string(kNameCharactersMax - 1, 'd') + "…");
 }
 
 TEST(Messages, ShapesKeepTheirSign) {  // Layout::make refuses them; the wire only carries them

@@ -35,6 +35,21 @@ TEST(Utf8, CutsBetweenCharacters) {
   EXPECT_EQ(to_utf8("a\xE2\x84\xA2z", 0), "");
 }
 
+TEST(Utf8, NothingThatSteersATerminalIsPrintable) {
+  EXPECT_EQ(to_printable("\x1B[2J\x1B]0;x\x07", 64), "?[2J?]0;x?");
+  EXPECT_EQ(to_printable("laptop\n\ton another machine:\r", 64), "laptop  on another machine: ");
+  EXPECT_EQ(to_printable("a\x7F\xC2\x9B\xE2\x80\xAE\xE2\x81\xA6\xEF\xBB\xBFz", 64), "a?????z");
+  EXPECT_EQ(to_printable("b\xC3\xBCro \xE2\x84\xA2 \xF0\x9F\x92\xBB\xC2\xA0", 64),
+            "b\xC3\xBCro \xE2\x84\xA2 \xF0\x9F\x92\xBB\xC2\xA0");
+}
+
+TEST(Utf8, PrintableTextIsCutByCharacters) {
+  EXPECT_EQ(to_printable("\xC3\xBC\xC3\xBC\xC3\xBC", 3), "\xC3\xBC\xC3\xBC\xC3\xBC");
+  EXPECT_EQ(to_printable("\xC3\xBC\xC3\xBC\xC3\xBCz", 3), "\xC3\xBC\xC3\xBC…");
+  EXPECT_EQ(to_printable("ab", 1), "…");
+  EXPECT_EQ(to_printable("", 1), "");
+}
+
 TEST(Utf8, EachWrongByteBecomesAQuestionMark) { EXPECT_EQ(to_utf8("b\xFCro \xE2\x84", 100), "b?ro ??"); }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "../fixtures.h"
-#include "data/source/md5.h"
+#include "data/source/sha256.h"
 
 namespace motley::data {
 namespace {
@@ -21,10 +21,10 @@ using test::bytes_of_text;
 using test::Directory;
 using ::testing::HasSubstr;
 
-std::string md5_of(const Bytes& bytes) {
-  Md5 md5;
-  md5.add(bytes);
-  return md5.finish();
+std::string sha256_of(const Bytes& bytes) {
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.finish();
 }
 
 std::vector<std::string> names_in(const std::string& directory) {
@@ -82,7 +82,7 @@ class Download : public ::testing::Test {
   void SetUp() override { ::setenv("no_proxy", "*", 1); }
 
   const Bytes content_ = bytes_of_text("what was published");
-  const RemoteFile file_{"file.gz", md5_of(content_)};
+  const RemoteFile file_{"file.gz", sha256_of(content_)};
   Directory directory_;
   const std::string cache_ = directory_.path() + "/cache/deep";
 };
@@ -99,7 +99,7 @@ TEST_F(Download, DeletesAFileWithAnotherHashAndSaysSo) {
   const Status status = fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::network);
-  EXPECT_THAT(status.error().message, HasSubstr("expected MD5 " + file_.md5));
+  EXPECT_THAT(status.error().message, HasSubstr("expected SHA-256 " + file_.sha256));
   EXPECT_THAT(status.error().message, HasSubstr("deleted"));
   EXPECT_THAT(status.error().hint, HasSubstr(cache_));
   EXPECT_TRUE(names_in(cache_).empty());
@@ -149,6 +149,11 @@ TEST_F(Download, RefusesAnErrorPage) {
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message, HasSubstr("404"));
   EXPECT_TRUE(names_in(cache_).empty());
+}
+
+TEST_F(Download, IsNotLedFromHttpsToHttp) {
+  EXPECT_STREQ(redirects_allowed("https://example.org/"), "https");
+  EXPECT_STREQ(redirects_allowed("http://example.org/"), "http,https");
 }
 
 TEST_F(Download, NamesADirectoryItCannotMake) {
