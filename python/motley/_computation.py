@@ -314,7 +314,7 @@ class ModelComputation:
 
     def _forward_whole(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
         self.start_statistics()
-        with self._seeded(task, at), self._autocast(), _compiled.worth_it(size):
+        with self._seeded(task, at), self._autocast(), _compiled.worth_it(size), self._halves.without_draws():
             found = self._loss(task, batch)
         self._halves.check_rows(found, batch, size)
         return measure_loss(found, size)

@@ -1,7 +1,7 @@
 """Whether a loss is still what was found at the start, now and then while a run goes on: a mean over samples, of which none vanish."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from motley._trial import rows_of
 from motley._work import Work
 
 FIRST, EVERY = 20, 2000  # micro-batches until one is looked at
+DRAWN = 3  # micro-batches in a row: one may be somebody else's, on another thread
 TOLERANCE = {"fp32": 1e-3, "bf16": 5e-2}  # of the loss: rounding is far below, and what is no mean seldom is
 
 
@@ -22,6 +23,22 @@ class Halves:
     def __init__(self, work: Work, device: torch.device):
         self._work, self._device = work, device
         self._left = FIRST
+        # Somebody draws while samples are read, or in an evaluation beside it.
+        self._watches = not work.found.draws and not any(recipe.draws for recipe in (work.train, work.test) if recipe)
+        self._drawn = 0
+
+    @contextlib.contextmanager
+    def without_draws(self) -> Iterator[None]:
+        """Around a loss that drew no random numbers at the start. Errors: now it does, and every machine draws others."""
+        if not self._watches:
+            yield
+            return
+        before = torch.get_rng_state()
+        yield
+        self._drawn = 0 if torch.equal(before, torch.get_rng_state()) else self._drawn + 1
+        if self._drawn >= DRAWN:
+            raise Error("the loss draws random numbers now, and drew none when it was tried at the start; they are not seeded",
+                        "draw in every step, also where nothing comes of it: x + (epoch > 1) * torch.randn_like(x)")
 
     def look(self, task: _core.Task, at: int, size: int, loss: Callable[[Any], Any],
              autocast: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:

@@ -19,6 +19,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from motley import _data, _model, _split, _spots, _traces
 from motley._errors import Error
+from motley._loss import GROUP
 from motley._trial import Found, Pass, Trial
 
 EQUAL = 1e-5  # of the largest element of a gradient: float32 computed twice, not always in the same order
@@ -98,6 +99,8 @@ def _try(trial: Trial, traces: _traces.Traces, found: Found) -> None:
         others = {name: value for name, value in written.items() if name not in found.changing}
         if others or changed:
             _look_closer(trial, batches, first, seen, model, others, changed)
+        if found.mixes:
+            _check_groups_of_one(trial)
         found.needs_grad = _needs_grad(trial, batches[0])
     finally:
         for change in reversed(seen.changes()):
@@ -175,6 +178,23 @@ def _look_closer(trial: Trial, batches: list[Any], first: Pass, seen: _traces.Se
             raise Error(told.format(change.what),
                         "the loss gets `step`, `epoch` and `state` where it asks for them by name; what is only for looking at: "
                         "motley.Run(..., callbacks=[...]) or on_step=; random numbers: torch's, numpy's and Python's own generators")
+
+
+def _check_groups_of_one(trial: Trial) -> None:
+    """Errors: a batch leaves a group of a single sample, and BatchNorm has no statistics of that."""
+    train = trial.train
+    batches = {train.batch_size} if train.size >= train.batch_size else set()
+    batches |= set() if train.drops_last else {train.size % train.batch_size}
+    for batch in sorted(each for each in batches if each % GROUP == 1):
+        try:
+            trial.gradient(trial.fetch(0, 1), 1)
+        except ValueError as error:
+            if "more than 1 value per channel" in str(error):
+                raise Error(f"a batch of {batch} leaves a sample alone in its group, of which BatchNorm has no statistics: it acts on "
+                            f"groups of {GROUP}",
+                            f"batch_size={train.batch_size - 1}" if batch == train.batch_size else "drop_last=True, or another batch_size",
+                            ) from error
+            raise
 
 
 def _equal(a: Pass, b: Pass) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.instancenorm import _InstanceNorm
 
 from motley import _core
 from motley._errors import Error
@@ -59,6 +60,7 @@ class Statistics:
     var: str
     counter: str
     momentum: float | None
+    of_instances: bool
 
 
 def statistics_of(model: nn.Module) -> list[Statistics]:
@@ -66,7 +68,8 @@ def statistics_of(model: nn.Module) -> list[Statistics]:
     for name, module in model.named_modules():
         if isinstance(module, _NormBase) and module.running_mean is not None:
             prefix = f"{name}." if name else ""
-            found.append(Statistics(prefix + "running_mean", prefix + "running_var", prefix + "num_batches_tracked", module.momentum))
+            found.append(Statistics(prefix + "running_mean", prefix + "running_var", prefix + "num_batches_tracked", module.momentum,
+                                    isinstance(module, _InstanceNorm)))
     return found
 
 
@@ -102,6 +105,9 @@ def named_tensors(root: nn.Module, groups: dict[int, int], left_alone: int, chan
 
 def _statistic(name: str, tensor: torch.Tensor, of: Statistics, times: int) -> Named:
     """A layer that runs k times in a pass moves by momentum m k times, which is once by 1 - (1 - m)^k."""
+    if of.of_instances:
+        raise Error(f"{name} is of an InstanceNorm with track_running_stats=True, whose statistics are not merged",
+                    "track_running_stats=False, as is torch's default, or BatchNorm")
     if name == of.counter:
         return Named(name, tensor, COUNTER, first=int(tensor), times=times)
     if of.momentum is None:

@@ -175,7 +175,20 @@ def check_optimizer(parts: Parts, optimizer: torch.optim.Optimizer) -> None:
             or _global_optimizer_post_hooks):
         raise Error("the optimizer has hooks on its steps, which the coordinator makes, without calling them",
                     "do the same after each step, by motley.Run(..., on_step=lambda model, step: ...), or before it, in the loss")
+    if _is_replaced(optimizer):
+        raise Error("the optimizer's step was replaced by another function, which nobody would call",
+                    f"a subclass of {type(optimizer).__name__} with a step() of its own: it runs on the head, with the whole gradient")
     for name, parameter in parts.root.named_parameters():
         if getattr(parameter, "_post_accumulate_grad_hooks", None):
             raise Error(f"{name} has a hook that is called with its accumulated gradient, which no single machine has",
                         "use register_hook, if what it does may be done to the gradient of each part of the batch")
+
+
+def _is_replaced(optimizer: torch.optim.Optimizer) -> bool:
+    """A scheduler of torch's has put a function around it that counts."""
+    step = optimizer.__dict__.get("step")
+    if step is None:
+        return False
+    counts = inspect.getfile(torch.optim.lr_scheduler)
+    theirs = getattr(getattr(step, "__code__", None), "co_filename", "") == counts
+    return not theirs or inspect.unwrap(step) is not inspect.unwrap(type(optimizer).step)

@@ -26,6 +26,7 @@ EXACT = 1e-9
 # Where an operation has no float64: a multiple of what the same samples in another order differ by.
 ROUNDING, ROUNDING_MAX = 20, 1e-3
 NUDGE = 0.05  # of a parameter's root mean square
+LARGER = 1024.0  # times a gradient, which must not change its direction
 TRAINING_MODE = "in training mode"
 
 
@@ -44,6 +45,7 @@ class _Check:
         self._flat = False
         self._worst = 0.0
         self._known = False  # some gradient was not zero
+        self._last: Pass | None = None  # of a whole, that was compared
 
     def run(self) -> str:
         begun = time.perf_counter()
@@ -90,9 +92,28 @@ class _Check:
         if error > tolerance and self._found.draws and not self._flat:
             self._flat = True
             error, _ = self._error(bounds, nudged)
+        if largest > 0 and (error > tolerance or offset == 0):
+            self._check_proportion(bounds, nudged)
         if error > tolerance:
             raise self._refusal(bounds, error)
         self._worst = max(self._worst, error)
+
+    def _check_proportion(self, bounds: list[int], nudged: bool) -> None:
+        """Errors: something on the way backward (a hook, a function of one's own) looks at how large a gradient is, and that of a part of
+        the batch has another size than the whole."""
+        assert self._last is not None
+        whole = self._last.gradients
+        larger = self._pass(bounds[0], bounds[-1], nudged, scale=LARGER).gradients
+        largest = max(float(g.abs().max()) for g in whole.values() if g.numel())
+        for name, gradient in whole.items():
+            if not gradient.numel() or name not in larger or not bool(larger[name].isfinite().all()):
+                continue
+            error = float((larger[name] / LARGER - gradient).abs().max()) / largest
+            if error > (ROUNDING_MAX if self._narrow else EXACT):
+                hooked = "its register_hook" if self._trial.parameters[name]._backward_hooks else "a hook or a backward() of the script"
+                raise Error(f"the gradient of {name} is not proportional to the loss: {hooked} changes it by its size, and that of a part "
+                            "of a batch has another than the whole",
+                            "clip_norm= for the norm of the whole; to clamp or normalise it, a subclass of the optimizer whose step() does")
 
     # --- one comparison ----------------------------------------------------------------------------------------------------------
 
@@ -101,6 +122,7 @@ class _Check:
         the loss itself, whatever its weight."""
         ranges = [(bounds[0], bounds[-1]), *zip(bounds, bounds[1:], strict=False)]
         whole, *parts = [self._pass(first, last, nudged, evaluating) for first, last in ranges]
+        self._last = whole
         if scaled:
             self._look_at_rows(whole, parts, ranges)
         total: dict[str, torch.Tensor] = {}
@@ -135,29 +157,29 @@ class _Check:
                 raise Error(f"the loss is not a mean over the samples of a batch: of {last - first} samples collate_fn left {each.rows}",
                             "return (mean, weight): the number of samples that are in it; or leave bad samples out of the data set")
 
-    def _pass(self, first: int, last: int, nudged: bool = False, evaluating: bool = False) -> Pass:
+    def _pass(self, first: int, last: int, nudged: bool = False, evaluating: bool = False, scale: float = 1.0) -> Pass:
         with self._drawing():
             batch = self._trial.fetch(first, last)
         if not self._narrow:
             try:
                 with _wide.wide(self._trial.root):
-                    return self._gradient(_wide.widened(batch), last - first, nudged, evaluating)
+                    return self._gradient(_wide.widened(batch), last - first, nudged, evaluating, scale)
             except Error:
                 raise
             except Exception as error:  # most often "not implemented for 'Double'", in many wordings
                 self._narrow = f"{type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"
         kept = [(p, p.data) for p in self._trial.parameters.values()]
         try:
-            return self._gradient(batch, last - first, nudged, evaluating)
+            return self._gradient(batch, last - first, nudged, evaluating, scale)
         finally:
             for parameter, data in kept:
                 parameter.data = data
 
-    def _gradient(self, batch: Any, samples: int, nudged: bool, evaluating: bool) -> Pass:
+    def _gradient(self, batch: Any, samples: int, nudged: bool, evaluating: bool, scale: float) -> Pass:
         if nudged:
             _nudge(self._trial.root)
         with self._drawing(), _without_batch_statistics(self._trial.root), _modes(self._trial.root, evaluating):
-            return self._trial.gradient(batch, samples, autocast=False)
+            return self._trial.gradient(batch, samples, autocast=False, scale=scale)
 
     @contextlib.contextmanager
     def _drawing(self) -> Iterator[None]:

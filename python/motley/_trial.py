@@ -65,8 +65,8 @@ class Trial:
         _data.seed_host(0, _data.GENERATED)
         return _data.move(self.train.collate([self._samples[number] for number in numbers]), self.device)
 
-    def gradient(self, batch: Any, samples: int, autocast: bool = True) -> Pass:
-        """As a run computes it: by backward(), from the weight."""
+    def gradient(self, batch: Any, samples: int, autocast: bool = True, scale: float = 1.0) -> Pass:
+        """As a run computes it: by backward(), from the weight. `scale`: of what goes backward."""
         _data.seed_host(0, _data.GENERATED)
         torch.manual_seed(0)
         dtype = PRECISIONS[self.precision] if autocast else None
@@ -81,7 +81,7 @@ class Trial:
                     raise Error("the loss has no gradient: it does not depend on the model's parameters, or was detached",
                                 "compute it from the model's output, without detach() or item()")
                 if weight != 0:
-                    mean.backward(torch.full_like(mean, weight))
+                    mean.backward(torch.full_like(mean, weight * scale))
         finally:
             for module, mode in self._modes:
                 module.training = mode

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import cases
 import motley
-from motley import _inspect
+from motley import _data, _inspect
 
 SEEDS = range(20)
 SIZE, BATCH = 200, 40
@@ -25,8 +25,6 @@ def model_of(seed):
 
 def inspected(loss, seed, model=None, precision="fp32", data=None, collate=None):
     model = model or model_of(seed)
-    from motley import _data
-
     recipe = _data.Recipe(DataLoader(data or cases.classes(SIZE, seed), BATCH, shuffle=True, collate_fn=collate), "train_loader")
     return _inspect.inspect(lambda batch: loss(model, batch), model, recipe, precision, True, {"loss": loss})
 
@@ -231,6 +229,19 @@ def test_batch_norm_is_no_reason():
             inspected(class_weights, 1, model)
 
 
+def test_a_sample_alone_in_its_group_is_named():
+    def tried(size, batch, drop_last=False, norm=nn.BatchNorm1d(16)):
+        model = nn.Sequential(nn.Linear(cases.FEATURES, 16), norm, nn.Linear(16, cases.CLASSES))
+        loader = DataLoader(cases.classes(size, 1), batch, shuffle=True, drop_last=drop_last)
+        _inspect.inspect(lambda each: cases.cross_entropy(model, each), model, _data.Recipe(loader, "train_loader"), "fp32", True, {})
+
+    for size, batch in ((130, 65), (97, 96)):
+        with pytest.raises(motley.Error, match="alone in its group"):
+            tried(size, batch)
+        tried(size, batch, norm=nn.LayerNorm(16))
+    tried(97, 96, drop_last=True)
+
+
 def test_a_gradient_of_zero_says_nothing():
     def far(model, batch):
         return functional.relu(model(batch[0]).square().sum() * 0 - 1)
@@ -294,3 +305,16 @@ def test_a_layer_that_is_unused_in_some_steps_is_named_or_counts_as_zero(tmp_pat
     with pytest.raises(motley.Error, match="second.* had a gradient at the start and has none in this step"):
         ran()
     assert len(ran(unused="zero")) == 3
+
+
+def test_random_numbers_that_come_later_are_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def loss(model, batch, epoch):
+        x, y = batch
+        return functional.cross_entropy(model(x + 0.1 * torch.randn_like(x) if epoch > 1 else x), y)
+
+    model = model_of(1)
+    run = motley.Run(model, loss, DataLoader(cases.classes(300, 2), 60, shuffle=True), torch.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(motley.Error, match="draws random numbers now, and drew none"):
+        list(run.epochs(3))

@@ -1,5 +1,6 @@
 """Programs that no number of machines could train as one would: (model, loss), and more of motley.Run where it is to be seen there."""
 
+import argparse
 import itertools
 
 import numpy as np
@@ -192,6 +193,69 @@ def moved_teacher():
     return Student(), cross_entropy
 
 
+class Settings:
+    warmth = 0.0
+
+
+def class_attribute():
+    def loss(model, batch):
+        Settings.warmth += 0.1
+        return cross_entropy(model, batch) * Settings.warmth
+
+    return points_model(), loss
+
+
+ARGUMENTS = argparse.Namespace(warmth=0.0)
+
+
+def arguments():
+    def loss(model, batch):
+        ARGUMENTS.warmth += 0.1
+        return cross_entropy(model, batch) * ARGUMENTS.warmth
+
+    return points_model(), loss
+
+
+def clamped_weight():
+    """A hook that clamps what it seldom has to."""
+    model = points_model()
+    model[0].weight.register_hook(lambda gradient: gradient.clamp(-100, 100))
+    return model, cross_entropy
+
+
+class Clamped(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient.clamp(-1, 1)
+
+
+def clamped_output():
+    """Each sample for itself, so that a batch splits exactly."""
+    return points_model(), lambda model, batch: functional.cross_entropy(Clamped.apply(model(batch[0])) / 2, batch[1])
+
+
+def instance_statistics():
+    layers = nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2, track_running_stats=True), nn.Flatten()
+    return nn.Sequential(*layers, points_model()), cross_entropy
+
+
+def scaled():
+    scaler = torch.amp.GradScaler("cpu")
+    return points_model(), lambda model, batch: scaler.scale(cross_entropy(model, batch))
+
+
+def in_bfloat16():
+    return points_model().bfloat16(), lambda model, batch: functional.cross_entropy(model(batch[0].bfloat16()).float(), batch[1])
+
+
+def spectral():
+    return nn.Sequential(torch.nn.utils.parametrizations.spectral_norm(nn.Linear(6, 6)), points_model()), cross_entropy
+
+
 REFUSED = {
     class_weights: ("not a mean over the samples", "(mean, weight)"),
     hidden_state: ("Recurrent.hidden", "state"),
@@ -208,4 +272,12 @@ REFUSED = {
     decorated: ("enters torch.autocast by itself", 'precision="bf16"'),
     max_norm: ("MaxNorm writes into its parameter 0.weight", "parametrize"),
     moved_teacher: ("writes into its parameter target.0.weight", "ema=0.999"),
+    class_attribute: ("changes Settings.warmth", "`step`"),
+    arguments: ("changes Namespace.warmth", "`step`"),
+    clamped_weight: ("gradient of 0.weight is not proportional to the loss: its register_hook", "subclass of the optimizer"),
+    clamped_output: ("is not proportional to the loss: a hook or a backward", "subclass of the optimizer"),
+    instance_statistics: ("InstanceNorm with track_running_stats", "track_running_stats=False"),
+    scaled: ("GradScaler", 'precision="bf16"'),
+    in_bfloat16: ("trained in torch.bfloat16", 'precision="bf16"'),
+    spectral: ("the buffer 0.parametrizations.weight.0._u", "on_step="),
 }
