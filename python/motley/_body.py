@@ -7,12 +7,14 @@ import json
 import os
 import pathlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import nn
 from torch.optim import lr_scheduler
 
-from motley import _binding, _core, _optimizer, _state, _traces
+from motley import _binding, _core, _model, _optimizer, _state, _traces
 from motley._errors import Error
 from motley._work import Work
 
@@ -20,18 +22,23 @@ RATES = "rates.json"  # in the run's directory: [step, learning rates by group, 
 FOLLOWED = "motley.Run(..., schedule=scheduler, schedule_every=\"epoch\"), or run.set_lr(...)"
 
 
-def pack(state: dict[str, Any]) -> bytes:
-    """What travels: the script's state, and the samples that its body makes."""
-    made = _state.HeadTensors.made
-    return _state.encode({**state, **({_state.DATA: [list(each.tensors) for each in made]} if made else {})})
+def pack(state: dict[str, Any], made: bool = True) -> bytes:
+    """What travels: the script's state, and (`made`) the samples that its body makes."""
+    samples = [list(each.tensors) for each in _state.HeadTensors.made] if made else []
+    return _state.encode({**state, **({_state.DATA: samples} if samples else {})})
+
+
+def made() -> list[tuple[torch.Tensor, ...]]:
+    """The samples that the body makes, by set."""
+    return [each.tensors for each in _state.HeadTensors.made]
 
 
 class Body:
     """What is compared around every body. Errors name what changed, before a step is made with it."""
 
-    def __init__(self, work: Work, read: _optimizer.ReadOptimizer, schedule: Any, owner: _binding.Owner, state: dict[str, Any]):
-        self._work, self._read, self._schedule, self._owner = work, read, schedule, owner
-        self.state = state
+    def __init__(self, work: Work, read: _optimizer.ReadOptimizer, schedule: Any, owner: _binding.Owner,
+                 state: Callable[[], dict[str, Any]]):
+        self._work, self._read, self._schedule, self._owner, self._state = work, read, schedule, owner, state
         self._sent = work.state
         self._flat = torch.zeros(work.layout.flat_elements)
         self._traces = _traces.Traces(work.roots, work.parts.root)
@@ -39,14 +46,27 @@ class Body:
         self._options: list[dict[str, Any]] = []
         self._told: list[float] | None = None  # by run.set_lr, in this body
         self._trains = [(name, p, p.requires_grad) for name, p in work.parts.root.named_parameters()]
+        self._places: list[tuple[nn.Module, tuple[dict[str, Any], ...]]] = []
+        self._fixed: list[tuple[str, torch.Tensor]] = []  # what no step changes
+        self._versions: list[int] = []
 
     def begin(self, state: _core.State) -> None:
         """The script is about to look at the model as it was at `state`."""
         state.copy_weights(self._work.layout, self._flat)
         if self._seen is None or self._seen.changes():  # by a step since, as far as it may
             self._seen = self._traces.take()
-        self._options = _options(self._read.optimizer)
+        self._options = options(self._read.optimizer)
         self._told = None
+
+    def look(self) -> None:
+        """The script finds the model as it left it."""
+        if not self._places:
+            root, names = self._work.parts.root, self._work.names
+            self._places = [(module, tuple(map(dict, _held(module)))) for module in self._work.parts.modules()]
+            moving = {id(named.tensor) for named in names if named.kind not in (_model.FROZEN, _model.ALIAS)}
+            moving |= set(map(id, _model.followers(names, root).values()))
+            self._fixed = [each for each in (*root.named_parameters(), *root.named_buffers()) if id(each[1]) not in moving]
+        self._versions = [tensor._version for _, tensor in self._fixed]
 
     @property
     def flat(self) -> torch.Tensor:
@@ -75,7 +95,7 @@ class Body:
         self._check_data()
         if rates is not None and directory is not None:
             _remember(directory, version, rates, self._told == rates)
-        packed = pack(self.state)
+        packed = pack(self._state())
         state = packed if packed != self._sent else None
         self._sent = packed
         return rates, state
@@ -85,6 +105,7 @@ class Body:
         if computation is not None and (name := computation.differs(self._flat)) is not None:
             raise Error(f"the body of the epoch changed {name} of the model, which the other machines would not see",
                         "constrain weights in the forward pass (torch.nn.utils.parametrize), or start another run with these weights")
+        self._check_places()
         for name, parameter, trains in self._trains:
             if parameter.requires_grad != trains:
                 raise Error(f"the body of the epoch changed requires_grad of {name}",
@@ -96,8 +117,20 @@ class Body:
             raise Error(f"the body of the epoch left {name} in another mode than at the start of the run, which other machines do not see",
                         "set the modes before motley.Run, and start another run where they change")
 
+    def _check_places(self) -> None:
+        """Layers and tensors in the place of others would be the head's alone, and what is not trained nobody sends."""
+        names = [name for (name, tensor), version in zip(self._fixed, self._versions, strict=True) if tensor._version != version]
+        for module, held in self._places:
+            for before, now in zip(held, _held(module), strict=True):
+                if not _identical(before, now):
+                    others = [name for name in {**before, **now} if not _same(before.get(name), now.get(name))]
+                    names += [f"{name} ({type(module).__name__})" for name in others]
+        if names:
+            raise Error(f"the body of the epoch changed {names[0]} of the model, which the other machines would not see",
+                        "numbers that change: motley.Run(..., state={...}), which the loss gets; else start another motley.Run")
+
     def _changed_rates(self) -> list[float] | None:
-        groups = _options(self._read.optimizer)
+        groups = options(self._read.optimizer)
         if [group.keys() for group in groups] != [group.keys() for group in self._options]:
             raise Error("the body of the epoch changed the optimizer's groups", "start another motley.Run with the new optimizer")
         for number, (group, before) in enumerate(zip(groups, self._options, strict=True)):
@@ -141,7 +174,26 @@ class Body:
                 _optimizer.step(self._schedule)
 
 
-def _options(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+def _held(module: nn.Module) -> tuple[dict[str, Any], ...]:
+    return module._parameters, module._buffers, module._modules
+
+
+def _identical(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether that is quickly seen: dictionaries look first whether their values are the same objects."""
+    try:
+        return before == now
+    except RuntimeError:  # of tensors that are others
+        return False
+
+
+def _same(before: Any, now: Any) -> bool:
+    """A tensor may have been away and back."""
+    if now is before or not isinstance(before, torch.Tensor) or not isinstance(now, torch.Tensor):
+        return now is before
+    return before.shape == now.shape and torch.equal(before.detach().cpu(), now.detach().cpu())
+
+
+def options(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
     return [{key: float(value) if isinstance(value, torch.Tensor) else value for key, value in group.items() if key != "params"}
             for group in optimizer.param_groups]
 

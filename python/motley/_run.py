@@ -187,7 +187,8 @@ class Run:
         tested = work.test is not None
         file = _described.run_file(launch.arguments, self._train_section(length), tested, self._read)
         happened = _head.epochs(launch, script, file, tested=tested, notes=notes, description=described,
-                                on_step=self._told.step(work, owner), steps=self._told.wants_steps, holds=holds)
+                                on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state),
+                                steps=self._told.wants_steps, holds=holds)
         with self._reading():
             try:
                 with contextlib.closing(happened):
@@ -201,7 +202,7 @@ class Run:
         self._best.leave_in(work.parts)
 
     def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int) -> Iterator[Epoch]:
-        body = _body.Body(work, self._read, self._schedule, owner, self.state)
+        body = _body.Body(work, self._read, self._schedule, owner, lambda: self.state)
         before = 0
         for self._head, epoch, tested in happened:
             assert epoch.state is not None
@@ -209,6 +210,7 @@ class Run:
             before = epoch.version
             body.begin(epoch.state)
             with owner.shown(body.flat, epoch.version), self._optimizer_state(work, epoch.state, now=epoch.version >= steps):
+                body.look()
                 ended = Epoch(epoch, tested)
                 self.history.append(ended)
                 self._best.look(ended, work.parts, self._head.directory)

@@ -14,6 +14,8 @@ except ImportError:  # torch works without
     numpy = None  # type: ignore[assignment]
 
 ITEMS_MAX = 256  # of a container whose items are looked at one by one
+SOME = 64  # elements of a tensor that are compared where it is not kept
+WHOLE_MAX, ROUGHLY = 1 << 14, 1 << 11  # elements of a NumPy array that is compared as a whole; those of a larger one that are compared
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 MISSING = object()
 
@@ -45,7 +47,7 @@ class Spot:
 class Named(Spot):
     """Values under names: attributes, globals, items of a mapping."""
 
-    def __init__(self, owner: Any, what: str, values: dict[Any, Any], names: Callable[[], list[Any]]):
+    def __init__(self, owner: Any, what: str, values: Any, names: Callable[[], list[Any]]):
         super().__init__(owner, what)
         self._values, self._names = values, names
         self._before = {name: values.get(name, MISSING) for name in names()}
@@ -71,6 +73,17 @@ class Named(Spot):
             self._values.pop(name, None)
         else:
             self._values[name] = value
+
+
+class OfClass(Named):
+    """Attributes of a class, which only setattr() can put back."""
+
+    def __init__(self, owner: type, names: list[str]):
+        super().__init__(owner, f"{owner.__name__}.{{}}", owner.__dict__, lambda: names)
+
+    def _put_back(self, name: Any, value: Any) -> None:
+        if value is not MISSING:
+            setattr(self.owner, name, value)
 
 
 class Items(Spot):
@@ -107,14 +120,21 @@ class Tensor(Spot):
         super().__init__(owner, what)
         self._version, self._data = _version(owner), owner.data
         self._values = owner.detach().clone() if keep and owner.layout == torch.strided else None
+        self._some = None if keep else _some(owner)
 
     def changes(self) -> Iterator[Change]:
         moved = self.owner.shape != self._data.shape or self.owner.dtype != self._data.dtype
-        if not moved and _version(self.owner) == self._version and (self._values is None or _equal(self.owner.detach(), self._values)):
+        if not moved and _version(self.owner) == self._version and self._is_equal():
             return
         if not moved and self._values is not None and _equal(self.owner.detach(), self._values):
             return
         yield Change(self.what, self.owner.detach().clone(), self._put_back, id(self.owner))
+
+    def _is_equal(self) -> bool:
+        """What is written by way of `.data` or of NumPy has the same version as before."""
+        if self._values is not None:
+            return _equal(self.owner.detach(), self._values)
+        return self._some is None or _equal(_some(self.owner), self._some)
 
     def _put_back(self) -> None:
         with torch.no_grad():
@@ -126,14 +146,17 @@ class Tensor(Spot):
 class Array(Spot):
     def __init__(self, owner: Any, what: str):
         super().__init__(owner, what)
-        self._before = owner.copy()
+        # Of a large one, elements from all over it; the trial cannot put these back.
+        whole = owner.size <= WHOLE_MAX or not owner.flags.c_contiguous
+        self._looked: Any = owner if whole else owner.reshape(-1)[:: owner.size // ROUGHLY]
+        self._before = self._looked.copy()
 
     def changes(self) -> Iterator[Change]:
-        if not _equal(self.owner, self._before):
-            yield Change(self.what, self.owner.copy(), self._put_back, id(self.owner))
+        if not _equal(self._looked, self._before):
+            yield Change(self.what, self._looked.copy(), self._put_back, id(self.owner))
 
     def _put_back(self) -> None:
-        self.owner[...] = self._before
+        self._looked[...] = self._before
 
 
 class Generator(Spot):
@@ -190,6 +213,14 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, (*PLAIN, torch.Tensor)) or isinstance(b, (*PLAIN, torch.Tensor)):
         return type(a) is type(b) and _equal(a, b)
     return type(a) is type(b)
+
+
+def _some(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Elements from all over it. None: there is no cheap way to them."""
+    if tensor.layout != torch.strided or not tensor.is_contiguous() or tensor.device.type == "meta":
+        return None
+    flat = tensor.detach().view(-1)
+    return flat[:: max(1, flat.numel() // SOME)].clone()
 
 
 def _version(tensor: torch.Tensor) -> int:

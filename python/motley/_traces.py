@@ -5,6 +5,7 @@ Of objects and modules of the user's own, those attributes count that the code r
 loss, such as a history, is its own affair.
 """
 
+import argparse
 import collections
 import functools
 import io
@@ -27,11 +28,14 @@ except ImportError:  # torch works without
     numpy = None  # type: ignore[assignment]
 
 KEPT_BYTES_MAX = 256 << 20  # of tensors that can be put back
-ARRAY_BYTES_MAX = 1 << 16  # of NumPy arrays that are compared
+LONG_MAX = 10_000  # items of a list whose own items are not looked into
+CALLED = ("forward", "__call__", "__getitem__")  # methods that nobody names
+METHODS = (types.FunctionType, staticmethod, classmethod, property)
 LIBRARIES = tuple(os.path.realpath(path) + os.sep for path in {*(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")),
                                                                 os.path.dirname(__file__), os.path.dirname(torch.__file__)})
 PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 OWN_OF_MODULES = frozenset(nn.Module().__dict__)
+HOLDERS = (argparse.Namespace, types.SimpleNamespace)  # whose attributes are the script's, though their class is not
 
 
 @dataclass
@@ -81,7 +85,7 @@ class _Walk:
         return Seen(self._spots, self._iterators)
 
     def _visit(self, value: Any, what: str) -> None:
-        if isinstance(value, (*_spots.PLAIN, type, types.BuiltinFunctionType, property, _state.HeadTensors)):
+        if isinstance(value, (*_spots.PLAIN, types.BuiltinFunctionType, property, _state.HeadTensors)):
             return
         if id(value) in self._met or id(value) in self._apart:
             return
@@ -91,8 +95,12 @@ class _Walk:
             keep = self._left >= size
             self._left -= size if keep else 0
             self._spots.append(_spots.Tensor(value, what, keep))
+        elif isinstance(value, type):
+            self._visit_class(value)
         elif isinstance(value, types.FunctionType):
             self._visit_function(value)
+        elif isinstance(value, functools._lru_cache_wrapper):
+            self._visit(value.__wrapped__, what)
         elif isinstance(value, types.MethodType):
             self._visit(value.__func__, what)
             self._visit(value.__self__, what)
@@ -107,7 +115,7 @@ class _Walk:
         elif _spots.is_generator(value):
             self._spots.append(_spots.Generator(value, what))
         elif numpy is not None and isinstance(value, numpy.ndarray):
-            if value.nbytes <= ARRAY_BYTES_MAX and value.dtype.kind != "O":
+            if value.dtype.kind != "O" and not isinstance(value, numpy.memmap):
                 self._spots.append(_spots.Array(value, what))
         elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
             self._visit_items(value, what)
@@ -119,11 +127,11 @@ class _Walk:
             self._visit_object(value)
 
     def _visit_items(self, value: Any, what: str) -> None:
-        if len(value) > _spots.ITEMS_MAX:
+        if len(value) > (LONG_MAX if isinstance(value, list) else _spots.ITEMS_MAX):
             return
         if isinstance(value, (list, set, collections.deque)):
             self._spots.append(_spots.Items(value, what))
-        for each in value:
+        for each in value if len(value) <= _spots.ITEMS_MAX else ():
             self._visit(each, what)
 
     def _visit_mapping(self, value: Mapping[Any, Any], what: str) -> None:
@@ -153,6 +161,8 @@ class _Walk:
         self._spots.append(_spots.Named(function, "the global {}", function.__globals__, lambda: read))
         for name in read:
             self._visit(function.__globals__[name], name)
+        if function.__dict__:
+            self._visit_attributes(function, function.__name__, [name for name in function.__dict__ if name in self._used])
 
     def _visit_file(self, module: types.ModuleType) -> None:
         """A module of the script's own, whose names the code uses."""
@@ -171,9 +181,23 @@ class _Walk:
         for child in module._modules.values():
             self._visit(child, kind.__name__)
 
+    def _visit_class(self, kind: type) -> None:
+        """What the code may read of a class of the script's own: settings, counters, and what else its methods reach."""
+        if not _is_own_class(kind):
+            return
+        used = {name: value for name, value in kind.__dict__.items() if name in self._used or name in CALLED}
+        names = [name for name, value in used.items() if not isinstance(value, METHODS)]
+        if names:
+            self._spots.append(_spots.OfClass(kind, names))
+        for name, value in used.items():
+            if isinstance(value, (staticmethod, classmethod)):
+                self._visit(value.__func__, name)
+            elif not isinstance(value, property):
+                self._visit(value, f"{kind.__name__}.{name}")
+
     def _visit_object(self, value: Any) -> None:
         attributes = getattr(value, "__dict__", None)
-        if not _is_own_class(type(value)) or not isinstance(attributes, dict):
+        if not (_is_own_class(type(value)) or isinstance(value, HOLDERS)) or not isinstance(attributes, dict):
             if isinstance(attributes, dict) and isinstance(value, torch.utils.data.Dataset):
                 self._visit_attributes(value, type(value).__name__, list(attributes))
             return
@@ -182,16 +206,12 @@ class _Walk:
 
     def _visit_methods(self, value: Any) -> None:
         for kind in type(value).__mro__:
-            if not _is_own_class(kind):
-                continue
-            for name, method in kind.__dict__.items():
-                if isinstance(method, types.FunctionType) and (name in self._used or name in ("forward", "__call__", "__getitem__")):
-                    self._visit(method, name)
+            self._visit(kind, kind.__name__)
 
     def _visit_attributes(self, value: Any, of: str, names: list[str]) -> None:
         attributes = value.__dict__
         used = self._used
-        fresh = isinstance(value, nn.Module)  # may get attributes that it has not yet
+        fresh = not isinstance(value, types.ModuleType)  # may get attributes that it has not yet, and that hide those of its class
 
         def listed() -> list[str]:
             return [*names, *(name for name in attributes if fresh and name not in OWN_OF_MODULES and name in used)]

@@ -14,7 +14,7 @@ from programs.refused import REFUSED
 
 LOSSES, TENSORS = 1e-5, 1e-4
 NOTHING_DEPENDS = ("c_attn.bias", "in_proj_bias")  # on an attention's key biases: Adam makes steps of the rounding of their gradients
-APART = ("char_gpt", "checkpointed", "looked_at", "lora", "pinn", "weight_normed", "wgan", "wgan_in_turns")
+APART = ("char_gpt", "checkpointed", "looked_at", "lora", "pinn", "told_by_the_body", "weight_normed", "wgan", "wgan_in_turns")
 
 
 @pytest.fixture
@@ -77,11 +77,12 @@ def test_a_mean_teacher_is_saved(in_its_own_directory):
     assert plain.worst_weights(load_file("teacher.safetensors"), teacher.state_dict()) <= TENSORS
 
 
-def test_noise_is_the_same_again(in_its_own_directory):
+@pytest.mark.parametrize("name", ["ddpm", "mixup"])
+def test_noise_is_the_same_again(in_its_own_directory, name):
     """The same bits with the same seed, others with another one."""
     found = []
     for seed in (1, 1, 2):
-        ours = programs.make("ddpm")
+        ours = programs.make(name)
         ours.seed = seed
         ours.train()
         found.append(torch.cat([value.flatten() for value in ours.tensors().values()]))
@@ -104,7 +105,6 @@ def test_what_would_differ_on_several_machines_is_refused_by_name(in_its_own_dir
     torch.manual_seed(1)
     model, loss = made()
     what, remedy = REFUSED[made]
-    run = package.Run(model, loss, DataLoader(sorted_points(), 48, shuffle=True), torch.optim.SGD(model.parameters(), lr=0.1))
     with pytest.raises(package.Error, match=what) as raised:
-        list(run.epochs(1))
+        list(package.Run(model, loss, DataLoader(sorted_points(), 48, shuffle=True), torch.optim.SGD(model.parameters(), lr=0.1)).epochs(1))
     assert remedy in raised.value.hint

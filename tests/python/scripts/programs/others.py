@@ -1,11 +1,14 @@
 """Programs about anything else."""
 
+import random
+
+import numpy
 import torch
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import Dataset, SubsetRandomSampler, TensorDataset
 
-from programs.plain import Program, plainly
+from programs.plain import Program, plainly, plainly_in_groups
 
 KINDS = 4
 
@@ -121,3 +124,62 @@ class Uncertain(nn.Module):
 def uncertainty():
     model, loss = points_model(), Uncertain()
     return Program(model, loss, sorted_points(), torch.optim.Adam([*model.parameters(), *loss.parameters()], lr=0.01))
+
+
+# --- random numbers that are not torch's ------------------------------------------------------------------------------------------
+
+
+def mixed_up(model, batch):
+    """Mixup, and an occlusion."""
+    x, y = batch
+    share, other = numpy.random.beta(0.4, 0.4), numpy.random.permutation(len(x))
+    hidden = torch.ones_like(x)
+    hidden[:, random.randrange(x.shape[1])] = 0
+    found = model((share * x + (1 - share) * x[other]) * hidden)
+    return share * functional.cross_entropy(found, y) + (1 - share) * functional.cross_entropy(found, y[other])
+
+
+def jittered(samples):
+    x, y = torch.utils.data.default_collate(samples)
+    return x + torch.from_numpy(numpy.random.normal(0, 0.1, x.shape).astype("f4")), y
+
+
+def mixup():
+    model = points_model()
+    return Program(model, mixed_up, sorted_points(), torch.optim.SGD(model.parameters(), lr=0.1), plainly_in_groups, batch=160,
+                   collate=jittered)
+
+
+# --- a body that says how to go on ------------------------------------------------------------------------------------------------
+
+
+def penalised(model, batch, state):
+    return cross_entropy(model, batch) * state["scale"] + state["penalty"] * model[0].weight.square().sum()
+
+
+def after(epoch):
+    x, y = sorted_points().tensors
+    return {"scale": 1 + 0.1 * epoch, "penalty": 0.01 * epoch}, (x + 0.3 * epoch, y)
+
+
+def told_by_the_body():
+    import motley
+    model, samples = points_model(), motley.HeadTensors(*sorted_points().tensors)
+
+    def body(run, epoch):
+        run.state, made = after(epoch)
+        samples.replace(*made)
+
+    return Program(model, penalised, samples, torch.optim.SGD(model.parameters(), lr=0.1), told_plainly, options={"state": after(0)[0]},
+                   body=body)
+
+
+def told_plainly(program):
+    for step, numbers in program.batches():
+        state, samples = after(step // 4)
+        program.data = TensorDataset(*samples)
+        program.optimizer.zero_grad()
+        loss = penalised(program.model, program.collated(numbers), state)
+        loss.backward()
+        program.optimizer.step()
+        yield loss.item()

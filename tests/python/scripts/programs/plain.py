@@ -1,8 +1,10 @@
 """What all programs have, and the two loops that most would be: over whole batches, and over groups where random numbers are drawn."""
 
+import random
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+import numpy
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, default_collate
@@ -31,9 +33,9 @@ def plainly_in_groups(program, after_group=lambda size: None, after_step=lambda:
         loss_sum, weight_sum = 0.0, 0.0
         for at in range(0, len(numbers), GROUP):
             part = numbers[at : at + GROUP]
-            torch.manual_seed(seeded(SEED + 1, step, at))
+            seed_all(seeded(SEED + 1, step, at))
             batch = program.collated(part)
-            torch.manual_seed(seeded(SEED, step, at))
+            seed_all(seeded(SEED, step, at))
             found = program.loss(program.model, batch)
             mean, weight = found if isinstance(found, tuple) else (found, len(part))
             (mean * weight).backward()
@@ -47,9 +49,16 @@ def plainly_in_groups(program, after_group=lambda size: None, after_step=lambda:
         yield loss_sum / weight_sum
 
 
+def seed_all(seed):
+    torch.manual_seed(seed)
+    random.seed(seed)
+    numpy.random.seed(seed & LOW)
+
+
 @dataclass
 class Program:
-    """plain: the losses by step of the loop beside it.  own_loop: over the leases of a run; None: the run computes the loss."""
+    """plain: the losses by step of the loop beside it.  own_loop: over the leases of a run; None: the run computes the loss.  body(run,
+    epoch): after each epoch."""
 
     model: Any
     loss: Callable | None
@@ -63,6 +72,7 @@ class Program:
     chosen: list[int] | None = None  # by the sampler
     seed: int = SEED
     own_loop: Callable | None = None
+    body: Callable = lambda run, epoch: None
     options: dict = field(default_factory=dict)
 
     def batches(self):
@@ -91,8 +101,8 @@ class Program:
         if self.own_loop:
             self.own_loop(self, run.leases(self.epochs))
         else:
-            for _ in run.epochs(self.epochs):
-                pass
+            for epoch in run.epochs(self.epochs):
+                self.body(run, epoch.number)
         return run
 
     def tensors(self):
