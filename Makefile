@@ -25,12 +25,12 @@ build: ## build the program: build/motley
 demo: build ## train a CNN on Fashion-MNIST on this machine
 	build/motley train fashion-cnn
 
-test: ## build everything and run all tests; in the end which suites failed
+test: ## build everything and run the tests, with ALL=1 the nightly ones too; in the end which suites failed
 	@tools/bootstrap test
 	@tools/configure MOTLEY_BUILD_TESTS=ON
 	@$(NINJA)
 	@ln -sfn release/apps/cli/motley build/motley
-	@tools/run_tests
+	@tools/run_tests $(if $(ALL),--all)
 
 python: ## install the Python package into build/python-env
 	@tools/bootstrap test

@@ -9,7 +9,6 @@ import plain
 from program import Program
 
 ROOT = Path(__file__).resolve().parents[2]
-MEASURED, REDONE = pytest.StashKey[list](), pytest.StashKey[list]()
 
 
 def pytest_addoption(parser):
@@ -17,18 +16,23 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.stash[MEASURED], config.stash[REDONE] = [], []
     # The workers run with one thread each, and kernels sum in another order with another number of threads.
     torch.set_num_threads(1)
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    if not config.stash[MEASURED] and not config.stash[REDONE]:
+def noted(terminalreporter, what):
+    """What tests have noted under this name, in whichever process they ran."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports if getattr(report, "when", None) == "call"]
+    return [value for report in reports for name, value in report.user_properties if name == what]
+
+
+def pytest_terminal_summary(terminalreporter):
+    measured, redone = noted(terminalreporter, "measured"), noted(terminalreporter, "redone")
+    if not measured and not redone:
         return
     terminalreporter.section("worst relative differences from the plain loop")
-    for name, found, limit in config.stash[MEASURED]:
+    for name, found, limit in measured:
         terminalreporter.write_line(f"{name:<75} {found:9.2e}  (at most {limit:.0e})")
-    redone = config.stash[REDONE]
     for kind in sorted({kind for kind, _ in redone}):
         counts = sorted(count for other, count in redone if other == kind)
         terminalreporter.write_line(f"steps done again after kill -9, {kind}: {counts}")
@@ -62,7 +66,7 @@ def measure(request):
 
     def note(what, found, limit):
         name = f"{request.node.name} {what}".strip()
-        request.config.stash[MEASURED].append((name, found, limit))
+        request.node.user_properties.append(("measured", [name, float(found), limit]))
         assert found <= limit, f"{name}: expected at most {limit}, found {found}"
 
     return note

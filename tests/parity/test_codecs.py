@@ -46,7 +46,8 @@ def run(motley, tmp_path_factory):
     return once
 
 
-@pytest.mark.parametrize("up, down", [("bf16", "bf16"), ("int8", "fp32"), ("int8", "int8"), ("int4", "int4")])
+@pytest.mark.parametrize("up, down", [("int8", "int8"), ("int4", "int4"), pytest.param("bf16", "bf16", marks=pytest.mark.nightly),
+                                      pytest.param("int8", "fp32", marks=pytest.mark.nightly)])
 def test_learns_as_much_as_fp32(run, measure, up, down):
     loss, accuracy = run(up, down)
     exact_loss, exact_accuracy = run("fp32", "fp32")

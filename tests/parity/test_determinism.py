@@ -15,10 +15,10 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 import plain
-from conftest import REDONE
 from program import checkpoint
 
 SIZE, BATCH = 1000, 32
+SEEDS = [0, pytest.param(1, marks=pytest.mark.nightly)]
 PER_EPOCH = -(-SIZE // BATCH)
 # What is interrupted: momentum and Adam's moments, clipping, a schedule, evaluation, many checkpoints and only the first.
 KINDS = {
@@ -149,7 +149,7 @@ class Disturbed:
 @pytest.fixture
 def note_steps(request):
     """note_steps(kind, count): how many steps that were heard of a resumed run did again, for the summary."""
-    return lambda kind, count: request.config.stash[REDONE].append((kind, max(count, 0)))
+    return lambda kind, count: request.node.user_properties.append(("redone", [kind, max(count, 0)]))
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_interrupted_before_the_first_step(disturbed):
     disturbed.finish()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 @kinds(*KINDS)
 def test_killed_and_resumed(disturbed, note_steps, seed):
     """Killed three times at random steps."""
@@ -264,7 +264,7 @@ def test_killed_while_it_writes_a_checkpoint(disturbed):
     disturbed.finish()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", SEEDS)
 @kinds(*KINDS)
 def test_the_tail_of_the_logs_is_lost(disturbed, seed):
     """As a power failure leaves them: ledger and redo log end anywhere behind what the newest checkpoint has synced, even in the

@@ -36,15 +36,16 @@ def brute_force(module, data):
     return trace / (mean_square - trace / len(x))
 
 
+@pytest.mark.parametrize("model", ["mlp", pytest.param("fashion-cnn", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("workers, batch",
                          [(2, [f"train.global_batch={BATCH}", "train.shares=[3,1]"]), (1, ['train.global_batch="auto:512"'])],
                          ids=["contributions of two", "halves of one"])
-def test_noise_scale_is_that_of_brute_force(motley, fashion, tmp_path, measure, workers, batch):
+def test_noise_scale_is_that_of_brute_force(motley, fashion, tmp_path, measure, workers, batch, model):
     run = tmp_path / "run"
     settings = [*batch, "train.seed=1", 'data.test_uri=""']
-    motley.train(run, "fashion-cnn", workers, [*settings, f"train.steps={MOVING}"])
+    motley.train(run, model, workers, [*settings, f"train.steps={MOVING}"])
     held = motley.train(run, None, workers, ["optimizer.lr=0", f"train.steps={MOVING + HELD}"], resume=True)
-    module = plain.Cnn()
+    module = plain.MODULES[model]()
     module.load_state_dict(load_file(checkpoint(run, MOVING + HELD) / "model.safetensors"))
     expected = brute_force(module, fashion["train"])
     assert held.of("step")[0]["noise_scale"] is None, "one step says nothing"

@@ -27,7 +27,14 @@ CLOSE, SUMMED_OTHERWISE, WEIGHTS = 1e-6, 1e-5, 1e-4
 APART = 1e-2  # torch from itself, on any processor
 EVALUATED = {"fashion-cnn": "adamw", "mlp": "adam"}  # the runs of two workers, which the tests of weights and exports share
 NO_EVALUATION = 'data.test_uri=""'
-RUNS = [(model, recipe, workers) for model in plain.MODULES for recipe in plain.RATES[model] for workers in (1, 3)]
+# What these check of the CNN is checked of its other recipes, and of these with the MLP.
+REPEATS = {("fashion-cnn", name) for name in ("nesterov", "adam", "clip-cosine", "clip-warmup-cosine")}
+
+
+def cases(*numbers):
+    """Every recipe of every model with each of these numbers."""
+    return [pytest.param(model, name, number, marks=[pytest.mark.nightly] if (model, name) in REPEATS else [])
+            for model in plain.MODULES for name in plain.RATES[model] for number in numbers]
 
 
 def settings_of(recipe, workers, *more):
@@ -96,7 +103,7 @@ def check_against_loops(measure, process, run, loops, model, name, workers):
         measure(f"weights{suffix}", plain.worst_weights(final_weights(run), loop.module.state_dict()), weights_limit)
 
 
-@pytest.mark.parametrize("model, name, workers", RUNS, ids=lambda value: str(value))
+@pytest.mark.parametrize("model, name, workers", cases(1, 3), ids=lambda value: str(value))
 def test_follows_the_plain_loop(motley, loops, measure, tmp_path, model, name, workers):
     recipe, run = plain.recipe(model, name), tmp_path / "run"
     process = motley.train(run, model, workers, settings_of(recipe, workers, NO_EVALUATION))
@@ -107,10 +114,7 @@ def test_follows_the_plain_loop(motley, loops, measure, tmp_path, model, name, w
     check_against_loops(measure, process, run, loops, model, name, workers)
 
 
-CONTROLS = [(model, name, 3) for model in plain.MODULES for name in plain.RATES[model]] + [(*item, 2) for item in EVALUATED.items()]
-
-
-@pytest.mark.parametrize("model, name, parts", CONTROLS)
+@pytest.mark.parametrize("model, name, parts", [*cases(3), *((*item, 2) for item in EVALUATED.items())])
 def test_pytorch_agrees_with_itself(loops, measure, model, name, parts):
     """The control, with no program in it: torch that sums each batch in parts, or takes other roots, stays near to itself,
     at rates that teach the model something. A rate for which this fails cannot tell a wrong program from rounding."""

@@ -7,7 +7,6 @@ import pathlib
 import sys
 
 import pytest
-import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -20,8 +19,11 @@ from program import Starter  # noqa: E402
 COMMAND = pathlib.Path(sys.executable).parent / "motley"
 
 
-def pytest_configure(config):
-    # The workers run with one thread each, and kernels sum in another order with another number of threads.
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """The workers run with one thread each, and kernels sum in another order with another number of threads."""
+    import torch  # here, because it takes seconds, and the process that hands out the tests needs none
+
     torch.set_num_threads(1)
 
 

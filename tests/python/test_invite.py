@@ -7,6 +7,8 @@ import pytest
 from processes import await_end, command_lines, having
 from program import settings
 
+pytestmark = pytest.mark.alone
+
 SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do [ "$1" = -o ] && shift; shift; done
 [ "$1" != me@nowhere ] || { echo "ssh: no route" >&2; exit 255; }

@@ -1,5 +1,7 @@
 """Programs as people write them, against the plain loop that each would be: the same losses in every step, the same tensors at the end."""
 
+import functools
+
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -28,7 +30,9 @@ def check(found, tensors, program, losses, but=()):
     assert plain.worst_weights({name: tensors[name] for name in expected}, expected) <= TENSORS
 
 
+@functools.cache
 def plainly(name):
+    """A program that was trained as one trains it without Motley, and its losses."""
     program = programs.make(name)
     before = {key: value.clone() for key, value in program.tensors().items()}
     losses = list(program.plain(program))

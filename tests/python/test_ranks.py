@@ -10,6 +10,8 @@ from conftest import SCRIPTS
 from program import PATIENCE_S, settings
 from slurm_cluster import SlurmCluster, why_no_slurm
 
+pytestmark = pytest.mark.alone
+
 SOFTMAX = ["softmax", "--device", "cpu", *settings(data_uri="synthetic:2000:16:4", data_test_uri="", train_global_batch=256)]
 SHORT = [*SOFTMAX, *settings(train_steps=40, train_shares=[1])]
 MPIRUN = ["mpirun", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "--oversubscribe", "--bind-to", "none"]

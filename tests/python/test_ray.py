@@ -18,6 +18,8 @@ from ray_cluster import LocalCluster  # noqa: E402
 from motley import _processes  # noqa: E402
 from motley.ray import _job, _nodes, _words  # noqa: E402
 
+pytestmark = pytest.mark.alone
+
 ENDLESS = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5,
                                 optimizer_lr=0.02, train_epochs=100000, train_shares=[1])]  # nobody is too slow to be used
 

@@ -10,6 +10,8 @@ import limited_memory
 from conftest import COMMAND, SCRIPTS
 from motley import _core, _devices, _errors
 
+pytestmark = pytest.mark.alone
+
 CASES, SEED = 6, 2
 SCRIPT = str(SCRIPTS / "sized.py")
 

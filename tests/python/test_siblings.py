@@ -21,7 +21,7 @@ HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--name", "head", "--token-fi
 BOTH = settings(train_min_workers=2, train_shares=[2, 1])
 ENDLESS = ["wide", "1000000"]
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
+pytestmark = [pytest.mark.alone, pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")]
 
 
 def siblings():

@@ -13,6 +13,8 @@ from conftest import SCRIPTS
 from test_lab import LAB, lab, on, samples_of, why_no_lab
 from test_parity import epochs_of, loop
 
+pytestmark = pytest.mark.alone
+
 HOSTS = {"head": 0.8, "other": 0.4}  # cores
 STARTING_CORES = 1  # importing torch would take the slow one ten seconds
 
