@@ -68,7 +68,11 @@ std::optional<Coordinator::Impl::Expectation> Coordinator::Impl::header_fault(co
   const bool lossy = chunk.kind == ChunkKind::large && given != wire::CodecId::fp32 &&
                      (header.codec == given || header.codec == wire::CodecId::bf16);
   if (!exact && !lossy) {
-    return Expectation{"codec 0 (fp32)", "codec " + std::to_string(static_cast<unsigned>(header.codec))};
+    const bool large = chunk.kind == ChunkKind::large;
+    const wire::CodecId wanted = large ? given : wire::CodecId::fp32;
+    return Expectation{
+        (large ? "a chunk in " : "a chunk of small tensors or statistics in ") + std::string(codec::to_word(wanted)),
+        "one in " + std::string(codec::to_word(header.codec))};
   }
   const std::uint64_t total = codec::encoded_bytes(header.codec, chunk.elements);
   if (header.total != total) {
@@ -196,7 +200,7 @@ void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) 
     // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
     workers[session.worker - 1].compute_seconds = finish.compute_seconds;
     workers[session.worker - 1].wait_seconds = finish.wait_seconds;
-    pace.left_out(session.worker, finish.residual);
+    pace.residual(session.worker, finish.residual);
     pace.computed(cluster::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
                   finish.compute_seconds);
   }

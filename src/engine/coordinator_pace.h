@@ -73,7 +73,7 @@ class MeasuredPace final : public cluster::Pace {
   void reached(cluster::WorkerId worker, Duration time);
   void received(cluster::WorkerId worker, const plan::Transfer& weights) { at(worker).link.received(weights); }
   void sent(cluster::WorkerId worker, cluster::LeaseId lease, const plan::Transfer& gradient);
-  void left_out(cluster::WorkerId worker, double lengths) { at(worker).link.left_out(lengths); }
+  void residual(cluster::WorkerId worker, double ratio) { at(worker).link.residual(ratio); }
 
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(cluster::WorkerId worker) const { return of(worker).link.codec(); }

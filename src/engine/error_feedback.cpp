@@ -38,7 +38,7 @@ void ErrorFeedback::forget_sent() {
   left2_ = gradient2_ = 0;
 }
 
-double ErrorFeedback::left_out() const { return gradient2_ > 0 ? std::sqrt(left2_ / gradient2_) : 0; }
+double ErrorFeedback::residual_ratio() const { return gradient2_ > 0 ? std::sqrt(left2_ / gradient2_) : 0; }
 
 void ErrorFeedback::taken(const wire::Taken& taken) {
   if (taken.lease != lease_) return;

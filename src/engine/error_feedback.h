@@ -22,7 +22,7 @@ class ErrorFeedback {
   SharedBytes encode(const wire::Grant& lease, ChunkId chunk, std::span<const float> gradient);
   void taken(const wire::Taken& taken);
   /// Of the newest contribution: ‖what was left out‖ / ‖what was to be sent‖, over the chunks sent so far; 0 without.
-  [[nodiscard]] double left_out() const;
+  [[nodiscard]] double residual_ratio() const;
   /// Empty: zero.
   [[nodiscard]] std::span<const float> residual(ChunkId chunk) const;
 

@@ -133,7 +133,7 @@ void Worker::Impl::send_finish(const WorkerAction& action) {
     finish.wait_seconds = wait_seconds;
     finish.micro_batch = outcome.micro_batch;
     finish.scores = outcome.scores;
-    finish.residual = feedback.left_out();
+    finish.residual = feedback.residual_ratio();
   }
   if (const auto before = std::exchange(sent, std::nullopt)) {
     finish.sent_lease = before->lease;

@@ -16,7 +16,8 @@ struct RunStarted {
   std::string run;   // hex
   std::string name;  // recipe or file, for people
   std::string directory;
-  std::uint64_t parameters = 0, global_batch = 0, seed = 0, steps = 0, steps_per_epoch = 0, samples = 0;
+  std::uint64_t parameters = 0, global_batch = 0, seed = 0, steps_per_epoch = 0, samples = 0;
+  std::uint64_t steps = 0;       // 0: as many as it takes to measure
   std::uint64_t first_step = 0;  // > 0: resumed
   std::string join;              // token; empty when it went to a file
   std::string token_file;        // where it went

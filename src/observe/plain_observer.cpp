@@ -37,8 +37,9 @@ class PlainObserver final : public Observer {
 
   void run(const RunStarted& e) override {
     steps_ = e.steps;
-    line(format("%s: %llu parameters, %llu steps of %llu samples, in %s", e.name.c_str(),
-                static_cast<unsigned long long>(e.parameters), static_cast<unsigned long long>(e.steps),
+    const std::string steps = e.steps > 0 ? std::to_string(e.steps) + " " : "";
+    line(format("%s: %llu parameters, %ssteps of %llu samples, in %s", e.name.c_str(),
+                static_cast<unsigned long long>(e.parameters), steps.c_str(),
                 static_cast<unsigned long long>(e.global_batch), e.directory.c_str()));
     if (e.first_step > 0) line(format("going on after step %llu", static_cast<unsigned long long>(e.first_step)));
     if (e.plaintext) line("NOT ENCRYPTED: everybody on this network can read and change what is sent (--plaintext)");

@@ -171,8 +171,8 @@ class TerminalObserver final : public Display {
     drawn_text_ = std::move(text);
   }
   [[nodiscard]] std::string progress_line() const {
-    const double fraction =
-        started_.steps > 0 ? static_cast<double>(steps_done_) / static_cast<double>(started_.steps) : 0;
+    if (started_.steps == 0) return "  measuring";
+    const double fraction = static_cast<double>(steps_done_) / static_cast<double>(started_.steps);
     const double left =
         rate_ > 0 ? static_cast<double>((started_.steps - steps_done_) * started_.global_batch) / rate_ : -1;
     char numbers[160];

@@ -61,8 +61,8 @@ double CodecChoice::version(double seconds) noexcept {
   return size(codec_);
 }
 
-double CodecChoice::residual(double lengths) noexcept {
-  if (!(lengths > kResidualMax) || codec_ == CodecId::fp32) return 1;
+double CodecChoice::residual(double ratio) noexcept {
+  if (!(ratio > kResidualMax) || codec_ == CodecId::fp32) return 1;
   exposed_before_ = 0;
   least_ = exacter(codec_);
   return move_to(least_);

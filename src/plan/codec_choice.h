@@ -24,8 +24,8 @@ class CodecChoice {
   /// A whole version in fp32 took so long to reach it, before any pass. Returns the part of that which it takes from
   /// now on.
   double version(double seconds) noexcept;
-  /// What the codec left out of the newest contribution, in lengths of that contribution. Returns as pass() does.
-  double residual(double lengths) noexcept;
+  /// What the codec left of the newest contribution: the norm of that over the contribution's. Returns as pass() does.
+  double residual(double ratio) noexcept;
 
  private:
   [[nodiscard]] double size(codec::CodecId codec) const noexcept;

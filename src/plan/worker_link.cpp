@@ -13,7 +13,7 @@ std::optional<Sender> WorkerLink::sent(std::uint64_t lease, const Transfer& grad
 
 double WorkerLink::closed(double compute_seconds, double exposed_seconds) noexcept {
   if (!open_ || !remote_) return 1;
-  const double factor = choice_.residual(left_out_);
+  const double factor = choice_.residual(residual_);
   return factor == 1 ? choice_.pass(compute_seconds, exposed_seconds) : factor;
 }
 

@@ -26,8 +26,9 @@ class WorkerLink {
 
   /// A whole version took so long to reach it, before any pass. Returns the part of that which it takes from now on.
   double first_version(double seconds) noexcept { return remote_ && open_ ? choice_.version(seconds) : 1; }
-  /// By the codec of its newest contribution, in lengths of that contribution; counts when the pass is closed.
-  void left_out(double lengths) noexcept { left_out_ = lengths; }
+  /// What the codec left of its newest contribution: the norm of that over the contribution's. Used when the pass is
+  /// closed.
+  void residual(double ratio) noexcept { residual_ = ratio; }
   /// A pass with a share for it is closed: its codec may change, which it does not while leases are open. Returns what
   /// the time on the wire will be multiplied by.
   double closed(double compute_seconds, double exposed_seconds) noexcept;
@@ -40,7 +41,7 @@ class WorkerLink {
   bool open_;
   bool remote_ = false;
   CodecChoice choice_;
-  double left_out_ = 0;
+  double residual_ = 0;
   LinkModel up_, down_;
   std::uint64_t lease_ = 0;  // the newest in `up_`
 };

@@ -104,7 +104,7 @@ struct Finish {
   double weight = 0, loss_sum = 0, compute_seconds = 0, wait_seconds = 0;
   std::uint32_t micro_batch = 0;  // samples of a forward pass on that device
   std::vector<double> scores;
-  double residual = 0;  // of error feedback: what was left out of the newest contribution, in lengths of that
+  double residual = 0;  // what the codec left of the newest contribution: the norm of that over the contribution's
   // Of the contribution that was taken last: the part, to its end, that waited for the wire, and for how long.
   std::uint64_t sent_lease = 0, sent_bytes = 0;
   double sent_seconds = 0;

@@ -92,8 +92,8 @@ void CoordinatorHost::note_batch(const engine::StepClosed& step) {
   const BatchChange& change = *step.batch_change;
   persister_->batch(change);
   observer_.note(formatted(
-      "from step %llu on a step has %llu samples instead of %llu: the noise scale is %.0f samples; the learning "
-      "rate counts %.3g times",
+      "from step %llu on a step has %llu samples instead of %llu, because the gradient noise scale is %.0f samples; "
+      "the learning rate is %.3g times the one that was set",
       static_cast<unsigned long long>(change.first_step) + 1, static_cast<unsigned long long>(change.batch),
       static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate));
 }

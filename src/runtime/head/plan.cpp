@@ -59,6 +59,7 @@ class Watch final : public observe::Observer {
   void run(const observe::RunStarted& event) override {
     observe::RunStarted shown = event;
     shown.name += " (measuring; nothing is kept)";
+    shown.steps = 0;
     out_.run(shown);
   }
   void worker(const observe::WorkerChanged& event) override {

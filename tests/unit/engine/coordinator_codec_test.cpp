@@ -168,7 +168,9 @@ TEST_F(CoordinatorCodec, CodecsNobodyAskedForBreakTheProtocol) {
   EXPECT_EQ(output.closed[a->session].code, "protocol");
   const wire::Grant other = take(*b);
   deliver(*b, encoded_frame(*b, other, 3, CodecId::int8, sum_of(other, 3)));  // a small tensor
-  EXPECT_TRUE(output.closed.contains(b->session));
+  ASSERT_TRUE(output.closed.contains(b->session));
+  EXPECT_EQ(output.closed[b->session].expected, "a chunk of small tensors or statistics in fp32");
+  EXPECT_EQ(output.closed[b->session].found, "one in int8");
 }
 
 TEST_F(CoordinatorCodec, WithoutTheOptionEverythingIsFp32) {
@@ -178,7 +180,7 @@ TEST_F(CoordinatorCodec, WithoutTheOptionEverythingIsFp32) {
   EXPECT_EQ(grant.codec, 0U);
   deliver(*a, encoded_frame(*a, grant, 0, CodecId::int8, sum_of(grant, 0)));
   ASSERT_TRUE(output.closed.contains(a->session));
-  EXPECT_EQ(output.closed[a->session].expected, "codec 0 (fp32)");
+  EXPECT_EQ(output.closed[a->session].expected, "a chunk in fp32");
 }
 
 TEST_F(CoordinatorCodec, WithAutoWhoseLinkHoldsUpTheStepsGetsFewerBits) {

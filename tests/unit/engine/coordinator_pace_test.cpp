@@ -189,7 +189,7 @@ TEST_F(PaceOfTwo, WhereTheLinkIsTheLimitNumbersGetFewerBits) {
   passes(0.15);
   EXPECT_EQ(pace_.codec(2), codec::CodecId::int4);
   EXPECT_TRUE(judged());
-  pace_.left_out(2, 3.5);
+  pace_.residual(2, 3.5);
   EXPECT_EQ(pace_.codec(2), codec::CodecId::int4) << "not while leases are open";
   pace_.weigh_codec(2);
   EXPECT_EQ(pace_.codec(2), codec::CodecId::int8);
