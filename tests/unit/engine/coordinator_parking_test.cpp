@@ -212,19 +212,6 @@ TEST_F(ParkingTest, ALinkThatBecameFasterIsNoticed) {
   EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::excluded, WorkerEvent::readmitted));
 }
 
-TEST_F(ParkingTest, StepsOfAForecastTakeTime) {
-  make();
-  Peer& fast = join(1, "fast", false, 0.001);
-  step_of(fast);
-  join(2, "slow", false, 0.5);
-  for (int i = 0; i < 12; ++i) step_of(fast);  // in no time at all, which is what others can make of a pass
-  ASSERT_FALSE(output.plans.empty());
-  for (const Planned& plan : output.plans) {
-    EXPECT_GE(plan.step.seconds, 0.75 * 32 * 0.001);
-    for (const plan::Outlook& each : plan.workers) EXPECT_GT(each.least_step_seconds, 0);
-  }
-}
-
 class LateTest : public ParkingTest {
  protected:
   LateTest() { options.steps = 200; }

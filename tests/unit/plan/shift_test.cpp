@@ -80,5 +80,28 @@ TEST(Shift, LeavesWhatIsStartedAndHeedsTheCeiling) {
   EXPECT_EQ(best_shift(late, part(40, 50), 4).samples, 8U);
 }
 
+TEST(Shift, IsWorthItWhereItGainsEnough) {
+  struct Case {
+    double slower;  // the late one, in its newest reports
+    bool shifting, helping;
+  };
+  for (const auto& [slower, shifting, helping] : {Case{1.02, false, true}, Case{2, true, true}}) {
+    Part late = part(100, 199);
+    late.first = {4, 0.14};
+    late.newest = {52, 0.14 + 0.48 * slower};
+    late.age = late.newest.at;
+    Part early = part(100, 199);
+    early.first = {4, 0.14};
+    early.age = late.age;
+    early.newest.at = early.age - 0.01;
+    early.newest.samples = 4 + static_cast<std::uint64_t>((early.newest.at - 0.14) / 0.01);
+    EXPECT_EQ(worth_shifting(late, early, 4) > 0, shifting) << slower;
+    EXPECT_EQ(worth_helping(late, part(0, 100), 4, late.age) > 0, helping) << slower;
+    EXPECT_EQ(worth_helping(late, part(0, 100), 4, 100), 0U) << "little of so long a pass";
+    early.newest.samples = 100;
+    EXPECT_EQ(worth_shifting(late, early, 4), 0U) << "its contribution has begun";
+  }
+}
+
 }  // namespace
 }  // namespace motley::plan

@@ -1,0 +1,120 @@
+#include "plan/exposure.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace motley::plan {
+namespace {
+
+constexpr double kComputed = 0.37;
+
+// Passes that waited so long beyond computing, one after the other.
+Exposure after(const std::vector<double>& waits, double version = 0) {
+  Exposure exposure;
+  if (version > 0) exposure.first_version(version, 1);
+  for (const double wait : waits) exposure.pass(kComputed + wait, kComputed);
+  return exposure;
+}
+
+std::vector<double> usual(int passes, const std::vector<double>& then) {
+  std::vector<double> waits(static_cast<std::size_t>(passes), 0.03);
+  waits.insert(waits.end(), then.begin(), then.end());
+  return waits;
+}
+
+TEST(Exposure, FollowsPasses) {
+  struct Case {
+    const char* what;
+    std::vector<double> waits;
+    double version, measured, believed;
+  };
+  const std::vector<Case> cases{
+      {"a first pass is cold: of what it waits three quarters are doubted", {0.8}, 0, 0.8, 0.2},
+      {"a second at the most, so that a hopeless link is found at once", {39}, 0, 39, 38},
+      {"weights took as long before, which two machines do not save", {0.8}, 0.7, 0.8, 0.7},
+      {"never more than was measured", {0.5}, 0.7, 0.5, 0.5},
+      {"a version that arrived soon says nothing", {0.8}, 0.29, 0.8, 0.2},
+      {"the second says more than the first", {1.6, 0.8}, 0, 0.8, 0.4},
+      {"four count in full", {0.8, 0.8, 0.8, 0.8}, 0, 0.8, 0.8},
+      {"the first were cold: a shorter one counts half", {0.7, 0.7, 0.7, 0.1, 0.1, 0.1}, 0, 0.175, 0.175},
+      {"later ones a fifth", usual(20, {0.13}), 0, 0.05, 0.05},
+      {"once is a hiccup: at the most three times the usual pass", usual(10, {9}), 0, 0.264, 0.264},
+      {"so is the one after the next", usual(10, {9, 0.03, 9}), 0, 0.526, 0.526},
+      {"twice in a row is a link that became slow", usual(10, {9, 2}), 0, 2, 2},
+      {"twice as long is no other link where that is little of a pass", usual(10, {0.07, 0.07}), 0, 0.0444, 0.0444},
+      {"it never is negative", {-0.1}, 0, 0, 0},
+  };
+  for (const Case& each : cases) {
+    const Exposure exposure = after(each.waits, each.version);
+    EXPECT_NEAR(exposure.seconds().value_or(-1), each.measured, 0.001) << each.what;
+    EXPECT_NEAR(exposure.believed(), each.believed, 0.001) << each.what;
+  }
+}
+
+TEST(Exposure, BeforeAnyPassASlowVersionSaysWhatItWillBe) {
+  Exposure exposure;
+  EXPECT_EQ(exposure.believed(), 0);
+  exposure.first_version(0.8, 0.25);
+  EXPECT_FALSE(exposure.seconds());
+  EXPECT_NEAR(exposure.believed(), 0.2, 1e-9);
+  EXPECT_DOUBLE_EQ(exposure.expected(), 0.2);
+  exposure.first_version(0.2, 1);
+  EXPECT_EQ(exposure.believed(), 0) << "a first pass measures it better";
+}
+
+TEST(Exposure, AVersionThatArrivesSoonerSpeaksForTheLink) {
+  Exposure exposure = after(usual(0, {0.8, 0.8, 0.8, 0.8}));
+  EXPECT_FALSE(exposure.version(0.2)) << "nothing to compare with";
+  EXPECT_FALSE(exposure.version(0.15));
+  EXPECT_NEAR(exposure.believed(), 0.8, 1e-9);
+  EXPECT_TRUE(exposure.version(0.01));
+  EXPECT_NEAR(exposure.believed(), 0.04, 1e-9);
+  exposure.pass(kComputed + 0.8, kComputed);
+  EXPECT_NEAR(exposure.believed(), 0.8, 1e-9) << "the first pass says more";
+  EXPECT_FALSE(exposure.version(0.001)) << "compared with those since that pass";
+}
+
+TEST(Exposure, FadesWhileThereIsNoShare) {
+  Exposure measured = after(usual(0, {0.8, 0.8, 0.8, 0.8}));
+  Exposure told = after({}, 0.8);
+  for (int i = 0; i < 23; ++i) {
+    measured.fade();
+    told.fade();
+  }
+  EXPECT_NEAR(measured.believed(), 0.4, 0.01);
+  EXPECT_NEAR(told.believed(), 0.4, 0.01);
+  measured.pass(kComputed + 0.1, kComputed);
+  EXPECT_NEAR(measured.believed(), 0.1, 0.001);
+}
+
+TEST(Exposure, AnotherDeviceOrCodecIsAnotherWait) {
+  Exposure exposure = after(usual(0, {0.8, 0.8, 0.8, 0.8}), 0.4);
+  exposure.scale(0.25);
+  EXPECT_NEAR(exposure.believed(), 0.2, 1e-9);
+  exposure.pass(kComputed + 0.3, kComputed);
+  EXPECT_NEAR(exposure.believed(), 0.3, 1e-9) << "it says more than the arithmetic";
+  exposure.forget();
+  EXPECT_FALSE(exposure.seconds());
+  EXPECT_DOUBLE_EQ(exposure.believed(), 0.4) << "of the link it is known still";
+  exposure.scale(0.25);
+  EXPECT_FALSE(exposure.seconds());
+}
+
+TEST(Exposure, IsSharedWithThoseWhoSend) {
+  Exposure exposure = after({}, 0);
+  EXPECT_DOUBLE_EQ(exposure.for_each_sender(0.05), 0.05);
+  EXPECT_EQ(exposure.for_senders(0.05), 0) << "nothing was measured beside others";
+  exposure.expect_senders(3, 0.05);
+  for (int i = 0; i < 4; ++i) exposure.pass(kComputed + 0.12, kComputed);
+  EXPECT_NEAR(exposure.for_each_sender(0.05), 0.04, 1e-9) << "computing hides a part";
+  EXPECT_NEAR(exposure.for_senders(0.05), 0.08, 1e-9);
+  exposure.expect_senders(2, 0.05);
+  EXPECT_NEAR(exposure.believed(), 0.08, 1e-9);
+  exposure.expect_senders(3, 0.03);
+  EXPECT_NEAR(exposure.believed(), 0.11, 1e-9);
+  EXPECT_EQ(exposure.for_each_sender(0), 0);
+}
+
+}  // namespace
+}  // namespace motley::plan
