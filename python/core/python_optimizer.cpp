@@ -9,15 +9,15 @@
 namespace motley::python {
 namespace {
 
-using Arena = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Values = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 class PythonOptimizer final : public ps::OutsideOptimizer {
  public:
   PythonOptimizer(const nb::object& optimizer, Layout layout)
       : layout_(std::move(layout)),
         python_(std::make_unique<Kept>(optimizer)),
-        weights_(nb::cast<Arena>(optimizer.attr("weights"))),
-        gradients_(nb::cast<Arena>(optimizer.attr("gradients"))) {
+        weights_(nb::cast<Values>(optimizer.attr("weights"))),
+        gradients_(nb::cast<Values>(optimizer.attr("gradients"))) {
     if (weights_.size() != layout_.flat_elements() || gradients_.size() != layout_.flat_elements())
       throw nb::value_error("expected layout.flat_elements elements");
   }
@@ -99,11 +99,11 @@ class PythonOptimizer final : public ps::OutsideOptimizer {
       return chunk.empty() || chunk.size() == place.elements * sizeof(float);
     });
   }
-  static std::span<float> flat(Arena& arena) { return {arena.data(), arena.size()}; }
+  static std::span<float> flat(Values& arena) { return {arena.data(), arena.size()}; }
 
   Layout layout_;
   std::unique_ptr<Kept> python_;
-  Arena weights_, gradients_;
+  Values weights_, gradients_;
 };
 
 }  // namespace

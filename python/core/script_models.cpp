@@ -13,7 +13,7 @@
 namespace motley::python {
 namespace {
 
-using Flat = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using ConstFlat = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 /// Samples that Python alone can read.
 class ScriptDataset final : public data::Dataset {
@@ -39,7 +39,7 @@ std::shared_ptr<const data::Dataset> dataset(std::uint64_t size, const std::stri
   return std::make_shared<ScriptDataset>(size, fingerprint);
 }
 
-void set_weights(Script& script, const Flat& flat) {
+void set_weights(Script& script, const ConstFlat& flat) {
   if (flat.size() != script.layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
   script.weights.clear();
   for (const Chunk& chunk : script.layout.chunks()) {

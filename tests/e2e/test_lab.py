@@ -3,6 +3,8 @@
 Needs root, network namespaces and tc; skipped where they are missing.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -20,7 +22,7 @@ from conftest import ROOT
 from program import Starter, settings
 
 LAB = [sys.executable, str(ROOT / "tools" / "lab")]
-STATE = pathlib.Path("/run/lab.json")
+STATE, LOCK = pathlib.Path("/run/lab.json"), pathlib.Path("/run/lab.lock")
 HOSTS = {"head": 0.35, "first": 0.3, "second": 0.2, "third": 0.15, "late": 0.25}  # cores; together less than two
 STEP_S_MAX = 3.0
 FAULT_S = 5.0
@@ -36,26 +38,37 @@ def why_no_lab():
     if os.geteuid() != 0:
         return "needs root"
     missing = [tool for tool in ("ip", "tc") if shutil.which(tool) is None]
-    if missing:
-        return f"needs {' and '.join(missing)} (iproute2)"
-    if STATE.exists():
-        for host in json.loads(STATE.read_text()):
-            if subprocess.run(["ip", "netns", "pids", f"lab-{host}"], capture_output=True, text=True).stdout.strip():
-                return "another lab is in use on this machine"
-    return None
+    return f"needs {' and '.join(missing)} (iproute2)" if missing else None
+
+
+def in_use():
+    return STATE.exists() and any(subprocess.run(["ip", "netns", "pids", f"lab-{host}"], capture_output=True, text=True).stdout.strip()
+                                  for host in json.loads(STATE.read_text()))
+
+
+@contextlib.contextmanager
+def laboratory(hosts):
+    """A lab of these hosts with their cores. There is one on a machine: tests that run at the same time have it one after the other."""
+    if reason := why_no_lab():
+        pytest.skip(f"no lab: {reason}")
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if in_use():
+            pytest.skip("no lab: another one is in use on this machine")
+        done = subprocess.run([*LAB, "up", *(f"{name}:cpu={cpu}" for name, cpu in hosts.items()), "--rate", "1gbit"],
+                              capture_output=True, text=True)
+        try:
+            if done.returncode != 0:
+                pytest.skip(f"the lab cannot be set up here: {done.stderr.strip().splitlines()[-1]}")
+            yield
+        finally:
+            lab("down")
 
 
 @pytest.fixture(scope="module")
 def network():
-    if reason := why_no_lab():
-        pytest.skip(f"no lab: {reason}")
-    done = subprocess.run([*LAB, "up", *(f"{name}:cpu={cpu}" for name, cpu in HOSTS.items()), "--rate", "1gbit"],
-                          capture_output=True, text=True)
-    if done.returncode != 0:
-        subprocess.run([*LAB, "down"])
-        pytest.skip(f"the lab cannot be set up here: {done.stderr.strip().splitlines()[-1]}")
-    yield
-    lab("down")
+    with laboratory(HOSTS):
+        yield
 
 
 def on(host):

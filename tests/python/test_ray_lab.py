@@ -5,7 +5,6 @@ Needs root, network namespaces and tc; skipped where they are missing.
 
 import os
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -15,8 +14,8 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 from processes import await_end, children, command_lines, parent  # noqa: E402
 from program import PATIENCE_S, settings  # noqa: E402
 from ray_cluster import CONFIG  # noqa: E402
-from ray_hosts import LAB, RayHosts, lab  # noqa: E402
-from test_lab import why_no_lab  # noqa: E402
+from ray_hosts import RayHosts  # noqa: E402
+from test_lab import laboratory  # noqa: E402
 
 pytestmark = pytest.mark.alone
 
@@ -27,18 +26,8 @@ RECIPE = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri=
 
 @pytest.fixture
 def hosts():
-    if reason := why_no_lab():
-        pytest.skip(f"no lab: {reason}")
-    done = subprocess.run([*LAB, "up", *(f"{name}:cpu={cpu}" for name, cpu in HOSTS.items()), "--rate", "1gbit"],
-                          capture_output=True, text=True)
-    if done.returncode != 0:
-        subprocess.run([*LAB, "down"])
-        pytest.skip(f"the lab cannot be set up here: {done.stderr.strip().splitlines()[-1]}")
-    try:
-        with RayHosts(sys.executable, HOSTS, CONFIG) as hosts:
-            yield hosts
-    finally:
-        lab("down")
+    with laboratory(HOSTS), RayHosts(sys.executable, HOSTS, CONFIG) as hosts:
+        yield hosts
 
 
 def of(hosts, name, part):

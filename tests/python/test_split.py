@@ -14,7 +14,7 @@ import cases
 import motley
 from motley import _data, _inspect
 
-SEEDS = range(20)
+SEEDS = pytest.mark.parametrize("seeds", [range(5), pytest.param(range(5, 20), marks=pytest.mark.nightly)], ids=["5", "15 more"])
 SIZE, BATCH = 200, 40
 
 
@@ -94,9 +94,10 @@ def in_half(model, batch):
 MEANS = [cases.cross_entropy, token_mean, weighted, noisy, dropped, mixed_up, timesteps, pythons, own_modes, second_derivatives, in_half]
 
 
+@SEEDS
 @pytest.mark.parametrize("loss", MEANS)
-def test_means_over_samples_pass_with_every_seed(loss):
-    for seed in SEEDS:
+def test_means_over_samples_pass_with_every_seed(loss, seeds):
+    for seed in seeds:
         assert "splits to" in inspected(loss, seed).line
 
 
@@ -170,15 +171,17 @@ OTHERS = [dice, hardest, in_batch_negatives, normalised_advantages, over_positiv
           neighbours, noisy_contrast, summed]
 
 
+@SEEDS
 @pytest.mark.parametrize("loss", OTHERS)
-def test_what_is_no_mean_is_refused_with_every_seed(loss):
-    for seed in SEEDS:
+def test_what_is_no_mean_is_refused_with_every_seed(loss, seeds):
+    for seed in seeds:
         with pytest.raises(motley.Error, match="sum over the samples, expected their mean" if loss is summed else "over the samples"):
             inspected(loss, seed)
 
 
-def test_rounding_of_a_lower_precision_is_no_reason():
-    for seed in SEEDS:
+@SEEDS
+def test_rounding_of_a_lower_precision_is_no_reason(seeds):
+    for seed in seeds:
         inspected(cases.cross_entropy, seed, precision="bf16")
 
 

@@ -3,14 +3,12 @@
 Needs root, network namespaces and tc; skipped where they are missing.
 """
 
-import subprocess
-
 import pytest
 
 import cases
 import plain
 from conftest import SCRIPTS
-from test_lab import LAB, lab, on, samples_of, why_no_lab
+from test_lab import lab, laboratory, on, samples_of
 from test_parity import epochs_of, loop
 
 pytestmark = pytest.mark.alone
@@ -21,15 +19,8 @@ STARTING_CORES = 1  # importing torch would take the slow one ten seconds
 
 @pytest.fixture(scope="module")
 def network():
-    if reason := why_no_lab():
-        pytest.skip(f"no lab: {reason}")
-    hosts = [f"{name}:cpu={STARTING_CORES}" for name in HOSTS]
-    done = subprocess.run([*LAB, "up", *hosts, "--rate", "1gbit"], capture_output=True, text=True)
-    if done.returncode != 0:
-        subprocess.run([*LAB, "down"])
-        pytest.skip(f"the lab cannot be set up here: {done.stderr.strip().splitlines()[-1]}")
-    yield
-    lab("down")
+    with laboratory(dict.fromkeys(HOSTS, STARTING_CORES)):
+        yield
 
 
 def test_a_script_trains_on_two_machines(network, motley):

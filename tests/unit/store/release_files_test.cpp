@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "temporary.h"
+
 namespace motley::store {
 namespace {
 
@@ -11,11 +13,6 @@ namespace fs = std::filesystem;
 
 class ReleaseFiles : public testing::Test {
  protected:
-  ReleaseFiles() {
-    fs::remove_all(dir);
-    fs::create_directories(dir);
-  }
-  ~ReleaseFiles() override { fs::remove_all(dir); }
   static LossState named(std::uint64_t number, std::string_view words) {
     return {number, SharedBytes::copy_of(std::as_bytes(std::span(words)))};
   }
@@ -23,7 +20,8 @@ class ReleaseFiles : public testing::Test {
     const Result<LossState> state = read_state(dir, version);
     return state ? state->number : 999;
   }
-  const fs::path dir = fs::path(testing::TempDir()) / "release_files";
+  const test::TemporaryDirectory temporary;
+  const fs::path& dir = temporary.path();
 };
 
 TEST_F(ReleaseFiles, TheNewestMarkIsKept) {
