@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _core, _model
+from motley import _core, _groups, _model
 from motley._errors import Error
 from motley._parts import Parts
 
@@ -69,6 +69,43 @@ class Binding:
                 (var, var_now), (_, var_sum) = weights[place + 1], gradients[place + 1]
                 self.statistics.append((named.tensor, var.tensor, weight, var_now, gradient, var_sum))
                 self.momenta.append(named.momentum)
+
+    def start_statistics(self) -> None:
+        """Before the forward pass of a micro-batch."""
+        with torch.no_grad():
+            for mean, var, *_ in self.statistics:
+                mean.zero_()
+                var.zero_()
+        self._follow()
+
+    def add_statistics(self, size: int, groups: _groups.Groups | None = None) -> None:
+        """After the passes of a micro-batch of `size` samples. `groups`: has those of each group, where there are several."""
+        with torch.no_grad():
+            for momentum, (mean, var, _, _, mean_sum, var_sum) in zip(self.momenta, self.statistics, strict=True):
+                if groups is not None:
+                    mean, var = groups.statistics_of(mean, var)
+                # From zero, one step of the moving average leaves momentum times the batch's own statistic.
+                batch_mean = mean / momentum
+                square = var / momentum + batch_mean * batch_mean
+                if groups is None:
+                    mean_sum.add_(batch_mean, alpha=size)
+                    var_sum.add_(square, alpha=size)
+                else:
+                    mean_sum.add_(groups.weigh(batch_mean))
+                    var_sum.add_(groups.weigh(square))
+
+    def show_statistics(self) -> None:
+        """For an evaluation."""
+        with torch.no_grad():
+            for mean, var, mean_now, var_now, *_ in self.statistics:
+                mean.copy_(mean_now)
+                var.copy_(var_now)
+        self._follow()
+
+    def _follow(self) -> None:
+        with torch.no_grad():
+            for buffer, now in self.followers:
+                buffer.copy_(now)
 
     def show(self, flat: torch.Tensor, version: int) -> None:
         """The script finds the model where it left it, with these weights (float32 [layout.flat_elements])."""

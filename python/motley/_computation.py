@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch.utils.data import default_collate
 
-from motley import _ahead, _arriving, _binding, _compiled, _core, _data, _devices, _halves, _model, _residence, _state
+from motley import (_ahead, _arriving, _batches, _binding, _compiled, _core, _cuts, _data, _devices, _groups, _halves, _model, _residence,
+                    _state)
 from motley._errors import Error
 from motley._loss import GROUP, PRECISIONS, add_scores, measure_loss
 from motley._parts import Parts
@@ -39,7 +41,10 @@ class ModelComputation:
         if self._cpu:
             self.description += f", {self._threads} thread{'s' if self._threads > 1 else ''}"
         most = MICRO_BATCH_CPU if self._cpu else MICRO_BATCH_ACCELERATOR
-        self.micro_batch = GROUP if work.acts_on_groups else min(most, work.train.batch_size)
+        self._compiled = _compiled.uses((*parts.modules(), parts.loss))
+        self._group = GROUP if work.acts_on_groups else 1
+        self._fused = work.found.fused if not self._compiled else None
+        self.micro_batch = min(most, -(-work.train.batch_size // self._group) * self._group) if self._group == 1 or self._fused else GROUP
         if self._cpu:
             torch.set_num_threads(self._threads)
         myself = weakref.ref(self)  # the model keeps its hooks, and should not keep this
@@ -55,8 +60,8 @@ class ModelComputation:
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
         self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
+        self._groups: _groups.Groups | None = None  # of the micro-batch, where it has several
         self._task: Any = None  # whose chunks are handed out as the backward pass finishes them
-        self._compiled = _compiled.uses((*parts.modules(), parts.loss))
         self._failures = _devices.Failures(device)
         self._halves = _halves.Halves(work, self._torch_device)
         self._mode: bool | None = None  # that the modules are in: training
@@ -140,27 +145,26 @@ class ModelComputation:
         if task.kind == "evaluate" or limit == 0:
             return None
         self._expect(self._work.train, task, limit)
-        size = self._next(task, 0, limit)
-        at = task.at(0, size)
-        return at, size, self._fetch(self._work.train, task, at, size)
+        while True:
+            size = self._next(task, 0, limit)
+            at = task.at(0, size)
+            try:
+                return at, size, self._fetch(self._work.train, task, at, size)
+            except _cuts.Refused as refused:
+                self._take_one_group(refused)
 
     def _limit(self, task: _core.Task) -> int:
-        limit = task.limit()
-        if not self._work.acts_on_groups or limit == task.count:
-            return limit
-        # Groups are never cut, so that of a limit inside of one the whole groups are left.
-        partial = task.count % GROUP if task.from_end else 0
-        return 0 if limit < partial else partial + (limit - partial) // GROUP * GROUP
+        return _cuts.limit_of(task, self._group)
 
     def _next(self, task: _core.Task, done: int, limit: int) -> int:
-        """The odd part goes first: gradients leave during the last backward pass, and hide behind it the better the longer it is."""
-        left = limit - done
-        whole = GROUP if self._work.acts_on_groups else task.micro_batch
-        if not self._work.acts_on_groups:
-            odd = left % whole
-            return odd if left > whole and odd else min(whole, left)
-        partial = task.count % GROUP if task.from_end and done == 0 else 0
-        return partial or min(whole, left)
+        most = min(task.micro_batch, self.micro_batch) if self._group == 1 or self._fused else GROUP
+        return _cuts.next_size(task, done, limit, self._group, most)
+
+    def _take_one_group(self, refused: _cuts.Refused) -> None:
+        """From here on, a micro-batch is one group."""
+        self._fused = None
+        if str(refused):
+            sys.stderr.write(f"motley: computes {GROUP} samples at a time from now on, since {refused}\n")
 
     def _is_last(self, task: _core.Task, done: int) -> bool:
         """Asked after the forward pass: the limit may have been raised meanwhile."""
@@ -194,8 +198,8 @@ class ModelComputation:
             samples = self._ahead[recipe.name].take(task, at, count)
         else:
             samples = recipe.read(task.indices(at, count), self._seeds(recipe, task, task.version, task.first + at, count))
-        with self._seeded(task, at, COLLATE):
-            batch = recipe.collate(samples)
+        sizes = [count] if recipe.collate is default_collate or recipe is not self._work.train else _cuts.sizes_of(count, self._group)
+        batch = _batches.collate(recipe.collate, samples, sizes, lambda first: self._seeded(task, at + first, COLLATE))
         batch = _data.move(batch, self._torch_device, recipe.pinned)
         if self._compiled:
             _compiled.any_size(batch, count)
@@ -213,8 +217,7 @@ class ModelComputation:
 
     def seed(self, task: _core.Task, at: int, salt: int = 0) -> None:
         if self._work.found.draws:
-            version = task.version if task.kind == "train" else 0
-            seed = _core.mixed_seed(task.seed + salt, version, task.first + at)
+            seed = _cuts.seed_of(task, at, salt)
             torch.manual_seed(seed)
             _data.seed_host(seed, tuple(name for name in self._work.found.draws if name != "torch"))
 
@@ -257,8 +260,12 @@ class ModelComputation:
             if not task.claim(count + size):
                 continue
             at = task.at(count, size)
-            batch = self._fetch(self._work.train, task, at, size)
-            mean, part = self._forward(task, batch, at, size)
+            try:
+                batch = self._fetch(self._work.train, task, at, size)
+                mean, part = self._forward(task, batch, at, size)
+            except _cuts.Refused as refused:
+                self._take_one_group(refused)
+                continue
             count, weight = count + size, weight + part
             if part == 0:  # a mean over nothing is no number
                 if self._is_last(task, count):
@@ -268,12 +275,13 @@ class ModelComputation:
                 if self._is_last(task, count):
                     begin()
                     self._task = task if task.contributes else None
-                mean.backward(torch.full_like(mean, part))
+                self._backward(mean, part)
             else:
                 waiting.append(mean.detach().double() * part if self._torch_device.type != "mps" else mean.detach() * part)
-                mean.backward(torch.full_like(mean, part))
+                self._backward(mean, part)
                 if self._is_last(task, count):
                     begin()
+            self.bound.add_statistics(size, self._groups)
             self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast)
             if not begun:
                 task.progress(count)
@@ -297,7 +305,6 @@ class ModelComputation:
             if arriving and bool(found[0].isfinite()):
                 self.begins_early = False
                 sys.stderr.write("motley: weights are read unseen by torch's operators: from now on, passes wait for all of them\n")
-        self.add_statistics(size)
         return found
 
     def _forward_early(self, arriving: _arriving.Arriving, *micro_batch: Any) -> tuple[torch.Tensor, float] | None:
@@ -313,37 +320,37 @@ class ModelComputation:
         return found if found is not None and bool(found[0].isfinite()) else None
 
     def _forward_whole(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
-        self.start_statistics()
-        with self._seeded(task, at), self._autocast(), _compiled.worth_it(size), self._halves.without_draws():
+        self.bound.start_statistics()
+        with self._kept_apart(task, at, size), self._autocast(), _compiled.worth_it(size), self._halves.without_draws():
             found = self._loss(task, batch)
         self._halves.check_rows(found, batch, size)
         return measure_loss(found, size)
+
+    @contextlib.contextmanager
+    def _kept_apart(self, task: _core.Task, at: int, size: int) -> Iterator[None]:
+        """In a forward pass of a micro-batch, whose groups see nothing of each other and draw what each would draw alone."""
+        sizes, self._groups = _cuts.sizes_of(size, self._group), None
+        with self._seeded(task, at):
+            if len(sizes) == 1 or self._fused is None:
+                yield
+                return
+            seeds = [_cuts.seed_of(task, at + first) for first, _ in _cuts.bounds(sizes)]
+            self._groups = _groups.Groups(self._fused, sizes, seeds, self._torch_device)
+            with self._groups.going_on():
+                yield
+
+    def _backward(self, mean: torch.Tensor, weight: float) -> None:
+        gradient = torch.full_like(mean, weight)
+        if self._groups is None or self._fused is None or not self._fused.recomputes:
+            mean.backward(gradient)
+            return
+        with _data.GENERATORS:
+            self._groups.backward(mean, gradient)
 
     def check_gradients(self, count: int) -> None:
         """After the backward passes of `count` samples. A small part of a batch may well leave out a parameter that the others use."""
         telling = self._work.unused_matter and 2 * count >= self._work.train.batch_size
         self.bound.check_gradients(self._work.unused, telling)
-
-    def start_statistics(self) -> None:
-        """Before the forward pass of a micro-batch."""
-        for mean, var, *_ in self.bound.statistics:
-            mean.zero_()
-            var.zero_()
-        self._follow()
-
-    def _follow(self) -> None:
-        with torch.no_grad():
-            for buffer, now in self.bound.followers:
-                buffer.copy_(now)
-
-    def add_statistics(self, size: int) -> None:
-        """After the forward pass of a micro-batch of `size` samples."""
-        with torch.no_grad():
-            for momentum, (mean, var, _, _, mean_sum, var_sum) in zip(self.bound.momenta, self.bound.statistics, strict=True):
-                # From zero, one step of the moving average leaves momentum times the batch's own statistic.
-                batch_mean = mean / momentum
-                mean_sum.add_(batch_mean, alpha=size)
-                var_sum.add_(var / momentum + batch_mean * batch_mean, alpha=size)
 
     def _evaluate(self, task: _core.Task) -> tuple[Any, ...]:
         recipe = self._work.test
@@ -352,11 +359,7 @@ class ModelComputation:
         self._set_mode(training=False)
         count, weight, loss_sum = 0, 0.0, 0.0
         sums: dict[str, float] = dict.fromkeys(self._work.scores, 0.0)
-        with torch.no_grad():
-            for mean, var, mean_now, var_now, *_ in self.bound.statistics:
-                mean.copy_(mean_now)
-                var.copy_(var_now)
-        self._follow()
+        self.bound.show_statistics()
         while count < task.count:
             limit = min(task.limit(), task.count)
             if limit == 0:
@@ -364,7 +367,9 @@ class ModelComputation:
             if limit <= count:
                 break
             self._expect(recipe, task, limit)
-            size = min(self._evaluated_at_once(task), limit - count)
+            # What draws random numbers does so group by group, whoever has the group; whether it does shows with the first.
+            by_group = self._draws_in_evaluation is not False and self._work.found.draws
+            size = min(GROUP if by_group else task.micro_batch, limit - count)
             if not task.claim(count + size):
                 continue
             batch = self._fetch(recipe, task, count, size)
@@ -375,10 +380,6 @@ class ModelComputation:
             count += size
             task.progress(count)
         return count, weight, loss_sum, list(sums.values())
-
-    def _evaluated_at_once(self, task: _core.Task) -> int:
-        """What draws random numbers does so group by group, whoever has the group; whether it does shows with the first."""
-        return task.micro_batch if self._draws_in_evaluation is False or not self._work.found.draws else GROUP
 
     def _measured(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[float, float, Mapping[str, Any]]:
         watched = _data.RandomWatch() if self._draws_in_evaluation is None and self._work.found.draws else None

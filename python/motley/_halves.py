@@ -7,9 +7,9 @@ from typing import Any
 import torch
 
 from motley import _core, _data
+from motley._batches import rows_of
 from motley._errors import Error
 from motley._loss import measure_loss
-from motley._trial import rows_of
 from motley._work import Work
 
 FIRST, EVERY = 20, 2000  # micro-batches until one is looked at

@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from motley import _data, _model, _split, _spots, _traces
+from motley import _data, _grouping, _model, _split, _spots, _traces
 from motley._errors import Error
 from motley._loss import GROUP
 from motley._trial import Found, Pass, Trial
@@ -43,6 +43,8 @@ def inspect(call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, pr
                 _try(trial, traces, found)
                 if check:
                     found.line = _split.check(trial, found)
+                if found.mixes and train.batch_size > GROUP:
+                    _grouping.look(trial, found)
         finally:
             torch.set_num_threads(threads)
     return found

@@ -108,7 +108,7 @@ class LeaseComputation(_computation.ModelComputation):
     def start_batch(self, task: _core.Task, done: int, size: int) -> Any:
         at = task.at(done, size)
         batch = self._fetch(self._work.train, task, at, size)
-        self.start_statistics()
+        self.bound.start_statistics()
         self.seed(task, at)
         self._drawn_from = torch.get_rng_state()
         return batch
@@ -118,7 +118,7 @@ class LeaseComputation(_computation.ModelComputation):
         if not self._work.acts_on_groups and not torch.equal(self._drawn_from, torch.get_rng_state()):
             raise Error("the loop over a lease draws random numbers; another machine would draw others for the same samples",
                         "draw them in the data set, where they are seeded for each sample")
-        self.add_statistics(size)
+        self.bound.add_statistics(size)
 
     def _train(self, task: _core.Task) -> tuple[Any, ...]:
         self._set_mode(training=True)

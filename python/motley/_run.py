@@ -380,7 +380,10 @@ class Run:
     def _notes(self, work: _work.Work) -> list[str]:
         notes = [work.found.line] if work.found.line else []
         if work.acts_on_groups and self._train.batch_size <= GROUP:
-            notes.append(f"a batch of {self._train.batch_size} cannot be shared: BatchNorm and random numbers act on groups of {GROUP}")
+            notes.append(f"a batch of {self._train.batch_size} cannot be shared: it is one group of {GROUP}, on which BatchNorm and random "
+                         "numbers act together")
+        elif work.found.alone:
+            notes.append(f"computes {GROUP} samples at a time, since {work.found.alone}")
         if work.unused:
             names = sorted(work.unused)
             notes.append(f"no gradient in a trial, so left as they are: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")

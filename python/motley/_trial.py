@@ -1,13 +1,15 @@
 """The script's loss on a few samples of its training set, as a run would compute it."""
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
-from motley import _core, _data
+from motley import _core, _data, _groups
+from motley._batches import rows_of
 from motley._errors import Error
 from motley._loss import PRECISIONS, measure_loss
 
@@ -27,6 +29,8 @@ class Found:
     needs_grad: bool = False  # the loss differentiates by itself, also where it is only evaluated
     rows: bool = False  # a batch of n samples has n rows
     line: str = ""  # what was tried, for the user
+    fused: _groups.Fused | None = None  # several groups go in one pass
+    alone: str = ""  # why not, where the user can do something about it
 
 
 @dataclass
@@ -65,22 +69,26 @@ class Trial:
         _data.seed_host(0, _data.GENERATED)
         return _data.move(self.train.collate([self._samples[number] for number in numbers]), self.device)
 
-    def gradient(self, batch: Any, samples: int, autocast: bool = True, scale: float = 1.0) -> Pass:
-        """As a run computes it: by backward(), from the weight. `scale`: of what goes backward."""
+    def gradient(self, batch: Any, samples: int, autocast: bool = True, scale: float = 1.0, seed: int = 0,
+                 groups: _groups.Groups | None = None) -> Pass:
+        """As a run computes it: by backward(), from the weight. `scale`: of what goes backward. `groups`: of the batch, in one pass."""
         _data.seed_host(0, _data.GENERATED)
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
+        forward = groups.going_on() if groups else contextlib.nullcontext()
         dtype = PRECISIONS[self.precision] if autocast else None
         for p in self.parameters.values():
             p.grad = None
         try:
             with torch.enable_grad():
-                with torch.autocast(self.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+                with forward, torch.autocast(self.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
                     found = self.call(batch)
                     mean, weight = measure_loss(found, samples)
                 if not mean.requires_grad:
                     raise Error("the loss has no gradient: it does not depend on the model's parameters, or was detached",
                                 "compute it from the model's output, without detach() or item()")
-                if weight != 0:
+                if weight != 0 and groups:
+                    groups.backward(mean, torch.full_like(mean, weight * scale))
+                elif weight != 0:
                     mean.backward(torch.full_like(mean, weight * scale))
         finally:
             for module, mode in self._modes:
@@ -91,20 +99,3 @@ class Trial:
                 gradients[name] = p.grad.to_dense() if p.grad.layout != torch.strided else p.grad
                 p.grad = None
         return Pass(gradients, mean.item(), weight, isinstance(found, tuple), rows_of(batch))
-
-
-def rows_of(batch: Any) -> int | None:
-    """The first dimension that all tensors of the batch have in common; None: they have none."""
-    sizes = {tensor.shape[0] if tensor.dim() else -1 for tensor in _tensors(batch)}
-    return sizes.pop() if len(sizes) == 1 and -1 not in sizes else None
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _tensors(each)
-    elif hasattr(value, "values") and callable(value.values):
-        for each in value.values():
-            yield from _tensors(each)

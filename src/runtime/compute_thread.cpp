@@ -255,14 +255,15 @@ Result<MemoryUse> ComputeThread::try_samples(std::uint64_t count) {
                "use a smaller model, close other programs, or train on a machine with more memory"};
 }
 
-// One sample (or group of them) tells whether there is room at all, and how much is left for more.
+// One sample (or group of them) tells whether there is room at all, and how much is left for more. The search counts
+// groups.
 Status ComputeThread::find_micro_batch() {
   const std::uint32_t most = prepared_.micro_batch;
   micro_batch_ = most;
   search_.reset();
   const MemoryUse before = prepared_.computation->memory(prepared_.reserve_bytes);
   if (before.budget == 0) return {};
-  const std::uint32_t least = prepared_.fixed_micro_batch ? most : 1;
+  const std::uint32_t least = prepared_.group;
   Result<MemoryUse> one = try_samples(least);
   if (!one && one.error().code == ErrorCode::memory && prepared_.computation->residence() != nullptr) {
     prepared_.reserve_bytes = 0;  // the optimizer stays on the host, then
@@ -270,21 +271,22 @@ Status ComputeThread::find_micro_batch() {
   }
   // What else fails, without weights that make sense, a task will show.
   if (!one) return one.error().code == ErrorCode::memory ? Status(one.error()) : Status();
-  if (prepared_.fixed_micro_batch) return {};
-  search_.emplace(most, before.used, less(one->budget, prepared_.reserve_bytes + one->scratch));
-  search_->saw(least, one->peak);
-  if (!search_->fits(most)) {
+  const std::uint32_t groups = most / least;
+  if (least > 1 && groups == 1) return {};
+  search_.emplace(groups, before.used, less(one->budget, prepared_.reserve_bytes + one->scratch));
+  search_->saw(1, one->peak);
+  if (!search_->fits(groups)) {
     // What comes once is told from what comes with each sample by a second size.
-    const std::uint32_t two = std::min(most, 2U);
-    const Result<MemoryUse> use = try_samples(two);
+    const std::uint32_t two = std::min(groups, 2U);
+    const Result<MemoryUse> use = try_samples(std::uint64_t{two} * least);
     if (use) search_->saw(two, use->peak);
   }
-  if (prepared_.chosen_micro_batch && search_->fits(most)) {
+  if (prepared_.chosen_micro_batch && search_->fits(groups)) {
     search_.reset();
     return {};
   }
-  search_->ran({least, one->peak, one->budget, 0});
-  micro_batch_ = search_->size();
+  search_->ran({1, one->peak, one->budget, 0});
+  micro_batch_ = search_->size() * least;
   return {};
 }
 
@@ -296,17 +298,18 @@ void ComputeThread::learn(const Outcome& outcome, double took) {
   if (!search_ || outcome.count == 0) return;
   const auto samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(micro_batch_, outcome.count));
   const double per_sample = took < seconds(kWorthTiming) ? 0 : took / static_cast<double>(outcome.count);
-  search_->ran({samples, memory.peak, memory.budget, per_sample});
-  micro_batch_ = search_->size();
+  const std::uint32_t groups = (samples + prepared_.group - 1) / prepared_.group;
+  search_->ran({groups, memory.peak, memory.budget, per_sample});
+  micro_batch_ = search_->size() * prepared_.group;
 }
 
 bool ComputeThread::take_less() {
-  if (prepared_.fixed_micro_batch || micro_batch_ <= 1) return false;
+  if (micro_batch_ <= prepared_.group) return false;
   if (search_) {
     search_->out_of_memory();
-    micro_batch_ = search_->size();
+    micro_batch_ = search_->size() * prepared_.group;
   } else {
-    micro_batch_ = micro_batch_ / 2;
+    micro_batch_ = micro_batch_ / prepared_.group / 2 * prepared_.group;
   }
   return true;
 }

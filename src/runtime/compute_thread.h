@@ -51,7 +51,7 @@ struct Prepared {
   std::uint64_t train_samples = 0;
   std::uint64_t seed = 0;
   std::uint32_t micro_batch = 0;
-  bool fixed_micro_batch = false;   // layers act on groups of exactly this many samples
+  std::uint32_t group = 1;          // samples that layers act on together: micro-batches are multiples of it
   bool chosen_micro_batch = false;  // by the user: it stays wherever it fits
   std::uint64_t reserve_bytes = 0;  // of that memory, which others will want as the run goes on
   bool shuffle = true;              // train passes; else samples come in the order of the data set

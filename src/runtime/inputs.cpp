@@ -110,13 +110,13 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   worker.prepared.train_samples = inputs.train->size();
   worker.prepared.seed = config.seed;
   worker.prepared.shuffle = config.shuffle;
-  worker.prepared.fixed_micro_batch = groups;
+  worker.prepared.group = groups ? static_cast<std::uint32_t>(grain_of(config, true)) : 1;
   worker.prepared.chosen_micro_batch = config.micro_batch != 0;
   const auto preferred = static_cast<std::uint64_t>((*computation)->capabilities().micro_batch);
-  worker.prepared.micro_batch =
-      static_cast<std::uint32_t>(groups                    ? grain_of(config, true)
-                                 : config.micro_batch != 0 ? config.micro_batch
-                                                           : std::max<std::uint64_t>(1, preferred));
+  std::uint64_t samples = config.micro_batch != 0 ? config.micro_batch : preferred;
+  // More groups at once than a computation prefers may be more than it can keep apart.
+  if (groups) samples = std::min(samples, preferred) / worker.prepared.group * worker.prepared.group;
+  worker.prepared.micro_batch = std::max(worker.prepared.group, static_cast<std::uint32_t>(samples));
   worker.speed_key = speed_key(inputs, **computation, worker.prepared.micro_batch);
   const std::uint64_t vector_bytes = (*computation)->layout().flat_elements() * sizeof(float);
   if (device == "cpu") {

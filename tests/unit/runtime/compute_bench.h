@@ -76,9 +76,8 @@ struct Bench {
   std::size_t ended = 0, waited = 0;
   std::unique_ptr<ComputeThread> thread;
 
-  explicit Bench(Script script, bool fixed_micro_batch = false, Manners manners = {},
-                 std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0, bool chosen = false,
-                 ps::Residence* residence = nullptr) {
+  explicit Bench(Script script, std::uint32_t group = 1, Manners manners = {}, std::function<MemoryUse()> memory = {},
+                 std::uint64_t reserve_bytes = 0, bool chosen = false, ps::Residence* residence = nullptr) {
     ComputeEvents events;
     events.progress = [this](std::uint64_t, std::uint64_t done) {
       progress.push_back(done);
@@ -110,7 +109,7 @@ struct Bench {
                           100,
                           5,
                           8,
-                          fixed_micro_batch,
+                          group,
                           chosen,
                           reserve_bytes};
         },

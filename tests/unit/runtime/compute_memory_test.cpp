@@ -30,7 +30,7 @@ struct Memory {
 
 TEST(ComputeMemory, WithPlentyOfMemoryTheFirstLeaseHasTheDevicesMicroBatch) {
   Memory memory{1000};
-  Bench bench(memory.script(), false, {}, memory.use());
+  Bench bench(memory.script(), 1, {}, memory.use());
   bench.start();
   bench.wait();
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 8}));
@@ -38,7 +38,7 @@ TEST(ComputeMemory, WithPlentyOfMemoryTheFirstLeaseHasTheDevicesMicroBatch) {
 
 TEST(ComputeMemory, WhereMemoryIsShortTheMicroBatchDoublesFromLeaseToLease) {
   Memory memory{162};  // room for six samples
-  Bench bench(memory.script(), false, {}, memory.use());
+  Bench bench(memory.script(), 1, {}, memory.use());
   for (int i = 0; i < 5; ++i) {
     bench.start();
     bench.wait();
@@ -49,7 +49,7 @@ TEST(ComputeMemory, WhereMemoryIsShortTheMicroBatchDoublesFromLeaseToLease) {
 
 TEST(ComputeMemory, WhatOthersWillWantIsLeftToThem) {
   Memory memory{162};
-  Bench bench(memory.script(), false, {}, memory.use(), 30);
+  Bench bench(memory.script(), 1, {}, memory.use(), 30);
   for (int i = 0; i < 3; ++i) {
     bench.start();
     bench.wait();
@@ -59,7 +59,7 @@ TEST(ComputeMemory, WhatOthersWillWantIsLeftToThem) {
 
 TEST(ComputeMemory, ScratchSpaceCountsForMoreSamplesAndNotForOne) {
   Memory memory{162, 60};
-  Bench bench(memory.script(), false, {}, memory.use());
+  Bench bench(memory.script(), 1, {}, memory.use());
   EXPECT_FALSE(bench.refused.has_value());
   bench.start();
   bench.wait();
@@ -70,7 +70,7 @@ TEST(ComputeMemory, AChosenMicroBatchStaysWhereItFits) {
   // One sample alone looks as if each took what they take together; two sizes do not.
   Memory memory{300};
   memory.once = 100;
-  Bench bench(memory.script(), false, {}, memory.use(), 0, true);
+  Bench bench(memory.script(), 1, {}, memory.use(), 0, true);
   bench.start();
   bench.wait();
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 8}));
@@ -78,7 +78,7 @@ TEST(ComputeMemory, AChosenMicroBatchStaysWhereItFits) {
 
 TEST(ComputeMemory, AChosenMicroBatchThatDoesNotFitIsNotTried) {
   Memory memory{162};
-  Bench bench(memory.script(), false, {}, memory.use(), 0, true);
+  Bench bench(memory.script(), 1, {}, memory.use(), 0, true);
   for (int i = 0; i < 2; ++i) {
     bench.start();
     bench.wait();
@@ -86,28 +86,44 @@ TEST(ComputeMemory, AChosenMicroBatchThatDoesNotFitIsNotTried) {
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 4}));
 }
 
+TEST(ComputeMemory, WhereLayersActOnGroupsTheSearchCountsThese) {
+  Memory memory{162};  // room for three groups
+  Bench bench(memory.script(), 2, {}, memory.use());
+  for (int i = 0; i < 3; ++i) {
+    bench.start();
+    bench.wait();
+    ASSERT_TRUE(bench.outcome.has_value());
+  }
+  EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{2, 4, 4, 4, 4}));
+  Memory plenty{1000};
+  Bench whole(plenty.script(), 2, {}, plenty.use());
+  whole.start();
+  whole.wait();
+  EXPECT_EQ(plenty.tried, (std::vector<std::uint32_t>{2, 8}));
+}
+
 TEST(ComputeMemory, AModelThatDoesNotFitIsRefusedAtOnce) {
   Memory tight{109};
-  Bench full(tight.script(), false, {}, tight.use());
+  Bench full(tight.script(), 1, {}, tight.use());
   ASSERT_TRUE(full.refused.has_value());
   EXPECT_EQ(full.refused->code, ErrorCode::memory);
   EXPECT_NE(full.refused->message.find("to compute one sample, found 0.0 MiB"), std::string::npos)
       << full.refused->message;
   Memory reserved{115};
-  Bench others(reserved.script(), false, {}, reserved.use(), 10);
+  Bench others(reserved.script(), 1, {}, reserved.use(), 10);
   EXPECT_TRUE(others.refused.has_value());
   Memory grouped{150};
-  Bench group(grouped.script(), true, {}, grouped.use());
+  Bench group(grouped.script(), 8, {}, grouped.use());
   ASSERT_TRUE(group.refused.has_value());
   EXPECT_NE(group.refused->message.find("to compute 8 samples at once"), std::string::npos) << group.refused->message;
 }
 
 TEST(ComputeMemory, AModelThatFitsWithoutItsOptimizerTrainsOnADevice) {
   Memory memory{115};  // room for one sample
-  Bench host(memory.script(), false, {}, memory.use(), 10);
+  Bench host(memory.script(), 1, {}, memory.use(), 10);
   EXPECT_TRUE(host.refused.has_value());
   ps::ServerResidence there(two_chunk_server());
-  Bench device(memory.script(), false, {}, memory.use(), 10, false, &there);
+  Bench device(memory.script(), 1, {}, memory.use(), 10, false, &there);
   EXPECT_FALSE(device.refused.has_value());
 }
 
@@ -118,7 +134,7 @@ TEST(ComputeMemory, ATrialThatFailsOtherwiseRefusesNobody) {
     if (task.kind == PassKind::calibrate) return Error{ErrorCode::internal, "division by zero", ""};
     return script(task, weights, sink, stop);
   };
-  Bench bench(without_weights, false, {}, memory.use());
+  Bench bench(without_weights, 1, {}, memory.use());
   EXPECT_FALSE(bench.refused.has_value());
   bench.start();
   bench.wait();

@@ -90,7 +90,7 @@ TEST(ComputeThread, TheSearchForTheMicroBatchGoesOnWhileItMakesSteps) {
     return whole(task, sink);
   };
   // Room for six samples.
-  Bench bench(script, false, {}, [&] { return MemoryUse{100, 100 + 10 * (sizes.empty() ? 0 : sizes.back()), 162}; });
+  Bench bench(script, 1, {}, [&] { return MemoryUse{100, 100 + 10 * (sizes.empty() ? 0 : sizes.back()), 162}; });
   std::promise<void> over;
   StretchEvents events;
   events.step = [&](const engine::StretchStep&) { bench.thread->taken(); };
@@ -116,7 +116,7 @@ struct ResidentRun {
       for (std::vector<float>& sum : there.sums) std::ranges::fill(sum, one);
       return Outcome{task.indices.size(), 1, 1, 0};
     };
-    Bench bench(script, false, {}, {}, 0, false, &there);
+    Bench bench(script, 1, {}, {}, 0, false, &there);
     std::promise<void> over;
     StretchEvents events;
     events.step = [&](const engine::StretchStep& step) {
@@ -169,8 +169,7 @@ TEST(ComputeThread, StepsOfADeviceThatIsGoneAreLost) {
 }
 
 TEST(ComputeThread, ADeviceThatOwesRestMakesNoStepsWithoutAsking) {
-  Bench bench([](const Task& task, Weights&, Sink& sink, const Stop&) { return whole(task, sink); }, false,
-              {.share = 0.5});
+  Bench bench([](const Task& task, Weights&, Sink& sink, const Stop&) { return whole(task, sink); }, 1, {.share = 0.5});
   EXPECT_FALSE(bench.thread->lend(order_of(1, 2, BatchPlan(100, 16)), {}));
 }
 

@@ -64,11 +64,25 @@ TEST(ComputeThread, GivesUpWhereTheMicroBatchCannotShrink) {
   small.wait();
   EXPECT_EQ(small.error->code, ErrorCode::memory);
   EXPECT_EQ(small.thread->micro_batch(), 1U);
-  Bench fixed(full, true);
+  Bench fixed(full, 8);
   fixed.start();
   fixed.wait();
   EXPECT_EQ(fixed.error->code, ErrorCode::memory);
   EXPECT_EQ(fixed.thread->micro_batch(), 8U);
+}
+
+TEST(ComputeThread, OutOfMemoryHalvesTheNumberOfWholeGroups) {
+  std::vector<std::uint32_t> tried;
+  Bench bench(
+      [&](const Task& task, Weights&, Sink&, const Stop&) -> Result<Outcome> {
+        tried.push_back(task.micro_batch);
+        return Error{ErrorCode::memory, "out of memory", ""};
+      },
+      2);
+  bench.start();
+  bench.wait();
+  EXPECT_EQ(tried, (std::vector<std::uint32_t>{8, 4, 2}));
+  EXPECT_TRUE(bench.error.has_value());
 }
 
 TEST(ComputeThread, OtherErrorsAreNotTriedAgain) {
@@ -158,7 +172,7 @@ TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
         }
         return Outcome{task.indices.size(), 1, 1, 0};
       },
-      false, {.share = 0.25});
+      1, {.share = 0.25});
   const Time started = now();
   bench.start();
   bench.wait();
@@ -174,17 +188,17 @@ TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
   const Script script = [](const Task& task, Weights&, Sink& sink, const Stop& stop) {
     return take_micro_batches(task, sink, stop);
   };
-  Bench early(script, false, kMinutesOfRest);
+  Bench early(script, 1, kMinutesOfRest);
   early.on_progress = [&] { early.thread->finish_early(1); };
   early.start();
   early.wait();
   EXPECT_EQ(early.outcome->count, 4U);
-  Bench trimmed(script, false, kMinutesOfRest);
+  Bench trimmed(script, 1, kMinutesOfRest);
   trimmed.on_progress = [&] { trimmed.thread->limit(1, 4); };
   trimmed.start();
   trimmed.wait();
   EXPECT_EQ(trimmed.outcome->count, 4U);
-  Bench destroyed(script, false, kMinutesOfRest);
+  Bench destroyed(script, 1, kMinutesOfRest);
   std::promise<void> resting;
   destroyed.on_progress = [&] { resting.set_value(); };
   destroyed.start();
@@ -194,8 +208,8 @@ TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
 
 TEST(ComputeThread, TheRestForTheLastMicroBatchComesAfterTheResult) {
   Bench bench(
-      [](const Task& task, Weights&, Sink& sink, const Stop& stop) { return take_micro_batches(task, sink, stop); },
-      false, kMinutesOfRest);
+      [](const Task& task, Weights&, Sink& sink, const Stop& stop) { return take_micro_batches(task, sink, stop); }, 1,
+      kMinutesOfRest);
   bench.start(0, 4);
   bench.wait();
   EXPECT_EQ(bench.outcome->count, 4U);

@@ -1,0 +1,327 @@
+"""One pass over several groups of samples, equal to a pass over each: BatchNorm normalises every group by its own statistics, and every
+group has random numbers of its own, those that it would draw alone.
+
+Functions of torch are told by a mode: `batch_norm` becomes an operation of this file, whose gradient needs no mode. What draws is told by
+torch's dispatcher: it is drawn group by group, from generators whose states are kept. Meanwhile the seed of the process's generator says
+which draw is next: whoever puts its state back, as checkpointing does before it computes a layer again, gets the same numbers again.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from motley._cuts import Refused, bounds
+
+MARK = 0x6D6F746C << 32  # and the number of the next draw: seeds that no group has, as good as certainly
+NORMALISED = functional.batch_norm
+ATTENTION = functional.scaled_dot_product_attention
+
+
+@dataclass
+class Fused:
+    """How passes over several groups go, as the trial found: whether the forward pass `draws`, along which dimension the samples of each
+    draw lie, and whether the backward pass computes layers again."""
+
+    draws: bool = False
+    dimensions: dict[int, int] = field(default_factory=dict)
+    recomputes: bool = False
+    learning: bool = True  # it is being tried
+
+
+class Groups(TorchFunctionMode):
+    """Of one micro-batch, whose groups have `sizes`; seeds: of their random numbers. Goes on in the forward pass, and in a backward
+    pass that computes layers again."""
+
+    def __init__(self, fused: Fused, sizes: list[int], seeds: list[int], device: torch.device):
+        super().__init__()
+        self.sizes = sizes
+        self.calls: list[int] = []  # of what is done group by group, in each part that it went on for
+        self._normalised_ones = 0
+        self.statistics: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # mean and variance by group, as one step from zero moves them
+        self.draws = _Draws(fused, sizes, seeds, device) if fused.draws else None
+
+    @contextlib.contextmanager
+    def going_on(self) -> Iterator[None]:
+        before = self._done()
+        with self, self.draws.going_on() if self.draws else contextlib.nullcontext():
+            yield
+        self.calls.append(self._done() - before)
+
+    def backward(self, loss: torch.Tensor, gradient: torch.Tensor) -> None:
+        """By the engine itself: torch's functions for this are told like any other, and end the mode meanwhile."""
+        with self.going_on():
+            torch.autograd.Variable._execution_engine.run_backward((loss,), (gradient,), False, False, (), allow_unreachable=True,
+                                                                   accumulate_grad=True)
+
+    def _done(self) -> int:
+        return self._normalised_ones + (self.draws.count if self.draws else 0)
+
+    def statistics_of(self, mean: torch.Tensor, var: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """By group. `mean`, `var`: buffers of the layer, which hold what it has done otherwise."""
+        return self.statistics.get(id(mean)) or (mean[None], var[None])
+
+    def weigh(self, by_group: torch.Tensor) -> torch.Tensor:
+        """The sum over the samples."""
+        sizes = torch.tensor(self.sizes, dtype=by_group.dtype, device=by_group.device)
+        return (by_group * sizes.view(-1, *[1] * (by_group.dim() - 1))).sum(0)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is NORMALISED:
+            return self._normalised(*args, **kwargs)
+        if func is ATTENTION and self.draws is not None:
+            return self._attended(*args, **kwargs)
+        return func(*args, **kwargs)
+
+    def _normalised(self, input: torch.Tensor, running_mean: torch.Tensor | None, running_var: torch.Tensor | None,
+                    weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, training: bool = False, momentum: float = 0.1,
+                    eps: float = 1e-5) -> torch.Tensor:
+        if not training:
+            return functional.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+        self._normalised_ones += 1
+        sizes = _shares(self.sizes, input.shape, 0)
+        for size in sizes:
+            functional._verify_batch_size([size, *input.shape[1:]])  # type: ignore[attr-defined]
+        mean = var = None
+        if running_mean is not None and running_var is not None:
+            if id(running_mean) not in self.statistics:
+                self.statistics[id(running_mean)] = tuple(each.new_zeros((len(sizes), *each.shape))  # type: ignore[assignment]
+                                                          for each in (running_mean, running_var))
+            mean, var = self.statistics[id(running_mean)]
+        return _Normalised.apply(input, weight, bias, mean, var, sizes, momentum, eps)  # type: ignore[no-any-return]
+
+    def _attended(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None,
+                  dropout_p: float = 0.0, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Its kernels draw by themselves."""
+        if dropout_p == 0:
+            return ATTENTION(query, key, value, attn_mask, dropout_p, *args, **kwargs)
+        assert self.draws is not None
+        sizes = _shares(self.sizes, query.shape, 0)
+        q, k, v = (each.split(sizes) for each in (query, key, value))
+        if attn_mask is not None and attn_mask.dim() == query.dim() and attn_mask.shape[0] == query.shape[0] > 1:
+            masks: Any = attn_mask.split(sizes)
+        else:
+            masks = [attn_mask] * len(sizes)
+        return torch.cat(self.draws.each(lambda j: ATTENTION(q[j], k[j], v[j], masks[j], dropout_p, *args, **kwargs)))
+
+
+def _shares(sizes: list[int], shape: Any, dimension: int) -> list[int]:
+    """Of the groups, in a dimension that has one element or several for every sample."""
+    times, rest = divmod(shape[dimension] if len(shape) > dimension else 0, sum(sizes))
+    if rest or not times:
+        raise Refused("")
+    return [times * size for size in sizes]
+
+
+# --- normalisation ---------------------------------------------------------------------------------------------------------------
+
+
+class _Normalised(torch.autograd.Function):
+    """BatchNorm of each group. mean, var: by group, are moved towards its statistics."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, mean: torch.Tensor | None,
+                var: torch.Tensor | None, sizes: list[int], momentum: float, eps: float) -> torch.Tensor:
+        batch_norm = torch.ops.aten.native_batch_norm
+        out = torch.empty_like(x)
+        in_place = x.dtype in (torch.float32, torch.float64) and (weight is None or weight.dtype == x.dtype)
+        saved: list[torch.Tensor] = []
+        for j, (first, last) in enumerate(bounds(sizes)):
+            moved = (mean[j], var[j]) if mean is not None and var is not None else (None, None)
+            arguments = (x[first:last], weight, bias, *moved, True, momentum, eps)
+            if in_place:
+                own = x.new_empty((2, x.shape[1]))
+                batch_norm.out(*arguments, out=out[first:last], save_mean=own[0], save_invstd=own[1])
+                saved += [own[0], own[1]]
+            else:
+                part, *own = batch_norm.default(*arguments)
+                out[first:last] = part
+                saved += own
+        ctx.save_for_backward(x, weight, *saved)
+        ctx.sizes, ctx.eps = sizes, eps
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> Any:  # type: ignore[override]
+        x, weight, *saved = ctx.saved_tensors
+        wanted = list(ctx.needs_input_grad[:3])
+        again = torch.is_grad_enabled()  # the gradient will be differentiated: torch knows how, of parts that are put together
+        whole = None if again or not wanted[0] else torch.empty_like(x)
+        parts: list[torch.Tensor] = []
+        sums: list[torch.Tensor | None] = [None, None]
+        for j, (first, last) in enumerate(bounds(ctx.sizes)):
+            part, *others = torch.ops.aten.native_batch_norm_backward(grad[first:last], x[first:last], weight, None, None, saved[2 * j],
+                                                                      saved[2 * j + 1], True, ctx.eps, wanted)
+            if whole is not None:
+                whole[first:last] = part
+            elif wanted[0]:
+                parts.append(part)
+            for i, (is_wanted, other) in enumerate(zip(wanted[1:], others, strict=True)):
+                if is_wanted:
+                    sums[i] = other if sums[i] is None else sums[i] + other
+        return (torch.cat(parts) if parts else whole), *sums, None, None, None, None, None
+
+
+# --- random numbers --------------------------------------------------------------------------------------------------------------
+
+
+class _Draws(TorchDispatchMode):
+    """What draws does so for each group."""
+
+    def __init__(self, fused: Fused, sizes: list[int], seeds: list[int], device: torch.device):
+        super().__init__()
+        self._fused, self._sizes = fused, sizes
+        self._generators = _generators(device)
+        states = []
+        for seed in seeds:
+            for generator in self._generators:
+                generator.manual_seed(seed)
+            states.append(self._states())
+        self._before = [states]  # of each draw: those of the groups
+        self._inside = False
+        self.count = 0
+
+    @contextlib.contextmanager
+    def going_on(self) -> Iterator[None]:
+        if self._number() is None:
+            torch.default_generator.manual_seed(MARK + len(self._before) - 1)
+        with self:
+            yield
+        number = self._number()
+        if number is None or not torch.equal(torch.Generator().manual_seed(MARK + number).get_state(), torch.default_generator.get_state()):
+            raise Refused("something draws from torch's generator by itself")
+
+    def _states(self) -> list[torch.Tensor]:
+        return [generator.get_state() for generator in self._generators]
+
+    def _number(self) -> int | None:
+        number = torch.default_generator.initial_seed() - MARK
+        return number if 0 <= number < len(self._before) else None
+
+    def each(self, draw: Callable[[int], Any]) -> list[Any]:
+        """What it gives for each group. Raises Refused: somebody has seeded the generator meanwhile."""
+        number = self._number()
+        if number is None:
+            raise Refused("the loss seeds torch's generator")
+        found, after = [], []
+        self._inside = True
+        try:
+            for j in range(len(self._sizes)):
+                for generator, state in zip(self._generators, self._before[number][j], strict=True):
+                    generator.set_state(state)
+                found.append(draw(j))
+                after.append(self._states())
+        finally:
+            self._inside = False
+        self._before[number + 1 : number + 2] = [after]
+        torch.default_generator.manual_seed(MARK + number + 1)
+        self.count += 1
+        return found
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if self._inside or torch.Tag.nondeterministic_seeded not in func.tags or _silent(func, args, kwargs):
+            return func(*args, **kwargs)
+        if any(isinstance(each, torch.Generator) for each in (*args, *kwargs.values())):
+            raise Refused("the loss draws from a generator of its own")
+        name, number = func.overloadpacket.__name__, self._number()
+        if name.endswith("_"):
+            return self._in_place(func, number, args, kwargs)
+        if func._schema.is_mutable:
+            raise Refused("")
+        if any(isinstance(each, torch.Tensor) for each in args):
+            return self._of_tensors(func, number, args, kwargs)
+        return self._of_shape(func, number, args, kwargs)
+
+    def _dimension(self, number: int | None, shape: Any) -> tuple[int, list[int]]:
+        """Where the samples are in a draw, and the shares of the groups."""
+        known, whole = self._fused.dimensions, sum(self._sizes)
+        if self._fused.learning and number is not None and number not in known:
+            known[number] = next((d for d in (0, 1) if len(shape) > d and shape[d] and shape[d] % whole == 0), 0)
+        dimension = known.get(-1 if number is None else number, 0)
+        if len(shape) <= dimension or shape[dimension] % whole:
+            raise Refused(f"the loss draws numbers of the shape {list(shape)}, which no sample has for itself")
+        return dimension, _shares(self._sizes, shape, dimension)
+
+    def _in_place(self, func: Any, number: int | None, args: Any, kwargs: Any) -> Any:
+        whole = args[0]
+        dimension, shares = self._dimension(number, whole.shape)
+        cuts = bounds(shares)
+
+        def draw(j: int) -> None:
+            first, last = cuts[j]
+            part = whole.narrow(dimension, first, last - first)
+            own = part if dimension == 0 else torch.empty(part.shape, dtype=part.dtype, device=part.device)
+            func(own, *_parts(args[1:], whole.shape, dimension, cuts[j]), **_parts(kwargs, whole.shape, dimension, cuts[j]))
+            if own is not part:
+                part.copy_(own)
+
+        self.each(draw)
+        return whole
+
+    def _of_tensors(self, func: Any, number: int | None, args: Any, kwargs: Any) -> Any:
+        shape = next(each for each in args if isinstance(each, torch.Tensor)).shape
+        dimension, shares = self._dimension(number, shape)
+        cuts = bounds(shares)
+        found = self.each(lambda j: func(*_parts(args, shape, dimension, cuts[j]), **_parts(kwargs, shape, dimension, cuts[j])))
+        if isinstance(found[0], torch.Tensor):
+            return _put_together(found, dimension, shares)
+        return tuple(_put_together(parts, dimension, shares) for parts in zip(*found, strict=True))
+
+    def _of_shape(self, func: Any, number: int | None, args: Any, kwargs: Any) -> Any:
+        place = next((i for i, each in enumerate(args) if isinstance(each, (list, tuple))), None)
+        if place is None:
+            raise Refused("the loss draws a permutation or a number for the whole batch")
+        dimension, shares = self._dimension(number, args[place])
+
+        def draw(j: int) -> Any:
+            shape = [shares[j] if d == dimension else size for d, size in enumerate(args[place])]
+            return func(*args[:place], shape, *args[place + 1:], **kwargs)
+
+        return torch.cat(self.each(draw), dimension)
+
+
+def _generators(device: torch.device) -> list[torch.Generator]:
+    """That seeding with torch.manual_seed reaches, of those that a pass there may draw from."""
+    if device.type == "cuda":
+        index = torch.cuda.current_device() if device.index is None else device.index
+        return [torch.default_generator, torch.cuda.default_generators[index]]
+    if device.type == "mps":
+        return [torch.default_generator, torch.mps._get_default_mps_generator()]
+    return [torch.default_generator]
+
+
+def _silent(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether an operator that may draw does not, by what it is given."""
+    for place, argument in enumerate(func._schema.arguments):
+        value = args[place] if place < len(args) else kwargs.get(argument.name, argument.default_value)
+        if (argument.name in ("train", "training") and value is False) or (argument.name in ("dropout_p", "dropout") and value == 0):
+            return True
+    return False
+
+
+def _parts(values: Any, shape: Any, dimension: int, cut: tuple[int, int]) -> Any:
+    """Of a group: tensors that go with one of this shape are cut."""
+    first, last = cut
+
+    def part(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.dim() == 0:
+            return value
+        if value.dim() == len(shape) and value.shape[dimension] == shape[dimension]:
+            return value.narrow(dimension, first, last - first)
+        raise Refused("")
+
+    return {key: part(value) for key, value in values.items()} if isinstance(values, dict) else [part(value) for value in values]
+
+
+def _put_together(parts: Any, dimension: int, shares: list[int]) -> torch.Tensor:
+    for part, share in zip(parts, shares, strict=True):
+        if not isinstance(part, torch.Tensor) or part.dim() <= dimension or part.shape[dimension] != share:
+            raise Refused("")
+    return torch.cat(parts, dimension)
