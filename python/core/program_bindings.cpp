@@ -4,6 +4,7 @@
 
 #include "bindings.h"
 #include "program.h"
+#include "runtime/head/reception.h"
 
 namespace motley::python {
 namespace {
@@ -41,6 +42,13 @@ void bind_program(nb::module_& m) {
                      const runtime::TrainOptions& train = launch.head.train;
                      return launch.role == cli::Role::train && train.resume ? train.run_dir : std::string();
                    })
+      .def("keep_door",
+           [](cli::Launch& launch) { launch.head.train.reception = std::make_shared<runtime::Reception>(); })
+      .def("go_on",
+           [](cli::Launch& launch, const std::string& directory, bool resume) {
+             launch.head.train.run_dir = directory;
+             launch.head.train.resume = resume;
+           })
       .def_rw("script", &cli::Launch::script)
       .def_rw("arguments", &cli::Launch::arguments)
       .def_prop_ro("fetched",

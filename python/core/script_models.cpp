@@ -142,6 +142,11 @@ Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config,
                      "', this machine with '" + joined(script_->arguments) + "'",
                  "motley join TOKEN SCRIPT.py -- " + joined(config.model_arguments)};
   }
+  run_of_head_ = config.model_run;
+  if (config.model_run != script_->run) {
+    return Error{ErrorCode::interrupted, "the head is at run " + std::to_string(config.model_run) + " of its script",
+                 ""};
+  }
   runtime::ModelInputs inputs;
   inputs.config = &config;
   inputs.train = script_->train;
@@ -199,6 +204,7 @@ void bind_script(nb::module_& m) {
       .def("set_train", [](Script& s, std::uint64_t size, const std::string& print) { s.train = dataset(size, print); })
       .def("set_test", [](Script& s, std::uint64_t size, const std::string& print) { s.test = dataset(size, print); })
       .def("set_files", [](Script& s, const nb::bytes& packed) { s.files = shared(packed); })
+      .def("set_run", [](Script& s, std::uint64_t number) { s.run = number; })
       .def("set_arguments", [](Script& s, const std::vector<std::string>& words) { s.arguments = words; })
       .def(
           "set_state", [](Script& s, const nb::bytes& state) { s.state = loss_state(state); }, nb::arg("state"))

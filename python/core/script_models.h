@@ -1,6 +1,7 @@
 #pragma once
 // The model and the data of a script, as the core asks for them. Filled by Python before a run begins; immutable then.
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,7 +23,8 @@ struct Script {
   std::shared_ptr<const data::Dataset> train{}, test{};
   std::vector<std::string> scores{};  // names
   std::vector<std::string> arguments{};
-  SharedBytes files{};  // InitialState::script_files
+  std::uint64_t run = 1;  // which of the script's
+  SharedBytes files{};    // InitialState::script_files
   std::vector<ps::FollowedRates> followed{};
   std::optional<SharedBytes> state{};  // what the loss gets at first
   std::shared_ptr<Kept> follower{};    // (run's directory, step, loss, scores) -> learning rates by group; may be null
@@ -42,8 +44,12 @@ class ScriptModels final : public runtime::ModelProvider {
   Result<std::unique_ptr<Computation>> make(const runtime::ModelInputs& inputs, const std::string& device,
                                             unsigned threads) override;
 
+  /// Of the script: which the head was last seen at. Any thread.
+  [[nodiscard]] std::uint64_t run_of_head() const { return run_of_head_; }
+
  private:
   std::shared_ptr<const Script> script_;
+  std::atomic<std::uint64_t> run_of_head_{script_->run};
 };
 
 }  // namespace motley::python

@@ -42,15 +42,58 @@ Status run_interruptibly(const std::function<Status(runtime::StopSource&)>& work
   return *status;
 }
 
-void serve(const cli::Launch& launch, const Script& script) {
+std::optional<Duration> patience_of(double seconds) {
+  if (seconds <= 0) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+// Which of its script's runs the head was at in the end: the one of `script`, which is over then, or another. Empty:
+// this machine left, or the head has gone.
+std::optional<std::uint64_t> serve(const cli::Launch& launch, const Script& script, double patience) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
   const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
   cli::JoinDisplay display(*observer);
-  const Status status = run_interruptibly(
-      [&](runtime::StopSource& stop) { return runtime::join(launch.join, models, display.events(), stop); });
-  if (status) observer->note("left; " + std::to_string(display.samples()) + " samples computed here");
+  runtime::JoinOptions options = launch.join;
+  options.patience = patience_of(patience);
+  bool asked_to_stop = false;
+  const Status status = run_interruptibly([&](runtime::StopSource& stop) {
+    Status end = runtime::join(options, models, display.events(), stop);
+    asked_to_stop = stop.requested();
+    return end;
+  });
+  const bool gone = !status && options.patience && status.error().code == ErrorCode::network;
+  const bool other = status && models.run_of_head() != script.run;
+  if (!other && (status || gone))
+    observer->note("left; " + std::to_string(display.samples()) + " samples computed here");
+  if (asked_to_stop || gone) return std::nullopt;
   raise_if(status);
+  return models.run_of_head();
+}
+
+// What fetch_script() gets of the head once it trains, or no bytes, where its run ended first; empty: this machine
+// left, or nothing has answered for so long.
+std::optional<nb::bytes> fetch(const cli::Launch& launch, double patience) {
+  const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
+  cli::JoinDisplay display(*observer);
+  runtime::JoinEvents events = display.events();
+  events.note = {};
+  runtime::JoinOptions options = launch.join;
+  options.patience = patience_of(patience);
+  SharedBytes files;
+  bool asked_to_stop = false;
+  const Status status = run_interruptibly([&](runtime::StopSource& stop) {
+    Result<SharedBytes> fetched = runtime::fetch_script(options, events, stop);
+    asked_to_stop = stop.requested();
+    if (!fetched) return Status(fetched.error());
+    files = std::move(*fetched);
+    return Status();
+  });
+  const ErrorCode code = status ? ErrorCode::interrupted : status.error().code;
+  if (asked_to_stop || code == ErrorCode::network || code == ErrorCode::refused) return std::nullopt;
+  if (code != ErrorCode::interrupted) raise_if(status);
+  const auto bytes = files.bytes();
+  return nb::bytes(bytes.data(), bytes.size());
 }
 
 // A script that was started without the command may be one of several ranks as well.
@@ -97,7 +140,8 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
 }  // namespace
 
 void bind_worker(nb::module_& m) {
-  m.def("serve", &serve, nb::arg("launch"), nb::arg("script"));
+  m.def("serve", &serve, nb::arg("launch"), nb::arg("script"), nb::arg("patience"));
+  m.def("fetch", &fetch, nb::arg("launch"), nb::arg("patience"));
   m.def("take_rank", &take_rank, nb::arg("launch"));
   m.def("chosen_devices", &chosen_devices, nb::arg("launch"), nb::arg("script"));
   m.def("plan", &plan, nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("workers"), nb::arg("begun"));

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy
 
-from motley import _core, _head, _launch
+from motley import _core, _fetch, _head, _launch
 from motley._epoch import Epoch
 from motley._errors import Error
 
@@ -54,7 +54,7 @@ class ArrayRun:
 
     def epochs(self, count: int) -> Iterator[Epoch]:
         """As Run.epochs(): yields on the head; in a worker, serves the run and exits."""
-        launch = _launch.use()
+        launch = _launch.use_alone()
         script = _core.Script(self._layout, False, lambda device, threads: Worker(self._computation, self._layout, self._micro_batch))
         script.set_arguments(launch.arguments)
         script.set_train(self._samples, f"{self._samples} samples")
@@ -73,7 +73,8 @@ class ArrayRun:
         config = _head.config_text({"model": {"kind": "script", "arguments": launch.arguments}, "data": {"uri": "script"},
                                     "train": {"epochs": count, **self._train},
                                     "optimizer": {"kind": self._optimizer, "lr": self._group[0]}})
-        with contextlib.closing(_head.epochs(launch, script, config, tested=False, notes=[], description={})) as happened:
+        with contextlib.closing(_head.epochs(launch, script, config, tested=False, notes=[], description={},
+                                             files=_fetch.pack(launch.script, launch.arguments))) as happened:
             for head, epoch, _ in happened:
                 assert epoch.state is not None
                 epoch.state.copy_weights(self._layout, flat)

@@ -55,9 +55,10 @@ class Best:
         self.value = json.loads(note.read_text(encoding="utf-8")).get(self._what)
         self._state = _files.read_safetensors(pathlib.Path(directory, WEIGHTS))
 
-    def leave_in(self, parts: Parts) -> None:
-        """At the end of the run."""
+    def leave_in(self, parts: Parts) -> bool:
+        """At the end of the run; whether there is one."""
         if self._state is not None:
             parts.saved.load_state_dict(self._state)
+        return self._state is not None
 
 

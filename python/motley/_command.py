@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from motley import _core, _fetch, _launch
 from motley._errors import Error
 
+BETWEEN_RUNS = ("what stands between two runs runs on machines that join too, where the bodies of epochs do not: take what it needs from "
+                "run.history and the model")
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted."""
@@ -87,12 +90,16 @@ def _run_script(launch: _core.Launch) -> int:
         runpy.run_path(launch.script, run_name="__main__")
         if not _launch.used():
             raise Error(f"{launch.script} began no run", "for epoch in motley.Run(...).epochs(10): ...")
+        if launch.role == "join":
+            raise Error(f"the head has come to a later run of its script, and {launch.script} ended here after run {_launch.number()}",
+                        "start the same script with the same arguments on all machines", "mismatch")
     except KeyboardInterrupt:
         return _launch.report(_launch.interrupted())
     except Error as error:
         return _launch.report(error)
     except Exception:
         traceback.print_exc()
-        _launch.report(Error(f"{launch.script} failed: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}", code="internal"))
+        _launch.report(Error(f"{launch.script} failed: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}",
+                             BETWEEN_RUNS if launch.role == "join" and _launch.used() else "", code="internal"))
         return 1
     return 0

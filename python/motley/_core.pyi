@@ -91,6 +91,8 @@ class Script:
         step. After set_optimizer()."""
     def set_followed(self, followed: list[tuple[int, list[float]]]) -> None:
         """Learning rates by group that go_on() got before, by step: for a run that is resumed. After set_optimizer()."""
+    def set_run(self, number: int) -> None:
+        """Which of the script's runs it is: that of the head, or serve() says which the head is at."""
     def set_arguments(self, words: list[str]) -> None:
         """With which the script was started: they must be those of the head, but for paths."""
     def set_state(self, state: bytes) -> None:
@@ -105,6 +107,10 @@ class Launch:
         """The directory of the run that is to go on; else empty."""
     @property
     def role(self) -> str: ...
+    def keep_door(self) -> None:
+        """From now on the runs of this launch come one after the other: machines that join find each by the token of the first."""
+    def go_on(self, directory: str, resume: bool) -> None:
+        """For the next run, in this directory."""
     @property
     def json(self) -> bool: ...
     arguments: list[str]
@@ -202,7 +208,13 @@ def mixed_seed(seed: int, version: int, position: int) -> int: ...
 def exit_status(code: str) -> int: ...
 def report(json: bool, code: str, message: str, hint: str) -> None: ...
 def run_command(arguments: list[str], run_script: Callable[[Launch], int]) -> int: ...
-def serve(launch: Launch, script: Script) -> None: ...
+def serve(launch: Launch, script: Script, patience: float) -> int | None:
+    """The number of the run that the head was at in the end: that of `script`, which is over then, or another. None: this machine left,
+    or nothing answered for `patience` seconds before it was admitted (0: it goes on trying)."""
+
+def fetch(launch: Launch, patience: float) -> bytes | None:
+    """The files of the head's script, when it trains; empty where that run ended first. None: as serve() says."""
+
 def take_rank(launch: Launch) -> None: ...
 def chosen_devices(launch: Launch, script: Script) -> list[str]:
     """The devices of this machine that the launch is for, a name as often as it was asked for."""

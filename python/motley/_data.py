@@ -224,7 +224,7 @@ class RandomWatch:
 
     def __exit__(self, *_: object) -> None:
         after = self._states()
-        self.draws = tuple(name for name in after if not _same_state(self._before[name], after[name]))
+        self.draws = tuple(name for name, state in self._before.items() if not _same_state(state, after[name]))
         random.setstate(self._before["random"])
         torch.set_rng_state(self._before["torch"])
         if numpy is not None:

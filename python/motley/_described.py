@@ -7,11 +7,12 @@ import torch
 from motley import _head, _model, _optimizer
 
 
-def run_file(arguments: list[str], train: dict[str, Any], tested: bool, read: _optimizer.ReadOptimizer) -> str:
-    """The run file that this run would have. `train`: its section of that name. What only torch can say stands in the script."""
+def run_file(arguments: list[str], number: int, train: dict[str, Any], tested: bool, read: _optimizer.ReadOptimizer) -> str:
+    """The run file that this run would have. `number`: of the run in its script. `train`: its section of that name. What only torch can
+    say stands in the script."""
     lr, momentum, dampening, nesterov, decay, beta1, beta2, eps = read.groups[0]
     sections: dict[str, dict[str, Any]] = {
-        "model": {"kind": "script", "arguments": arguments},
+        "model": {"kind": "script", "arguments": arguments, "run": number},
         "data": {"uri": "script", "test_uri": "script" if tested else ""},
         "train": train,
         "optimizer": {"kind": read.kind, "lr": lr, "momentum": momentum, "dampening": dampening, "nesterov": nesterov,

@@ -1,5 +1,7 @@
 """What a script sees of steps and epochs."""
 
+from typing import Any
+
 from motley import _core
 
 
@@ -37,6 +39,13 @@ class Epoch:
         self.step = happening.version
         self.test_loss = tested.loss if tested is not None else None
         self.scores = dict(tested.scores) if tested is not None else {}
+
+    @staticmethod
+    def of(values: dict[str, Any]) -> "Epoch":
+        """One that was written down as its vars()."""
+        epoch = Epoch.__new__(Epoch)
+        epoch.__dict__.update(values)
+        return epoch
 
     def __getattr__(self, name: str) -> float:
         scores = self.__dict__.get("scores", {})

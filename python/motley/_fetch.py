@@ -36,7 +36,7 @@ def pack(script: str, arguments: list[str]) -> bytes:
 def unpack(packed: bytes) -> tuple[str, list[str], dict[str, bytes]]:
     """(the script's name, its arguments, files by name). Errors: anything but a few Python files below one directory."""
     try:
-        content = json.loads(packed)
+        content = json.loads(packed.partition(b"\0")[0])  # what earlier runs of the script left may follow
         script, arguments, files = content["script"], content["arguments"], content["files"]
         whole = {name: text.encode() for name, text in files.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -55,7 +55,7 @@ def _is_below(name: str) -> bool:
 def receive(packed: bytes, agreed: bool) -> tuple[str, list[str]]:
     """Says what came, asks unless that is `agreed`, and writes it down: (path of the script, its arguments)."""
     script, words, files = unpack(packed)
-    digest = hashlib.sha256(packed).hexdigest()[:16]
+    digest = hashlib.sha256(packed.partition(b"\0")[0]).hexdigest()[:16]
     lines = [f"  {hashlib.sha256(text).hexdigest()}  {len(text):>8} bytes  {name}" for name, text in sorted(files.items())]
     print("The head's script, by SHA-256:", *lines, f"It would run as: {' '.join([script, *words])}", sep="\n", file=sys.stderr)
     if not agreed and not _asked():

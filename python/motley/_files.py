@@ -67,7 +67,11 @@ def _write_safetensors(state: dict[str, torch.Tensor], path: str) -> None:
 
 def read_safetensors(path: pathlib.Path) -> dict[str, torch.Tensor]:
     """The tensors of a file, by name. Errors: it is damaged."""
-    data = path.read_bytes()
+    return tensors(path.read_bytes(), str(path))
+
+
+def tensors(data: bytes, path: str) -> dict[str, torch.Tensor]:
+    """Likewise of its bytes; `path`: where they are from."""
     damaged = Error(f"{path} is no whole safetensors file", "take another one")
     if len(data) < 8 or (size := struct.unpack("<Q", data[:8])[0]) > min(HEADER_BYTES_MAX, len(data) - 8):
         raise damaged

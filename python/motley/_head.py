@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from motley import _core, _fetch, _launch, _terminal
+from motley import _core, _launch, _terminal
 from motley._errors import Error
 from motley._siblings import Siblings
 
@@ -19,10 +19,11 @@ DESCRIPTION = "script.json"  # in the run's directory: what only the script know
 
 def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: bool, notes: list[str],
            description: dict[str, Any], on_step: Callable[[_core.Happening], None] | None = None, steps: bool = False, holds: str = "never",
-           ) -> Iterator[tuple[_core.Head, _core.Happening, _core.Happening | None]]:
+           files: bytes = b"") -> Iterator[tuple[_core.Head, _core.Happening, _core.Happening | None]]:
     """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text. `on_step`:
     called after each step, in the thread that asks for epochs, where `steps` are wanted. `holds`: "never", or the run waits for go_on() of
-    the head at the "marks" that are yielded; "steps": after every step as well.
+    the head at the "marks" that are yielded; "steps": after every step as well. `files`: what machines get that
+    ask for the script.
 
     Closing the generator ends the run, with a checkpoint. Ctrl-C stops it, too, and goes on as KeyboardInterrupt.
     """
@@ -30,7 +31,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
     if launch.role == "plan":
         _plan(launch, script, config, siblings)
         raise SystemExit(0)
-    script.set_files(_fetch.pack(launch.script, launch.arguments))
+    script.set_files(files)
     live = _terminal.is_live(launch)
     head = _core.Head(launch, script, config, steps, holds, live)
     output = _terminal.Output()
@@ -41,6 +42,9 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
         if live:
             output.take(head)
         head.start()
+        if _launch.number() > 1:
+            head.note(f"run {_launch.number()} of the script, in {head.directory}")
+        _launch.began(head.directory)
         siblings.start(head.token, head.note)
         pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
         ended: dict[int, _core.Happening] = {}  # by version, until they are evaluated
@@ -66,15 +70,16 @@ def config_text(sections: dict[str, dict[str, Any]]) -> str:
                      for section, values in sections.items())
 
 
-def work(launch: _core.Launch, script: _core.Script) -> None:
-    """Works for a run elsewhere until it is over. Errors: this process's device cannot, and the others have ended."""
+def work(launch: _core.Launch, script: _core.Script, patience_s: float = 0) -> int | None:
+    """Works for a run elsewhere until it is over: the answer of _core.serve(). Errors: this process's device cannot, and the others have
+    ended."""
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     with Siblings(launch, script) as siblings:
         siblings.start(launch.token, say)
         try:
-            _core.serve(launch, script)
+            return _core.serve(launch, script, patience_s)
         except Error as error:
             if siblings.others:
                 say(str(error))

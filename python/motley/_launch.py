@@ -8,29 +8,78 @@ from motley import _core
 from motley._errors import Error
 
 _given: _core.Launch | None = None
+_own: _core.Launch | None = None  # of a script that was started by itself
 _runs = 0
+_first = ""  # the directory of its first run, on the head
+_resumes = False
 _stopped: Error | None = None
 
 
 def give(launch: _core.Launch) -> None:
-    """From here on, the script's run does what `launch` says."""
+    """From here on, the script's runs do what `launch` says."""
     global _given
     _given = launch
 
 
 def use() -> _core.Launch:
-    """What the command line asked for; training, where the script was started without `motley`. For one run."""
+    """What the command line asked for; training, where the script was started without `motley`. For a run: those of a script come one
+    after the other, and have one launch, one token and directories side by side."""
+    global _own, _runs, _first, _resumes
+    launch = _given or _own or _made()
+    if _given is None and is_script(launch):
+        _own = launch
+    _runs += 1
+    if number() == 1:
+        _resumes, _first = bool(launch.resumed), launch.resumed
+        if launch in (_given, _own) and launch.role == "train":
+            launch.keep_door()
+    elif launch.role == "train":
+        place = directory_of(_runs)
+        launch.go_on(place, _resumes and _is_run(place))
+    return launch
+
+
+def use_alone() -> _core.Launch:
+    """Likewise for a run that no other may come before or after in a script that `motley` was started with."""
     global _runs
     if _given is not None and _runs > 0:
         raise Error("the script began a second run, and one was asked for", "python SCRIPT.py runs as many as there are")
     _runs += 1
-    if _given is not None:
-        return _given
+    return _given or _made()
+
+
+def _made() -> _core.Launch:
     launch = _core.Launch()
     launch.script = sys.argv[0] or "script"
     launch.arguments = sys.argv[1:]
     _core.take_rank(launch)
     return launch
+
+
+def number() -> int:
+    """Which of the script's runs this is, from 1 on. Those of a notebook or a module are each by themselves."""
+    return max(1, _runs) if _given is not None or _own is not None else 1
+
+
+def began(directory: str) -> None:
+    """The head has made this directory for its run."""
+    global _first
+    if number() == 1:
+        _first = directory
+
+
+def directory_of(run: int) -> str:
+    """Of a run of this script, on the head."""
+    return _first if run == 1 or not _first else f"{_first}-{run}"
+
+
+def is_over() -> bool:
+    """Whether the run that is to go on was left behind before: the script had come to the next."""
+    return _resumes and _is_run(directory_of(number())) and _is_run(directory_of(number() + 1))
+
+
+def _is_run(directory: str) -> bool:
+    return os.path.isfile(os.path.join(directory, "run.toml"))
 
 
 def role() -> str:
@@ -41,12 +90,12 @@ def used() -> bool:
     return _runs > 0
 
 
-def can_be_run_again(launch: _core.Launch) -> bool:
-    """Whether another process that runs the script comes to the same run: what runs here is that file (a notebook is none, and a module
-    of a package needs its package), and the run is its first."""
+def is_script(launch: _core.Launch) -> bool:
+    """Whether another process that runs the script comes to the same runs: what runs here is that file (a notebook is none, and a module
+    of a package needs its package)."""
     main, script = sys.modules["__main__"], launch.script
     file = getattr(main, "__file__", None)
-    if _runs != 1 or file is None or main.__spec__ is not None or not script.endswith(".py"):
+    if file is None or main.__spec__ is not None or not script.endswith(".py"):
         return False
     return os.path.isfile(script) and os.path.isfile(file) and os.path.samefile(script, file)
 

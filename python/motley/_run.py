@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import torch
 
 from motley import (_best, _binding, _body, _callbacks, _computation, _core, _data, _described, _devices, _files, _head, _launch, _leases,
-                    _model, _optimizer, _outside, _parts, _state, _work)
+                    _model, _optimizer, _outside, _parts, _sequence, _state, _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
-from motley._loss import GROUP, PRECISIONS
+from motley._loss import PRECISIONS
 
 Loss = Callable[..., Any]
 Score = Callable[[Any, Any], dict[str, Any]]
@@ -88,11 +89,14 @@ class Run:
         self._head: _core.Head | None = None
         self._body: _body.Body | None = None
         self._begun = False
+        self._directory: str | None = None
         self.history: list[Epoch] = []
 
     def epochs(self, count: int) -> Iterator[Epoch]:
         """Trains for `count` epochs. On the head, yields each epoch when it is over, with the model's weights as they were then; the
-        next one begins when the body has ended. In a worker it never yields: it serves the run and exits."""
+        next one begins when the body has ended. In a worker it never yields: it serves the run, and exits unless the head comes to a
+        later run of the script. Then `history` and the model are the head's, and the generators of random numbers stand, here as there,
+        where they stood before the run."""
         if count < 1:
             raise Error(f"epochs: expected at least 1, found {count}", "run.epochs(10)")
         return self._train_for({"epochs": count}, count * self._train.steps_per_epoch)
@@ -160,35 +164,51 @@ class Run:
 
     def _serve(self, launch: _core.Launch) -> Iterator[Epoch]:
         """Returns where the script has another run to come to."""
-        with self._limited():
-            work = self._find_out(launch, check=False)
-        owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
-        script = self._script(launch, work, self._make(work, owner, looked_at=False))
-        with self._reading():
-            _head.serve(launch, script)
-        owner.release()
+        with _data.RandomWatch():
+            with self._limited():
+                work, owner, script = self._elsewhere(launch)
+            with self._reading():
+                left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
+            owner.release()
+        self.history = left.give(work.parts.root, work.parts.saved)
         return iter(())
+
+    def _elsewhere(self, launch: _core.Launch, door: _leases.Door | None = None) -> tuple[_work.Work, _binding.Owner, _core.Script]:
+        work = self._find_out(launch, check=False)
+        owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
+        script = _work.script_of(launch, work, self._make(work, owner, looked_at=False, door=door))
+        return work, owner, script
 
     # --- on the head ---------------------------------------------------------------------------------------------------------
 
     def _epochs(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None = None) -> Iterator[Epoch]:
+        over = _launch.is_over()
+        if not over:
+            with _data.RandomWatch():
+                yield from self._trained(launch, length, steps, door)
+        left = _sequence.read(launch.resumed) if launch.resumed and not self.history else None
+        if left is not None:
+            self.history = left.give(self._parts.root, self._parts.saved)
+            print(f"{launch.resumed} is over: the model has what it left", file=sys.stderr, flush=True)
+
+    def _trained(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None) -> Iterator[Epoch]:
         with self._limited():
             work = self._find_out(launch, check=True)
             owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
-            script = self._script(launch, work, self._make(work, owner, looked_at=True, door=door))
+            script = _work.script_of(launch, work, self._make(work, owner, looked_at=True, door=door))
             script.set_weights(_model.flatten(work.layout, work.names))
             for named in work.names:
                 if named.kind == _model.FROZEN:
                     script.set_frozen(named.name, _model.bytes_of(named.tensor))
-            notes = self._notes(work) + self._set_optimizer(script, work, steps, launch.resumed)
+            notes = _work.notes(work) + self._set_optimizer(script, work, steps, launch.resumed)
             self._best.resume(launch.resumed)
         holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
         described = _described.optimizer(self._read.optimizer, work.names, self._outside.described() if self._outside else None)
         tested = work.test is not None
-        file = _described.run_file(launch.arguments, self._train_section(length), tested, self._read)
+        file = _described.run_file(launch.arguments, _launch.number(), self._train_section(length), tested, self._read)
         happened = _head.epochs(launch, script, file, tested=tested, notes=notes, description=described,
                                 on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state),
-                                steps=self._told.wants_steps, holds=holds)
+                                steps=self._told.wants_steps, holds=holds, files=_sequence.pack(launch))
         with self._reading():
             try:
                 with contextlib.closing(happened):
@@ -197,9 +217,11 @@ class Run:
                     else:
                         yield from self._bodies(happened, work, owner, steps)
             finally:
-                self._body = self._head = None
+                directory, self._body, self._head = self._directory, None, None
                 owner.release()
-        self._best.leave_in(work.parts)
+                _sequence.write(directory, self.history, best=False)
+        if self._best.leave_in(work.parts):
+            _sequence.write(directory, self.history, best=True)
 
     def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int) -> Iterator[Epoch]:
         body = _body.Body(work, self._read, self._schedule, owner, lambda: self.state)
@@ -208,6 +230,7 @@ class Run:
             assert epoch.state is not None
             body.follow_schedule(self._scheduler_steps(before, epoch.version), tested)
             before = epoch.version
+            self._directory = self._head.directory
             body.begin(epoch.state)
             with owner.shown(body.flat, epoch.version), self._optimizer_state(work, epoch.state, now=epoch.version >= steps):
                 body.look()
@@ -232,6 +255,7 @@ class Run:
         """The script computes meanwhile; the model gets the last weights when that is over."""
         flat, last = torch.zeros(work.layout.flat_elements), None
         for self._head, last, _ in happened:
+            self._directory = self._head.directory
             self.history.append(Epoch(last, None))
             yield self.history[-1]
         if last is not None:
@@ -263,12 +287,12 @@ class Run:
 
     def _lend(self, launch: _core.Launch, length: dict[str, int], steps: int) -> Iterator[_leases.Lease]:
         """The run goes on in a thread beside the script's, which computes."""
-        door, failed = _leases.Door(), []
+        door, failed, ended = _leases.Door(), list[Error](), list[int | None]()
 
         def drive() -> None:
             try:
                 if launch.role == "join":
-                    self._work_elsewhere(launch, door)
+                    ended.append(self._work_elsewhere(launch, door))
                 else:
                     for _ in self._epochs(launch, length, steps, door):
                         pass
@@ -288,14 +312,15 @@ class Run:
         if failed:
             raise failed[0]
         if launch.role == "join":
-            raise SystemExit(0)
+            left = _sequence.follow(launch, lambda _: ended.pop() if ended else None)
+            self.history = left.give(self._parts.root, self._parts.saved)
 
-    def _work_elsewhere(self, launch: _core.Launch, door: _leases.Door) -> None:
-        work = self._find_out(launch, check=False)
-        owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
-        script = self._script(launch, work, self._make(work, owner, looked_at=False, door=door))
+    def _work_elsewhere(self, launch: _core.Launch, door: _leases.Door) -> int | None:
+        _, owner, script = self._elsewhere(launch, door)
         with self._reading():
-            _head.work(launch, script)
+            at = _head.work(launch, script, _sequence.patience_s())
+        owner.release()
+        return at
 
     def _reading(self) -> contextlib.ExitStack:
         """Meanwhile there are the processes that read samples. Comes before the threads and sockets of the run: children inherit these."""
@@ -333,18 +358,6 @@ class Run:
         return _work.make_work(self._parts, self._train, self._test, self._read, self._precision, packed, known, self._unused, check,
                                _devices.for_trials(launch.devices))
 
-    def _script(self, launch: _core.Launch, work: _work.Work, make: Callable[[str, int], Any]) -> _core.Script:
-        script = _core.Script(work.layout, work.acts_on_groups, _devices.within_memory(make))
-        script.set_scores(work.scores)
-        script.set_state(work.state)
-        script.set_arguments(launch.arguments)
-        script.set_train(work.train.size, work.train.fingerprint())
-        if work.test is not None:
-            script.set_test(work.test.size, work.test.fingerprint())
-        for device in _devices.devices():
-            script.add_device(*device)
-        return script
-
     def _set_optimizer(self, script: _core.Script, work: _work.Work, steps: int, resumed: str) -> list[str]:
         """Optimizer and schedule; what the user should know of them. `resumed`: the directory of the run that goes on, if any."""
         groups = self._read.all_groups()
@@ -377,19 +390,10 @@ class Run:
             train["shuffle"] = False
         return train
 
-    def _notes(self, work: _work.Work) -> list[str]:
-        notes = [work.found.line] if work.found.line else []
-        if work.acts_on_groups and self._train.batch_size <= GROUP:
-            notes.append(f"a batch of {self._train.batch_size} cannot be shared: it is one group of {GROUP}, on which BatchNorm and random "
-                         "numbers act together")
-        elif work.found.alone:
-            notes.append(f"computes {GROUP} samples at a time, since {work.found.alone}")
-        if work.unused:
-            names = sorted(work.unused)
-            notes.append(f"no gradient in a trial, so left as they are: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")
-        return notes
-
 
 def fit(model: Any, loss: Loss, train_loader: Any, optimizer: Any, epochs: int, **options: Any) -> list[Epoch]:
     """Run(model, loss, train_loader, optimizer, **options) for so many epochs, in one call. Leaves the trained weights in the model."""
-    return list(Run(model, loss, train_loader, optimizer, **options).epochs(epochs))
+    run = Run(model, loss, train_loader, optimizer, **options)
+    for _ in run.epochs(epochs):
+        pass
+    return run.history

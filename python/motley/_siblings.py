@@ -21,11 +21,12 @@ class Siblings:
 
     def __init__(self, launch: _core.Launch, script: _core.Script):
         self._launch, self._processes, self._process = launch, list[Supervised](), os.getpid()
+        self._devices = launch.devices
         chosen = _core.chosen_devices(launch, script)
         self.workers = len(chosen)  # of this machine, that of this process among them
         self.others: list[list[str]] = []  # of each other process
         names = list(dict.fromkeys(chosen))
-        if len(names) > 1 and _launch.can_be_run_again(launch) and not launch.idle_only:
+        if len(names) > 1 and _launch.is_script(launch) and not launch.idle_only:
             launch.devices, *self.others = ([name] * chosen.count(name) for name in names)
 
     def start(self, token: str, on_lost: Callable[[str], None]) -> None:
@@ -55,6 +56,7 @@ class Siblings:
         if os.getpid() == self._process:
             end(self._processes)
             self._processes.clear()
+            self._launch.devices = self._devices  # for the next run
 
     def __enter__(self) -> "Siblings":
         return self

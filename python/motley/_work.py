@@ -1,14 +1,14 @@
 """What a script wants computed, and what was found out about it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from motley import _binding, _compiled, _core, _data, _inspect, _model
+from motley import _binding, _compiled, _core, _data, _devices, _inspect, _launch, _model
 from motley._errors import Error
-from motley._loss import measure_loss
+from motley._loss import GROUP, measure_loss
 from motley._optimizer import ReadOptimizer
 from motley._parts import Parts, check_optimizer
 from motley._trial import Found
@@ -130,3 +130,32 @@ def _check_sum(name: str, whole: float, parted: list[float], sizes: tuple[int, i
     if abs(whole * count - sum(value * size for value, size in zip(parted, sizes, strict=True))) <= count * scale:
         raise Error(f"{told}: a mean over the samples, expected a sum", SUMS)
     raise Error(f"{told}, which is no sum over the samples", f"{SUMS}; what needs the whole set: evaluate it in the body of the epoch")
+
+
+def script_of(launch: _core.Launch, work: Work, make: Callable[[str, int], Any]) -> _core.Script:
+    """What the core is told of it. make(device, threads): see Script."""
+    script = _core.Script(work.layout, work.acts_on_groups, _devices.within_memory(make))
+    script.set_scores(work.scores)
+    script.set_state(work.state)
+    script.set_run(_launch.number())
+    script.set_arguments(launch.arguments)
+    script.set_train(work.train.size, work.train.fingerprint())
+    if work.test is not None:
+        script.set_test(work.test.size, work.test.fingerprint())
+    for device in _devices.devices():
+        script.add_device(*device)
+    return script
+
+
+def notes(work: Work) -> list[str]:
+    """What the user should know of it."""
+    found = [work.found.line] if work.found.line else []
+    if work.acts_on_groups and work.train.batch_size <= GROUP:
+        found.append(f"a batch of {work.train.batch_size} cannot be shared: it is one group of {GROUP}, on which BatchNorm and random "
+                     "numbers act together")
+    elif work.found.alone:
+        found.append(f"computes {GROUP} samples at a time, since {work.found.alone}")
+    if work.unused:
+        names = sorted(work.unused)
+        found.append(f"no gradient in a trial, so left as they are: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}")
+    return found

@@ -35,6 +35,7 @@ struct RunConfig {
   std::string model_file;  // torchscript: path on the head
   std::string model_loss = "cross_entropy";
   std::vector<std::string> model_arguments;                            // script
+  std::uint64_t model_run = 1;                                         // script
   std::vector<std::int64_t> model_hidden = {256, 128};                 // mlp
   std::uint64_t model_block = 256;                                     // samples of text
   std::uint64_t model_layers = 6, model_heads = 6, model_width = 384;  // gpt-mini

@@ -31,6 +31,7 @@ void visit_fields(Config& c, F&& f) {
   f("model.file", c.model_file, "the TorchScript file of a torchscript model");
   f("model.loss", c.model_loss, "cross_entropy, nll or mse");
   f("model.arguments", c.model_arguments, "of a Python script, which every machine starts with the same ones");
+  f("model.run", c.model_run, "which of the runs that a Python script makes, from 1 on");
   f("model.hidden", c.model_hidden, "sizes of the hidden layers of an mlp");
   f("model.block", c.model_block, "text: bytes of a sample, the context of a gpt-mini");
   f("model.layers", c.model_layers, "gpt-mini: transformer blocks");

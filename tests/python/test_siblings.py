@@ -182,21 +182,19 @@ def test_a_loop_of_ones_own_runs_in_both(motley):
     assert plain.worst_loss(head.losses(), loop(case)[0]) <= 1e-5
 
 
-def run_of(monkeypatch, script, main=SCRIPT, spec=None, runs=1):
+def run_of(monkeypatch, script, main=SCRIPT, spec=None):
     """The launch of a process whose main module is this."""
     launch = _core.Launch()
     launch.script = script
-    monkeypatch.setattr(_launch, "_runs", runs)
     monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(__file__=main, __spec__=spec))
     return launch
 
 
-@pytest.mark.parametrize("what", [{"runs": 2}, {"main": None}, {"main": __file__}, {"spec": __spec__}, {"script": SCRIPT + ".py"},
-                                  {"script": "-c"}])
+@pytest.mark.parametrize("what", [{"main": None}, {"main": __file__}, {"spec": __spec__}, {"script": SCRIPT + ".py"}, {"script": "-c"}])
 def test_what_no_other_process_could_run(monkeypatch, what):
-    """The second run of a script, a notebook, another program that calls itself so, python -m, a file that is gone, no file."""
-    assert _launch.can_be_run_again(run_of(monkeypatch, SCRIPT))
-    assert not _launch.can_be_run_again(run_of(monkeypatch, **{"script": SCRIPT, **what}))
+    """A notebook, another program that calls itself so, python -m, a file that is gone, no file."""
+    assert _launch.is_script(run_of(monkeypatch, SCRIPT))
+    assert not _launch.is_script(run_of(monkeypatch, **{"script": SCRIPT, **what}))
 
 
 def test_devices_by_process(monkeypatch):

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "runtime/data_lanes.h"
 #include "runtime/inputs.h"
 #include "transport/addresses.h"
 #include "transport/inproc/inproc.h"
@@ -107,24 +106,14 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
 }  // namespace
 
 Head::Head(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer)
-    : run_{options, provider, observer} {}
+    : run_{options, provider, observer, options.reception ? options.reception : std::make_shared<Reception>()} {}
+
+Head::~Head() { run_.reception->pause(); }
 
 Status Head::open() {
-  for (const auto step : {&Run::open, &Run::load, &Run::make_server, &Run::make_identity}) {
+  for (const auto step : {&Run::open, &Run::load, &Run::make_server, &Run::make_identity, &Run::start_listening}) {
     if (Status status = (run_.*step)(); !status) return status;
   }
-  transport::TcpOptions tcp_options;
-  tcp_options.plaintext = run_.options.plaintext;
-  tcp_options.identity = run_.identity;
-  tcp_.emplace(tcp_options);
-  const auto accept = [this, ready = host_ready_.get_future().share()](std::shared_ptr<transport::Connection> link) {
-    ready.wait();
-    tcp_->use_threads(data_connections(link->peer()));
-    host_->accept(std::move(link));
-  };
-  Result<Door> door = run_.start_listening(*tcp_, accept);
-  if (!door) return door.error();
-  door_ = std::move(*door);
   return {};
 }
 
@@ -140,7 +129,7 @@ void Head::start(bool resumable, std::function<void()> on_end) {
                                               ended_.set_value(std::move(status));
                                               if (on_end) on_end();
                                             });
-  host_ready_.set_value();
+  run_.reception->receive([this](std::shared_ptr<transport::Connection> link) { host_->accept(std::move(link)); });
   host_->start();
   for (std::size_t i = 0; i < run_.devices.size(); ++i) {
     std::size_t number = 0;
@@ -151,7 +140,7 @@ void Head::start(bool resumable, std::function<void()> on_end) {
 
 Status Head::wait() {
   Status status = ended_.get_future().get();
-  door_.reset();
+  run_.reception->pause();
   return status;
 }
 

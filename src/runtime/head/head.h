@@ -4,13 +4,11 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "runtime/head/coordinator_host.h"
 #include "runtime/head/run.h"
 #include "runtime/worker/worker_host.h"
-#include "transport/tcp/tcp.h"
 
 namespace motley::runtime {
 
@@ -18,6 +16,9 @@ class Head {
  public:
   /// REQUIRES all three outlive this.
   Head(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer);
+  ~Head();
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
   /// Opens data, model, files and the door where workers join.
   Status open();
   /// `resumable`: workers of a run that is stopped are told to come back. `on_end` is called when wait() would return.
@@ -31,11 +32,8 @@ class Head {
  private:
   Run run_;
   std::promise<Status> ended_;
-  // The workers go first, then the sockets and their threads, then the host that these call.
+  // The workers go first, then the host, which the reception does not call by then.
   std::unique_ptr<CoordinatorHost> host_;
-  std::promise<void> host_ready_;
-  std::optional<transport::Tcp> tcp_;
-  std::optional<Door> door_;
   std::vector<std::unique_ptr<WorkerHost>> workers_;
 };
 

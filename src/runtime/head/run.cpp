@@ -109,7 +109,7 @@ Status Run::make_server() {
   if (options.resume) {
     if (Status status = restore(snapshot); !status) return status;
   } else {
-    token.run = transport::random_u64();
+    token.run = reception->is_open() ? reception->token().run : transport::random_u64();
   }
   Result<ps::Server> made =
       ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)),
@@ -151,23 +151,30 @@ Status Run::make_server() {
   return dir->write_file("run.toml", config::to_toml(config));
 }
 
-// A run keeps its key, secret and port, so that its workers find it again after a restart.
-Status Run::make_token(const Door& door) {
-  lead_to(token, door);
+// A run keeps its key, secret and port, so that its workers find it again after a restart; and those of the run before
+// it in the same script.
+Status Run::start_listening() {
+  if (!reception->is_open()) {
+    const std::uint16_t usual = options.resume && token.port != 0 ? token.port : kDefaultPort;
+    transport::TcpOptions tcp;
+    tcp.plaintext = options.plaintext;
+    tcp.identity = identity;
+    if (Status status = reception->open(std::move(tcp), options.listen, usual, token); !status) return status;
+  }
+  token = reception->token();
   if (Status status = dir->write_file("token", cluster::to_text(token) + "\n", true); !status) return status;
   return options.token_file.empty() ? Status() : write_token_file(options.token_file, token);
 }
 
-Result<Door> Run::start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept) {
-  const std::uint16_t usual = options.resume && token.port != 0 ? token.port : kDefaultPort;
-  Result<Door> door = open_door(tcp, options.listen, usual, accept);
-  if (!door) return door.error();
-  open_locally(tcp, token, accept, *door);
-  if (Status status = make_token(*door); !status) return status.error();
-  return door;
-}
-
 Status Run::make_identity() {
+  if (reception->is_open()) {
+    if (token.run != reception->token().run) {
+      return Error{ErrorCode::mismatch, dir->path().string() + ": the run there is not one of this script's runs",
+                   "--run DIR of its first run"};
+    }
+    identity = reception->identity();
+    return dir->write_file("key.pem", identity.pem, true);
+  }
   token.plaintext = options.plaintext;
   if (options.resume) {
     Result<std::string> pem = dir->read_file("key.pem", kConfigBytesMax);

@@ -10,13 +10,12 @@
 #include "config/config.h"
 #include "observe/observer.h"
 #include "ps/server.h"
-#include "runtime/head/door.h"
+#include "runtime/head/reception.h"
 #include "runtime/head/train.h"
 #include "runtime/model_provider.h"
 #include "store/ledger.h"
 #include "store/run_dir.h"
 #include "transport/crypto.h"
-#include "transport/tcp/tcp.h"
 
 namespace motley::runtime {
 
@@ -24,6 +23,7 @@ struct Run {
   const TrainOptions& options;
   ModelProvider& provider;
   observe::Observer& observer;
+  std::shared_ptr<Reception> reception;
 
   config::RunConfig config{};
   std::string name{};
@@ -53,8 +53,7 @@ struct Run {
   Status restore(ps::Snapshot& snapshot);
   void follow(std::vector<BatchChange> changes);
   Status make_identity();
-  Status make_token(const Door& door);
-  Result<Door> start_listening(transport::Tcp& tcp, const transport::AcceptHandler& accept);
+  Status start_listening();
   /// Positions of an epoch; its order is that of the whole data set.
   std::uint64_t epoch_samples() const {
     return used_samples(inputs.train->size(), config.global_batch.samples, config.drop_last);

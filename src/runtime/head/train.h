@@ -2,6 +2,7 @@
 // A whole run on the head: data, model, coordinator, local workers, listener, files. Blocks until it is over.
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace motley::runtime {
 
 inline constexpr std::uint16_t kDefaultPort = 7117;
 
+class Reception;
+
 struct TrainOptions {
   std::string target;     // recipe or TOML file; may be empty with `resume`
   std::string join_with;  // what `motley join` says behind the token: a script and its arguments
@@ -26,6 +29,7 @@ struct TrainOptions {
   bool resume = false;
   std::string listen;  // "ADDRESS:PORT"; empty: every address, kDefaultPort or any free port
   std::string token_file;
+  std::shared_ptr<Reception> reception;  // kept for a later run; empty: of this one alone
   bool plaintext = false;
   std::vector<std::string> devices;  // empty: accelerators, or the CPU where there are none; "none"
   unsigned threads = 0;              // of a CPU worker; 0: all cores

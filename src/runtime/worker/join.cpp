@@ -124,6 +124,7 @@ Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& e
   none.name = "fetch";
   fetcher.hello = hello_for(none, options.name.empty() ? transport::machine_name() : options.name, 0);
   fetcher.hello.features = {engine::kFetch};
+  fetcher.patience = options.patience;
   fetcher.prepare = [&files](const wire::RunSpec& spec, const SharedBytes& file) -> Result<PreparedWorker> {
     if (file.empty()) {
       return Error{ErrorCode::mismatch, "this run has no files of a script to give",
@@ -186,6 +187,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
       return inputs.prepare(spec, file, device.name);
     };
     worker.manners = options.manners;
+    worker.patience = options.patience;
     WorkerHostEvents host;
     const std::string name = worker.hello.name;
     host.note = events.note;

@@ -2,9 +2,11 @@
 // This machine's devices as workers of somebody else's run. Blocks until the run is done, all were refused, or stop.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "cluster/token.h"
 #include "runtime/manners.h"
 #include "runtime/model_provider.h"
@@ -24,6 +26,7 @@ struct JoinOptions {
   std::vector<std::string> overrides;  // data.* and train.micro_batch: what may differ from machine to machine
   Manners manners{.nice = kJoinNice};
   YieldOptions yield;
+  std::optional<Duration> patience{};  // WorkerHostOptions::patience
 };
 
 /// For people and for --json; each called from one thread at a time.

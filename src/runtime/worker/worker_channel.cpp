@@ -63,7 +63,10 @@ void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_sp
   options.hello.token_id = token_->id;
   worker_.emplace(std::move(options), static_cast<engine::WorkerOutput&>(*this));
   mailbox_->start([this] { on_tick(); }, kTick);
-  mailbox_->post([this] { dial(); });
+  mailbox_->post([this] {
+    answered_ = now();
+    dial();
+  });
 }
 
 void WorkerHost::dial() {
@@ -86,9 +89,17 @@ void WorkerHost::redial(Duration after, const std::string& why) {
     finish({});
     return;
   }
+  if (options_.patience && now() - answered_ >= *options_.patience) {
+    finish(Error{ErrorCode::network, why, ""});
+    return;
+  }
   if (!paused_) say_once(why);
   stage_ = Stage::idle;
   redial_at_ = now() + after;
+}
+
+Duration WorkerHost::longest_backoff() const {
+  return options_.patience ? std::min(kBackoffMax, *options_.patience / 3) : kBackoffMax;
 }
 
 void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result) {
@@ -98,10 +109,11 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
       finish(result.error());
       return;
     }
-    backoff_ = std::min(kBackoffMax, std::max(kBackoffFirst, backoff_ * 2));
+    backoff_ = std::min(longest_backoff(), std::max(kBackoffFirst, backoff_ * 2));
     redial(backoff_, result.error().message);
     return;
   }
+  answered_ = now();
   control_ = std::move(*result);
   stage_ = Stage::proving;
   proof_deadline_ = now() + std::chrono::seconds(10);
@@ -115,6 +127,7 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
 
 void WorkerHost::on_frame(std::uint64_t generation, const wire::Frame& frame) {
   if (generation != generation_) return;
+  if (options_.patience) answered_ = now();
   if (stage_ == Stage::proving) {
     on_proving_frame(frame);
   } else if (stage_ == Stage::joined) {
@@ -209,13 +222,14 @@ void WorkerHost::on_data_closed(std::uint64_t generation, const Error& error) {
 
 void WorkerHost::on_closed(std::uint64_t generation, const Error& error) {
   if (generation != generation_ || stage_ == Stage::ended) return;
+  answered_ = now();
   if (stage_ == Stage::joined) {
     drop_channel();
     worker_->disconnected(error.message, now());  // answers with disconnect()
     if (tcp_ == nullptr) finish({});
     return;
   }
-  backoff_ = std::min(kBackoffMax, std::max(kBackoffFirst, backoff_ * 2));
+  backoff_ = std::min(longest_backoff(), std::max(kBackoffFirst, backoff_ * 2));
   redial(backoff_, error.message);
 }
 

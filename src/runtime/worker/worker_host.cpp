@@ -156,6 +156,7 @@ void WorkerHost::finish_early(std::uint64_t number) { compute_->finish_early(num
 
 void WorkerHost::admitted(std::uint64_t /*worker*/) {
   last_said_.clear();
+  options_.patience.reset();
   if (events_.link) events_.link(LinkChange::joined, "joined");
 }
 

@@ -38,6 +38,8 @@ struct WorkerHostOptions {
   std::function<std::size_t(const transport::PeerIdentity&)> data_connections =
       [](const transport::PeerIdentity& peer) { return runtime::data_connections(peer); };
   Manners manners;
+  /// Ends with ErrorCode::network where nothing has answered for so long, as long as it was not admitted yet.
+  std::optional<Duration> patience{};
 };
 
 /// What people who look at a joined worker see. Called on the worker's mailbox thread.
@@ -76,6 +78,7 @@ class WorkerHost final : engine::WorkerOutput {
 
   void dial();
   void redial(Duration after, const std::string& why);
+  [[nodiscard]] Duration longest_backoff() const;
   void on_control_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result);
   void on_frame(std::uint64_t generation, const wire::Frame& frame);
   void on_proving_frame(const wire::Frame& frame);
@@ -119,6 +122,7 @@ class WorkerHost final : engine::WorkerOutput {
   Time redial_at_{};
   Time proof_deadline_{};
   Duration backoff_{};
+  Time answered_{};  // last; it had a connection then
   bool leaving_ = false;
   bool paused_ = false;
   std::string aside_;  // why this session was given up; empty: it was not

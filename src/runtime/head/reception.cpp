@@ -1,0 +1,62 @@
+#include "runtime/head/reception.h"
+
+#include <utility>
+
+#include "base/assert.h"
+#include "runtime/data_lanes.h"
+#include "wire/limits.h"
+
+namespace motley::runtime {
+
+Reception::~Reception() {
+  if (::getpid() == process_) return;
+  // In a child of the process that made it its threads are missing, and the sockets are the other's.
+  static_cast<void>(tcp_.release());
+  if (door_) {
+    static_cast<void>(door_->listener.release());
+    static_cast<void>(door_->local.release());
+  }
+}
+
+Status Reception::open(transport::TcpOptions options, const std::string& listen, std::uint16_t usual_port,
+                       cluster::JoinToken token) {
+  MOTLEY_ASSERT(!is_open() && options.identity);
+  identity_ = *options.identity;
+  tcp_ = std::make_unique<transport::Tcp>(std::move(options));
+  const auto accept = [this](std::shared_ptr<transport::Connection> link) { come(std::move(link)); };
+  Result<Door> door = open_door(*tcp_, listen, usual_port, accept);
+  if (!door) return door.error();
+  open_locally(*tcp_, token, accept, *door);
+  lead_to(token, *door);
+  token_ = std::move(token);
+  door_ = std::move(*door);
+  return {};
+}
+
+void Reception::receive(transport::AcceptHandler guest) {
+  const std::lock_guard lock(mutex_);
+  guest_ = std::move(guest);
+  for (; !waiting_.empty(); waiting_.pop_front()) let_in(std::move(waiting_.front()));
+}
+
+void Reception::pause() {
+  const std::lock_guard lock(mutex_);
+  guest_ = {};
+}
+
+void Reception::come(std::shared_ptr<transport::Connection> link) {
+  const std::lock_guard lock(mutex_);
+  if (guest_) return let_in(std::move(link));
+  if (waiting_.size() == wire::kUnprovenMax) {  // some of these have gone, and do not show it
+    waiting_.front()->close();
+    waiting_.pop_front();
+  }
+  waiting_.push_back(std::move(link));
+}
+
+void Reception::let_in(std::shared_ptr<transport::Connection> link) {
+  tcp_->use_threads(data_connections(link->peer()));
+  guest_(std::move(link));
+}
+
+}  // namespace motley::runtime

@@ -1,0 +1,57 @@
+#pragma once
+// Where workers of other processes come in, for all runs of a launch one after the other: a script may make several,
+// and whoever joined one finds the next by the same token. Between two runs the door stays open, and who comes waits
+// there. open(), receive() and pause() are for the thread that makes the runs; guests come on threads of the transport.
+
+#include <unistd.h>
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cluster/token.h"
+#include "runtime/head/door.h"
+#include "transport/connection.h"
+#include "transport/crypto.h"
+#include "transport/tcp/tcp.h"
+
+namespace motley::runtime {
+
+class Reception {
+ public:
+  Reception() = default;
+  ~Reception();
+  Reception(const Reception&) = delete;
+  Reception& operator=(const Reception&) = delete;
+
+  /// `listen`, `usual_port`: of open_door(). Completes the token by the way here. REQUIRES it is not open.
+  Status open(transport::TcpOptions options, const std::string& listen, std::uint16_t usual_port,
+              cluster::JoinToken token);
+  [[nodiscard]] bool is_open() const noexcept { return door_.has_value(); }
+  /// REQUIRES is_open(), both.
+  [[nodiscard]] const cluster::JoinToken& token() const noexcept { return token_; }
+  [[nodiscard]] const transport::Identity& identity() const noexcept { return identity_; }
+
+  /// Who waits comes in now, and from here on whoever comes.
+  void receive(transport::AcceptHandler guest);
+  /// When it returns, `guest` is not called any more: who comes waits.
+  void pause();
+
+ private:
+  void come(std::shared_ptr<transport::Connection> link);
+  void let_in(std::shared_ptr<transport::Connection> link);
+
+  std::mutex mutex_;
+  transport::AcceptHandler guest_;
+  std::deque<std::shared_ptr<transport::Connection>> waiting_;
+  transport::Identity identity_{};
+  cluster::JoinToken token_{};
+  pid_t process_ = ::getpid();
+  // The sockets go before their threads, and these before what they call.
+  std::unique_ptr<transport::Tcp> tcp_;
+  std::optional<Door> door_;
+};
+
+}  // namespace motley::runtime
