@@ -37,7 +37,9 @@ TEST(DeviceSpeed, IsMeasuredByCalibrationsOfTwoSizes) {
     EXPECT_FALSE(device.time());
     EXPECT_EQ(device.trial(kSizes), 8U);
     EXPECT_EQ(calibrate(device, truth), sizes);
-    if (truth.fixed == 0) EXPECT_NEAR(device.time()->per_sample, truth.per_sample, 0.01 * truth.per_sample);
+    if (truth.fixed == 0) {
+      EXPECT_NEAR(device.time()->per_sample, truth.per_sample, 0.01 * truth.per_sample);
+    }
   }
 }
 

@@ -30,7 +30,7 @@ TEST(WorkerLink, WhatIsLeftOutCountsWhenThePassIsClosed) {
   link.connected(true);
   for (int i = 0; i < 2; ++i) link.closed(0.1, 0.6);
   ASSERT_EQ(link.codec(), CodecId::int4);
-  link.left_out(3.5);
+  link.residual(3.5);
   EXPECT_EQ(link.codec(), CodecId::int4) << "not while leases are open";
   EXPECT_GT(link.closed(0.1, 0.6), 1);
   EXPECT_EQ(link.codec(), CodecId::int8);

@@ -139,7 +139,9 @@ TEST(WorkerSpeed, SharesFollowADeviceThatIsThrottledToHalf) {
   };
   for (int i = 0; i < 50; ++i) {
     const double apart = pass();
-    if (i >= 30) EXPECT_LT(apart, 0.1) << "in pass " << i;
+    if (i >= 30) {
+      EXPECT_LT(apart, 0.1) << "in pass " << i;
+    }
   }
   slower[1] = 2;
   for (int i = 0; i < 5; ++i) pass();
