@@ -94,7 +94,9 @@ def _try(trial: Trial, traces: _traces.Traces, found: Found) -> None:
         written, changed = model.changes(), seen.changes()
         found.draws = tuple(name for name in _data.GENERATED if name in {*collating.draws, *drawing.draws})
         found.changing = _statistics(trial.root, model, written)
-        found.unused = set(trial.parameters) - set(first.gradients)
+        # Samples that weigh nothing, such as texts without a token that counts, say nothing of gradients.
+        telling = first if first.weight else trial.gradient(trial.fetch(0, trial.whole), trial.whole)
+        found.unused = set(trial.parameters) - set(telling.gradients) if telling.weight else set()
         found.rows = first.rows == trial.samples
         found.mixes = bool(found.draws) or any(isinstance(module, _BatchNorm) and (module.training or module.running_mean is None)
                                                for module in trial.root.modules())

@@ -242,8 +242,9 @@ template <>
 struct Table<Failed> {
   static constexpr std::string_view kName = "Failed";
   static constexpr std::uint32_t kKind = 20;
-  static constexpr std::tuple kFields{Field{1, "pass", &Failed::pass, Form::fixed}, Field{2, "lease", &Failed::lease},
-                                      Field{3, "message", &Failed::message, Form::text}};
+  static constexpr std::tuple kFields{
+      Field{1, "pass", &Failed::pass, Form::fixed}, Field{2, "lease", &Failed::lease},
+      Field{3, "message", &Failed::message, Form::text, kStringBytesMax, kStringBytesMax}};
 };
 template <>
 struct Table<Heartbeat> {

@@ -40,7 +40,7 @@ class Plain:
                 loss = self.loss(self.model, batch)
                 loss.backward()
                 if self.clip_norm:
-                    torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
+                    torch.nn.utils.clip_grad_norm_([p for p in self.model.parameters() if p.requires_grad], self.clip_norm)
                 self.optimizer.step()
                 sums += loss.item() * len(batch[1])
             found.append(sums / len(data))

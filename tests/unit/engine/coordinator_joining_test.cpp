@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"overflow", [](auto& h) { h.offset = 0xFFFFFFF0U; }, "bytes 4294967280 +"},
                     Fault{"length", [](auto& h) { h.length -= 4; }, "with a body of"},
                     Fault{"total", [](auto& h) { h.total += 4; }, "65540"},
-                    Fault{"codec", [](auto& h) { h.codec = wire::CodecId{2}; }, "codec 2"},
+                    Fault{"codec", [](auto& h) { h.codec = wire::CodecId{2}; }, "one in int8"},
                     Fault{"kind", [](auto& h) { h.type = wire::FrameType::statistic; }, "statistics in chunk 1"},
                     Fault{"type", [](auto& h) { h.type = wire::FrameType::weights; }, "type 2"}),
     [](const auto& param_info) { return param_info.param.name; });

@@ -85,7 +85,7 @@ TEST(Shift, IsWorthItWhereItGainsEnough) {
     double slower;  // the late one, in its newest reports
     bool shifting, helping;
   };
-  for (const auto& [slower, shifting, helping] : {Case{1.02, false, true}, Case{2, true, true}}) {
+  for (const auto& [slower, shifting, helping] : {Case{1.02, false, false}, Case{2, true, true}}) {
     Part late = part(100, 199);
     late.first = {4, 0.14};
     late.newest = {52, 0.14 + 0.48 * slower};

@@ -130,7 +130,13 @@ TEST(Messages, TextsForPeopleAreCutAndMadeValid) {
   failed.message = std::string(kStringBytesMax - 1, 'x') + "\xE2\x84\xA2 and more";
   auto decoded = decode(encode(failed).bytes());
   ASSERT_TRUE(decoded.ok()) << decoded.error().message;
-  EXPECT_EQ(std::get<Failed>(*decoded).message, std::string(kSentenceCharactersMax - 1, 'x') + "…");
+  EXPECT_EQ(std::get<Failed>(*decoded).message, std::string(kStringBytesMax - 1, 'x'));
+
+  Bye bye;
+  bye.hint = std::string(kStringBytesMax, 'x');
+  decoded = decode(encode(bye).bytes());
+  ASSERT_TRUE(decoded.ok()) << decoded.error().message;
+  EXPECT_EQ(std::get<Bye>(*decoded).hint, std::string(kSentenceCharactersMax - 1, 'x') + "…");
 
   Hello hello;
   hello.machine = "b\xFCro";  // Latin-1

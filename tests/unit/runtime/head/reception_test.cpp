@@ -44,7 +44,7 @@ class ReceptionTest : public testing::Test {
   }
 
   Reception reception_;
-  transport::Tcp client_{{.plaintext = true}};
+  transport::Tcp client_{{.plaintext = true, .identity = {}}};
 };
 
 TEST_F(ReceptionTest, WhoComesBeforeTheFirstRunWaits) {
