@@ -171,7 +171,7 @@ void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) 
   // Whoever has not proven the secret is counted, not named, and not told the run's number. At most one line a second:
   // strangers must not be able to fill the display.
   ++strangers_;
-  if (last_refusal_said_ == Time{} || now() - last_refusal_said_ > std::chrono::seconds(1)) {
+  if (link.hello && (last_refusal_said_ == Time{} || now() - last_refusal_said_ > std::chrono::seconds(1))) {
     last_refusal_said_ = now();
     observer_.worker({"a stranger", "", "", "", "refused",
                       bye.code + ": expected " + bye.expected + ", found " + bye.found + " (" +
