@@ -257,8 +257,12 @@ def test_a_stranger_is_counted_and_neither_named_nor_told_the_run(waiting):
     with wire.Peer(wrong) as peer:
         peer.send(wire.hello(wrong, name=name) + wire.proof(wrong))
         assert bye_of(peer.closed())[0] == "run" and peer.run == wrong["run"]
+    wrong["run"] = token["run"]
+    with wire.Peer(wrong) as peer:
+        peer.send(wire.hello(wrong, name=name) + wire.proof(wrong))
+        assert bye_of(peer.closed())[0] == "wrong-token"
     refused = head.wait_event("worker", change="refused")
-    assert refused["worker"] == "a stranger" and "(1 so far)" in refused["reason"], refused
+    assert refused["worker"] == "a stranger" and "(2 so far)" in refused["reason"], refused
     assert "\x1b" not in head.story() and "evil" not in head.story()
 
 
