@@ -35,7 +35,9 @@ class ChunkPublisher {
                                   [](std::uint64_t offset, const Chunk& c) { return offset < c.offset; });
     for (--chunk; chunk != chunks.end() && chunk->offset < place.offset + place.elements; ++chunk) {
       const auto id = static_cast<ChunkId>(chunk - chunks.begin());
-      if (waiting_for_[id] > 0 && --waiting_for_[id] == 0) publish(id);
+      std::uint32_t& left = waiting_for_[id];
+      if (left == 0) continue;
+      if (--left == 0) publish(id);
     }
   }
   /// Whatever is left: tensors that got no gradient, and everything where nobody tells what is final.
