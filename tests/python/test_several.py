@@ -1,5 +1,6 @@
 """Several runs of one script, and machines that joined once: pre-training, then fine-tuning; cross-validation."""
 
+import fcntl
 import json
 import math
 import pathlib
@@ -21,6 +22,7 @@ RUNS = {"folds": several.FOLDS, "tuned": 2, "normed": 2}
 BOTH = settings(train_min_workers=2, train_shares=[2, 1])
 HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu"]
 ENDS_WITHIN_S = 5
+HELD = {}  # open files of gates that are shut
 
 
 class Plain:
@@ -137,11 +139,16 @@ def test_what_a_run_left_frozen_is_the_same_on_machines_that_join(motley):
 
 
 def gates(motley):
+    """Locked, until each is opened."""
     (motley.directory / "gates").mkdir()
+    for name in ("1", "2", "3", "end"):
+        path = motley.directory / "gates" / name
+        HELD[path] = open(path, "w", encoding="utf-8")  # noqa: SIM115
+        fcntl.flock(HELD[path], fcntl.LOCK_EX)
 
 
 def open_gate(motley, name):
-    (motley.directory / "gates" / str(name)).touch()
+    HELD.pop(motley.directory / "gates" / str(name)).close()
 
 
 def times_joined(program):

@@ -1,13 +1,14 @@
 """several.py folds|tuned|normed [GATES]: several runs one after the other, and what each left, as JSON on standard error.
 
-GATES: a directory. In the body of its first epoch, run k waits there for a file named k; the script waits for "end" after its last run.
+GATES: a directory of files that a test has locked. In the body of its first epoch, run k waits for that named k; the script waits for "end"
+after its last run.
 """
 
 import copy
+import fcntl
 import json
 import pathlib
 import sys
-import time
 
 import torch
 from torch import nn
@@ -22,8 +23,9 @@ DATA = cases.classes(240, 2)
 
 
 def wait_for(gate):
-    while len(sys.argv) > 2 and not pathlib.Path(sys.argv[2], gate).exists():
-        time.sleep(0.02)
+    if len(sys.argv) > 2:
+        with open(pathlib.Path(sys.argv[2], gate), encoding="utf-8") as held:
+            fcntl.flock(held, fcntl.LOCK_SH)
 
 
 def train(number, run):
