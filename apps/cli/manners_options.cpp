@@ -28,7 +28,7 @@ std::string name_fault(const std::string& text) {
 }  // namespace
 
 void add_name(CLI::App& command, std::string& name) {
-  command.add_option("--name", name, "name of this machine")->check(CLI::Validator(name_fault, "TEXT"));
+  command.add_option("--name", name, "name of this machine")->check(CLI::Validator(name_fault, ""));
 }
 
 void add_manners(CLI::App& command, runtime::Manners& manners) {
