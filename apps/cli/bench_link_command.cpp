@@ -101,8 +101,8 @@ void print_text(const bench::LinkReport& report, const bench::Diagnosis& diagnos
 
 Status listen(const LinkArguments& arguments, Context& context) {
   bench::LinkListenEvents events;
-  events.opened = [&](const cluster::JoinToken& token) {
-    const std::string text = arguments.listen.token_file.empty() ? cluster::to_text(token) : "";
+  events.opened = [&](const fleet::JoinToken& token) {
+    const std::string text = arguments.listen.token_file.empty() ? fleet::to_text(token) : "";
     if (context.json) {
       print_json_line(
           Json{{"event", "listening"}, {"token", text}, {"port", token.port}, {"addresses", token.addresses}}.dump());
@@ -135,7 +135,7 @@ Status run_link(const LinkArguments& arguments, Context& context) {
   if (!arguments.token.empty() && !arguments.token_file.empty()) {
     return Error{ErrorCode::usage, "expected a token or --token-file FILE, found both", "motley bench link motley1.…"};
   }
-  Result<cluster::JoinToken> token = read_token(arguments.token, arguments.token_file, context);
+  Result<fleet::JoinToken> token = read_token(arguments.token, arguments.token_file, context);
   if (!token) return token.error();
   const bench::LinkOptions options{std::move(*token), arguments.seconds};
   const auto note = [&context](const std::string& text) { context.observer->note(text); };

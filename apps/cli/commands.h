@@ -50,7 +50,7 @@ Status start(Launch launch, Context& context);
 Status hand_over(Context& context, Launch launch);
 
 /// `word`: the token, a file that holds it, or "-" for standard input; or `file`, which is waited for.
-Result<cluster::JoinToken> read_token(const std::string& word, const std::string& file, Context& context);
+Result<fleet::JoinToken> read_token(const std::string& word, const std::string& file, Context& context);
 
 /// Works for a run elsewhere until it is over.
 Status lend(const runtime::JoinOptions& options, Context& context);

@@ -17,7 +17,7 @@ Status run_join(JoinArguments& arguments, Context& context) {
   if (arguments.token.empty() == arguments.token_file.empty()) {
     return Error{ErrorCode::usage, "join what? expected a token or --token-file FILE", "motley join motley1.…"};
   }
-  Result<cluster::JoinToken> token = read_token(arguments.token, arguments.token_file, context);
+  Result<fleet::JoinToken> token = read_token(arguments.token, arguments.token_file, context);
   if (!token) return token.error();
   arguments.options.token = std::move(*token);
   if (!arguments.script.empty()) {
@@ -38,7 +38,7 @@ Status run_join(JoinArguments& arguments, Context& context) {
 
 }  // namespace
 
-Result<cluster::JoinToken> read_token(const std::string& word, const std::string& file, Context& context) {
+Result<fleet::JoinToken> read_token(const std::string& word, const std::string& file, Context& context) {
   if (!file.empty()) {
     return runtime::wait_for_token_file(file, context.stop,
                                         [&](const std::string& text) { context.observer->note(text); });
@@ -49,7 +49,7 @@ Result<cluster::JoinToken> read_token(const std::string& word, const std::string
   } else if (std::ifstream in(text); text.size() < 200 && in) {
     std::getline(in, text);
   }
-  return cluster::parse_token(text);
+  return fleet::parse_token(text);
 }
 
 Status lend(const runtime::JoinOptions& options, Context& context) {

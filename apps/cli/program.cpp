@@ -13,8 +13,8 @@
 
 #include "base/format.h"
 #include "base/nearest.h"
-#include "cluster/token.h"
 #include "commands.h"
+#include "fleet/token.h"
 #include "machine/arguments.h"
 #include "program.h"
 #include "ranks.h"
@@ -114,7 +114,7 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error, argc, argv);
   }
-  machine::hide_arguments(cluster::JoinToken::kPrefix);
+  machine::hide_arguments(fleet::JoinToken::kPrefix);
   context.has_python = static_cast<bool>(run_script);
   context.observer = make_observer(context.json);
   Status status;

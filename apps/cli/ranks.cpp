@@ -150,7 +150,7 @@ Status take_rank(Launch& launch, runtime::StopSource& stop, observe::Observer& o
     return {};
   }
   const auto note = [&observer](const std::string& text) { observer.note(text); };
-  Result<cluster::JoinToken> token = runtime::wait_for_token_file(train.token_file, stop, note);
+  Result<fleet::JoinToken> token = runtime::wait_for_token_file(train.token_file, stop, note);
   if (!token) return token.error();
   launch.role = Role::join;
   std::erase(train.devices, "none");  // is the head's

@@ -144,7 +144,7 @@ class HeadRun {
     display_->show(begun);
   }
   std::string directory() const { return head_->run().dir->path().string(); }
-  std::string token() const { return cluster::to_text(head_->run().token); }
+  std::string token() const { return fleet::to_text(head_->run().token); }
 
  private:
   /// On the coordinator's thread.

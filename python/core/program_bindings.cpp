@@ -57,7 +57,7 @@ void bind_program(nb::module_& m) {
                      return nb::bytes(bytes.data(), bytes.size());
                    })
       .def_ro("agreed", &cli::Launch::agreed)
-      .def_prop_ro("token", [](const cli::Launch& launch) { return cluster::to_text(launch.join.token); })
+      .def_prop_ro("token", [](const cli::Launch& launch) { return fleet::to_text(launch.join.token); })
       .def_prop_ro("idle_only", [](const cli::Launch& launch) { return launch.join.yield.idle_only; })
       .def_prop_ro("join_options", &cli::Launch::join_options)
       .def_prop_rw(

@@ -122,10 +122,10 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
   overrides.insert(overrides.begin(), "train.min_workers=" + std::to_string(std::max<std::size_t>(1, workers)));
   std::exception_ptr raised;
   const Status status = run_interruptibly([&](runtime::StopSource& stop) {
-    options.begun = [&](const cluster::JoinToken& token) {
+    options.begun = [&](const fleet::JoinToken& token) {
       const nb::gil_scoped_acquire gil;
       try {
-        begun(cluster::to_text(token));
+        begun(fleet::to_text(token));
       } catch (const nb::python_error&) {
         raised = std::current_exception();
         stop.request();

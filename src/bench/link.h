@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bench/diagnosis.h"
-#include "cluster/token.h"
+#include "fleet/token.h"
 #include "runtime/stop.h"
 
 namespace motley::bench {
@@ -19,7 +19,7 @@ struct LinkListenOptions {
 };
 
 struct LinkListenEvents {
-  std::function<void(const cluster::JoinToken& token)> opened;
+  std::function<void(const fleet::JoinToken& token)> opened;
   std::function<void(const std::string& peer)> measuring;
   std::function<void(const std::string& peer)> left;
 };
@@ -30,7 +30,7 @@ Status serve_link(const LinkListenOptions& options, const LinkListenEvents& even
 inline constexpr double kLinkSecondsMax = 20;
 
 struct LinkOptions {
-  cluster::JoinToken token;
+  fleet::JoinToken token;
   double seconds = 2;  // of each of the three phases that load the link; at most kLinkSecondsMax
 };
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/link_frames.h"
-#include "cluster/token.h"
+#include "fleet/token.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 
@@ -39,7 +39,7 @@ struct Flow {
 
 class Lane final : public transport::Receiver {
  public:
-  Lane(Shared& shared, const cluster::JoinToken& token, const transport::Digest& own_spki)
+  Lane(Shared& shared, const fleet::JoinToken& token, const transport::Digest& own_spki)
       : shared_(shared), token_(token), own_spki_(own_spki) {}
 
   /// Takes the connection and sends the proof. Once.
@@ -67,7 +67,7 @@ class Lane final : public transport::Receiver {
   void on_word(const Word& word);
 
   Shared& shared_;
-  const cluster::JoinToken& token_;
+  const fleet::JoinToken& token_;
   const transport::Digest own_spki_;
   std::shared_ptr<transport::Connection> connection_;
   std::uint64_t last_ping_ = 0;

@@ -25,7 +25,7 @@ using transport::Priority;
 class House {
  public:
   House(const LinkListenEvents& events, bool once) : events_(events), once_(once) {}
-  cluster::JoinToken token;  // what a proof needs of it is set before the first connection is let in
+  fleet::JoinToken token;  // what a proof needs of it is set before the first connection is let in
   transport::Digest own_spki{};
 
   [[nodiscard]] bool enter() {

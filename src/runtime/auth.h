@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/token.h"
+#include "fleet/token.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 
@@ -15,9 +15,9 @@ namespace motley::runtime {
 enum class Side : std::uint8_t { head, joiner };
 
 /// The MAC for `role` ("join", "head", "lane") over this connection's exporter value and both public keys.
-std::vector<std::uint8_t> proof_mac(const cluster::JoinToken& token, std::string_view role,
+std::vector<std::uint8_t> proof_mac(const fleet::JoinToken& token, std::string_view role,
                                     const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side);
-bool proof_holds(std::span<const std::uint8_t> mac, const cluster::JoinToken& token, std::string_view role,
+bool proof_holds(std::span<const std::uint8_t> mac, const fleet::JoinToken& token, std::string_view role,
                  const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side);
 
 }  // namespace motley::runtime

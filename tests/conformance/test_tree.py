@@ -22,10 +22,10 @@ def test_arrows_have_no_cycle():
 
 
 @pytest.mark.parametrize("path, text, finding", [
-    ("src/wire/a.cpp", '#include "cluster/token.h"\n', "wire includes cluster"),
+    ("src/wire/a.cpp", '#include "fleet/token.h"\n', "wire includes fleet"),
     ("src/engine/a.h", '#include "runtime/train.h"\n', "engine includes runtime"),
     ("src/cluster/a.h", '#include "ps/server.h"\n', "cluster includes ps"),
-    ("src/transport/a.h", '#include "cluster/token.h"\n', "transport includes cluster"),
+    ("src/transport/a.h", '#include "fleet/token.h"\n', "transport includes fleet"),
     ("src/runtime/a.h", '#include "torch/torch_adapter.h"\n', "runtime includes torch"),
     ("sim/lib/a.h", '#include "transport/connection.h"\n', "sim includes transport"),
     ("src/ps/CMakeLists.txt", "motley_library(ps DEPENDS wire cluster)\n", "ps links cluster"),

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster/token.h"
 #include "engine/coordinator.h"
+#include "fleet/token.h"
 #include "observe/observer.h"
 #include "runtime/compute_thread.h"
 #include "runtime/data_lanes.h"
@@ -27,7 +27,7 @@ namespace motley::runtime {
 
 struct CoordinatorHostOptions {
   engine::CoordinatorOptions engine;
-  cluster::JoinToken token;
+  fleet::JoinToken token;
   transport::Digest own_spki{};
   std::string run_dir;
   double checkpoint_seconds = 30;

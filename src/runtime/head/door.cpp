@@ -24,45 +24,44 @@ Result<Door> open_door(transport::Tcp& tcp, const std::string& listen, std::uint
   return Door{std::move(*listening), endpoint.host};
 }
 
-void open_locally(transport::Tcp& tcp, const cluster::JoinToken& token, const transport::AcceptHandler& on_accept,
+void open_locally(transport::Tcp& tcp, const fleet::JoinToken& token, const transport::AcceptHandler& on_accept,
                   Door& door) {
   Result<std::unique_ptr<transport::Listener>> listening = tcp.listen(local_endpoint(token), on_accept);
   if (listening) door.local = std::move(*listening);
 }
 
-transport::Endpoint local_endpoint(const cluster::JoinToken& token) {
+transport::Endpoint local_endpoint(const fleet::JoinToken& token) {
   return transport::local_endpoint("motley-" + formatted("%016llx", static_cast<unsigned long long>(token.run)));
 }
 
-std::vector<transport::Endpoint> network_endpoints(const cluster::JoinToken& token) {
+std::vector<transport::Endpoint> network_endpoints(const fleet::JoinToken& token) {
   std::vector<transport::Endpoint> all;
   all.reserve(token.addresses.size() + 1);  // and the local one
   for (const std::string& address : token.addresses) all.push_back({address, token.port});
   return all;
 }
 
-std::vector<transport::Endpoint> endpoints(const cluster::JoinToken& token) {
+std::vector<transport::Endpoint> endpoints(const fleet::JoinToken& token) {
   std::vector<transport::Endpoint> all = network_endpoints(token);
   all.insert(all.begin(), local_endpoint(token));
   return all;
 }
 
-void renew(cluster::JoinToken& token, const transport::Identity& identity) {
+void renew(fleet::JoinToken& token, const transport::Identity& identity) {
   token.spki = identity.spki;
   token.id = transport::random_u64();
   transport::random_bytes(token.secret);
 }
 
-void lead_to(cluster::JoinToken& token, const Door& door) {
+void lead_to(fleet::JoinToken& token, const Door& door) {
   const bool every = door.host.empty() || door.host == "0.0.0.0" || door.host == "::";
   token.port = door.listener->port();
   token.addresses = every ? transport::local_addresses() : std::vector<std::string>{door.host};
-  if (token.addresses.size() > cluster::JoinToken::kAddressesMax)
-    token.addresses.resize(cluster::JoinToken::kAddressesMax);
+  if (token.addresses.size() > fleet::JoinToken::kAddressesMax) token.addresses.resize(fleet::JoinToken::kAddressesMax);
 }
 
-Status write_token_file(const std::string& file, const cluster::JoinToken& token) {
-  const Status written = store::write_secret_file(file, cluster::to_text(token) + "\n");
+Status write_token_file(const std::string& file, const fleet::JoinToken& token) {
+  const Status written = store::write_secret_file(file, fleet::to_text(token) + "\n");
   if (written) return {};
   return Error{written.error().code, file + ": the token cannot be written there: " + written.error().message,
                "check the directory of --token-file, and who owns it"};

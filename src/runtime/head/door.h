@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/token.h"
+#include "fleet/token.h"
 #include "transport/tcp/tcp.h"
 
 namespace motley::runtime {
@@ -22,22 +22,22 @@ Result<Door> open_door(transport::Tcp& tcp, const std::string& listen, std::uint
                        const transport::AcceptHandler& on_accept);
 
 /// Opens the one for processes of this machine as well.
-void open_locally(transport::Tcp& tcp, const cluster::JoinToken& token, const transport::AcceptHandler& on_accept,
+void open_locally(transport::Tcp& tcp, const fleet::JoinToken& token, const transport::AcceptHandler& on_accept,
                   Door& door);
 
 /// What a process of the coordinator's own machine tries before all others.
-[[nodiscard]] transport::Endpoint local_endpoint(const cluster::JoinToken& token);
-[[nodiscard]] std::vector<transport::Endpoint> network_endpoints(const cluster::JoinToken& token);
+[[nodiscard]] transport::Endpoint local_endpoint(const fleet::JoinToken& token);
+[[nodiscard]] std::vector<transport::Endpoint> network_endpoints(const fleet::JoinToken& token);
 /// The first, then the others.
-[[nodiscard]] std::vector<transport::Endpoint> endpoints(const cluster::JoinToken& token);
+[[nodiscard]] std::vector<transport::Endpoint> endpoints(const fleet::JoinToken& token);
 
 /// A new secret and number, which `identity` answers to.
-void renew(cluster::JoinToken& token, const transport::Identity& identity);
+void renew(fleet::JoinToken& token, const transport::Identity& identity);
 
 /// Its port, and the addresses that others may reach it by.
-void lead_to(cluster::JoinToken& token, const Door& door);
+void lead_to(fleet::JoinToken& token, const Door& door);
 
 /// Whole or not at all, and only this user may read it. Errors: io.
-Status write_token_file(const std::string& file, const cluster::JoinToken& token);
+Status write_token_file(const std::string& file, const fleet::JoinToken& token);
 
 }  // namespace motley::runtime

@@ -75,7 +75,7 @@ observe::RunStarted started_event(const Run& run) {
   event.steps_per_epoch = run.steps_per_epoch;
   event.samples = run.inputs.train->size();
   event.first_step = run.server->version();
-  if (run.options.token_file.empty()) event.join = cluster::to_text(run.token);
+  if (run.options.token_file.empty()) event.join = fleet::to_text(run.token);
   event.token_file = run.options.token_file;
   event.join_with = run.options.join_with;
   event.plaintext = run.options.plaintext;

@@ -5,16 +5,16 @@
 #include <functional>
 #include <vector>
 
-#include "cluster/token.h"
+#include "fleet/token.h"
 #include "runtime/head/train.h"
 
 namespace motley::runtime {
 
 struct PlanOptions {
   TrainOptions train{};  // its run_dir, resume and token of a run are not used; its token file is deleted at the end
-  std::vector<std::uint64_t> global_batches{};             // to plan for; empty: that of the run
-  double seconds = 10;                                     // to measure, after the last machine joined or left
-  std::function<void(const cluster::JoinToken&)> begun{};  // others can join now
+  std::vector<std::uint64_t> global_batches{};           // to plan for; empty: that of the run
+  double seconds = 10;                                   // to measure, after the last machine joined or left
+  std::function<void(const fleet::JoinToken&)> begun{};  // others can join now
 };
 
 /// Reports one plan a global batch. The error was not yet reported to `observer`.

@@ -19,7 +19,7 @@ Reception::~Reception() {
 }
 
 Status Reception::open(transport::TcpOptions options, const std::string& listen, std::uint16_t usual_port,
-                       cluster::JoinToken token) {
+                       fleet::JoinToken token) {
   MOTLEY_ASSERT(!is_open() && options.identity);
   identity_ = *options.identity;
   tcp_ = std::make_unique<transport::Tcp>(std::move(options));

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "cluster/token.h"
+#include "fleet/token.h"
 #include "runtime/head/door.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
@@ -28,10 +28,10 @@ class Reception {
 
   /// `listen`, `usual_port`: of open_door(). Completes the token by the way here. REQUIRES it is not open.
   Status open(transport::TcpOptions options, const std::string& listen, std::uint16_t usual_port,
-              cluster::JoinToken token);
+              fleet::JoinToken token);
   [[nodiscard]] bool is_open() const noexcept { return door_.has_value(); }
   /// REQUIRES is_open(), both.
-  [[nodiscard]] const cluster::JoinToken& token() const noexcept { return token_; }
+  [[nodiscard]] const fleet::JoinToken& token() const noexcept { return token_; }
   [[nodiscard]] const transport::Identity& identity() const noexcept { return identity_; }
 
   /// Who waits comes in now, and from here on whoever comes.
@@ -47,7 +47,7 @@ class Reception {
   transport::AcceptHandler guest_;
   std::deque<std::shared_ptr<transport::Connection>> waiting_;
   transport::Identity identity_{};
-  cluster::JoinToken token_{};
+  fleet::JoinToken token_{};
   pid_t process_ = ::getpid();
   // The sockets go before their threads, and these before what they call.
   std::unique_ptr<transport::Tcp> tcp_;

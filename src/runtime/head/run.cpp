@@ -162,7 +162,7 @@ Status Run::start_listening() {
     if (Status status = reception->open(std::move(tcp), options.listen, usual, token); !status) return status;
   }
   token = reception->token();
-  if (Status status = dir->write_file("token", cluster::to_text(token) + "\n", true); !status) return status;
+  if (Status status = dir->write_file("token", fleet::to_text(token) + "\n", true); !status) return status;
   return options.token_file.empty() ? Status() : write_token_file(options.token_file, token);
 }
 
@@ -181,7 +181,7 @@ Status Run::make_identity() {
     Result<std::string> text = dir->read_file("token", kConfigBytesMax);
     if (pem && text) {
       Result<transport::Identity> kept = transport::identity_from_pem(std::move(*pem));
-      Result<cluster::JoinToken> before = cluster::parse_token(*text);
+      Result<fleet::JoinToken> before = fleet::parse_token(*text);
       if (kept && before && before->run == token.run) {
         identity = std::move(*kept);
         token = std::move(*before);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster/token.h"
 #include "config/config.h"
+#include "fleet/token.h"
 #include "observe/observer.h"
 #include "ps/server.h"
 #include "runtime/head/reception.h"
@@ -30,7 +30,7 @@ struct Run {
   std::optional<store::RunDir> dir{};
   ModelInputs inputs{};
   InitialState initial{};
-  cluster::JoinToken token{};
+  fleet::JoinToken token{};
   transport::Identity identity{};
   std::uint32_t incarnation = 0;
   std::uint64_t steps = 0, steps_per_epoch = 0;  // steps: of the schedule; the run's, as long as the batch stays

@@ -100,15 +100,15 @@ std::string to_words(PauseReason reason) {
 
 }  // namespace
 
-Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
-                                               const std::function<void(const std::string&)>& note) {
+Result<fleet::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
+                                             const std::function<void(const std::string&)>& note) {
   bool said = false;
   while (!stop.requested()) {
     std::error_code ignored;
     if (std::filesystem::exists(file, ignored)) {
-      Result<std::string> text = store::read_secret_file(file, cluster::JoinToken::kTextBytesMax);
+      Result<std::string> text = store::read_secret_file(file, fleet::JoinToken::kTextBytesMax);
       if (!text) return text.error();
-      if (!text->empty()) return cluster::parse_token(*text);
+      if (!text->empty()) return fleet::parse_token(*text);
     }
     if (!said) note("waiting for " + file);
     said = true;

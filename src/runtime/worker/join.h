@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "cluster/token.h"
+#include "fleet/token.h"
 #include "runtime/manners.h"
 #include "runtime/model_provider.h"
 #include "runtime/stop.h"
@@ -19,7 +19,7 @@ namespace motley::runtime {
 inline constexpr int kJoinNice = 10;  // of a worker on somebody's machine, unless it is said otherwise
 
 struct JoinOptions {
-  cluster::JoinToken token;
+  fleet::JoinToken token;
   std::vector<std::string> devices;
   unsigned threads = 0;
   std::string name;
@@ -39,8 +39,8 @@ struct JoinEvents {
 };
 
 /// Waits for FILE (until `stop`), then reads the token in it.
-Result<cluster::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
-                                               const std::function<void(const std::string&)>& note);
+Result<fleet::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
+                                             const std::function<void(const std::string&)>& note);
 
 /// The files of the run's script, as python/motley/_fetch.py packs them.
 Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& events, StopSource& stop);

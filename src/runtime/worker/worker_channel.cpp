@@ -54,7 +54,7 @@ void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {
   });
 }
 
-void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, cluster::JoinToken token) {
+void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, fleet::JoinToken token) {
   tcp_ = &tcp;
   own_spki_ = own_spki;
   token_ = std::move(token);

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "cluster/token.h"
 #include "engine/worker.h"
+#include "fleet/token.h"
 #include "runtime/compute_thread.h"
 #include "runtime/data_lanes.h"
 #include "runtime/lanes.h"
@@ -61,7 +61,7 @@ class WorkerHost final : engine::WorkerOutput {
   void run_local(std::shared_ptr<transport::Connection> connection);
   /// Connects, proves the secret and keeps trying until the run is done, it is refused for good, or leave(). REQUIRES
   /// tcp (with `identity`) outlives this.
-  void run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, cluster::JoinToken token);
+  void run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, fleet::JoinToken token);
   /// For the coordinator of the same process, which may have it make steps by itself.
   [[nodiscard]] std::weak_ptr<ComputeThread> compute() const { return compute_; }
   /// Finish the micro-batch in hand, say goodbye, end.
@@ -112,7 +112,7 @@ class WorkerHost final : engine::WorkerOutput {
   std::optional<engine::Worker> worker_;
   transport::Tcp* tcp_ = nullptr;
   transport::Digest own_spki_{};
-  std::optional<cluster::JoinToken> token_;
+  std::optional<fleet::JoinToken> token_;
   std::shared_ptr<transport::Connection> control_;
   DataLanes data_;
   LaneOrder order_;

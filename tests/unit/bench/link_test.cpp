@@ -17,7 +17,7 @@ class Listening {
     options_.listen = "127.0.0.1:0";
     options_.plaintext = plaintext;
     options_.once = true;
-    events_.opened = [this](const cluster::JoinToken& made) { opened_.set_value(made); };
+    events_.opened = [this](const fleet::JoinToken& made) { opened_.set_value(made); };
     events_.measuring = [this](const std::string&) { ++came; };
     events_.left = [this](const std::string&) { ++left; };
     thread_ = std::thread([this] { EXPECT_TRUE(serve_link(options_, events_, stop_).ok()); });
@@ -32,18 +32,18 @@ class Listening {
   void wait() {
     if (thread_.joinable()) thread_.join();
   }
-  cluster::JoinToken token;
+  fleet::JoinToken token;
   int came = 0, left = 0;  // to be read after wait()
 
  private:
   LinkListenOptions options_;
   LinkListenEvents events_;
-  std::promise<cluster::JoinToken> opened_;
+  std::promise<fleet::JoinToken> opened_;
   runtime::StopSource stop_;
   std::thread thread_;
 };
 
-Result<LinkReport> measure(const cluster::JoinToken& token, std::vector<std::string>& notes) {
+Result<LinkReport> measure(const fleet::JoinToken& token, std::vector<std::string>& notes) {
   runtime::StopSource stop;
   return measure_link({token, 0.05}, [&notes](const std::string& text) { notes.push_back(text); }, stop);
 }
@@ -73,7 +73,7 @@ TEST(Link, IsMeasuredEncryptedAndPlain) {
 
 TEST(Link, AnotherSecretIsRefused) {
   Listening listening;
-  cluster::JoinToken other = listening.token;
+  fleet::JoinToken other = listening.token;
   other.secret[0] ^= 1;
   std::vector<std::string> notes;
   const Result<LinkReport> report = measure(other, notes);

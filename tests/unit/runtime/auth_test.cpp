@@ -21,7 +21,7 @@ struct Channel {
   Digest head_key = filled(1), joiner_key = filled(2);
   PeerIdentity at_head{"joiner", true, filled(2), filled(3)};
   PeerIdentity at_joiner{"head", true, filled(1), filled(3)};
-  cluster::JoinToken token;
+  fleet::JoinToken token;
 
   Channel() {
     token.run = 7;

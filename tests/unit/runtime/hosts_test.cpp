@@ -64,7 +64,7 @@ TEST(Hosts, TheSplitDoesNotChangeTheResult) {
 TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
   const std::uint64_t run = transport::random_u64();
   Scene scene({.min_workers = 2, .run = run});
-  cluster::JoinToken token;
+  fleet::JoinToken token;
   token.run = run;
   token.plaintext = true;
   token.addresses = {"127.0.0.1"};
@@ -97,7 +97,7 @@ TEST(Hosts, SeveralDataConnectionsCarryOneSession) {
       scene.host->accept(std::move(connection));
     });
     ASSERT_TRUE(listener) << message(listener);
-    cluster::JoinToken token;
+    fleet::JoinToken token;
     token.run = 1;
     token.plaintext = true;
     token.addresses = {"127.0.0.1"};

@@ -94,8 +94,8 @@ class Entrance {
   std::unique_ptr<transport::Listener> listener_;
 };
 
-cluster::JoinToken token_for(std::uint16_t port) {
-  cluster::JoinToken token;
+fleet::JoinToken token_for(std::uint16_t port) {
+  fleet::JoinToken token;
   token.addresses = {"127.0.0.1"};
   token.port = port;
   token.plaintext = true;
@@ -116,7 +116,7 @@ wire::Hello hello() {
 void hear_that_the_run_is_done(std::uint32_t connections) {
   transport::Tcp tcp({.io_threads = 1, .plaintext = true, .identity = {}});
   Entrance door(tcp);
-  const cluster::JoinToken token = token_for(door.port());
+  const fleet::JoinToken token = token_for(door.port());
   std::promise<Status> ended;
   WorkerHostOptions options;
   options.hello = hello();
@@ -160,7 +160,7 @@ TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillLeavesOfItsOwnWill) {
   const auto listener = *tcp.listen({"127.0.0.1", 0}, [&](std::shared_ptr<transport::Connection> connection) {
     scene.host->accept(std::move(connection));
   });
-  const cluster::JoinToken token = token_for(listener->port());
+  const fleet::JoinToken token = token_for(listener->port());
   const auto dial = [&] {
     std::promise<std::shared_ptr<transport::Connection>> made;
     tcp.connect({{"127.0.0.1", token.port}}, {}, std::chrono::seconds(10),

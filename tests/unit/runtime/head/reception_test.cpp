@@ -20,7 +20,7 @@ class ReceptionTest : public testing::Test {
     transport::TcpOptions options;
     options.plaintext = true;
     options.identity = transport::make_identity();
-    cluster::JoinToken token;
+    fleet::JoinToken token;
     token.plaintext = true;
     token.run = transport::random_u64();
     renew(token, *options.identity);

@@ -1,4 +1,4 @@
-#include "cluster/token.h"
+#include "fleet/token.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "base/crc32c.h"
 #include "base/little_endian.h"
 
-namespace motley::cluster {
+namespace motley::fleet {
 namespace {
 
 constexpr std::string_view kPrefix = JoinToken::kPrefix;
@@ -277,4 +277,4 @@ std::vector<std::byte> proof_input(std::string_view role, const std::array<std::
   return out;
 }
 
-}  // namespace motley::cluster
+}  // namespace motley::fleet

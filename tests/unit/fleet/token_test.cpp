@@ -1,4 +1,4 @@
-#include "cluster/token.h"
+#include "fleet/token.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 
-namespace motley::cluster {
+namespace motley::fleet {
 namespace {
 
 // The examples of docs/formats/token.md, written by the second implementation in tests/conformance/wire_vectors.py.
@@ -227,4 +227,4 @@ TEST(Proof, EveryPieceCounts) {
 }
 
 }  // namespace
-}  // namespace motley::cluster
+}  // namespace motley::fleet

@@ -11,7 +11,7 @@
 
 #include "motley/result.h"
 
-namespace motley::cluster {
+namespace motley::fleet {
 
 struct JoinToken {
   static constexpr std::string_view kPrefix = "motley1.";
@@ -42,4 +42,4 @@ std::vector<std::byte> proof_input(std::string_view role, const std::array<std::
                                    const std::array<std::uint8_t, 32>& spki_joiner, std::uint64_t run,
                                    std::uint64_t token_id, std::uint32_t protocol);
 
-}  // namespace motley::cluster
+}  // namespace motley::fleet
