@@ -167,11 +167,11 @@ class HeadRun {
   /// In a child of the process that trains nothing of it runs.
   [[nodiscard]] bool forked() const { return getpid() != process_; }
 
-  static cluster::Holds holds_of(const std::string& word) {
-    if (word == "marks") return cluster::Holds::marks;
-    if (word == "steps") return cluster::Holds::steps;
+  static modes::Holds holds_of(const std::string& word) {
+    if (word == "marks") return modes::Holds::marks;
+    if (word == "steps") return modes::Holds::steps;
     if (word != "never") throw nb::value_error("holds: expected never, marks or steps");
-    return cluster::Holds::never;
+    return modes::Holds::never;
   }
 
   Happenings happenings_;

@@ -63,7 +63,7 @@ std::optional<Happening> Happenings::next() {
 
 void Story::begin(const runtime::Run& run) {
   tested_ = run.inputs.test != nullptr;
-  every_ = holds_ == cluster::Holds::never ? 0 : run.config.evaluate_every;
+  every_ = holds_ == modes::Holds::never ? 0 : run.config.evaluate_every;
   const std::uint64_t version = run.server->version();
   if (version == 0) return;
   for (const store::LedgerStep& step : run.since_mark) {
@@ -72,9 +72,9 @@ void Story::begin(const runtime::Run& run) {
     for (const store::LedgerRange& range : step.ranges) samples_ += range.count;
   }
   learning_rate_ = run.server->learning_rate(0);
-  const bool at_mark = version >= run.last_step() || cluster::Marks{every_}.at(run.batches(), version);
+  const bool at_mark = version >= run.last_step() || modes::Marks{every_}.at(run.batches(), version);
   if (!at_mark) return;
-  if (run.hold_owed && holds_ != cluster::Holds::never)
+  if (run.hold_owed && holds_ != modes::Holds::never)
     return mark(run.batches().range(version - 1).epoch, version, std::make_shared<State>(*run.server, false));
   loss_sum_ = weight_ = 0;
   samples_ = 0;
@@ -91,7 +91,7 @@ void Story::step(const engine::StepClosed& step, const engine::Coordinator& coor
                       .seconds = seconds(step.duration),
                       .learning_rate = step.learning_rate,
                       .gradient_norm = step.gradient_norm};
-    if (holds_ != cluster::Holds::steps) tell(step_);
+    if (holds_ != modes::Holds::steps) tell(step_);
   }
   if (samples_ == 0) learning_rate_ = step.learning_rate;
   loss_sum_ += step.loss_sum;
@@ -115,7 +115,7 @@ void Story::mark(std::uint64_t epoch, std::uint64_t version, std::shared_ptr<Sta
   loss_sum_ = weight_ = seconds_ = 0;
   samples_ = 0;
   // Where the run is held it waits for that, or for the step before it.
-  if (holds_ == cluster::Holds::never || (tested_ && !step_)) tell(mark_);
+  if (holds_ == modes::Holds::never || (tested_ && !step_)) tell(mark_);
 }
 
 void Story::evaluated(const observe::EvalDone& event) {
@@ -125,7 +125,7 @@ void Story::evaluated(const observe::EvalDone& event) {
                           .samples = event.samples,
                           .loss = event.loss,
                           .scores = event.scores};
-  if (holds_ == cluster::Holds::never) tell(evaluation_);
+  if (holds_ == modes::Holds::never) tell(evaluation_);
 }
 
 void Story::held(std::uint64_t version, bool step, const engine::Coordinator& coordinator) {

@@ -55,7 +55,7 @@ class Happenings {
 class Story {
  public:
   /// `steps`: each of them is wanted, too.
-  Story(Happenings& happenings, bool steps, cluster::Holds holds)
+  Story(Happenings& happenings, bool steps, modes::Holds holds)
       : happenings_(happenings), steps_(steps), holds_(holds) {}
 
   /// Before the first step: what a run that goes on had done.
@@ -72,7 +72,7 @@ class Story {
 
   Happenings& happenings_;
   const bool steps_;
-  const cluster::Holds holds_;
+  const modes::Holds holds_;
   bool tested_ = false;
   std::uint64_t every_ = 0;
   // Since the last mark.

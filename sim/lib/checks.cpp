@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/xxh64.h"
-#include "cluster/pass.h"
+#include "modes/exact/pass.h"
 
 namespace motley::sim {
 namespace {
@@ -228,10 +228,9 @@ void Checks::held(std::uint64_t version, bool step) {
 // Of a step whose hold the head did not live to see nobody knows any more.
 void Checks::check_holds() {
   const bool killed = incarnation_ > 1;
-  for (std::uint64_t version = 1; version <= scenario_.run.steps && scenario_.holds != cluster::Holds::never;
-       ++version) {
+  for (std::uint64_t version = 1; version <= scenario_.run.steps && scenario_.holds != modes::Holds::never; ++version) {
     if (mark(version) && !held_marks_.contains(version)) fail("the run was not held at mark " + text(version));
-    if (scenario_.holds == cluster::Holds::steps && !killed && !held_steps_.contains(version))
+    if (scenario_.holds == modes::Holds::steps && !killed && !held_steps_.contains(version))
       fail("the run was not held after step " + text(version));
   }
 }

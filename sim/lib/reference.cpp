@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "cluster/pass.h"
 #include "compute/task_loop.h"
 #include "data/order.h"
+#include "modes/exact/pass.h"
 
 namespace motley::sim {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "cluster/holds.h"
+#include "modes/holds.h"
 #include "ps/spec.h"
 #include "sim/network.h"
 
@@ -84,7 +84,7 @@ struct Scenario {
   DiskSetup disk;
   bool checksums = true;
   Codecs codecs;
-  cluster::Holds holds = cluster::Holds::never;
+  modes::Holds holds = modes::Holds::never;
 
   /// One worker, nothing goes wrong: the result must be the reference's, bit for bit.
   [[nodiscard]] bool undisturbed_single() const {

@@ -23,9 +23,9 @@ struct Flags {
 sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   sim::Scenario scenario =
       sim::make_scenario(seed, flags.steps, {codec::from_word(flags.gradients), codec::from_word(flags.weights)});
-  scenario.holds = flags.holds == "steps"   ? cluster::Holds::steps
-                   : flags.holds == "marks" ? cluster::Holds::marks
-                                            : cluster::Holds::never;
+  scenario.holds = flags.holds == "steps"   ? modes::Holds::steps
+                   : flags.holds == "marks" ? modes::Holds::marks
+                                            : modes::Holds::never;
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
   if (chatty) std::cout << sim::describe(scenario);

@@ -15,15 +15,26 @@
 #include <vector>
 
 #include "base/time.h"
-#include "cluster/action.h"
-#include "cluster/coverage.h"
-#include "cluster/event.h"
-#include "cluster/holds.h"
-#include "cluster/lease.h"
-#include "cluster/membership.h"
-#include "cluster/pass.h"
+#include "fleet/roster.h"
+#include "modes/action.h"
+#include "modes/event.h"
+#include "modes/exact/coverage.h"
+#include "modes/exact/lease.h"
+#include "modes/exact/pass.h"
+#include "modes/holds.h"
 
 namespace motley::cluster {
+
+using fleet::Member, fleet::MemberState, fleet::SessionId, fleet::WorkerId, fleet::WorkerRecord;
+using modes::Action, modes::ActionKind, modes::Actions, modes::Contribution, modes::Coverage, modes::Event,
+    modes::Holds, modes::Interval, modes::IntervalSet, modes::Lease, modes::LeaseId, modes::LeaseState,
+    modes::LeaseTable, modes::Marks, modes::PassId, modes::PassRange, modes::Reason, modes::ReasonCode,
+    modes::whole_milliseconds;
+using modes::Started, modes::Ticked, modes::StopAsked, modes::SessionOpened, modes::WorkerReady, modes::WorkerSynced,
+    modes::RefreshWanted, modes::LeaseBegun, modes::ChunkArrived, modes::LeaseProgress, modes::LeaseFinished,
+    modes::Calibrated, modes::LeaseFailed, modes::EvaluatedAside, modes::WorkerYields, modes::SessionEnded,
+    modes::StretchStep, modes::StretchEnded, modes::Released, modes::ChunkReduced, modes::Clipped, modes::ChunkApplied,
+    modes::PassFinished;
 
 struct MachineConfig {
   std::uint32_t incarnation = 1;
@@ -136,7 +147,7 @@ class CoordinatorMachine {
   void made_unseen(Time now) { begin_lent_step(now); }
   [[nodiscard]] const std::optional<Aside>& aside() const noexcept { return aside_; }
   [[nodiscard]] const Coverage& coverage() const noexcept { return coverage_; }
-  [[nodiscard]] const Membership& members() const noexcept { return members_; }
+  [[nodiscard]] const fleet::Roster& members() const noexcept { return members_; }
   [[nodiscard]] std::span<const Lease> leases() const noexcept { return leases_.all(); }
   [[nodiscard]] const Lease* lease(LeaseId id) const noexcept;
   [[nodiscard]] const BatchPlan& batches() const noexcept { return batches_; }
@@ -276,7 +287,7 @@ class CoordinatorMachine {
   MachineConfig config_;
   BatchPlan batches_;
   Pace& pace_;
-  Membership members_;
+  fleet::Roster members_;
   LeaseTable leases_;
   Coverage coverage_;
   std::optional<OpenPass> pass_;

@@ -47,10 +47,11 @@ void CoordinatorMachine::on(const WorkerReady& event, Time) {
   member->worker = event.worker;
   const WorkerRecord& record = members_.record(event.worker);
   if (record.excluded) {
+    member->state.enter(MemberState::excluded);
     close_session(event.session, {.code = ReasonCode::excluded, .worker = event.worker, .a = record.strikes});
     return;
   }
-  member->state = MemberState::syncing;
+  member->state.enter(MemberState::syncing);
   Action& admit = act(ActionKind::admit, {.code = ReasonCode::joined, .worker = event.worker});
   admit.session = event.session;
   MOTLEY_ASSERT(event.session <= UINT32_MAX);
@@ -91,7 +92,7 @@ void CoordinatorMachine::on(const RefreshWanted& event, Time) {
     return;
   }
   if (aside_ && aside_->session == event.session) drop_aside(false);
-  member->state = MemberState::syncing;
+  member->state.enter(MemberState::syncing);
   member->streams = false;
   member->trial = 0;
   Action& send = act(ActionKind::send_weights, {.code = ReasonCode::joined, .worker = member->worker});
@@ -102,7 +103,7 @@ void CoordinatorMachine::on(const RefreshWanted& event, Time) {
 void CoordinatorMachine::on(const WorkerYields& event, Time) {
   Member* member = members_.find(event.session);
   if (member == nullptr) return;
-  member->state = MemberState::yielding;
+  member->state.enter(MemberState::yielding);
   dismiss_if_idle(event.session);
 }
 
@@ -146,10 +147,11 @@ void CoordinatorMachine::close_session(SessionId session, Reason reason) {
 void CoordinatorMachine::strike(WorkerId worker) {
   const bool out = members_.strike(worker, version_);
   const std::uint32_t strikes = members_.record(worker).strikes;
-  act(ActionKind::warn, {ReasonCode::strike, worker, strikes, Membership::kStrikesMax});
+  act(ActionKind::warn, {ReasonCode::strike, worker, strikes, fleet::Roster::kStrikesMax});
   if (!out) return;
-  for (const Member& member : members_.all()) {
+  for (Member& member : members_.all()) {
     if (member.worker != worker) continue;
+    member.state.enter(MemberState::excluded);
     close_session(member.session, {.code = ReasonCode::excluded, .worker = worker, .a = strikes});
     return;
   }

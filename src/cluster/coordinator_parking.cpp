@@ -29,7 +29,7 @@ void CoordinatorMachine::consider(Member& member, Time now) {
   // Who is alone has nobody to share with: its steps are the measurement.
   const bool alone = members_.all().size() == 1 && config_.min_workers <= 1;
   if (const std::uint64_t samples = pace_.calibration(member.worker); samples > 0 && !alone) {
-    if (member.state == MemberState::syncing) member.state = MemberState::calibrating;
+    if (member.state == MemberState::syncing) member.state.enter(MemberState::calibrating);
     return calibrate(member, samples);
   }
   const Pace::Verdict verdict = judge(member);
@@ -92,7 +92,7 @@ void CoordinatorMachine::on(const Calibrated& event, Time now) {
 void CoordinatorMachine::take_in(Member& member, Reason reason) {
   const bool parked = member.state == MemberState::parked;
   if (aside_ && aside_->session == member.session) drop_aside(false);
-  member.state = MemberState::member;
+  member.state.enter(MemberState::member);
   member.left_out = 0;
   member.compared = false;
   member.trial = 0;
@@ -116,7 +116,7 @@ void CoordinatorMachine::take_in(Member& member, Reason reason) {
 void CoordinatorMachine::park(Member& member, Reason reason, Time now) {
   const bool told = member.state == MemberState::parked;
   if (member.streams) member.holds = version_;
-  member.state = MemberState::parked;
+  member.state.enter(MemberState::parked);
   member.streams = false;
   member.trial_due = now + config_.measure_again;
   if (told) return;

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "cluster/pass.h"
 #include "cluster/worker.h"
+#include "modes/exact/pass.h"
 #include "motley/computation.h"
 
 namespace motley::cluster {
@@ -26,7 +26,7 @@ bool WorkerMachine::remember(const wire::Grant& grant) {
 void WorkerMachine::on(const wire::Grant& grant) {
   if (!open_ || !admitted_ || !remember(grant)) return;
   confirmed_ = confirmed_ || version_.has_value();
-  if (PassId::unpack(grant.pass).kind == PassKind::calibrate) {  // a parked worker hears of no pass
+  if (modes::PassId::unpack(grant.pass).kind == PassKind::calibrate) {  // a parked worker hears of no pass
     know_closed(grant.version);
     move_on();
   }
@@ -51,7 +51,7 @@ void WorkerMachine::on(const wire::Grant& grant) {
 // all, and what a calibration measures shall not be disturbed.
 bool WorkerMachine::can_start(const wire::Grant& lease) const {
   if (!version_ || lease.version == *version_) return version_.has_value();
-  const bool train = PassId::unpack(lease.pass).kind == PassKind::train;
+  const bool train = modes::PassId::unpack(lease.pass).kind == PassKind::train;
   return train && confirmed_ && lease.version == *version_ + 1 && lease.version == closed_;
 }
 

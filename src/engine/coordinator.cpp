@@ -94,16 +94,16 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) current.set(chunk, server.weights(chunk));
 }
 
-void Coordinator::Impl::feed(const cluster::Event& event) {
+void Coordinator::Impl::feed(const modes::Event& event) {
   events.push_back(event);
   // Actions answer with events of their own; they wait until the actions before them are done.
   if (feeding) return;
   feeding = true;
   for (std::size_t i = 0; i < events.size(); ++i) {
-    const cluster::Event happened = events[i];
+    const modes::Event happened = events[i];
     actions.clear();
     machine.decide(happened, now, actions);
-    for (const cluster::Action& action : actions) perform(action);
+    for (const modes::Action& action : actions) perform(action);
     const bool other_batch = batch_news && machine.version() >= options.batch_changes.back().first_step;
     if (!pace.news() && !other_batch) continue;
     if (const std::optional<Planned> planned = forecast(machine.batches().batch(machine.version()))) {
@@ -117,12 +117,12 @@ void Coordinator::Impl::feed(const cluster::Event& event) {
 }
 
 std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
-  std::vector<cluster::WorkerId> members;
-  std::vector<cluster::WorkerId> parked;
-  for (const cluster::Member& member : machine.members().all()) {
+  std::vector<fleet::WorkerId> members;
+  std::vector<fleet::WorkerId> parked;
+  for (const fleet::Member& member : machine.members().all()) {
     const bool waits =
-        member.state == cluster::MemberState::parked && global_batch == machine.batches().batch(machine.version());
-    if (member.state == cluster::MemberState::member || member.state == cluster::MemberState::parked)
+        member.state == fleet::MemberState::parked && global_batch == machine.batches().batch(machine.version());
+    if (member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked)
       (waits ? parked : members).push_back(member.worker);
   }
   std::optional<Planned> planned = pace.forecast(global_batch, members, parked);
@@ -136,12 +136,12 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
   return planned;
 }
 
-std::string Coordinator::Impl::name_of(cluster::WorkerId worker) const {
+std::string Coordinator::Impl::name_of(fleet::WorkerId worker) const {
   return worker == 0 || worker > workers.size() ? std::string("a worker") : workers[worker - 1].name;
 }
 
-std::string Coordinator::Impl::sentence(const cluster::Reason& reason) const {
-  return cluster::sentence(reason, [this](cluster::WorkerId worker) { return name_of(worker); });
+std::string Coordinator::Impl::sentence(const modes::Reason& reason) const {
+  return modes::sentence(reason, [this](fleet::WorkerId worker) { return name_of(worker); });
 }
 
 std::string Coordinator::Impl::waiting_for() const {
@@ -151,15 +151,15 @@ std::string Coordinator::Impl::waiting_for() const {
   if (machine.held()) return "waiting for the script, which looks at the run between two steps";
   if (!pass) {
     const std::uint64_t wanted = machine.members_wanted();
-    const std::size_t coming = sessions.size() - machine.members().count(cluster::MemberState::member);
+    const std::size_t coming = sessions.size() - machine.members().count(fleet::MemberState::member);
     if (wanted == 0) return "opening the next step";
     return "waiting for " + std::to_string(wanted) + (wanted == 1 ? " worker" : " workers") + " to join" +
            (coming == 0 ? std::string() : " (" + std::to_string(coming) + " getting ready)");
   }
-  const cluster::Lease* slowest = nullptr;
-  for (const cluster::Lease& lease : machine.leases()) {
+  const modes::Lease* slowest = nullptr;
+  for (const modes::Lease& lease : machine.leases()) {
     if (!lease.live()) continue;
-    const auto left = [](const cluster::Lease& of) { return of.range.count - of.last.samples; };
+    const auto left = [](const modes::Lease& of) { return of.range.count - of.last.samples; };
     if (slowest == nullptr || left(lease) > left(*slowest)) slowest = &lease;
   }
   if (slowest == nullptr && machine.stopping()) {
@@ -177,7 +177,7 @@ Coordinator::~Coordinator() = default;
 
 void Coordinator::start(Time now) {
   impl_->now = std::max(impl_->now, now);
-  impl_->feed(cluster::Started{});
+  impl_->feed(modes::Started{});
 }
 
 void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now) {
@@ -189,7 +189,7 @@ void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Re
   at->second.hello = hello;
   at->second.reach = reach;
   at->second.name = hello.name;
-  c.feed(cluster::SessionOpened{session, at->second.local()});
+  c.feed(modes::SessionOpened{session, at->second.local()});
   // The machine may have closed it at once: the run is over, or full.
   if (const auto open = c.sessions.find(session); open != c.sessions.end()) c.send_spec(open->second);
 }
@@ -226,12 +226,12 @@ void Coordinator::session_closed(SessionId session, const std::string& why, Time
   if (at == c.sessions.end()) return;
   at->second.gone = true;
   at->second.why = why;
-  c.feed(cluster::SessionEnded{session, false});
+  c.feed(modes::SessionEnded{session, false});
 }
 
 void Coordinator::tick(Time now) {
   impl_->now = std::max(impl_->now, now);
-  impl_->feed(cluster::Ticked{});
+  impl_->feed(modes::Ticked{});
 }
 
 void Coordinator::release(const Release& release, Time now) {
@@ -240,12 +240,12 @@ void Coordinator::release(const Release& release, Time now) {
   if (!c.machine.held() || c.machine.version() != release.version) return;
   if (release.rates) c.server.follow({release.version, *release.rates});
   if (release.state) c.change_state(*release.state);
-  c.feed(cluster::Released{release.version});
+  c.feed(modes::Released{release.version});
 }
 
 void Coordinator::stop(Time now, bool final) {
   impl_->now = std::max(impl_->now, now);
-  impl_->feed(cluster::StopAsked{final});
+  impl_->feed(modes::StopAsked{final});
 }
 
 const ps::Server& Coordinator::server() const { return impl_->server; }

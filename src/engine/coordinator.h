@@ -13,8 +13,8 @@
 
 #include "base/batch_plan.h"
 #include "base/time.h"
-#include "cluster/holds.h"
 #include "engine/stretch.h"
+#include "modes/holds.h"
 #include "motley/bytes.h"
 #include "motley/computation.h"
 #include "motley/result.h"
@@ -66,7 +66,7 @@ struct CoordinatorOptions {
   std::string script_sha256;
   std::string train_fingerprint;
   std::string test_fingerprint;
-  cluster::Holds holds = cluster::Holds::never;
+  modes::Holds holds = modes::Holds::never;
   bool hold_owed = false;  // where the first version of this process is a mark: nobody released it there before
   bool resumable = true;   // workers of a run that was stopped are told to come back
   LossState state{};       // what the loss gets at first

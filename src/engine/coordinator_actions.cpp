@@ -11,8 +11,8 @@
 
 namespace motley::engine {
 
-using cluster::ActionKind;
-using cluster::ReasonCode;
+using modes::ActionKind;
+using modes::ReasonCode;
 
 namespace {
 
@@ -24,12 +24,12 @@ std::uint64_t hash_prefix(const std::string& hex) {
 }
 
 std::uint64_t evaluation_pass(std::uint64_t version) {
-  return cluster::PassId{.kind = PassKind::evaluate, .number = version}.pack();
+  return modes::PassId{.kind = PassKind::evaluate, .number = version}.pack();
 }
 
 }  // namespace
 
-void Coordinator::Impl::perform(const cluster::Action& action) {
+void Coordinator::Impl::perform(const modes::Action& action) {
   switch (action.kind) {
     case ActionKind::admit:
       return admit(action);
@@ -161,7 +161,7 @@ void Coordinator::Impl::tell(const Session& session, WorkerEvent event, const st
                          .reason = reason});
 }
 
-void Coordinator::Impl::admit(const cluster::Action& action) {
+void Coordinator::Impl::admit(const modes::Action& action) {
   Session& session = sessions.at(action.session);
   send_control(session, wire::Admitted{session.worker, action.fence});
   session.fence = action.fence;
@@ -174,7 +174,7 @@ void Coordinator::Impl::admit(const cluster::Action& action) {
   if (worker.taken) send_control(session, *worker.taken);
 }
 
-wire::Bye Coordinator::Impl::bye_for(const cluster::Action& action, const std::string& reason) const {
+wire::Bye Coordinator::Impl::bye_for(const modes::Action& action, const std::string& reason) const {
   switch (action.reason.code) {
     case ReasonCode::run_over:
       if (failed) return {"diverged", {}, "a loss or gradient that is not finite", {}};
@@ -195,8 +195,7 @@ wire::Bye Coordinator::Impl::bye_for(const cluster::Action& action, const std::s
   }
 }
 
-void Coordinator::Impl::report_closed(const Session& session, const cluster::Action& action,
-                                      const std::string& reason) {
+void Coordinator::Impl::report_closed(const Session& session, const modes::Action& action, const std::string& reason) {
   const bool admitted = session.fence != 0;
   switch (action.reason.code) {
     case ReasonCode::run_over:
@@ -213,7 +212,7 @@ void Coordinator::Impl::report_closed(const Session& session, const cluster::Act
   }
 }
 
-void Coordinator::Impl::close_session(const cluster::Action& action) {
+void Coordinator::Impl::close_session(const modes::Action& action) {
   const auto at = sessions.find(action.session);
   MOTLEY_ASSERT(at != sessions.end());
   const Session session = std::move(at->second);
@@ -246,10 +245,10 @@ std::size_t Coordinator::Impl::send_chunk(const Session& session, VersionFrames&
   return bytes;
 }
 
-void Coordinator::Impl::send_weights(const cluster::Action& action) {
+void Coordinator::Impl::send_weights(const modes::Action& action) {
   Session& session = sessions.at(action.session);
-  const cluster::Member* member = machine.members().find(action.session);
-  const bool beside = member != nullptr && member->state != cluster::MemberState::member;
+  const fleet::Member* member = machine.members().find(action.session);
+  const bool beside = member != nullptr && member->state != fleet::MemberState::member;
   std::size_t bytes = 0;
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
     bytes += send_chunk(session, current, chunk, action.urgent ? Lane::weights : Lane::background);
@@ -262,7 +261,7 @@ void Coordinator::Impl::send_weights(const cluster::Action& action) {
 void Coordinator::Impl::publish(ChunkId chunk, const SharedBytes& exact) {
   const wire::CodecId codec =
       server.layout().chunks()[chunk].kind == ChunkKind::large ? weights_codec() : wire::CodecId::fp32;
-  const auto moves = [&](const cluster::Member& member) {
+  const auto moves = [&](const fleet::Member& member) {
     const Session& to = sessions.at(member.session);
     return member.streams && !to.local() && to.holds == current.version();
   };
@@ -276,12 +275,12 @@ void Coordinator::Impl::publish(ChunkId chunk, const SharedBytes& exact) {
 wire::CodecId Coordinator::Impl::weights_codec() const {
   if (options.weights) return *options.weights;
   wire::CodecId least = wire::CodecId::fp32;
-  for (const cluster::Member& member : machine.members().all())
+  for (const fleet::Member& member : machine.members().all())
     if (member.streams && !sessions.at(member.session).local()) least = std::max(least, pace.codec(member.worker));
   return least;
 }
 
-void Coordinator::Impl::send_next(const cluster::Action& action) {
+void Coordinator::Impl::send_next(const modes::Action& action) {
   const Session& session = sessions.at(action.session);
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk)
     if (next.has(chunk)) send_chunk(session, next, chunk, Lane::weights);
@@ -289,14 +288,14 @@ void Coordinator::Impl::send_next(const cluster::Action& action) {
 
 // --- passes ---
 
-void Coordinator::Impl::send_pass(const cluster::Action& action) {
+void Coordinator::Impl::send_pass(const modes::Action& action) {
   const auto& pass = *machine.pass();
   send_control(sessions.at(action.session), wire::PassOpened{pass.id.pack(), machine.version(), pass.range.epoch,
                                                              pass.range.order_first, pass.range.count});
 }
 
-void Coordinator::Impl::send_calibration(const cluster::Action& action) {
-  const cluster::PassId pass{.kind = PassKind::calibrate, .number = action.version};
+void Coordinator::Impl::send_calibration(const modes::Action& action) {
+  const modes::PassId pass{.kind = PassKind::calibrate, .number = action.version};
   send_control(sessions.at(action.session), wire::Grant{.pass = pass.pack(),
                                                         .lease = action.lease,
                                                         .version = action.version,
@@ -305,7 +304,7 @@ void Coordinator::Impl::send_calibration(const cluster::Action& action) {
                                                         .state = options.state.number});
 }
 
-void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
+void Coordinator::Impl::send_evaluation_aside(const modes::Action& action) {
   const Session& session = sessions.at(action.session);
   const std::uint64_t pass = evaluation_pass(action.version);
   aside_exact = held_exactly();
@@ -318,20 +317,20 @@ void Coordinator::Impl::send_evaluation_aside(const cluster::Action& action) {
                                     .state = options.state.number});
 }
 
-wire::CodecId Coordinator::Impl::codec_of(const cluster::Lease& lease) const {
+wire::CodecId Coordinator::Impl::codec_of(const modes::Lease& lease) const {
   if (sessions.at(lease.session).local() || machine.pass()->id.kind != PassKind::train) return wire::CodecId::fp32;
   const wire::CodecId codec = options.gradients.value_or(pace.codec(lease.worker));
   return lease.first_of_pass || codec == wire::CodecId::fp32 ? codec : wire::CodecId::bf16;
 }
 
-bool Coordinator::Impl::has_feedback(const cluster::Lease& lease) const {
+bool Coordinator::Impl::has_feedback(const modes::Lease& lease) const {
   return lease.first_of_pass && codec_of(lease) != wire::CodecId::fp32;
 }
 
-void Coordinator::Impl::send_taken(const cluster::Action& action) {
+void Coordinator::Impl::send_taken(const modes::Action& action) {
   wire::Taken taken{machine.pass()->id.pack(), action.lease, {}};
-  const cluster::Coverage& coverage = machine.coverage();
-  const cluster::Lease& lease = *machine.lease(action.lease);
+  const modes::Coverage& coverage = machine.coverage();
+  const modes::Lease& lease = *machine.lease(action.lease);
   if (has_feedback(lease)) {
     for (ChunkId chunk = 0; chunk < coverage.chunks(); ++chunk) {
       if (coverage.accepted(action.lease, chunk)) continue;
@@ -343,9 +342,9 @@ void Coordinator::Impl::send_taken(const cluster::Action& action) {
   send_control(sessions.at(action.session), taken);
 }
 
-void Coordinator::Impl::send_grant(const cluster::Action& action) {
+void Coordinator::Impl::send_grant(const modes::Action& action) {
   const auto& pass = *machine.pass();
-  const cluster::Lease& lease = *machine.lease(action.lease);
+  const modes::Lease& lease = *machine.lease(action.lease);
   const bool meets = action.ceiling != action.range;
   send_control(sessions.at(action.session), wire::Grant{.pass = pass.id.pack(),
                                                         .lease = action.lease,
@@ -361,12 +360,12 @@ void Coordinator::Impl::send_grant(const cluster::Action& action) {
                                                         .state = options.state.number});
 }
 
-bool Coordinator::Impl::lives(const cluster::Member& member) const {
+bool Coordinator::Impl::lives(const fleet::Member& member) const {
   return now - member.heard < kMissedHeartbeats * options.timeouts.heartbeat;
 }
 
-void Coordinator::Impl::measure_late(const cluster::Action& action) {
-  const cluster::Member* member = machine.members().find(action.session);
+void Coordinator::Impl::measure_late(const modes::Action& action) {
+  const fleet::Member* member = machine.members().find(action.session);
   if (member == nullptr || !lives(*member)) return;
   const Session& session = sessions.at(action.session);
   const bool computed = action.number == action.range.count;

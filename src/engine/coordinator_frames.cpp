@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "base/assert.h"
-#include "cluster/pass.h"
 #include "engine/coordinator_impl.h"
+#include "modes/exact/pass.h"
 #include "wire/fingerprint.h"
 
 namespace motley::engine {
@@ -25,7 +25,7 @@ std::string range_text(std::uint64_t first, std::uint64_t count) {
   return std::to_string(count) + " positions from " + std::to_string(first);
 }
 
-bool is_calibration(std::uint64_t pass) { return cluster::PassId::unpack(pass).kind == PassKind::calibrate; }
+bool is_calibration(std::uint64_t pass) { return modes::PassId::unpack(pass).kind == PassKind::calibrate; }
 
 std::string describe(const wire::Bye& bye) {
   std::string text = bye.found.empty() ? "it said " + bye.code : bye.found;
@@ -39,7 +39,7 @@ std::string describe(const wire::Bye& bye) {
 void Coordinator::Impl::end_session(Session& session, wire::Bye bye, std::string why) {
   session.bye = std::move(bye);
   session.why = std::move(why);
-  feed(cluster::SessionEnded{session.id, false});
+  feed(modes::SessionEnded{session.id, false});
 }
 
 void Coordinator::Impl::violation(Session& session, std::string expected, std::string found) {
@@ -88,10 +88,10 @@ std::optional<Coordinator::Impl::Expectation> Coordinator::Impl::header_fault(co
   return std::nullopt;
 }
 
-const cluster::Lease* Coordinator::Impl::live_lease(const Session& session, std::uint64_t pass,
-                                                    std::uint64_t lease) const {
+const modes::Lease* Coordinator::Impl::live_lease(const Session& session, std::uint64_t pass,
+                                                  std::uint64_t lease) const {
   if (!machine.pass() || machine.pass()->id.pack() != pass) return nullptr;
-  const cluster::Lease* found = machine.lease(lease);
+  const modes::Lease* found = machine.lease(lease);
   return found != nullptr && found->session == session.id && found->live() ? found : nullptr;
 }
 
@@ -100,18 +100,18 @@ void Coordinator::Impl::on_gradient(Session& session, const wire::Frame& frame) 
   const wire::FrameHeader& header = frame.header;
   if (auto fault = header_fault(header, frame.body.size()))
     return violation(session, std::move(fault->expected), std::move(fault->found));
-  const cluster::Lease* lease = live_lease(session, header.pass, header.subject);
+  const modes::Lease* lease = live_lease(session, header.pass, header.subject);
   if (lease == nullptr || machine.pass()->id.kind != PassKind::train) return drop_frame();
   if (header.version != machine.version()) {
     return violation(session, "a gradient at version " + std::to_string(machine.version()),
                      "version " + std::to_string(header.version));
   }
-  if (lease->chunks[header.chunk] != cluster::Lease::ChunkState::awaited) return drop_frame();
+  if (lease->chunks[header.chunk] != modes::Lease::ChunkState::awaited) return drop_frame();
   if (!uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!uploads.add(lease->id, frame)) return;
   const bool finite =
       uploads.encoded(lease->id, header.chunk, server.layout().chunks()[header.chunk].elements).finite();
-  feed(cluster::ChunkArrived{session.id, lease->id, header.chunk, finite});
+  feed(modes::ChunkArrived{session.id, lease->id, header.chunk, finite});
 }
 
 // --- control ---
@@ -138,17 +138,17 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
     on_begin(session, *begin);
   } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
     if (live_lease(session, progress->pass, progress->lease) == nullptr) return drop_frame();
-    feed(cluster::LeaseProgress{session.id, progress->lease, progress->done, progress->limit, progress->trim});
+    feed(modes::LeaseProgress{session.id, progress->lease, progress->done, progress->limit, progress->trim});
   } else if (const auto* finish = std::get_if<wire::Finish>(&message)) {
     on_finish(session, *finish);
   } else if (const auto* failure = std::get_if<wire::Failed>(&message)) {
     const bool calibration = is_calibration(failure->pass);
     if (machine.aside() && machine.aside()->session == session.id && machine.aside()->lease == failure->lease)
-      return feed(cluster::EvaluatedAside{session.id, failure->lease, false});
+      return feed(modes::EvaluatedAside{session.id, failure->lease, false});
     if (!calibration && live_lease(session, failure->pass, failure->lease) == nullptr) return drop_frame();
     output.warning(session.name + " could not compute its share: " + failure->message);
-    if (calibration) return feed(cluster::Calibrated{session.id, failure->lease, true});
-    feed(cluster::LeaseFailed{session.id, failure->lease});
+    if (calibration) return feed(modes::Calibrated{session.id, failure->lease, true});
+    feed(modes::LeaseFailed{session.id, failure->lease});
   } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
     if (session.weights_sent && session.weights_sent->version == synced->version) {
       const Duration took = now - session.weights_sent->at;
@@ -158,11 +158,11 @@ void Coordinator::Impl::on_message(Session& session, const wire::Message& messag
       session.weights_sent.reset();
     }
     if (synced->version <= machine.version()) session.holds = std::max(session.holds, std::optional(synced->version));
-    feed(cluster::WorkerSynced{session.id, synced->version});
+    feed(modes::WorkerSynced{session.id, synced->version});
   } else if (const auto* refresh = std::get_if<wire::Refresh>(&message)) {
     on_refresh(session, *refresh);
   } else if (std::holds_alternative<wire::Yield>(message)) {
-    feed(cluster::WorkerYields{session.id});
+    feed(modes::WorkerYields{session.id});
   } else {
     violation(session, "a message of a worker", std::string(wire::name_of(message)));
   }
@@ -175,18 +175,18 @@ void Coordinator::Impl::on_refresh(Session& session, const wire::Refresh& refres
                    " to differ from those of this run; it gets them whole, and a strike" +
                    " (its memory or its processor may be faulty)");
   }
-  feed(cluster::RefreshWanted{session.id, refresh.version != 0});
+  feed(modes::RefreshWanted{session.id, refresh.version != 0});
 }
 
 void Coordinator::Impl::on_begin(Session& session, const wire::Begin& begin) {
-  const cluster::Lease* lease = live_lease(session, begin.pass, begin.lease);
-  if (lease == nullptr || lease->state != cluster::LeaseState::granted) return drop_frame();
-  const cluster::Interval range{begin.first, begin.count};
+  const modes::Lease* lease = live_lease(session, begin.pass, begin.lease);
+  if (lease == nullptr || lease->state != modes::LeaseState::granted) return drop_frame();
+  const modes::Interval range{begin.first, begin.count};
   if (begin.count == 0 || begin.count > lease->range.count || range != lease->part(begin.count)) {
     return violation(session, "a Begin for at most " + range_text(lease->range.first, lease->range.count),
                      range_text(begin.first, begin.count));
   }
-  feed(cluster::LeaseBegun{session.id, lease->id, range, begin.weight, begin.loss_sum});
+  feed(modes::LeaseBegun{session.id, lease->id, range, begin.weight, begin.loss_sum});
 }
 
 void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) {
@@ -194,33 +194,33 @@ void Coordinator::Impl::on_finish(Session& session, const wire::Finish& finish) 
   if (!session.local()) pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, finish.sent_seconds});
   if (is_calibration(finish.pass)) {
     pace.calibrated(session.worker, finish.count, finish.compute_seconds);
-    return feed(cluster::Calibrated{session.id, finish.lease});
+    return feed(modes::Calibrated{session.id, finish.lease});
   }
   if (finish.count > 0) {
     // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
     workers[session.worker - 1].compute_seconds = finish.compute_seconds;
     workers[session.worker - 1].wait_seconds = finish.wait_seconds;
     pace.residual(session.worker, finish.residual);
-    pace.computed(cluster::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
+    pace.computed(modes::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
                   finish.compute_seconds);
   }
   if (machine.aside() && machine.aside()->session == session.id && machine.aside()->lease == finish.lease)
     return evaluated_aside(finish);
-  const cluster::Lease* lease = live_lease(session, finish.pass, finish.lease);
+  const modes::Lease* lease = live_lease(session, finish.pass, finish.lease);
   if (lease == nullptr) return drop_frame();
   if (finish.count > lease->range.count) {
     return violation(session, "a Finish for at most " + range_text(lease->range.first, lease->range.count),
                      range_text(finish.first, finish.count));
   }
   if (!finish.scores.empty()) scores[lease->id] = finish.scores;
-  feed(cluster::LeaseFinished{session.id, lease->id, finish.count, finish.weight, finish.loss_sum, finish.correct});
+  feed(modes::LeaseFinished{session.id, lease->id, finish.count, finish.weight, finish.loss_sum, finish.correct});
 }
 
 void Coordinator::Impl::on_bye(Session& session, const wire::Bye& bye) {
   session.said_bye = true;
   const bool left = bye.code == "leave";
   session.why = left ? "it left" : describe(bye);
-  feed(cluster::SessionEnded{session.id, left});
+  feed(modes::SessionEnded{session.id, left});
 }
 
 // --- joining ---
@@ -253,7 +253,7 @@ void Coordinator::Impl::on_ready(Session& session, const wire::Ready& ready) {
       ready.fixed_seconds <= kSpeedMax) {
     pace.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
   }
-  feed(cluster::WorkerReady{session.id, session.worker});
+  feed(modes::WorkerReady{session.id, session.worker});
 }
 
 void Coordinator::Impl::name_worker(Session& session) {
@@ -263,7 +263,7 @@ void Coordinator::Impl::name_worker(Session& session) {
       return entry.second.worker != 0 && entry.second.name == name;
     });
     if (holder == sessions.end()) break;
-    const cluster::Member* member = machine.members().find(holder->first);
+    const fleet::Member* member = machine.members().find(holder->first);
     if (member == nullptr || !lives(*member)) {
       const std::string why = "it came back on a new connection";
       end_session(holder->second, wire::Bye{"lost", {}, why, {}}, why);
@@ -274,7 +274,7 @@ void Coordinator::Impl::name_worker(Session& session) {
   }
   session.name = name;
   const auto known = std::find_if(workers.begin(), workers.end(), [&](const Worker& w) { return w.name == name; });
-  session.worker = static_cast<cluster::WorkerId>(known - workers.begin()) + 1;
+  session.worker = static_cast<fleet::WorkerId>(known - workers.begin()) + 1;
   pace.connected(session.worker, session.remote());
   if (known == workers.end()) workers.push_back({.name = name});
 }

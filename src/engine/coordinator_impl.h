@@ -27,7 +27,7 @@ struct Coordinator::Impl {
     wire::Hello hello;
     Reach reach = Reach::network;
     std::uint64_t fence = 0;  // 0: not admitted
-    cluster::WorkerId worker = 0;
+    fleet::WorkerId worker = 0;
     std::string name;              // unique among those connected
     std::optional<wire::Bye> bye;  // what to say when it is closed; empty: by the reason of the machine
     std::string why;               // likewise for the display
@@ -60,8 +60,8 @@ struct Coordinator::Impl {
 
   Impl(CoordinatorOptions given, ps::Server start, CoordinatorOutput& out);
 
-  void feed(const cluster::Event& event);
-  void perform(const cluster::Action& action);
+  void feed(const modes::Event& event);
+  void perform(const modes::Action& action);
 
   // From frames to events.
   void on_control(Session& session, const wire::Frame& frame);
@@ -76,9 +76,9 @@ struct Coordinator::Impl {
   [[nodiscard]] std::optional<wire::Bye> refusal(const wire::Ready& ready) const;
   /// What may come, for chunks of large tensors. With feedback: the first lease of a pass only, since the gradient of a
   /// range that is granted again must not depend on who computes it.
-  [[nodiscard]] wire::CodecId codec_of(const cluster::Lease& lease) const;
-  [[nodiscard]] bool has_feedback(const cluster::Lease& lease) const;
-  [[nodiscard]] const cluster::Lease* live_lease(const Session& session, std::uint64_t pass, std::uint64_t lease) const;
+  [[nodiscard]] wire::CodecId codec_of(const modes::Lease& lease) const;
+  [[nodiscard]] bool has_feedback(const modes::Lease& lease) const;
+  [[nodiscard]] const modes::Lease* live_lease(const Session& session, std::uint64_t pass, std::uint64_t lease) const;
   void violation(Session& session, std::string expected, std::string found);
   void end_session(Session& session, wire::Bye bye, std::string why);
   void name_worker(Session& session);
@@ -95,23 +95,23 @@ struct Coordinator::Impl {
   /// The next version of a chunk, for those who hold this one.
   void publish(ChunkId chunk, const SharedBytes& exact);
   [[nodiscard]] wire::CodecId weights_codec() const;
-  void admit(const cluster::Action& action);
-  void send_weights(const cluster::Action& action);
-  void send_next(const cluster::Action& action);
-  void send_pass(const cluster::Action& action);
-  void send_grant(const cluster::Action& action);
-  void send_taken(const cluster::Action& action);
-  void send_calibration(const cluster::Action& action);
-  void send_evaluation_aside(const cluster::Action& action);
-  void close_session(const cluster::Action& action);
-  void report_closed(const Session& session, const cluster::Action& action, const std::string& reason);
-  [[nodiscard]] wire::Bye bye_for(const cluster::Action& action, const std::string& reason) const;
+  void admit(const modes::Action& action);
+  void send_weights(const modes::Action& action);
+  void send_next(const modes::Action& action);
+  void send_pass(const modes::Action& action);
+  void send_grant(const modes::Action& action);
+  void send_taken(const modes::Action& action);
+  void send_calibration(const modes::Action& action);
+  void send_evaluation_aside(const modes::Action& action);
+  void close_session(const modes::Action& action);
+  void report_closed(const Session& session, const modes::Action& action, const std::string& reason);
+  [[nodiscard]] wire::Bye bye_for(const modes::Action& action, const std::string& reason) const;
   void tell(const Session& session, WorkerEvent event, const std::string& reason);
-  [[nodiscard]] std::string sentence(const cluster::Reason& reason) const;
-  [[nodiscard]] std::string name_of(cluster::WorkerId worker) const;
+  [[nodiscard]] std::string sentence(const modes::Reason& reason) const;
+  [[nodiscard]] std::string name_of(fleet::WorkerId worker) const;
 
   // Steps that a worker makes by itself: coordinator_solo.cpp
-  void lend(const cluster::Action& action);
+  void lend(const modes::Action& action);
   /// Takes over the steps of the stretch so far, after which all is as in `after`.
   void take_steps(const Session& session, const ps::Snapshot& after);
   [[nodiscard]] StepClosed describe_step(const Session& session, const StretchStep& step) const;
@@ -121,16 +121,16 @@ struct Coordinator::Impl {
   void clip();
   void apply(ChunkId chunk);
   void close_step();
-  void measure_late(const cluster::Action& action);
+  void measure_late(const modes::Action& action);
   /// Something was heard of it lately.
-  [[nodiscard]] bool lives(const cluster::Member& member) const;
+  [[nodiscard]] bool lives(const fleet::Member& member) const;
   void close_evaluation();
   void evaluated_aside(const wire::Finish& finish);
   /// What workers hold of this version is what the server has.
   [[nodiscard]] bool held_exactly() const;
   [[nodiscard]] Noise noise_now() const;
   [[nodiscard]] std::optional<BatchChange> next_batch(const StepClosed& step) const;
-  void diverged(const cluster::Action& action);
+  void diverged(const modes::Action& action);
   [[nodiscard]] StepClosed describe_step();
   [[nodiscard]] std::string waiting_for() const;
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch);
@@ -148,8 +148,8 @@ struct Coordinator::Impl {
   std::map<SessionId, Session> sessions;
   std::vector<Worker> workers;
   Time now{};
-  std::vector<cluster::Event> events;  // waiting for the machine
-  cluster::Actions actions;
+  std::vector<modes::Event> events;  // waiting for the machine
+  modes::Actions actions;
   std::vector<codec::Encoded> parts;
   bool feeding = false;
   bool failed = false;

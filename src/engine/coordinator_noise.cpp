@@ -6,18 +6,18 @@
 
 namespace motley::engine {
 
-std::span<double> StepNorms::of(std::span<const cluster::Coverage::Piece> pieces, const cluster::Coverage& coverage) {
+std::span<double> StepNorms::of(std::span<const modes::Coverage::Piece> pieces, const modes::Coverage& coverage) {
   if (useless_) return {};
   if (ranges_.empty()) {
-    for (const cluster::Coverage::Piece& piece : pieces) {
-      const cluster::Contribution* from = coverage.find(piece.lease);
+    for (const modes::Coverage::Piece& piece : pieces) {
+      const modes::Contribution* from = coverage.find(piece.lease);
       MOTLEY_ASSERT(from != nullptr);
       ranges_.push_back(piece.range);
       weights_.push_back(from->weight);
     }
     squares_.assign(ranges_.size(), 0);
   }
-  useless_ = pieces.size() < 2 || !std::ranges::equal(pieces, ranges_, {}, &cluster::Coverage::Piece::range);
+  useless_ = pieces.size() < 2 || !std::ranges::equal(pieces, ranges_, {}, &modes::Coverage::Piece::range);
   if (useless_) return {};
   return squares_;
 }

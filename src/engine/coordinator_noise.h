@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "cluster/coverage.h"
+#include "modes/exact/coverage.h"
 #include "plan/noise_scale.h"
 
 namespace motley::engine {
@@ -14,14 +14,14 @@ class StepNorms {
  public:
   /// Where the squared norm of each piece of a gradient chunk is to be added. Empty where it would say nothing: one
   /// piece only, or other pieces than the chunks before had, because a range was computed again in parts.
-  std::span<double> of(std::span<const cluster::Coverage::Piece> pieces, const cluster::Coverage& coverage);
+  std::span<double> of(std::span<const modes::Coverage::Piece> pieces, const modes::Coverage& coverage);
   /// Of the chunk's mean gradient.
   void add_mean(double square) noexcept { mean_square_ += square; }
   /// What the step says; empty if nothing. Starts the next one.
   std::optional<plan::NoiseEstimate> close(std::uint64_t samples);
 
  private:
-  std::vector<cluster::Interval> ranges_;  // of the first chunk
+  std::vector<modes::Interval> ranges_;    // of the first chunk
   std::vector<double> weights_, squares_;  // by range
   std::vector<plan::PartNorm> parts_;      // kept for its memory
   double mean_square_ = 0;

@@ -23,37 +23,37 @@ cluster::Pace::Verdict in_time(const plan::Verdict& verdict) {
 
 }  // namespace
 
-MeasuredPace::Worker& MeasuredPace::at(cluster::WorkerId worker) {
+MeasuredPace::Worker& MeasuredPace::at(fleet::WorkerId worker) {
   if (workers_.size() < worker) workers_.resize(worker, unknown_);
   return workers_[worker - 1];
 }
 
-const MeasuredPace::Worker& MeasuredPace::of(cluster::WorkerId worker) const {
+const MeasuredPace::Worker& MeasuredPace::of(fleet::WorkerId worker) const {
   return worker <= workers_.size() ? workers_[worker - 1] : unknown_;
 }
 
-plan::Affine MeasuredPace::fixed_share(cluster::WorkerId worker) const {
+plan::Affine MeasuredPace::fixed_share(fleet::WorkerId worker) const {
   if (worker <= fixed_.size()) return {0, 1 / fixed_[worker - 1]};
   // Nobody gave a share to those who came later.
   return {0, static_cast<double>(fixed_.size()) / std::accumulate(fixed_.begin(), fixed_.end(), 0.0)};
 }
 
-plan::Candidate MeasuredPace::candidate(PassKind kind, cluster::WorkerId worker) const {
+plan::Candidate MeasuredPace::candidate(PassKind kind, fleet::WorkerId worker) const {
   const Worker& about = of(worker);
   if (!fixed_.empty()) return {.time = fixed_share(worker), .remote = about.link.remote()};
   return about.speed(kind).candidate(about.link.remote(), kind == PassKind::train ? link_seconds({&worker, 1}) : 0);
 }
 
-std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const cluster::WorkerId> workers) const {
+std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const {
   std::vector<plan::Candidate> found;
-  for (const cluster::WorkerId worker : workers) found.push_back(candidate(kind, worker));
+  for (const fleet::WorkerId worker : workers) found.push_back(candidate(kind, worker));
   return found;
 }
 
-double MeasuredPace::link_seconds(std::span<const cluster::WorkerId> workers) const {
+double MeasuredPace::link_seconds(std::span<const fleet::WorkerId> workers) const {
   if (!fixed_.empty()) return 0;
   double least = std::numeric_limits<double>::infinity();
-  for (const cluster::WorkerId worker : workers) {
+  for (const fleet::WorkerId worker : workers) {
     const codec::CodecId codec = gradients_.value_or(this->codec(worker));
     if (of(worker).link.remote()) least = std::min(least, contribution_bytes_[static_cast<std::size_t>(codec)]);
   }
@@ -61,11 +61,11 @@ double MeasuredPace::link_seconds(std::span<const cluster::WorkerId> workers) co
 }
 
 plan::Request MeasuredPace::request(PassKind kind, std::uint64_t total,
-                                    std::span<const cluster::WorkerId> workers) const {
+                                    std::span<const fleet::WorkerId> workers) const {
   return {.total = total, .grain = sizes_.grain, .link_seconds = kind == PassKind::train ? link_seconds(workers) : 0};
 }
 
-void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const cluster::WorkerId> workers, bool reissue,
+void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
                          std::span<std::uint64_t> counts) {
   MOTLEY_ASSERT(!workers.empty() && workers.size() == counts.size());
   const std::vector<plan::Candidate> known = candidates(kind, workers);
@@ -75,13 +75,13 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const clu
   std::ranges::copy(plan.counts, counts.begin());
   if (reissue || kind != PassKind::train) return;
   slack_.expect(plan::expected_seconds(wanted.link_seconds, known, counts));
-  std::vector<cluster::WorkerId> sharing;
+  std::vector<fleet::WorkerId> sharing;
   for (std::size_t i = 0; i < workers.size(); ++i)
     if (counts[i] > 0) sharing.push_back(workers[i]);
   if (sharing != news_.sharing()) begin_others();
   news_.shared(sharing);
   const std::size_t senders = plan::senders(known, counts);
-  for (const cluster::WorkerId worker : sharing)
+  for (const fleet::WorkerId worker : sharing)
     if (of(worker).link.remote()) at(worker).train.wire().expect_senders(senders, link_seconds({&worker, 1}));
 }
 
@@ -90,19 +90,19 @@ void MeasuredPace::begin_others() {
   comparison_.begin();
 }
 
-Duration MeasuredPace::allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const {
+Duration MeasuredPace::allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return timeouts_.lease_unknown;
   return std::max<Duration>(timeouts_.lease_min, 3 * duration(time->seconds(static_cast<double>(samples))));
 }
 
-std::uint64_t MeasuredPace::calibration(cluster::WorkerId worker) const {
+std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {
   return fixed_.empty() ? of(worker).train.device().calibration(sizes_) : 0;
 }
 
-std::uint64_t MeasuredPace::trial(cluster::WorkerId worker) const { return of(worker).train.device().trial(sizes_); }
+std::uint64_t MeasuredPace::trial(fleet::WorkerId worker) const { return of(worker).train.device().trial(sizes_); }
 
-std::uint64_t MeasuredPace::unit(cluster::WorkerId worker) const {
+std::uint64_t MeasuredPace::unit(fleet::WorkerId worker) const {
   if (!fixed_.empty() || !of(worker).train.time()) return 0;
   const std::uint64_t samples = std::min(of(worker).micro_batch, sizes_.batch);
   return (samples + sizes_.grain - 1) / sizes_.grain * sizes_.grain;
@@ -124,17 +124,17 @@ std::uint64_t MeasuredPace::shift(const Part& late, const Part& early) const {
   return from && to ? plan::worth_shifting(*from, *to, unit(early.worker)) : 0;
 }
 
-std::uint64_t MeasuredPace::relief(const Part& late, cluster::WorkerId helper, Duration pass_age) const {
+std::uint64_t MeasuredPace::relief(const Part& late, fleet::WorkerId helper, Duration pass_age) const {
   const std::optional<plan::Part> from = part_of(late), to = part_of({.worker = helper, .ceiling = late.limit});
   return from && to ? plan::worth_helping(*from, *to, unit(late.worker), seconds(pass_age)) : 0;
 }
 
-cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
-                                           cluster::WorkerId worker) {
+cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fleet::WorkerId> members,
+                                           fleet::WorkerId worker) {
   const std::vector<plan::Candidate> known = candidates(PassKind::train, members);
   const plan::Candidate mine = candidate(PassKind::train, worker);
   if (!fixed_.empty() || !plan::measured(known) || !mine.time) return {};  // only passes tell
-  std::vector<cluster::WorkerId> all(members.begin(), members.end());
+  std::vector<fleet::WorkerId> all(members.begin(), members.end());
   all.push_back(worker);
   std::optional<double> alone = members.size() == 1 ? of(members[0]).train.step_alone(total) : std::nullopt;
   if (alone) *alone -= slack_.seconds().value_or(0);  // plans are without what holds up everybody
@@ -143,7 +143,7 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
   return verdict;
 }
 
-cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, cluster::WorkerId worker) {
+cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId worker) {
   if (!fixed_.empty() || train_.total() != total) return {};
   const plan::WorkerSpeed& speed = of(worker).train;
   std::optional<double> computes;
@@ -151,21 +151,21 @@ cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, cluster::Worke
   return in_time(comparison_.compare(total, speed.step_alone(total), computes));
 }
 
-cluster::Pace::Verdict MeasuredPace::resolve(std::uint64_t total, cluster::WorkerId worker) const {
+cluster::Pace::Verdict MeasuredPace::resolve(std::uint64_t total, fleet::WorkerId worker) const {
   return in_time(comparison_.resolve(total, of(worker).train.step_alone(total)));
 }
 
-void MeasuredPace::elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples,
+void MeasuredPace::elapsed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples,
                            Duration time) {
   at(worker).speed(kind).elapsed(lease, samples, seconds(time));
 }
 
-void MeasuredPace::computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples,
+void MeasuredPace::computed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples,
                             double seconds) {
   at(worker).speed(kind).computed(lease, samples, seconds);
 }
 
-void MeasuredPace::late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time,
+void MeasuredPace::late(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time,
                         bool computes) {
   at(worker).train.late(lease, samples, seconds(time), computes);
 }
@@ -176,10 +176,10 @@ void MeasuredPace::closed(Duration time) {
   settling_.closed(took);
   slack_.closed(took, settling_.passes());
   shared_link_.closed(static_cast<std::size_t>(
-      std::ranges::count_if(news_.sharing(), [this](cluster::WorkerId each) { return of(each).link.remote(); })));
+      std::ranges::count_if(news_.sharing(), [this](fleet::WorkerId each) { return of(each).link.remote(); })));
 }
 
-void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
+void MeasuredPace::weigh_codec(fleet::WorkerId worker) {
   Worker& about = at(worker);
   const std::optional<double> exposed = about.train.wire().seconds();
   const double factor = exposed ? about.link.closed(about.train.compute_seconds(), *exposed) : 1;
@@ -189,33 +189,33 @@ void MeasuredPace::weigh_codec(cluster::WorkerId worker) {
   news_.outdated();
 }
 
-void MeasuredPace::alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
+void MeasuredPace::alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
   at(worker).train.alone(samples, compute_seconds, step_seconds);
   begin_others();
   news_.alone(step_seconds);
 }
 
-void MeasuredPace::known_before(cluster::WorkerId worker, const plan::Affine& speed) {
+void MeasuredPace::known_before(fleet::WorkerId worker, const plan::Affine& speed) {
   at(worker).train.device().known_before(speed);
 }
 
-void MeasuredPace::calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds) {
+void MeasuredPace::calibrated(fleet::WorkerId worker, std::uint64_t samples, double seconds) {
   if (samples == 0) return;
   if (at(worker).train.calibrated(samples, seconds) && of(worker).link.remote()) shared_link_.fade();
 }
 
-void MeasuredPace::uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples) {
+void MeasuredPace::uses_micro_batch(fleet::WorkerId worker, std::uint64_t samples) {
   if (samples > 0) at(worker).micro_batch = samples;
 }
 
-void MeasuredPace::reached(cluster::WorkerId worker, Duration time) {
+void MeasuredPace::reached(fleet::WorkerId worker, Duration time) {
   Worker& about = at(worker);
   const double took = seconds(time);
   if (about.train.wire().seconds()) return about.train.version(took);
   about.train.wire().first_version(took, about.link.first_version(took));
 }
 
-void MeasuredPace::sent(cluster::WorkerId worker, cluster::LeaseId lease, const plan::Transfer& gradient) {
+void MeasuredPace::sent(fleet::WorkerId worker, modes::LeaseId lease, const plan::Transfer& gradient) {
   Worker& about = at(worker);
   const std::optional<double> end = about.train.elapsed(lease);
   if (!end) return;  // it was not taken as a whole
@@ -223,16 +223,16 @@ void MeasuredPace::sent(cluster::WorkerId worker, cluster::LeaseId lease, const 
 }
 
 std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
-                                                       std::span<const cluster::WorkerId> members) const {
+                                                       std::span<const fleet::WorkerId> members) const {
   const std::vector<plan::Candidate> known = candidates(PassKind::evaluate, members);
   if (!plan::measured(known)) return std::nullopt;
   return plan::make_plan(request(PassKind::evaluate, total, members), plan::allowing_for_spread(known)).seconds;
 }
 
 std::optional<std::vector<plan::MeasuredWorker>> MeasuredPace::measured(
-    std::uint64_t total, std::span<const cluster::WorkerId> workers) const {
+    std::uint64_t total, std::span<const fleet::WorkerId> workers) const {
   std::vector<plan::MeasuredWorker> found;
-  for (const cluster::WorkerId worker : workers) {
+  for (const fleet::WorkerId worker : workers) {
     const Worker& about = of(worker);
     const std::optional<plan::Affine> compute = about.train.device().time();
     if (!compute) return std::nullopt;
@@ -247,11 +247,11 @@ std::optional<std::vector<plan::MeasuredWorker>> MeasuredPace::measured(
   return found;
 }
 
-std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
-                                              std::span<const cluster::WorkerId> parked) const {
+std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
+                                              std::span<const fleet::WorkerId> parked) const {
   const auto sharing = measured(total, members), waiting = measured(total, parked);
   if (members.empty() || !slack_.seconds() || !fixed_.empty() || !sharing || !waiting) return std::nullopt;
-  std::vector<cluster::WorkerId> all(members.begin(), members.end());
+  std::vector<fleet::WorkerId> all(members.begin(), members.end());
   all.insert(all.end(), parked.begin(), parked.end());
   plan::Forecast made = plan::forecast({.request = request(PassKind::train, total, members),
                                         .members = *sharing,
@@ -268,7 +268,7 @@ std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<con
 std::optional<double> MeasuredPace::lost_samples() const {
   if (news_.sharing().empty() || !slack_.seconds()) return std::nullopt;
   std::vector<plan::Affine> passes;
-  for (const cluster::WorkerId worker : news_.sharing()) {
+  for (const fleet::WorkerId worker : news_.sharing()) {
     std::optional<plan::Affine> pass = of(worker).train.device().time();
     if (!pass) return std::nullopt;
     pass->fixed += of(worker).train.wire().seconds().value_or(0);

@@ -37,55 +37,55 @@ class MeasuredPace final : public cluster::Pace {
         timeouts_(options.timeouts),
         unknown_{.link = plan::WorkerLink((options.gradients ? 0 : 0.5) + (options.weights ? 0 : 0.5))} {}
 
-  void split(PassKind kind, std::uint64_t total, std::span<const cluster::WorkerId> workers, bool reissue,
+  void split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
              std::span<std::uint64_t> counts) override;
-  [[nodiscard]] Duration allowance(PassKind kind, cluster::WorkerId worker, std::uint64_t samples) const override;
-  [[nodiscard]] std::uint64_t calibration(cluster::WorkerId worker) const override;
-  [[nodiscard]] std::uint64_t unit(cluster::WorkerId worker) const override;
+  [[nodiscard]] Duration allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
+  [[nodiscard]] std::uint64_t calibration(fleet::WorkerId worker) const override;
+  [[nodiscard]] std::uint64_t unit(fleet::WorkerId worker) const override;
   [[nodiscard]] std::uint64_t shift(const Part& late, const Part& early) const override;
-  [[nodiscard]] std::uint64_t relief(const Part& late, cluster::WorkerId helper, Duration pass_age) const override;
-  [[nodiscard]] std::uint64_t trial(cluster::WorkerId worker) const override;
-  [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const cluster::WorkerId> members,
-                              cluster::WorkerId worker) override;
-  [[nodiscard]] Verdict compare(std::uint64_t total, cluster::WorkerId worker) override;
-  [[nodiscard]] Verdict resolve(std::uint64_t total, cluster::WorkerId worker) const override;
+  [[nodiscard]] std::uint64_t relief(const Part& late, fleet::WorkerId helper, Duration pass_age) const override;
+  [[nodiscard]] std::uint64_t trial(fleet::WorkerId worker) const override;
+  [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const fleet::WorkerId> members,
+                              fleet::WorkerId worker) override;
+  [[nodiscard]] Verdict compare(std::uint64_t total, fleet::WorkerId worker) override;
+  [[nodiscard]] Verdict resolve(std::uint64_t total, fleet::WorkerId worker) const override;
 
   // What is told of the first lease of a pass: plan::WorkerSpeed.
-  void elapsed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time);
-  void computed(PassKind kind, cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, double seconds);
-  void late(cluster::WorkerId worker, cluster::LeaseId lease, std::uint64_t samples, Duration time, bool computes);
+  void elapsed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time);
+  void computed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, double seconds);
+  void late(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time, bool computes);
   /// A train pass is closed, from its opening until every chunk was updated.
   void closed(Duration time);
   /// Likewise, for each that had a share in it: its codec may change.
-  void weigh_codec(cluster::WorkerId worker);
+  void weigh_codec(fleet::WorkerId worker);
   /// A step that `worker` made by itself.
-  void alone(cluster::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
+  void alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
 
   // What is told beside passes.
-  void known_before(cluster::WorkerId worker, const plan::Affine& speed);
-  void calibrated(cluster::WorkerId worker, std::uint64_t samples, double seconds);
+  void known_before(fleet::WorkerId worker, const plan::Affine& speed);
+  void calibrated(fleet::WorkerId worker, std::uint64_t samples, double seconds);
   /// Samples of a forward pass on its device; 0: it does not say.
-  void uses_micro_batch(cluster::WorkerId worker, std::uint64_t samples);
+  void uses_micro_batch(fleet::WorkerId worker, std::uint64_t samples);
 
   // What is told of its link: plan::WorkerLink, plan::Exposure.
-  void connected(cluster::WorkerId worker, bool remote) { at(worker).link.connected(remote); }
+  void connected(fleet::WorkerId worker, bool remote) { at(worker).link.connected(remote); }
   /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves.
-  void reached(cluster::WorkerId worker, Duration time);
-  void received(cluster::WorkerId worker, const plan::Transfer& weights) { at(worker).link.received(weights); }
-  void sent(cluster::WorkerId worker, cluster::LeaseId lease, const plan::Transfer& gradient);
-  void residual(cluster::WorkerId worker, double ratio) { at(worker).link.residual(ratio); }
+  void reached(fleet::WorkerId worker, Duration time);
+  void received(fleet::WorkerId worker, const plan::Transfer& weights) { at(worker).link.received(weights); }
+  void sent(fleet::WorkerId worker, modes::LeaseId lease, const plan::Transfer& gradient);
+  void residual(fleet::WorkerId worker, double ratio) { at(worker).link.residual(ratio); }
 
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
-  [[nodiscard]] codec::CodecId codec(cluster::WorkerId worker) const { return of(worker).link.codec(); }
+  [[nodiscard]] codec::CodecId codec(fleet::WorkerId worker) const { return of(worker).link.codec(); }
   [[nodiscard]] bool news() const noexcept { return news_.news(settling_.stage()); }
   void told() { news_.told(settling_.stage()); }
   /// Of an evaluation by `members`; empty until one was seen.
   [[nodiscard]] std::optional<double> evaluation_seconds(std::uint64_t total,
-                                                         std::span<const cluster::WorkerId> members) const;
+                                                         std::span<const fleet::WorkerId> members) const;
   /// Steps of `total` samples by `members`, while `parked` wait; empty until all of them are measured. Names and advice
   /// are left empty; Outlook's order is that of members, then parked.
-  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const cluster::WorkerId> members,
-                                                std::span<const cluster::WorkerId> parked) const;
+  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
+                                                std::span<const fleet::WorkerId> parked) const;
   /// plan::lost_samples() of the workers that have a share now; empty until all of them are measured.
   [[nodiscard]] std::optional<double> lost_samples() const;
 
@@ -100,20 +100,19 @@ class MeasuredPace final : public cluster::Pace {
       return kind == PassKind::evaluate ? evaluate : train;
     }
   };
-  Worker& at(cluster::WorkerId worker);
-  [[nodiscard]] const Worker& of(cluster::WorkerId worker) const;
-  [[nodiscard]] std::vector<plan::Candidate> candidates(PassKind kind,
-                                                        std::span<const cluster::WorkerId> workers) const;
-  [[nodiscard]] plan::Candidate candidate(PassKind kind, cluster::WorkerId worker) const;
-  [[nodiscard]] plan::Affine fixed_share(cluster::WorkerId worker) const;
+  Worker& at(fleet::WorkerId worker);
+  [[nodiscard]] const Worker& of(fleet::WorkerId worker) const;
+  [[nodiscard]] std::vector<plan::Candidate> candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const;
+  [[nodiscard]] plan::Candidate candidate(PassKind kind, fleet::WorkerId worker) const;
+  [[nodiscard]] plan::Affine fixed_share(fleet::WorkerId worker) const;
   [[nodiscard]] plan::Request request(PassKind kind, std::uint64_t total,
-                                      std::span<const cluster::WorkerId> workers) const;
+                                      std::span<const fleet::WorkerId> workers) const;
   /// That one contribution to a train pass keeps the coordinator's link busy, at the least; 0 where that is not known.
-  [[nodiscard]] double link_seconds(std::span<const cluster::WorkerId> workers) const;
+  [[nodiscard]] double link_seconds(std::span<const fleet::WorkerId> workers) const;
   [[nodiscard]] std::optional<plan::Part> part_of(const Part& part) const;
   /// Empty unless all of them are measured.
   [[nodiscard]] std::optional<std::vector<plan::MeasuredWorker>> measured(
-      std::uint64_t total, std::span<const cluster::WorkerId> workers) const;
+      std::uint64_t total, std::span<const fleet::WorkerId> workers) const;
   void begin_others();
 
   ContributionBytes contribution_bytes_;

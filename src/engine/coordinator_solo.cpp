@@ -8,7 +8,7 @@
 
 namespace motley::engine {
 
-void Coordinator::Impl::lend(const cluster::Action& action) {
+void Coordinator::Impl::lend(const modes::Action& action) {
   MOTLEY_ASSERT(action.range.first == server.version());
   on_device.clear();
   const StretchOrder order{.number = action.lease,
@@ -21,7 +21,7 @@ void Coordinator::Impl::lend(const cluster::Action& action) {
                            .state = options.state,
                            .wants_gradients = options.wants_gradients};
   if (output.lend(action.session, order)) return;
-  feed(cluster::StretchEnded{action.session, action.lease, true});
+  feed(modes::StretchEnded{action.session, action.lease, true});
 }
 
 StepClosed Coordinator::Impl::describe_step(const Session& session, const StretchStep& step) const {
@@ -62,7 +62,7 @@ void Coordinator::Impl::take_steps(const Session& session, const ps::Snapshot& a
     const StepClosed closed = describe_step(session, step);
     pace.alone(session.worker, closed.samples, step.compute_seconds, seconds(step.duration));
     output.step_closed(closed);
-    feed(cluster::StretchStep{session.id, step.number, next_batch(closed).has_value()});
+    feed(modes::StretchStep{session.id, step.number, next_batch(closed).has_value()});
   }
 }
 
@@ -89,7 +89,7 @@ void Coordinator::stretch_ended(SessionId session, const StretchEnd& end, Time n
                      (lost == 0 ? "; the step is" : "; it and the " + std::to_string(lost) + " before it are") +
                      " made again by lease");
   }
-  c.feed(cluster::StretchEnded{session, end.number, end.failure.has_value()});
+  c.feed(modes::StretchEnded{session, end.number, end.failure.has_value()});
 }
 
 }  // namespace motley::engine

@@ -27,7 +27,7 @@ std::vector<ps::RateChange> rate_changes(std::uint64_t first_batch, bool by_samp
 }
 
 void Coordinator::Impl::reduce(ChunkId chunk) {
-  const cluster::Coverage& coverage = machine.coverage();
+  const modes::Coverage& coverage = machine.coverage();
   parts.clear();
   const std::size_t elements = server.layout().chunks()[chunk].elements;
   for (const auto& piece : coverage.pieces(chunk)) parts.push_back(uploads.encoded(piece.lease, chunk, elements));
@@ -38,7 +38,7 @@ void Coordinator::Impl::reduce(ChunkId chunk) {
   norms.add_mean(server.reduce(chunk, parts, weight > 0 ? weight : 1, coverage.positions(), squares));
   for (const auto& piece : coverage.pieces(chunk)) uploads.release(piece.lease, chunk);
   last_reduced = chunk;
-  feed(cluster::ChunkReduced{chunk});
+  feed(modes::ChunkReduced{chunk});
 }
 
 // What needs the whole gradient.
@@ -50,7 +50,7 @@ void Coordinator::Impl::clip() {
       return output.failed(done.error());
     }
   }
-  feed(cluster::Clipped{});
+  feed(modes::Clipped{});
 }
 
 void Coordinator::Impl::apply(ChunkId chunk) {
@@ -61,14 +61,14 @@ void Coordinator::Impl::apply(ChunkId chunk) {
   }
   if (*keeps_gradients) gradients[chunk] = server.gradient(chunk);
   publish(chunk, server.apply(chunk));
-  for (const cluster::Member& member : machine.members().all())
+  for (const fleet::Member& member : machine.members().all())
     if (member.streams) send_chunk(sessions.at(member.session), next, chunk, Lane::weights);
-  feed(cluster::ChunkApplied{chunk});
+  feed(modes::ChunkApplied{chunk});
 }
 
 StepClosed Coordinator::Impl::describe_step() {
   const auto& pass = *machine.pass();
-  const cluster::Coverage& coverage = machine.coverage();
+  const modes::Coverage& coverage = machine.coverage();
   StepClosed step{.step = machine.version(),
                   .epoch = pass.range.epoch,
                   .samples = pass.range.count,
@@ -88,7 +88,7 @@ StepClosed Coordinator::Impl::describe_step() {
   for (const auto& piece : coverage.pieces(last_reduced)) {
     MOTLEY_ASSERT(piece.range.first == covered);
     covered += piece.range.count;
-    const cluster::WorkerId worker = machine.lease(piece.lease)->worker;
+    const fleet::WorkerId worker = machine.lease(piece.lease)->worker;
     step.ranges.push_back({piece.range.first, piece.range.count, name_of(worker)});
     const auto known = std::find_if(step.workers.begin(), step.workers.end(),
                                     [&](const WorkerStep& part) { return part.worker == worker; });
@@ -122,17 +122,17 @@ void Coordinator::Impl::close_step() {
     options.batch_changes.push_back(*step.batch_change);
     server.set_rate_changes(rate_changes(options.global_batch, options.epochs > 0, options.batch_changes));
   }
-  for (const cluster::Member& member : machine.members().all()) {
+  for (const fleet::Member& member : machine.members().all()) {
     if (!member.streams) continue;
     Session& session = sessions.at(member.session);
     session.holds = server.version();
     send_control(session, wire::PassClosed{pass, server.version()});
   }
   pace.closed(step.duration);
-  for (const cluster::Member& member : machine.members().all())
+  for (const fleet::Member& member : machine.members().all())
     if (member.share > 0) pace.weigh_codec(member.worker);
   output.step_closed(step);
-  feed(cluster::PassFinished{});
+  feed(modes::PassFinished{});
 }
 
 Noise Coordinator::Impl::noise_now() const {
@@ -158,11 +158,11 @@ std::optional<BatchChange> Coordinator::Impl::next_batch(const StepClosed& step)
 
 void Coordinator::Impl::close_evaluation() {
   const auto& pass = *machine.pass();
-  const cluster::Coverage& coverage = machine.coverage();
+  const modes::Coverage& coverage = machine.coverage();
   Evaluated result{.version = machine.version(), .epoch = pass.range.epoch, .samples = pass.range.count};
   result.exact = held_exactly();
   for (const auto& piece : coverage.pieces(0)) {
-    const cluster::Contribution* part = coverage.find(piece.lease);
+    const modes::Contribution* part = coverage.find(piece.lease);
     MOTLEY_ASSERT(part != nullptr);
     result.correct += part->correct;
     result.weight += part->weight;
@@ -173,13 +173,13 @@ void Coordinator::Impl::close_evaluation() {
   }
   scores.clear();
   const std::uint64_t id = pass.id.pack();
-  for (const cluster::Member& member : machine.members().all())
+  for (const fleet::Member& member : machine.members().all())
     if (member.streams) send_control(sessions.at(member.session), wire::PassClosed{id, machine.version()});
   output.evaluated(result);
   if (options.rates_follow_evaluations) {
     if (auto lr = output.rates_after(result); !lr.empty()) server.follow({machine.version(), std::move(lr)});
   }
-  feed(cluster::PassFinished{});
+  feed(modes::PassFinished{});
 }
 
 bool Coordinator::Impl::held_exactly() const {
@@ -203,10 +203,10 @@ void Coordinator::Impl::evaluated_aside(const wire::Finish& finish) {
                       .exact = aside_exact,
                       .scores = finish.scores});
   }
-  feed(cluster::EvaluatedAside{aside.session, aside.lease, whole});
+  feed(modes::EvaluatedAside{aside.session, aside.lease, whole});
 }
 
-void Coordinator::Impl::diverged(const cluster::Action& action) {
+void Coordinator::Impl::diverged(const modes::Action& action) {
   failed = true;
   output.failed({ErrorCode::diverged,
                  "step " + std::to_string(machine.version()) +

@@ -15,26 +15,26 @@ bool holds_floats(std::span<const std::byte> bytes) noexcept {
 
 }  // namespace
 
-Uploads::Upload* Uploads::find(cluster::LeaseId lease) noexcept {
+Uploads::Upload* Uploads::find(modes::LeaseId lease) noexcept {
   for (std::size_t i = 0; i < used_; ++i)
     if (uploads_[i].lease == lease) return &uploads_[i];
   return nullptr;
 }
 
-const Uploads::Upload* Uploads::find(cluster::LeaseId lease) const noexcept {
+const Uploads::Upload* Uploads::find(modes::LeaseId lease) const noexcept {
   for (std::size_t i = 0; i < used_; ++i)
     if (uploads_[i].lease == lease) return &uploads_[i];
   return nullptr;
 }
 
-bool Uploads::fits(cluster::LeaseId lease, const wire::FrameHeader& header) const {
+bool Uploads::fits(modes::LeaseId lease, const wire::FrameHeader& header) const {
   const Upload* upload = find(lease);
   if (upload == nullptr) return true;
   const Slot& slot = upload->slots[header.chunk];
   return slot.state != State::filling || slot.codec == header.codec;
 }
 
-bool Uploads::add(cluster::LeaseId lease, const wire::Frame& frame) {
+bool Uploads::add(modes::LeaseId lease, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   MOTLEY_ASSERT(header.chunk < chunks_ && header.length == frame.body.size());
   MOTLEY_ASSERT(std::uint64_t{header.offset} + header.length <= header.total);
@@ -70,7 +70,7 @@ bool Uploads::add(cluster::LeaseId lease, const wire::Frame& frame) {
   return true;
 }
 
-codec::Encoded Uploads::encoded(cluster::LeaseId lease, ChunkId chunk, std::size_t elements) const {
+codec::Encoded Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {
   const Upload* upload = find(lease);
   MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);
   const Slot& slot = upload->slots[chunk];
@@ -86,11 +86,11 @@ void Uploads::release(Slot& slot) {
   slot.state = State::released;
 }
 
-void Uploads::release(cluster::LeaseId lease, ChunkId chunk) {
+void Uploads::release(modes::LeaseId lease, ChunkId chunk) {
   if (Upload* upload = find(lease)) release(upload->slots[chunk]);
 }
 
-void Uploads::abandon(cluster::LeaseId lease, const cluster::Coverage& coverage) {
+void Uploads::abandon(modes::LeaseId lease, const modes::Coverage& coverage) {
   Upload* upload = find(lease);
   if (upload == nullptr) return;
   for (ChunkId chunk = 0; chunk < chunks_; ++chunk) {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "cluster/coverage.h"
-#include "cluster/interval_set.h"
+#include "modes/exact/coverage.h"
+#include "modes/exact/interval_set.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "wire/frame.h"
@@ -19,16 +19,16 @@ class Uploads {
   explicit Uploads(std::size_t chunks) : chunks_(chunks) {}
 
   /// False if a segment of this chunk came in another codec.
-  [[nodiscard]] bool fits(cluster::LeaseId lease, const wire::FrameHeader& header) const;
+  [[nodiscard]] bool fits(modes::LeaseId lease, const wire::FrameHeader& header) const;
   /// True when the chunk is whole with this frame; false if bytes are missing, or it was whole before.
   /// REQUIRES a header that fits the layout and what came before.
-  bool add(cluster::LeaseId lease, const wire::Frame& frame);
+  bool add(modes::LeaseId lease, const wire::Frame& frame);
   /// As it came. REQUIRES the chunk is whole, not released, and of so many elements.
-  [[nodiscard]] codec::Encoded encoded(cluster::LeaseId lease, ChunkId chunk, std::size_t elements) const;
+  [[nodiscard]] codec::Encoded encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;
   /// Frees a payload; more frames for it are ignored.
-  void release(cluster::LeaseId lease, ChunkId chunk);
+  void release(modes::LeaseId lease, ChunkId chunk);
   /// Releases whatever of the lease `coverage` did not accept.
-  void abandon(cluster::LeaseId lease, const cluster::Coverage& coverage);
+  void abandon(modes::LeaseId lease, const modes::Coverage& coverage);
   /// Frees everything; keeps the tables.
   void clear();
   [[nodiscard]] std::uint64_t bytes_held() const noexcept { return bytes_held_; }
@@ -40,14 +40,14 @@ class Uploads {
     wire::CodecId codec = wire::CodecId::fp32;
     SharedBytes whole;
     MutableBytes filling;
-    cluster::IntervalSet received;  // bytes
+    modes::IntervalSet received;  // bytes
   };
   struct Upload {
-    cluster::LeaseId lease = 0;
+    modes::LeaseId lease = 0;
     std::vector<Slot> slots;
   };
-  Upload* find(cluster::LeaseId lease) noexcept;
-  [[nodiscard]] const Upload* find(cluster::LeaseId lease) const noexcept;
+  Upload* find(modes::LeaseId lease) noexcept;
+  [[nodiscard]] const Upload* find(modes::LeaseId lease) const noexcept;
   void release(Slot& slot);
 
   std::size_t chunks_;

@@ -82,7 +82,7 @@ Status Run::restore_holds(const store::Ledger& history) {
   if (kept->number > 0) loss_state = std::move(*kept);
   if (version == 0) return {};
   const std::uint64_t mark =
-      cluster::Marks{options.holds == cluster::Holds::never ? 0 : config.evaluate_every}.before(batches(), version);
+      modes::Marks{options.holds == modes::Holds::never ? 0 : config.evaluate_every}.before(batches(), version);
   for (const store::LedgerStep& step : history.steps)
     if (step.step >= mark && step.step < version) since_mark.push_back(step);
   return {};

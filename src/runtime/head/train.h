@@ -39,7 +39,7 @@ struct TrainOptions {
   std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;
   /// Likewise after each evaluation, where the model's rates follow them: CoordinatorOutput::rates_after().
   std::function<std::vector<double>(const observe::EvalDone&)> rates_after;
-  cluster::Holds holds = cluster::Holds::never;
+  modes::Holds holds = modes::Holds::never;
   /// Likewise each time the run is held: CoordinatorHostOptions::held. Not empty where `holds` says so.
   std::function<void(std::uint64_t version, bool step, const engine::Coordinator&)> on_held;
 };

@@ -9,7 +9,7 @@ namespace {
 
 class CoordinatorHolds : public CoordinatorTest {
  protected:
-  CoordinatorHolds() { options.holds = cluster::Holds::marks; }  // 3 steps an epoch, 4 in all
+  CoordinatorHolds() { options.holds = modes::Holds::marks; }  // 3 steps an epoch, 4 in all
 
   static SharedBytes text(std::string_view words) { return SharedBytes::copy_of(std::as_bytes(std::span(words))); }
   void release(Release release) {

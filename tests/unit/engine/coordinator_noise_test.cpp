@@ -15,8 +15,8 @@ class StepNormsTest : public testing::Test {
  protected:
   StepNormsTest() { coverage.reset(16, 2); }
 
-  void contribute(cluster::LeaseId lease, cluster::Interval range) {
-    cluster::Contribution contribution;
+  void contribute(modes::LeaseId lease, modes::Interval range) {
+    modes::Contribution contribution;
     contribution.lease = lease;
     contribution.range = range;
     contribution.weight = kWeight * static_cast<double>(range.count);
@@ -30,7 +30,7 @@ class StepNormsTest : public testing::Test {
     return !squares.empty();
   }
 
-  cluster::Coverage coverage;
+  modes::Coverage coverage;
   StepNorms norms;
 };
 
@@ -53,12 +53,12 @@ TEST_F(StepNormsTest, AddsUpOverTheChunks) {
 TEST_F(StepNormsTest, LeavesOutAStepCutInDifferentWays) {
   contribute(1, {0, 8});
   contribute(2, {8, 8});
-  for (const cluster::LeaseId lease : {1U, 2U}) coverage.deliver(lease, 0);
+  for (const modes::LeaseId lease : {1U, 2U}) coverage.deliver(lease, 0);
   EXPECT_TRUE(reduce(0, 1, 1));
   // The second worker died before it sent the other chunk; two others did a half each.
   contribute(3, {8, 4});
   contribute(4, {12, 4});
-  for (const cluster::LeaseId lease : {1U, 3U, 4U}) coverage.deliver(lease, 1);
+  for (const modes::LeaseId lease : {1U, 3U, 4U}) coverage.deliver(lease, 1);
   EXPECT_FALSE(reduce(1, 1, 1));
   EXPECT_FALSE(norms.close(16));
 }
@@ -66,10 +66,10 @@ TEST_F(StepNormsTest, LeavesOutAStepCutInDifferentWays) {
 TEST_F(StepNormsTest, TakesAReplacementOfTheSameRange) {
   contribute(1, {0, 8});
   contribute(2, {8, 8});
-  for (const cluster::LeaseId lease : {1U, 2U}) coverage.deliver(lease, 0);
+  for (const modes::LeaseId lease : {1U, 2U}) coverage.deliver(lease, 0);
   EXPECT_TRUE(reduce(0, 1, 0));
   contribute(3, {8, 8});
-  for (const cluster::LeaseId lease : {1U, 3U}) coverage.deliver(lease, 1);
+  for (const modes::LeaseId lease : {1U, 3U}) coverage.deliver(lease, 1);
   EXPECT_TRUE(reduce(1, 1, 0));
   EXPECT_TRUE(norms.close(16));
 }

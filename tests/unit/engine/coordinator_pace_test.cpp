@@ -11,7 +11,7 @@
 namespace motley::engine {
 namespace {
 
-using Workers = std::vector<cluster::WorkerId>;
+using Workers = std::vector<fleet::WorkerId>;
 
 constexpr std::uint64_t kBatch = 3072;
 constexpr double kPerSample = 0.00012;
@@ -21,7 +21,7 @@ constexpr std::uint64_t kBytes = 1'000'000;
 class MeasuredPaceTest : public testing::Test {
  protected:
   MeasuredPaceTest() {
-    for (cluster::WorkerId worker = 1; worker <= 4; ++worker) {
+    for (fleet::WorkerId worker = 1; worker <= 4; ++worker) {
       pace_.connected(worker, worker > 1);
       while (const std::uint64_t samples = pace_.calibration(worker))
         pace_.calibrated(worker, samples, kPerSample * static_cast<double>(samples));
@@ -42,7 +42,7 @@ class MeasuredPaceTest : public testing::Test {
       last_ = 0;
       for (std::size_t at = 0; at < workers.size(); ++at) {
         if (counts[at] == 0) continue;
-        const cluster::WorkerId worker = workers[at];
+        const fleet::WorkerId worker = workers[at];
         const double computes = kPerSample * static_cast<double>(counts[at]);
         if (const auto before = sent_.find(worker); before != sent_.end())
           pace_.sent(worker, before->second.lease, {kBytes, before->second.seconds});
@@ -58,11 +58,11 @@ class MeasuredPaceTest : public testing::Test {
 
   MeasuredPace pace_{options(), {kBytes, kBytes, kBytes, kBytes}};
   struct Sent {
-    cluster::LeaseId lease;
+    modes::LeaseId lease;
     double seconds;
   };
-  std::map<cluster::WorkerId, Sent> sent_;
-  cluster::LeaseId lease_ = 0;
+  std::map<fleet::WorkerId, Sent> sent_;
+  modes::LeaseId lease_ = 0;
   double last_ = 0;
 };
 

@@ -5,7 +5,7 @@
 
 #include "base/batch_plan.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 
 /// A mark is where an evaluation would be due, whether or not there is a test set: the end of an epoch, or every
 /// `evaluate_every` steps, and the end of the run.
@@ -33,4 +33,4 @@ struct Marks {
   }
 };
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/interval_set.h"
+#include "modes/exact/interval_set.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 namespace {
 
 using Edit = std::pair<bool, std::pair<int, int>>;  // insert?, first, count
@@ -43,4 +43,4 @@ RC_GTEST_PROP(IntervalSetProperty, BehavesLikeASetOfNumbers, (const std::vector<
 }
 
 }  // namespace
-}  // namespace motley::cluster
+}  // namespace motley::modes

@@ -1,10 +1,10 @@
-#include "cluster/interval_set.h"
+#include "modes/exact/interval_set.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 
 std::size_t IntervalSet::find(std::uint64_t position) const noexcept {
   const auto it = std::partition_point(ranges_.begin(), ranges_.end(),
@@ -74,4 +74,4 @@ bool IntervalSet::overlaps(Interval interval) const noexcept {
   return i < ranges_.size() && ranges_[i].first < interval.end();
 }
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

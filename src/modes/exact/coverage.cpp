@@ -1,10 +1,10 @@
-#include "cluster/coverage.h"
+#include "modes/exact/coverage.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 namespace {
 
 // Weights are sums of counts or of token weights; another cut of the same positions may round differently.
@@ -205,4 +205,4 @@ std::vector<Interval> Coverage::tiles(const IntervalSet& missing) const {
   return result;
 }
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

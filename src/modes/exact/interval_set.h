@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace motley::cluster {
+namespace motley::modes {
 
 struct Interval {
   std::uint64_t first = 0;
@@ -49,4 +49,4 @@ class IntervalSet {
   std::uint64_t size_ = 0;
 };
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <variant>
 
-#include "cluster/lease.h"
+#include "modes/exact/lease.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 
 struct Started {};
 struct Ticked {};
@@ -115,4 +115,4 @@ using Event =
                  ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed, EvaluatedAside, WorkerYields,
                  SessionEnded, StretchStep, StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

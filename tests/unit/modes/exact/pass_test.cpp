@@ -1,10 +1,8 @@
-#include "cluster/pass.h"
+#include "modes/exact/pass.h"
 
 #include <gtest/gtest.h>
 
-#include "cluster/fence.h"
-
-namespace motley::cluster {
+namespace motley::modes {
 namespace {
 
 TEST(PassId, IsKindJobNumber) {
@@ -14,11 +12,5 @@ TEST(PassId, IsKindJobNumber) {
   EXPECT_EQ(PassId{.number = 5}.pack(), 0x01000000'00000005U);
 }
 
-TEST(Fence, IsIncarnationSession) {
-  const Fence fence{.incarnation = 7, .session = 9};
-  EXPECT_EQ(fence.pack(), 0x00000007'00000009U);
-  EXPECT_EQ(Fence::unpack(fence.pack()), fence);
-}
-
 }  // namespace
-}  // namespace motley::cluster
+}  // namespace motley::modes

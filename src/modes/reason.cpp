@@ -1,6 +1,6 @@
-#include "cluster/action.h"
+#include "modes/action.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 namespace {
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
@@ -95,4 +95,4 @@ std::string sentence(const Reason& reason, const NameOf& name) {
   }
 }
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

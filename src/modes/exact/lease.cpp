@@ -1,10 +1,10 @@
-#include "cluster/lease.h"
+#include "modes/exact/lease.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 
 Lease& LeaseTable::add(SessionId session, WorkerId worker, Interval range, std::uint32_t chunks) {
   MOTLEY_ASSERT(range.count > 0 && chunks > 0);
@@ -43,4 +43,4 @@ bool LeaseTable::has_overdue(SessionId session) const noexcept {
                      [&](const Lease& l) { return l.session == session && l.live() && l.overdue; });
 }
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

@@ -8,7 +8,7 @@
 #include "base/batch_plan.h"
 #include "motley/computation.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 
 struct PassId {
   static constexpr std::uint64_t kNumberMax = (std::uint64_t{1} << 40) - 1;
@@ -33,4 +33,4 @@ struct PassId {
 /// Which positions a pass covers. For train passes position p is `order_first + p` of the epoch's sample order.
 using PassRange = StepRange;
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

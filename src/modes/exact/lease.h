@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "base/time.h"
-#include "cluster/coverage.h"
-#include "cluster/interval_set.h"
+#include "fleet/member.h"
+#include "modes/exact/coverage.h"
+#include "modes/exact/interval_set.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 
-using SessionId = std::uint64_t;  // numbered by whoever drives the machine; never reused
-using WorkerId = std::uint64_t;   // one worker keeps its number over all its sessions; never 0
+using fleet::SessionId;
+using fleet::WorkerId;
 
 enum class LeaseState : std::uint8_t { granted, begun, ended };
 
@@ -72,4 +73,4 @@ class LeaseTable {
   LeaseId last_id_ = 0;
 };
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

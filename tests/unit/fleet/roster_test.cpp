@@ -1,12 +1,12 @@
-#include "cluster/membership.h"
+#include "fleet/roster.h"
 
 #include <gtest/gtest.h>
 
-namespace motley::cluster {
+namespace motley::fleet {
 namespace {
 
-TEST(Membership, ThreeStrikesAreOut) {
-  Membership members;
+TEST(Roster, ThreeStrikesAreOut) {
+  Roster members;
   EXPECT_FALSE(members.strike(1, 10));
   EXPECT_FALSE(members.strike(1, 11));
   EXPECT_FALSE(members.record(1).excluded);
@@ -15,18 +15,18 @@ TEST(Membership, ThreeStrikesAreOut) {
   EXPECT_FALSE(members.record(2).excluded);
 }
 
-TEST(Membership, StrikesAreForgivenWithTime) {
-  Membership members;
+TEST(Roster, StrikesAreForgivenWithTime) {
+  Roster members;
   members.strike(1, 0);
   members.strike(1, 1);
-  EXPECT_FALSE(members.strike(1, 1 + Membership::kStrikeDecaySteps));
+  EXPECT_FALSE(members.strike(1, 1 + Roster::kStrikeDecaySteps));
   EXPECT_EQ(members.record(1).strikes, 2u);
-  EXPECT_FALSE(members.strike(1, 10 * Membership::kStrikeDecaySteps));
+  EXPECT_FALSE(members.strike(1, 10 * Roster::kStrikeDecaySteps));
   EXPECT_EQ(members.record(1).strikes, 1u);
 }
 
-TEST(Membership, ShiftMovesNothingIntoTheFuture) {
-  Membership members;
+TEST(Roster, ShiftMovesNothingIntoTheFuture) {
+  Roster members;
   members.open(1, false, Time(10));
   members.find(1)->heard = Time(90);
   members.shift(Duration(50), Time(100));
@@ -35,4 +35,4 @@ TEST(Membership, ShiftMovesNothingIntoTheFuture) {
 }
 
 }  // namespace
-}  // namespace motley::cluster
+}  // namespace motley::fleet

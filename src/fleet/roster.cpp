@@ -1,44 +1,44 @@
-#include "cluster/membership.h"
+#include "fleet/roster.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
 
-namespace motley::cluster {
+namespace motley::fleet {
 
-Member& Membership::open(SessionId session, bool local, Time now) {
+Member& Roster::open(SessionId session, bool local, Time now) {
   MOTLEY_ASSERT(find(session) == nullptr);
   members_.push_back({.session = session, .local = local, .opened = now, .heard = now, .heartbeat_sent = now});
   return members_.back();
 }
 
-void Membership::close(SessionId session) {
+void Roster::close(SessionId session) {
   std::erase_if(members_, [&](const Member& member) { return member.session == session; });
 }
 
-Member* Membership::find(SessionId session) noexcept {
+Member* Roster::find(SessionId session) noexcept {
   for (Member& member : members_)
     if (member.session == session) return &member;
   return nullptr;
 }
 
-const Member* Membership::find(SessionId session) const noexcept {
+const Member* Roster::find(SessionId session) const noexcept {
   for (const Member& member : members_)
     if (member.session == session) return &member;
   return nullptr;
 }
 
-std::size_t Membership::count(MemberState state) const noexcept {
+std::size_t Roster::count(MemberState state) const noexcept {
   return static_cast<std::size_t>(
       std::count_if(members_.begin(), members_.end(), [&](const Member& member) { return member.state == state; }));
 }
 
-std::size_t Membership::admitted() const noexcept {
+std::size_t Roster::admitted() const noexcept {
   return static_cast<std::size_t>(
       std::count_if(members_.begin(), members_.end(), [](const Member& member) { return member.admitted(); }));
 }
 
-void Membership::shift(Duration gap, Time now) noexcept {
+void Roster::shift(Duration gap, Time now) noexcept {
   for (Member& member : members_) {
     member.opened = std::min(member.opened + gap, now);
     member.heard = std::min(member.heard + gap, now);
@@ -46,7 +46,7 @@ void Membership::shift(Duration gap, Time now) noexcept {
   }
 }
 
-WorkerRecord& Membership::record(WorkerId worker) {
+WorkerRecord& Roster::record(WorkerId worker) {
   MOTLEY_ASSERT(worker != 0);
   const auto known = std::find_if(records_.begin(), records_.end(),
                                   [&](const WorkerRecord& record) { return record.worker == worker; });
@@ -54,7 +54,7 @@ WorkerRecord& Membership::record(WorkerId worker) {
   return records_.emplace_back(WorkerRecord{.worker = worker});
 }
 
-bool Membership::strike(WorkerId worker, std::uint64_t version) {
+bool Roster::strike(WorkerId worker, std::uint64_t version) {
   WorkerRecord& known = record(worker);
   MOTLEY_ASSERT(version >= known.struck_at);
   const std::uint64_t forgiven = (version - known.struck_at) / kStrikeDecaySteps;
@@ -66,4 +66,4 @@ bool Membership::strike(WorkerId worker, std::uint64_t version) {
   return true;
 }
 
-}  // namespace motley::cluster
+}  // namespace motley::fleet

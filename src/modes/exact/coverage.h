@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "cluster/interval_set.h"
+#include "modes/exact/interval_set.h"
 #include "motley/layout.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 
 using LeaseId = std::uint64_t;
 
@@ -102,4 +102,4 @@ class Coverage {
   std::vector<ChunkCover> chunks_;
 };
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "cluster/lease.h"
+#include "modes/exact/lease.h"
 
-namespace motley::cluster {
+namespace motley::modes {
 
 enum class ActionKind : std::uint8_t {
   admit,           // session, worker, fence: send Admitted
@@ -119,4 +119,4 @@ using NameOf = std::function<std::string(WorkerId)>;
 /// One sentence without a full stop.
 std::string sentence(const Reason& reason, const NameOf& name);
 
-}  // namespace motley::cluster
+}  // namespace motley::modes

@@ -1,10 +1,10 @@
-#include "cluster/interval_set.h"
+#include "modes/exact/interval_set.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace motley::cluster {
+namespace motley::modes {
 namespace {
 
 std::vector<Interval> ranges(const IntervalSet& set) { return {set.ranges().begin(), set.ranges().end()}; }
@@ -49,4 +49,4 @@ TEST(IntervalSet, NothingIsNothing) {
 }
 
 }  // namespace
-}  // namespace motley::cluster
+}  // namespace motley::modes

@@ -1,10 +1,10 @@
-#include "cluster/coverage.h"
+#include "modes/exact/coverage.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace motley::cluster {
+namespace motley::modes {
 namespace {
 
 using Verdict = Coverage::BeginVerdict;
@@ -125,4 +125,4 @@ TEST_F(CoverageTest, KnowsWhatIsCoveredInEveryChunk) {
 }
 
 }  // namespace
-}  // namespace motley::cluster
+}  // namespace motley::modes
