@@ -197,15 +197,17 @@ def _shadow(optimizer: Any) -> Any:
     return shadow
 
 
-def give_state(read: ReadOptimizer, layout: _core.Layout, names: list[_model.Named], state: _core.State) -> None:
-    """Puts the coordinator's state of SGD, Adam and AdamW into the script's optimizer, as after as many steps of its own."""
+def state(read: ReadOptimizer, layout: _core.Layout, names: list[_model.Named], state: _core.State) -> dict[torch.Tensor, dict[str, Any]]:
+    """The coordinator's state of SGD, Adam and AdamW as torch has it, by parameter, as after as many steps of its own."""
     flat = torch.zeros(layout.flat_elements)
+    found: dict[torch.Tensor, dict[str, Any]] = {}
     for kind in state.optimizer_states:
         state.copy_optimizer(kind, layout, flat)
         for named, piece in _model.pieces(layout, names, flat):
             if named.kind != _model.TRAINED or id(named.tensor) not in read.numbers:
                 continue
-            kept = read.optimizer.state[named.tensor]
+            kept = found.setdefault(named.tensor, {})
             kept[kind] = piece.to(named.tensor.device, copy=True)
             if kind.startswith("exp_avg"):
                 kept["step"] = torch.tensor(float(state.version))
+    return found

@@ -6,19 +6,21 @@ from typing import Any
 
 import torch
 
-from motley import _core, _model
+from motley import _core, _model, _own_numbers
 from motley._errors import Error
+from motley._own_numbers import HINT
 from motley._parts import Parts
 
 EXACT_INT = 1 << 24  # whole numbers up to here are exact in float32, in which all state is kept
-HINT = "use an optimizer whose state is tensors of its parameters' sizes, or one of torch.optim.SGD, Adam and AdamW"
+TRIAL_STEPS, TRIAL_S = 12, 0.2  # some state comes with a later step only
 
 
 class Outside:
     """Steps a copy of the script's optimizer, as python/core/python_optimizer.h says.
 
-    What it keeps of a parameter (`optimizer.state`) goes into checkpoints as vectors in the layout of the weights: each value takes the
-    first elements of its parameter's place. Which values there are is found by a step that is thrown away.
+    What it keeps of a parameter (`optimizer.state`, and that of optimizers inside of it) goes into checkpoints as vectors in the layout of
+    the weights: each value takes the first elements of its parameter's place. Numbers of its own take a vector more, one after the other.
+    Which there are is found by some steps that are thrown away.
 
     Errors: an optimizer that cannot be stepped by itself, or whose state could not be put back exactly.
     """
@@ -37,6 +39,8 @@ class Outside:
         self.gradients.fill_(1e-3)
         self._kinds = self._try()
         self.states = sorted({name for kinds in self._kinds.values() for name in kinds})
+        if self._own:
+            self.states.append(_own_numbers.NAME)
         self._optimizer, self._parameters = self._copy()
         self.fresh = True
         self._found: dict[str, dict[int, torch.Tensor]] = {}
@@ -50,16 +54,14 @@ class Outside:
 
     def described(self) -> dict[str, dict[str, Any]]:
         """For an export: by parameter's name in the optimizer's order, the shape of each state; None for a number of Python's."""
-        return {str(number): {name: None if like is None else list(like.shape) for name, like in kinds.items()}
+        return {str(number): {name: None if like is None else list(like.shape) for name, like in kinds.items() if ":" not in name}
                 for number, kinds in enumerate(self._kinds.get(id(p), {}) for g in self._plain.param_groups for p in g["params"])}
 
-    def give_state(self) -> None:
-        """The script's own optimizer gets the state of the copy that runs here."""
+    def state(self) -> dict[torch.Tensor, dict[str, Any]]:
+        """That of the copy which runs here, by the script's own parameters."""
         originals = {id(p): p for group in self._plain.param_groups for p in group["params"]}
-        for original, parameter in self._parameters.items():
-            state = self._optimizer.state.get(parameter, {})
-            self._plain.state[originals[original]] = {
-                name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in state.items()}
+        return {originals[original]: {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in state.items()}
+                for original, parameter in self._parameters.items() if (state := self._optimizer.state.get(parameter, {}))}
 
     def step(self, rates: list[tuple[float, float, float, float]]) -> None:
         _on_one_thread()
@@ -76,8 +78,12 @@ class Outside:
 
     def get_state(self, name: str) -> None:
         self.gradients.zero_()
+        if name == _own_numbers.NAME:
+            self._spread(self._own.pack(self._optimizer, list(self._parameters.values())))
+            return
+        state, kind = _state_of(self._optimizer, name)
         for parameter, (_, _, place) in self._placed():
-            value = self._optimizer.state.get(parameter, {}).get(name)
+            value = state.get(parameter, {}).get(kind)
             if value is not None:
                 flat = value.reshape(-1) if isinstance(value, torch.Tensor) else torch.tensor([value])
                 place.view(-1)[: flat.numel()] = flat
@@ -86,13 +92,28 @@ class Outside:
         self._found[name] = {id(parameter): place.clone().view(-1) for parameter, (_, _, place) in self._placed()}
 
     def restored(self, version: int) -> None:
-        for original, parameter in self._parameters.items():
+        found = self._found.pop(_own_numbers.NAME, None)
+        missing = self._own.unpack(torch.cat(list(found.values())), self._optimizer) if found is not None else lambda kind, number: False
+        for number, (original, parameter) in enumerate(self._parameters.items()):
             for name, like in self._kinds.get(original, {}).items():
+                if missing(name, number):
+                    continue
                 values = self._found[name][id(parameter)]
-                self._optimizer.state[parameter][name] = (
+                state, kind = _state_of(self._optimizer, name)
+                state[parameter][kind] = (
                     int(values[0]) if like is None else values[: like.numel()].view(like.shape).to(like.dtype, copy=True))
         self._found.clear()
         self.fresh = version == 0
+
+    def _spread(self, values: torch.Tensor) -> None:
+        """Over the places of all parameters, one after the other."""
+        room = sum(place.numel() for _, (_, _, place) in self._placed())
+        if values.numel() > room:
+            raise Error(f"the optimizer {type(self._plain).__name__} keeps more numbers of its own than the model has parameters", HINT)
+        for _, (_, _, place) in self._placed():
+            some = values[: place.numel()]
+            place.view(-1)[: some.numel()] = some
+            values = values[some.numel() :]
 
     def _placed(self) -> list[tuple[torch.Tensor, tuple[bool, torch.Tensor, torch.Tensor]]]:
         return [(parameter, self._places[original]) for original, parameter in self._parameters.items() if original in self._places]
@@ -115,25 +136,49 @@ class Outside:
         tried, parameters = self._copy()
         for group in tried.param_groups:  # a schedule may begin with groups that rest
             group["lr"] = group["lr"] or group.get("initial_lr") or 1e-3
-        options = copy.deepcopy([{**group, "params": None} for group in tried.param_groups])
+        self._own = _own_numbers.OwnNumbers(tried)
         name = type(self._plain).__name__
+        self._seconds, first, last = self._trial_steps(tried)
+        self._own.find(name, first, last)
+        originals = {id(parameter): original for original, parameter in parameters.items()}
+        kinds: dict[int, dict[str, torch.Tensor | None]] = {}
+        for prefix, each in _own_numbers.within(tried):
+            if any(id(key) not in originals for key in each.state):
+                raise Error(f"the optimizer {name} keeps state that is of no parameter, so a run could not be resumed exactly", HINT)
+            for key, state in each.state.items():
+                if originals[id(key)] in self._places:
+                    likes = {f"{prefix}{kind}": _like(name, kind, value, key) for kind, value in state.items()}
+                    kinds.setdefault(originals[id(key)], {}).update(likes)
+        return kinds
+
+    def _trial_steps(self, tried: Any) -> tuple[float, set[str], set[str]]:
+        """Seconds that a step takes; names of the states there are after the first one, and after the last."""
         threads = torch.get_num_threads()
         _on_one_thread()
-        begun = time.perf_counter()
+        seconds: list[float] = []
+        first: set[str] = set()
         try:
-            tried.step()
+            while not seconds or len(seconds) < TRIAL_STEPS and sum(seconds) < TRIAL_S:
+                begun = time.perf_counter()
+                tried.step()
+                seconds.append(time.perf_counter() - begun)
+                first = first or _state_names(tried)
         except Exception as error:
-            raise Error(f"the optimizer {name} cannot be stepped by itself: {type(error).__name__}: {error}", HINT) from error
+            raise Error(f"the optimizer {type(self._plain).__name__} cannot be stepped by itself: {type(error).__name__}: {error}",
+                        HINT) from error
         finally:
             torch.set_num_threads(threads)
-        self._seconds = time.perf_counter() - begun
-        if options != [{**group, "params": None} for group in tried.param_groups]:
-            raise Error(f"the optimizer {name} changes options of its groups, so a run could not be resumed exactly", HINT)
-        originals = {id(parameter): original for original, parameter in parameters.items()}
-        if any(id(key) not in originals for key in tried.state):
-            raise Error(f"the optimizer {name} keeps state that is of no parameter, so a run could not be resumed exactly", HINT)
-        return {originals[id(key)]: {kind: _like(name, kind, value, key) for kind, value in state.items()}
-                for key, state in tried.state.items() if originals[id(key)] in self._places}
+        return seconds[-1], first, _state_names(tried)
+
+
+def _state_names(optimizer: Any) -> set[str]:
+    return {f"{prefix}{kind}" for prefix, each in _own_numbers.within(optimizer) for state in each.state.values() for kind in state}
+
+
+def _state_of(optimizer: Any, name: str) -> tuple[Any, str]:
+    """Where a state is: of the optimizer itself, or of one inside of it."""
+    prefix, colon, kind = name.rpartition(":")
+    return dict(_own_numbers.within(optimizer))[prefix + colon].state, kind
 
 
 def _on_one_thread() -> None:
@@ -143,7 +188,7 @@ def _on_one_thread() -> None:
 
 
 def _like(optimizer: str, kind: Any, value: Any, parameter: torch.Tensor) -> torch.Tensor | None:
-    named = isinstance(kind, str) and kind and "." not in kind
+    named = isinstance(kind, str) and kind and "." not in kind and ":" not in kind and kind != _own_numbers.NAME
     if named and isinstance(value, int) and abs(value) < EXACT_INT:
         return None
     whole = isinstance(value, torch.Tensor) and (value.dtype == torch.float32 or not value.is_floating_point()) and not value.is_complex()

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from motley import (_best, _binding, _body, _callbacks, _computation, _core, _data, _described, _devices, _files, _head, _launch, _leases,
-                    _model, _optimizer, _outside, _parts, _sequence, _state, _work)
+                    _model, _optimizer, _optimizer_shown, _outside, _parts, _sequence, _state, _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
 from motley._loss import PRECISIONS
@@ -232,7 +232,7 @@ class Run:
             before = epoch.version
             self._directory = self._head.directory
             body.begin(epoch.state)
-            with owner.shown(body.flat, epoch.version), self._optimizer_state(work, epoch.state, now=epoch.version >= steps):
+            with owner.shown(body.flat, epoch.version), self._optimizer_shown(work, epoch.state, last=epoch.version >= steps) as optimizer:
                 body.look()
                 ended = Epoch(epoch, tested)
                 self.history.append(ended)
@@ -243,9 +243,10 @@ class Run:
                 try:
                     yield ended
                 except GeneratorExit:
-                    self._fill_optimizer(work, epoch.state)
+                    optimizer.fill()
                     raise
                 self._body = None
+                optimizer.check()
                 rates, state = body.end(self._head.directory, epoch.version)
             if self._best.over:
                 return
@@ -268,22 +269,13 @@ class Run:
             return version - before
         return version // self._train.steps_per_epoch - before // self._train.steps_per_epoch
 
-    @contextlib.contextmanager
-    def _optimizer_state(self, work: _work.Work, state: _core.State, now: bool) -> Iterator[None]:
-        """Meanwhile the script's optimizer has its state where somebody asks for it; `now`: it is the last, and stays."""
-        if now:
-            self._fill_optimizer(work, state)
-        hook = self._read.optimizer.register_state_dict_pre_hook(lambda _: self._fill_optimizer(work, state))
-        try:
-            yield
-        finally:
-            hook.remove()
+    def _optimizer_shown(self, work: _work.Work, state: _core.State, last: bool) -> _optimizer_shown.Shown:
+        def fetch() -> _optimizer_shown.State:
+            if self._outside is not None:
+                return self._outside.state()
+            return _optimizer.state(self._read, work.layout, work.names, state)
 
-    def _fill_optimizer(self, work: _work.Work, state: _core.State) -> None:
-        if self._outside is not None:
-            self._outside.give_state()
-        else:
-            _optimizer.give_state(self._read, work.layout, work.names, state)
+        return _optimizer_shown.Shown(self._read.optimizer, fetch, last)
 
     def _lend(self, launch: _core.Launch, length: dict[str, int], steps: int) -> Iterator[_leases.Lease]:
         """The run goes on in a thread beside the script's, which computes."""

@@ -106,7 +106,8 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
 }
 
 void Worker::Impl::send_bye(WorkerReason reason) {
-  if (reason == WorkerReason::leave_asked) {
+  // Who came for the files of the script alone has what it wanted, and no model to prepare.
+  if (reason == WorkerReason::leave_asked || (why && why->code == ErrorCode::interrupted)) {
     send(wire::Bye{"leave", {}, {}, {}});
     return;
   }

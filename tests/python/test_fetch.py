@@ -28,6 +28,7 @@ def test_a_worker_runs_the_files_of_the_head(motley, tmp_path, monkeypatch):
         assert f"{hashlib.sha256((SCRIPTS / name).read_bytes()).hexdigest()}" in said and name in said
     assert "train_case.py groups" in said
     assert {part["worker"] for step in head.named("step") for part in step["workers"]} == {"other/cpu"}
+    assert "refused" not in {told["change"] for told in head.named("worker")}  # who came for the files alone
     places = list((tmp_path / "home").rglob("*.py"))
     assert sorted(place.name for place in places) == ["cases.py", "train_case.py"]
     motley.audit("run")

@@ -35,7 +35,7 @@ def test_a_run_goes_on_in_torch_with_its_optimizer(motley, tmp_path, name):
             torch.testing.assert_close(found[number][name], tensor, rtol=1e-3, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["dropout", "adagrad", "plateau", "nadam"])
+@pytest.mark.parametrize("name", ["dropout", "adagrad", "plateau", "nadam", "lookahead"])
 def test_an_interrupted_run_is_resumed_as_if_nothing_had_been(motley, name):
     whole = train(motley, "train_case.py", name, run="whole")
     options = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1"]

@@ -240,8 +240,39 @@ def nadam():
     return case
 
 
+class Lookahead(torch.optim.Optimizer):
+    """An optimizer inside, a counter of its own, one in its groups, and tensors that come with the third step only."""
+
+    def __init__(self, base, every=3, part=0.5):
+        self.base, self.every, self.part, self.made = base, every, part, 0
+        super().__init__([{**group} for group in base.param_groups], {"turns": 0})
+        self.param_groups = base.param_groups
+        for group in self.param_groups:
+            group["turns"] = 0
+
+    @torch.no_grad()
+    def step(self):
+        self.base.step()
+        self.made += 1
+        if self.made % self.every:
+            return
+        for group in self.param_groups:
+            group["turns"] += 1
+            for p in group["params"]:
+                slow = self.state[p].setdefault("slow", p.detach().clone())
+                slow.lerp_(p, self.part / group["turns"])
+                p.copy_(slow)
+
+
+def lookahead():
+    case = groups()
+    case.optimizer = Lookahead(torch.optim.RMSprop([{"params": group["params"]} for group in case.optimizer.param_groups], lr=0.003))
+    case.schedule = None
+    return case
+
+
 CASES = {function.__name__: function for function in (groups, wide, epochs, clipped, tokens, normed, dropout, augmented, counted,
-                                                      rmsprop, adagrad, plateau, nadam)}
+                                                      rmsprop, adagrad, plateau, nadam, lookahead)}
 
 
 def make(name):
