@@ -111,8 +111,8 @@ class Binding:
         """The script finds the model where it left it, with these weights (float32 [layout.flat_elements])."""
         self._put_back()
         with torch.no_grad():
-            for named, view in self._pieces_of(flat):
-                named.tensor.copy_(view)
+            shown = self._pieces_of(flat)
+            torch._foreach_copy_([named.tensor for named, _ in shown], [view for _, view in shown])
         _model.set_counters(self._names, version)
         for named in self._names:
             if named.name in self._own_followers:
@@ -135,7 +135,11 @@ class Binding:
 
     def differs(self, flat: torch.Tensor) -> str | None:
         """The name of a tensor that is not what show() made it."""
-        for named, expected in self._pieces_of(flat):
+        shown = self._pieces_of(flat)
+        with contextlib.suppress(RuntimeError), torch.no_grad():  # of another device
+            if all(map(torch.equal, [named.tensor for named, _ in shown], [view for _, view in shown])):
+                return None
+        for named, expected in shown:
             if not _equal(named.tensor.detach(), expected):
                 return named.name
         return None

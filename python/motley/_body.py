@@ -4,6 +4,7 @@ The order is the plain loop's: nothing of the next steps begins before the body 
 """
 
 import json
+import operator
 import os
 import pathlib
 import warnings
@@ -46,7 +47,8 @@ class Body:
         self._options: list[dict[str, Any]] = []
         self._told: list[float] | None = None  # by run.set_lr, in this body
         self._trains = [(name, p, p.requires_grad) for name, p in work.parts.root.named_parameters()]
-        self._places: list[tuple[nn.Module, tuple[dict[str, Any], ...]]] = []
+        self._modules: list[nn.Module] = []
+        self._held: list[tuple[dict[str, Any], ...]] = []  # by each of these
         self._fixed: list[tuple[str, torch.Tensor]] = []  # what no step changes
         self._versions: list[int] = []
 
@@ -60,9 +62,10 @@ class Body:
 
     def look(self) -> None:
         """The script finds the model as it left it."""
-        if not self._places:
+        if not self._modules:
             root, names = self._work.parts.root, self._work.names
-            self._places = [(module, tuple(map(dict, _held(module)))) for module in self._work.parts.modules()]
+            self._modules = list(self._work.parts.modules())
+            self._held = [tuple(map(dict, _held(module))) for module in self._modules]
             moving = {id(named.tensor) for named in names if named.kind not in (_model.FROZEN, _model.ALIAS)}
             moving |= set(map(id, _model.followers(names, root).values()))
             self._fixed = [each for each in (*root.named_parameters(), *root.named_buffers()) if id(each[1]) not in moving]
@@ -120,14 +123,21 @@ class Body:
     def _check_places(self) -> None:
         """Layers and tensors in the place of others would be the head's alone, and what is not trained nobody sends."""
         names = [name for (name, tensor), version in zip(self._fixed, self._versions, strict=True) if tensor._version != version]
-        for module, held in self._places:
-            for before, now in zip(held, _held(module), strict=True):
-                if not _identical(before, now):
+        if not self._in_place():
+            for module, held in zip(self._modules, self._held, strict=True):
+                for before, now in zip(held, _held(module), strict=True):
                     others = [name for name in {**before, **now} if not _same(before.get(name), now.get(name))]
                     names += [f"{name} ({type(module).__name__})" for name in others]
         if names:
             raise Error(f"the body of the epoch changed {names[0]} of the model, which the other machines would not see",
                         "numbers that change: motley.Run(..., state={...}), which the loss gets; else start another motley.Run")
+
+    def _in_place(self) -> bool:
+        """Whether that is quickly seen: dictionaries look first whether their values are the same objects."""
+        try:
+            return all(map(operator.eq, self._held, map(_held, self._modules)))
+        except RuntimeError:  # of tensors that are others
+            return False
 
     def _changed_rates(self) -> list[float] | None:
         groups = options(self._read.optimizer)
@@ -174,16 +184,7 @@ class Body:
                 _optimizer.step(self._schedule)
 
 
-def _held(module: nn.Module) -> tuple[dict[str, Any], ...]:
-    return module._parameters, module._buffers, module._modules
-
-
-def _identical(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether that is quickly seen: dictionaries look first whether their values are the same objects."""
-    try:
-        return before == now
-    except RuntimeError:  # of tensors that are others
-        return False
+_held = operator.attrgetter("_parameters", "_buffers", "_modules")
 
 
 def _same(before: Any, now: Any) -> bool:

@@ -61,7 +61,6 @@ class Shown:
 
     def __init__(self, optimizer: torch.optim.Optimizer, fetch: Callable[[], State], last: bool):
         self._optimizer, self._fetch, self._last = optimizer, fetch, last
-        self._parameters = {id(p) for group in optimizer.param_groups for p in group["params"]}
         self._others: list[str] = []  # new optimizers of the same parameters
         self._state: _OnDemand | None = None
 
@@ -86,10 +85,14 @@ class Shown:
     def _adding(self) -> Callable[..., None]:
         def add_param_group(optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> None:
             self._original(optimizer, group)
-            if optimizer is not self._optimizer and any(id(p) in self._parameters for p in optimizer.param_groups[-1]["params"]):
+            if optimizer is not self._optimizer and self._shares(optimizer.param_groups[-1]["params"]):
                 self._others.append(type(optimizer).__name__)
 
         return add_param_group
+
+    def _shares(self, parameters: list[torch.Tensor]) -> bool:
+        own = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
+        return any(id(p) in own for p in parameters)
 
     def check(self) -> None:
         """At the body's end. Errors: what the body did and the steps that follow would not know of."""

@@ -1,7 +1,10 @@
 """Things that may change beside a training, each as it was: names, items, cells, tensors, arrays and generators."""
 
 import functools
+import itertools
+import operator
 import random
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +55,8 @@ class Named(Spot):
         self._values, self._names = values, names
         self._before = {name: values.get(name, MISSING) for name in names()}
         self._keys = frozenset(values) if len(values) <= ITEMS_MAX else None
+        own = getattr(owner, "__dict__", None) is values and not isinstance(owner, types.ModuleType)  # globals change beside a training
+        self.whole = (values, self._keys, list(values.values())) if own and self._keys is not None else None
 
     def is_same(self) -> bool:
         values = self._values
@@ -73,6 +78,24 @@ class Named(Spot):
             self._values.pop(name, None)
         else:
             self._values[name] = value
+
+
+class Untouched:
+    """Of several spots those that are dictionaries, looked at all at once: nothing was put into any of them."""
+
+    def __init__(self, spots: list[Spot]):
+        whole = [(spot, spot.whole) for spot in spots if isinstance(spot, Named) and spot.whole is not None]
+        self._spots = {id(spot) for spot, _ in whole}
+        self._mappings = [values for _, (values, _, _) in whole]
+        self._keys = [keys for _, (_, keys, _) in whole]
+        self._values = [value for _, (_, _, values) in whole for value in values]
+
+    def __call__(self) -> bool:
+        return (all(map(operator.eq, map(dict.keys, self._mappings), self._keys)) and
+                all(map(operator.is_, itertools.chain.from_iterable(map(dict.values, self._mappings)), self._values)))
+
+    def __contains__(self, spot: Spot) -> bool:
+        return id(spot) in self._spots
 
 
 class OfClass(Named):

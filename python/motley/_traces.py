@@ -45,8 +45,13 @@ class Seen:
     spots: list[_spots.Spot]
     iterators: list[str]
 
+    def __post_init__(self) -> None:
+        self._untouched = _spots.Untouched(self.spots)
+        self._others = [spot for spot in self.spots if spot not in self._untouched]
+
     def changes(self) -> list[_spots.Change]:
-        return [change for spot in self.spots if not spot.is_same() for change in spot.changes()]
+        spots = self._others if self._untouched() else self.spots
+        return [change for spot in spots if not spot.is_same() for change in spot.changes()]
 
 
 class Traces:
