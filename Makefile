@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator docs fmt fmt-check clean
+.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -98,6 +98,11 @@ bench-memory: bench-build ## random models and batches under a memory limit: nob
 
 docs: ## write docs/reference/python.md from the docstrings
 	@python3 tools/api_reference.py
+
+sbom: ## write what Motley is made of to build/motley.cdx.json (CycloneDX)
+	@mkdir -p build
+	@python3 tools/sbom.py >build/motley.cdx.json
+	@echo build/motley.cdx.json
 
 fmt: ## format all C++ files
 	@$(SOURCES) | xargs $(CLANG_FORMAT) -i
