@@ -25,10 +25,12 @@ struct Traffic {
 struct PeerIdentity {
   std::string address;  // "192.168.1.7:51344", "this machine", "inproc"
   bool encrypted = false;
-  std::array<std::uint8_t, 32> spki{};      // SHA-256 of the other side's public key; zero without TLS
-  std::array<std::uint8_t, 32> exporter{};  // TLS exporter value, equal on both sides; zero without TLS
-  std::string cipher{};                     // "TLS_AES_128_GCM_SHA256"; empty without TLS
-  bool same_machine = false;                // no network in between, and the same user at both ends
+  std::array<std::uint8_t, 32> spki{};  // SHA-256 of the other side's public key; zero without TLS
+  // Of this connection and no other, equal on both sides: the TLS exporter value, or of a local socket a hash of what
+  // both sides drew for it. Zero without TLS on the network.
+  std::array<std::uint8_t, 32> exporter{};
+  std::string cipher{};       // "TLS_AES_128_GCM_SHA256"; empty without TLS
+  bool same_machine = false;  // no network in between, and the same user at both ends
 };
 
 /// Receives what a connection yields, on a thread of the transport, one call at a time; must return quickly. After

@@ -31,7 +31,7 @@ void open_locally(transport::Tcp& tcp, const fleet::JoinToken& token, const tran
 }
 
 transport::Endpoint local_endpoint(const fleet::JoinToken& token) {
-  return transport::local_endpoint("motley-" + formatted("%016llx", static_cast<unsigned long long>(token.run)));
+  return transport::local_endpoint("motley-" + formatted("%016llx.1", static_cast<unsigned long long>(token.run)));
 }
 
 std::vector<transport::Endpoint> network_endpoints(const fleet::JoinToken& token) {

@@ -1,9 +1,26 @@
 #include "transport/tcp/core.h"
 
+#include <string_view>
+#include <vector>
+
 #include "base/assert.h"
+#include "transport/crypto.h"
 #include "transport/tcp/address.h"
 
 namespace motley::transport {
+namespace {
+
+/// What stands in for the exporter value of TLS between two processes of one machine.
+Digest local_exporter(const Digest& from_client, const Digest& from_server) {
+  constexpr std::string_view kRole = "motley local";
+  std::vector<std::byte> input;
+  for (const char letter : kRole) input.push_back(static_cast<std::byte>(letter));
+  for (const Digest* nonce : {&from_client, &from_server})
+    for (const std::uint8_t byte : *nonce) input.push_back(static_cast<std::byte>(byte));
+  return sha256(input);
+}
+
+}  // namespace
 
 Core::Core(std::shared_ptr<Reactor> reactor, CoreHost& host, Socket socket, CoreSetup setup)
     : reactor_(std::move(reactor)),
@@ -154,9 +171,31 @@ void Core::handshake(std::function<void(Status)> on_done) {
   if (state_ == State::closed) return on_done(network_error("closed before the handshake"));
   MOTLEY_ASSERT(state_ == State::handshaking && !on_handshake_);
   on_handshake_ = std::move(on_done);
+  if (setup_.same_machine) return exchange_nonces();
   if (tls_ == nullptr) return handshake_done({});
   input_.resize(kCipherBytes);
   handshake_step();
+}
+
+// There is no TLS that would make one local connection different from the next: without this, a proof that somebody was
+// given under the same name could be shown to the coordinator later.
+void Core::exchange_nonces() {
+  random_bytes(own_nonce_);
+  net::async_write(socket_, net::buffer(own_nonce_),
+                   [self = shared_from_this()](const NetError& error, std::size_t /*count*/) {
+                     if (self->state_ == State::closed || !error) return;
+                     self->fail(self->network_error(reason_of(error)));
+                   });
+  net::async_read(socket_, net::buffer(their_nonce_),
+                  [self = shared_from_this()](const NetError& error, std::size_t count) {
+                    if (self->state_ == State::closed) return;
+                    if (error) return self->fail(self->network_error(reason_of(error)));
+                    if (!self->count_received(count)) return;
+                    const bool client = self->setup_.role == TlsRole::client;
+                    self->peer_.exporter = client ? local_exporter(self->own_nonce_, self->their_nonce_)
+                                                  : local_exporter(self->their_nonce_, self->own_nonce_);
+                    self->handshake_done({});
+                  });
 }
 
 void Core::handshake_step() {

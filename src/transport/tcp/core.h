@@ -62,7 +62,8 @@ class Core final : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Socket::executor_type executor() { return socket_.get_executor(); }
 
   // On the strand.
-  /// Calls back once, at once for a plain connection. The connection is open after success, closed after failure.
+  /// Calls back once, at once for a plain connection of the network. The connection is open after success, closed after
+  /// failure.
   void handshake(std::function<void(Status)> on_done);
   /// Closes with `refused` unless mark_proven() comes first.
   void limit_unproven_time(std::chrono::milliseconds time);
@@ -80,6 +81,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   void close_on_strand();
   void finish_sending();
   void arm(std::chrono::milliseconds time, const char* what);
+  void exchange_nonces();
   void handshake_step();
   void handshake_flush(TlsSession::Step step);
   void handshake_read();
@@ -122,6 +124,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   PeerIdentity peer_;
   std::unique_ptr<TlsSession> tls_;
   std::function<void(Status)> on_handshake_;
+  Digest own_nonce_{}, their_nonce_{};  // of a local socket
   State state_ = State::handshaking;
 
   // Reading.

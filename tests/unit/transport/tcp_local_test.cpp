@@ -8,8 +8,11 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <thread>
+#include <vector>
 
 namespace motley::transport {
 namespace {
@@ -65,6 +68,43 @@ TEST(TcpLocal, IsPlainBesideEncryptedConnections) {
     EXPECT_FALSE(peer.encrypted);
     EXPECT_EQ(peer.address, "this machine");
   }
+}
+
+// So that a proof that was overheard, or given to somebody who took the name, is worth nothing on the next connection.
+TEST(TcpLocal, EachConnectionHasAValueOfItsOwn) {
+  Tcp tcp(plain_options());
+  const Endpoint name = fresh_name();
+  std::vector<std::array<std::uint8_t, 32>> values;
+  for (int i = 0; i < 3; ++i) {
+    std::promise<std::shared_ptr<Connection>> accepted;
+    auto listener = tcp.listen(name, [&](std::shared_ptr<Connection> c) { accepted.set_value(std::move(c)); });
+    ASSERT_TRUE(listener.ok());
+    const auto connected = connect(tcp, {name});
+    ASSERT_TRUE(connected.ok()) << connected.error().message;
+    const std::shared_ptr<Connection> there = accepted.get_future().get();
+    EXPECT_EQ(connected.value()->peer().exporter, there->peer().exporter);
+    EXPECT_EQ(std::ranges::count(values, there->peer().exporter), 0);
+    values.push_back(there->peer().exporter);
+  }
+  EXPECT_EQ(std::ranges::count(values, std::array<std::uint8_t, 32>{}), 0);
+}
+
+// The coordinator's own draw goes into its value, so the same bytes again are not the same proof.
+TEST(TcpLocal, WhatIsReplayedIsAnswered) {
+  Tcp tcp(plain_options());
+  const Endpoint name = fresh_name();
+  const auto [address, size] = address_of(name);
+  std::vector<std::array<std::uint8_t, 32>> values;
+  for (int i = 0; i < 2; ++i) {
+    std::promise<std::shared_ptr<Connection>> accepted;
+    auto listener = tcp.listen(name, [&](std::shared_ptr<Connection> c) { accepted.set_value(std::move(c)); });
+    ASSERT_TRUE(listener.ok());
+    RawPeer again(local_socket());
+    ASSERT_EQ(::connect(again.fd(), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    ASSERT_TRUE(again.send(std::vector<std::byte>(32, std::byte{7})));
+    values.push_back(accepted.get_future().get()->peer().exporter);
+  }
+  EXPECT_NE(values[0], values[1]);
 }
 
 TEST(TcpLocal, WhereNobodyListensTheNetworkIsTried) {
