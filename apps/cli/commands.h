@@ -29,6 +29,7 @@ void add_train(CLI::App& app, Command& chosen);
 void add_plan(CLI::App& app, Command& chosen);
 void add_join(CLI::App& app, Command& chosen);
 void add_invite(CLI::App& app, Command& chosen);
+void add_revoke(CLI::App& app, Command& chosen);
 void add_devices(CLI::App& app, Command& chosen);
 void add_audit(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);

@@ -90,15 +90,4 @@ void add_join(CLI::App& app, Command& chosen) {
   });
 }
 
-void add_invite(CLI::App& app, Command& chosen) {
-  CLI::App* command = app.add_subcommand("invite", "let other machines join over ssh (motley of the Python package)");
-  command->allow_extras();
-  command->callback([&chosen] {
-    chosen = [](Context&) -> Status {
-      return Error{ErrorCode::usage, "invite is a command of the Python package's motley",
-                   "pip install .; or: ssh HOST motley join - < runs/NAME-1/token"};
-    };
-  });
-}
-
 }  // namespace motley::cli

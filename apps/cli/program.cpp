@@ -24,7 +24,7 @@
 namespace motley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 10> kCommands{"train", "plan",   "join",   "invite", "devices",
+constexpr std::array<std::string_view, 11> kCommands{"train", "plan",   "join",   "invite", "revoke", "devices",
                                                      "audit", "export", "sample", "doctor", "bench"};
 
 // Wrong usage is an error like any other: exit status 2, and an event with --json.
@@ -100,6 +100,7 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
   add_plan(app, chosen);
   add_join(app, chosen);
   add_invite(app, chosen);
+  add_revoke(app, chosen);
   add_devices(app, chosen);
   add_audit(app, chosen);
   add_export(app, chosen);

@@ -1,4 +1,5 @@
 #include "commands.h"
+#include "durations.h"
 #include "manners_options.h"
 
 namespace motley::cli {
@@ -42,11 +43,16 @@ void add_train(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false);
   command->add_flag("--keys", arguments->keys, "list the keys and their defaults, then leave");
   command->add_option("--run", options->run_dir, "DIR: where the run's files go (default: runs/NAME-1, -2, …)");
-  command->add_flag("--resume", options->resume, "go on with the run in --run DIR");
+  CLI::Option* resume = command->add_flag("--resume", options->resume, "go on with the run in --run DIR");
   command->add_option("--listen", options->listen,
                       "ADDRESS:PORT where workers join (default: every address, port 7117 or a free one)");
   command->add_option("--token-file", options->token_file,
                       "write the join token to FILE (mode 0600) instead of printing it");
+  add_expires(*command, options->token_good_for);
+  command
+      ->add_flag("--new-token", options->new_token,
+                 "with --resume: a new token; with the old one nobody comes in any more")
+      ->needs(resume);
   command->add_flag("--plaintext", options->plaintext, "no encryption: for benchmarks on a network that is all yours");
   command->add_option("--device", options->devices, "cpu, cuda:0, mps or none; may be repeated")
       ->expected(1)

@@ -1,5 +1,6 @@
 #include "store/secret_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,6 +27,25 @@ Status write_secret_file(const std::filesystem::path& path, std::string_view con
                    "another name, in a directory of your own"};
   }
   return replace_file(path, content, true);
+}
+
+Status append_secret_line(const std::filesystem::path& path, std::string_view line, std::uint64_t bytes_max) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return system_error("write", path, errno);
+  const std::string text = std::string(line) + "\n";
+  struct stat found{};
+  Status status;
+  if (::fstat(file, &found) != 0) {
+    status = system_error("write", path, errno);
+  } else if (!S_ISREG(found.st_mode) || found.st_uid != ::geteuid()) {
+    status = Error{ErrorCode::io, path.string() + " is no file of this user", "remove it"};
+  } else if (static_cast<std::uint64_t>(found.st_size) + text.size() > bytes_max) {
+    status = Error{ErrorCode::input, path.string() + " has " + std::to_string(found.st_size) + " bytes already", ""};
+  } else if (::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    status = system_error("write", path, errno, text.size());
+  }
+  ::close(file);
+  return status;
 }
 
 Result<std::string> read_secret_file(const std::filesystem::path& path, std::uint64_t bytes_max) {

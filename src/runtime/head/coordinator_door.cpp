@@ -19,6 +19,7 @@ constexpr std::size_t kBacklogBytesMax = 8U << 20;  // of a connection: as much 
 // many.
 constexpr std::size_t kUnreadModelsMax = 4;
 constexpr std::size_t kUnreadBytesMax = 64U << 20;
+constexpr Duration kRevokedEvery = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -104,7 +105,7 @@ void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame
           id, link,
           {"protocol", "protocol " + std::to_string(wire::kProtocolVersion),
            "protocol " + std::to_string(link.hello->protocol), "install the same version of motley on both machines"});
-    } else if (link.hello->token_id != options_.token.id) {
+    } else if (invitations_.find(link.hello->token_id) == nullptr) {
       refuse(id, link, {"wrong-token", "this run's token", "another token", "copy the token that the head prints"});
     }
   } else if (const auto* proof = std::get_if<wire::Proof>(&*message); proof != nullptr && link.hello) {
@@ -118,7 +119,9 @@ void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame
 
 void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
   const transport::PeerIdentity& peer = link.connection->peer();
-  if (!proof_holds(proof.mac, options_.token, "join", peer, options_.own_spki, Side::head)) {
+  const std::uint64_t token_id = link.hello->token_id;
+  const fleet::JoinToken* token = invitations_.find(token_id);
+  if (token == nullptr || !proof_holds(proof.mac, *token, "join", peer, options_.own_spki, Side::head)) {
     refuse(id, link,
            {"wrong-token", "proof of the token's secret", "something else", "copy the token that the head prints"});
     return;
@@ -128,11 +131,15 @@ void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) 
            {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more", "wait until one leaves"});
     return;
   }
+  if (const Status welcome = invitations_.admit(token_id, peer.spki, unix_seconds()); !welcome) {
+    refuse(id, link, {"wrong-token", "a token that lets it in", welcome.error().message, welcome.error().hint});
+    return;
+  }
   link.connection->mark_proven();
   link.role = LinkRole::control;
   link.session = next_session_++;
-  sessions_[link.session] = {.name = link.hello->name, .control = id, .opened = now()};
-  const wire::ProofReply reply{proof_mac(options_.token, "head", peer, options_.own_spki, Side::head)};
+  sessions_[link.session] = {.name = link.hello->name, .control = id, .token_id = token_id, .opened = now()};
+  const wire::ProofReply reply{proof_mac(*token, "head", peer, options_.own_spki, Side::head)};
   link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
   engine_.session_opened(link.session, *link.hello, peer.same_machine ? engine::Reach::machine : engine::Reach::network,
                          now());
@@ -150,7 +157,8 @@ void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attac
     return;
   }
   const bool same_key = links_.at(session->second.control).connection->peer().spki == peer.spki;
-  if (!same_key || !proof_holds(attach.mac, options_.token, "lane", peer, options_.own_spki, Side::head)) {
+  const fleet::JoinToken* token = invitations_.find(session->second.token_id);
+  if (!same_key || token == nullptr || !proof_holds(attach.mac, *token, "lane", peer, options_.own_spki, Side::head)) {
     refuse(id, link, {"wrong-token", "proof of the token's secret", "something else", ""});
     return;
   }
@@ -182,6 +190,28 @@ void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) 
   links_.erase(id);
   connection->send(control_frame(its_run, bye), transport::Priority::control);
   connection->close();
+}
+
+void CoordinatorHost::send_away_revoked() {
+  if (now() - looked_for_revoked_ < kRevokedEvery) return;
+  looked_for_revoked_ = now();
+  const Invitations::Revoked revoked = invitations_.revoked_now();
+  std::vector<engine::SessionId> away;
+  for (const auto& [id, session] : sessions_) {
+    if (session.local) continue;
+    const bool by_token = std::ranges::count(revoked.tokens, session.token_id) > 0;
+    const bool by_name = std::ranges::any_of(revoked.workers, [&name = session.name](const std::string& word) {
+      return name == word || name.starts_with(word + "/");
+    });
+    if (by_token || by_name) away.push_back(id);
+    if (by_name) invitations_.shut_out(links_.at(session.control).connection->peer().spki);
+  }
+  const wire::Bye bye{"revoked", {}, "this machine was sent away", "ask whoever runs the head"};
+  for (const engine::SessionId id : away) {
+    links_.at(sessions_.at(id).control)
+        .connection->send(control_frame(options_.token.run, bye), transport::Priority::control);
+    end_session(id, "it was sent away (motley revoke)", true);
+  }
 }
 
 void CoordinatorHost::on_link_closed(LinkId id, const Error& error) {

@@ -26,7 +26,8 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server serv
     : options_(std::move(options)),
       observer_(observer),
       on_end_(std::move(on_end)),
-      engine_(within(options_.engine, redo_budget_), std::move(server), *this) {
+      engine_(within(options_.engine, redo_budget_), std::move(server), *this),
+      invitations_(options_.token, options_.run_dir) {
   PersisterEvents events;
   events.checkpoint = [this](std::uint64_t step, const std::filesystem::path& path) {
     observe([step, path](observe::Observer& o) { o.checkpoint(step, path.string()); });
@@ -102,6 +103,7 @@ void CoordinatorHost::on_tick() {
   if (ended_) return;
   engine_.tick(now());
   end_faulty_sessions();
+  send_away_revoked();
   judge_local_failures();
   if (ended_) return;
   observer_.waiting(engine_.waiting_for());

@@ -16,6 +16,7 @@
 #include "observe/observer.h"
 #include "runtime/compute_thread.h"
 #include "runtime/data_lanes.h"
+#include "runtime/head/invitations.h"
 #include "runtime/lanes.h"
 #include "runtime/mailbox.h"
 #include "runtime/persist/persister.h"
@@ -87,6 +88,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     bool local = false;
     LinkId control = 0;
     std::vector<LinkId> data{};                                   // in the order in which they came
+    std::uint64_t token_id = 0;                                   // that let it in
     DataLanes lanes{};                                            // of these
     std::vector<std::pair<wire::Frame, engine::Lane>> waiting{};  // until all of them are there
     std::size_t waiting_bytes = 0;                                // of these
@@ -105,6 +107,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void refuse(LinkId id, const Link& link, const wire::Bye& bye);
   /// That were sent to it and that no kernel has taken yet.
   [[nodiscard]] std::size_t unread_bytes(const Session& session) const;
+  /// What `motley revoke` says.
+  void send_away_revoked();
   void on_link_closed(LinkId id, const Error& error);
   void end_session(engine::SessionId session, const std::string& why, bool tell_engine);
   /// Whose data connection never came or was lost, or who does not read.
@@ -148,7 +152,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   std::map<std::string, Error> local_failures_;  // by name, while their sessions are not over
   bool ended_ = false;
   bool stopping_ = false;
-  Time last_checkpoint_{}, last_refusal_said_{};
+  Invitations invitations_;
+  Time last_checkpoint_{}, last_refusal_said_{}, looked_for_revoked_{};
   std::uint64_t strangers_ = 0;  // connections that did not prove the secret
   double unlogged_seconds_ = 0;  // between checkpoints where the redo log pauses
   Time started_{};

@@ -7,6 +7,7 @@
 
 #include "engine/coordinator.h"
 #include "machine/spare_memory.h"
+#include "runtime/head/invitations.h"
 #include "runtime/head/run.h"
 #include "runtime/head/thread_team.h"
 #include "runtime/inputs.h"
@@ -166,6 +167,11 @@ Status Run::start_listening() {
   return options.token_file.empty() ? Status() : write_token_file(options.token_file, token);
 }
 
+void Run::make_token() {
+  renew(token, identity);
+  token.expires_unix_s = expiry_of(options.token_good_for);
+}
+
 Status Run::make_identity() {
   if (reception->is_open()) {
     if (token.run != reception->token().run) {
@@ -186,12 +192,14 @@ Status Run::make_identity() {
         identity = std::move(*kept);
         token = std::move(*before);
         token.plaintext = options.plaintext;
+        const bool over = token.expires_unix_s != 0 && token.expires_unix_s <= unix_seconds();
+        if (options.new_token || options.token_good_for || over) make_token();
         return {};
       }
     }
   }
   identity = transport::make_identity();
-  renew(token, identity);
+  make_token();
   return dir->write_file("key.pem", identity.pem, true);
 }
 

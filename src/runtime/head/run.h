@@ -53,6 +53,7 @@ struct Run {
   Status restore(ps::Snapshot& snapshot);
   void follow(std::vector<BatchChange> changes);
   Status make_identity();
+  void make_token();
   Status start_listening();
   /// Positions of an epoch; its order is that of the whole data set.
   std::uint64_t epoch_samples() const {

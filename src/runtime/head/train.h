@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/time.h"
 #include "config/config.h"
 #include "engine/coordinator.h"
 #include "observe/observer.h"
@@ -29,7 +31,9 @@ struct TrainOptions {
   bool resume = false;
   std::string listen;  // "ADDRESS:PORT"; empty: every address, kDefaultPort or any free port
   std::string token_file;
-  std::shared_ptr<Reception> reception;  // kept for a later run; empty: of this one alone
+  std::shared_ptr<Reception> reception;      // kept for a later run; empty: of this one alone
+  std::optional<Duration> token_good_for{};  // else as long as the run
+  bool new_token = false;                    // with `resume`: the old one is not good any more
   bool plaintext = false;
   std::vector<std::string> devices;  // empty: accelerators, or the CPU where there are none; "none"
   unsigned threads = 0;              // of a CPU worker; 0: all cores

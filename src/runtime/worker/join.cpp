@@ -162,6 +162,8 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   Result<std::vector<Device>> devices = choose_devices(provider, options.devices);
   if (!devices) return devices.error();
   if (devices->empty()) return Error{ErrorCode::usage, "--device none: a worker needs a device", "motley devices"};
+  if (options.token.plaintext)
+    events.note("this token is one without encryption: whoever is on the way sees the run's data, and can change them");
   const std::string machine = options.name.empty() ? transport::machine_name() : options.name;
   std::optional<machine::KeepAwake> awake;  // the use watch's, once there is one
   const auto stay_awake = [&options, &awake](bool works) {
@@ -172,10 +174,10 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   SharedInputs inputs(options, provider, events);
   Countdown countdown(devices->size());
 
-  // Each worker has a key of its own: it is what ties its data connection to its session.
+  // One key for all: it is this machine that a token lets in. It also ties data connections to their sessions.
+  const transport::Identity identity = transport::make_identity();
   std::vector<std::unique_ptr<transport::Tcp>> tcps;
   std::vector<std::unique_ptr<WorkerHost>> workers;
-  std::vector<transport::Digest> spkis;
   for (std::size_t i = 0; i < devices->size(); ++i) {
     const Device& device = (*devices)[i];
     WorkerHostOptions worker;
@@ -198,8 +200,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
     transport::TcpOptions tcp;
     tcp.plaintext = options.token.plaintext;
-    tcp.identity = transport::make_identity();
-    spkis.push_back(tcp.identity->spki);
+    tcp.identity = identity;
     tcps.push_back(std::make_unique<transport::Tcp>(std::move(tcp)));
     workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));
   }
@@ -211,7 +212,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   };
   std::optional<UseWatch> watch;
   if (options.yield.wanted()) watch.emplace(options.yield, machine::make_machine_use(), use_changed);
-  for (std::size_t i = 0; i < workers.size(); ++i) workers[i]->run_remote(*tcps[i], spkis[i], options.token);
+  for (std::size_t i = 0; i < workers.size(); ++i) workers[i]->run_remote(*tcps[i], identity.spki, options.token);
   stop.on_request([&workers, &events] {
     events.note("leaving when the micro-batch in hand is finished; Ctrl-C again leaves at once");
     for (const auto& worker : workers) worker->leave();

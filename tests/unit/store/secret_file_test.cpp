@@ -73,6 +73,21 @@ TEST(SecretFile, SomebodyElsesIsNeitherReadNorReplaced) {
   EXPECT_NE(replaced.error().message.find("belongs to somebody else"), std::string::npos) << replaced.error().message;
 }
 
+TEST(SecretFile, LinesAreAddedByWhoeverOwnsIt) {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "lines";
+  ASSERT_TRUE(append_secret_line(path, "one", 10));
+  ASSERT_TRUE(append_secret_line(path, "two", 10));
+  EXPECT_EQ(*read_secret_file(path, 10), "one\ntwo\n");
+  EXPECT_EQ(append_secret_line(path, "three", 10).error().code, ErrorCode::input);
+  struct stat found{};
+  ASSERT_EQ(::stat(path.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777U, 0600U);
+  ASSERT_EQ(::symlink(path.c_str(), (directory.path() / "link").c_str()), 0);
+  EXPECT_FALSE(append_secret_line(directory.path() / "link", "x", 100));
+  EXPECT_FALSE(append_secret_line(directory.path(), "x", 100));
+}
+
 TEST(SecretFile, WhatIsNoFileOrTooLongIsRefused) {
   const TemporaryDirectory directory;
   EXPECT_FALSE(read_secret_file(directory.path(), 100).ok());

@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "commands.h"
+#include "durations.h"
+#include "runtime/head/invitations.h"
+
+namespace motley::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct InviteArguments {
+  bool once = false;
+  std::string run, whom;
+  std::optional<Duration> good_for{};
+};
+
+// As named; else the newest under runs/ that has a token.
+std::string run_directory(const std::string& named) {
+  if (!named.empty()) return named;
+  std::string newest = "runs";
+  std::error_code ignored;
+  std::optional<fs::file_time_type> newest_time;
+  for (const fs::directory_entry& entry : fs::directory_iterator("runs", ignored)) {
+    std::error_code none;
+    const fs::file_time_type time = fs::last_write_time(entry.path() / "token", none);
+    if (none || (newest_time && *newest_time >= time)) continue;
+    newest_time = time;
+    newest = entry.path().string();
+  }
+  return newest;
+}
+
+Status run_invite(const InviteArguments& arguments, Context& context) {
+  if (!arguments.once) {
+    return Error{ErrorCode::usage, "to invite machines over ssh is for the motley of the Python package",
+                 "pip install .; or motley invite --once; or ssh HOST motley join - < runs/NAME-1/token"};
+  }
+  const Result<fleet::JoinToken> token = runtime::invite_once(run_directory(arguments.run), arguments.good_for);
+  if (!token) return token.error();
+  const std::string text = fleet::to_text(*token);
+  if (context.json) {
+    print_json_line(nlohmann::ordered_json{{"event", "invitation"}, {"join", text}}.dump());
+  } else {
+    std::printf("for one machine:  motley join %s\n", text.c_str());
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_invite(CLI::App& app, Command& chosen) {
+  auto arguments = std::make_shared<InviteArguments>();
+  CLI::App* command = app.add_subcommand(
+      "invite", "let one more machine join (--once), or others over ssh (motley of the Python package)");
+  command->add_flag("--once", arguments->once, "print a token that lets in one machine and no other");
+  command->add_option("--run", arguments->run, "the directory of the run (default: the newest under runs/)");
+  add_expires(*command, arguments->good_for);
+  command->allow_extras();
+  command->callback(
+      [&chosen, arguments] { chosen = [arguments](Context& context) { return run_invite(*arguments, context); }; });
+}
+
+void add_revoke(CLI::App& app, Command& chosen) {
+  auto arguments = std::make_shared<InviteArguments>();
+  CLI::App* command = app.add_subcommand("revoke", "take a token back, or send a machine away");
+  command->add_option("whom", arguments->whom, "a token, or the name of a worker or of a machine")->required();
+  command->add_option("--run", arguments->run, "the directory of the run (default: the newest under runs/)");
+  command->callback([&chosen, arguments] {
+    chosen = [arguments](Context& context) -> Status {
+      const std::string directory = run_directory(arguments->run);
+      if (Status done = runtime::revoke(directory, arguments->whom); !done) return done;
+      context.observer->note("revoked in " + directory + "; its head looks once a second");
+      return {};
+    };
+  });
+}
+
+}  // namespace motley::cli

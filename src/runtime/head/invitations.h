@@ -1,0 +1,74 @@
+#pragma once
+// Whom the tokens of a run let in: the one that the head printed, those that `motley invite --once` made since, and
+// those that were revoked. Other processes of the same user write to the run's directory and this one looks there:
+// `invitations/<number>`, and lines in `revoked` (docs/formats/token.md). One thread at a time.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "fleet/token.h"
+#include "motley/result.h"
+#include "transport/crypto.h"
+
+namespace motley::runtime {
+
+class Invitations {
+ public:
+  /// What a machine is known by once it is in: its public key; without TLS there is none.
+  using Key = transport::Digest;
+
+  Invitations(fleet::JoinToken own, std::filesystem::path run_dir);
+
+  /// The token of this number, if there is one; what was invited since the last call as well. Valid until the next one.
+  [[nodiscard]] const fleet::JoinToken* find(std::uint64_t id);
+  /// Somebody with this key has proven that token's secret. Errors: refused, with what is wrong for both sides: it has
+  /// expired and the key was not in before, it was for one machine and is used, the token or the key is revoked.
+  Status admit(std::uint64_t id, const Key& key, std::uint64_t unix_s);
+
+  struct Revoked {
+    std::vector<std::uint64_t> tokens;
+    std::vector<std::string> workers;
+  };
+  /// What was revoked since the last call; cheap where nothing was.
+  Revoked revoked_now();
+  /// Nobody with this key comes in again, whatever its token.
+  void shut_out(const Key& key);
+
+ private:
+  struct Invitation {
+    fleet::JoinToken token;
+    bool once = false;
+    std::set<Key> admitted{};
+  };
+  [[nodiscard]] std::filesystem::path file_of(std::uint64_t id) const;
+  void keep(const Invitation& invitation) const;
+  Revoked read_revoked();
+
+  std::uint64_t run_;
+  std::filesystem::path run_dir_;
+  std::map<std::uint64_t, Invitation> known_;
+  std::set<std::uint64_t> revoked_tokens_;
+  std::set<Key> revoked_keys_;
+  std::uint64_t revoked_bytes_ = 0;  // of the file, that were read
+};
+
+/// The calendar's time, which tokens are dated by.
+std::uint64_t unix_seconds();
+/// What a token says that is good for so long from now; 0, as long as the run, where nobody said.
+std::uint64_t expiry_of(std::optional<Duration> good_for);
+
+/// Makes a token beside the one in `run_dir`, for one machine; the head that trains there learns of it when it is
+/// shown. Errors: input (no run there), io.
+Result<fleet::JoinToken> invite_once(const std::filesystem::path& run_dir, std::optional<Duration> good_for);
+
+/// Takes back a token, or sends a worker away: `what` is a token's text, the name of a machine or of a worker. Errors:
+/// input (no run there, a token of another run, no name), io.
+Status revoke(const std::filesystem::path& run_dir, const std::string& what);
+
+}  // namespace motley::runtime

@@ -1,0 +1,83 @@
+"""Tokens beside the one that the head printed, and tokens and machines that are taken back."""
+
+import pytest
+import wire
+
+from program import settings
+
+DATA = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=2048, train_steps=100000)
+
+
+@pytest.fixture
+def head(motley):
+    head = motley.start("train", "softmax", *DATA, "--run", "run", "--device", "none", "--listen", "127.0.0.1:0")
+    head.wait_event("run")
+    return head
+
+
+def invite(motley):
+    return motley.run("invite", "--once", "--run", "run").named("invitation")[0]["join"]
+
+
+def test_one_machine_and_no_other(head, motley):
+    token = invite(motley)
+    first = motley.start("join", token, "--name", "first")
+    head.wait_event("worker", worker="first/cpu", change="joined")
+    error = motley.fails("join", token, "--name", "second", status=1)
+    assert error["code"] == "refused" and "has let one in" in error["message"] and "motley invite" in error["try"], error
+    third = motley.start("join", head.named("run")[0]["join"], "--name", "third")
+    head.wait_event("worker", worker="third/cpu", change="joined")
+    assert not head.named("worker", worker="first/cpu", change="lost"), head.story()
+    for joiner in (first, third):
+        joiner.interrupt()
+        assert joiner.end() in (0, 130), joiner.story()
+
+
+def test_a_token_that_is_taken_back_lets_nobody_in_or_stay(head, motley):
+    token = invite(motley)
+    guest = motley.start("join", token, "--name", "guest")
+    head.wait_event("worker", worker="guest/cpu", change="joined")
+    assert motley.run("revoke", token, "--run", "run").process.returncode == 0
+    assert guest.end() == 1 and "sent away" in guest.error()["message"], guest.story()
+    assert head.wait_event("worker", worker="guest/cpu", change="lost")["reason"] == "it was sent away (motley revoke)"
+    assert motley.fails("join", token, status=1)["code"] == "refused"
+
+
+def test_a_machine_is_sent_away(head, motley):
+    own = head.named("run")[0]["join"]
+    guests = [motley.start("join", own, "--name", name) for name in ("guest", "other")]
+    for name in ("guest", "other"):
+        head.wait_event("worker", worker=f"{name}/cpu", change="joined")
+    motley.run("revoke", "guest", "--run", "run")
+    assert guests[0].end() == 1, guests[0].story()
+    before = head.seen()
+    head.wait_event("step", lambda e: any(part["worker"] == "other/cpu" for part in e["workers"]), after=before)
+    assert not head.named("worker", worker="other/cpu", change="lost")
+
+
+def test_what_is_asked_wrongly(motley):
+    assert motley.fails("invite")["code"] == "usage"
+    assert motley.fails("invite", "--once", "--run", "none")["code"] == "input"
+    assert motley.fails("invite", "--once", "--expires", "soon")["code"] == "usage"
+    assert motley.fails("train", "softmax", "--new-token")["code"] == "usage"
+    assert motley.fails("revoke", "laptop", "--run", "none")["code"] == "input"
+
+
+def test_a_new_token_after_a_restart(motley):
+    short = settings(data_uri="synthetic:512:8:3", data_test_uri="", train_global_batch=32, train_steps=2)
+    here = ["--run", "run", "--listen", "127.0.0.1:0"]
+    tokens = [motley.run("train", "softmax", *short, *here).named("run")[0]["join"]]
+    for words in ([], ["--new-token"], ["--expires", "1h"]):
+        again = motley.run("train", "--resume", *here, *words)
+        assert again.process.returncode == 0, again.story()
+        tokens.append(again.named("run")[0]["join"])
+    first, kept, renewed, dated = (wire.parse_token(token) for token in tokens)
+    assert (kept["id"], kept["secret"]) == (first["id"], first["secret"]) != (renewed["id"], renewed["secret"])
+    assert dated["id"] != renewed["id"] and renewed["expires"] == 0 < dated["expires"]
+    assert len({token["spki"] for token in (first, kept, renewed, dated)}) == 1
+
+
+def test_without_encryption_who_joins_is_told(motley):
+    head = motley.start("train", "softmax", *DATA, "--run", "run", "--device", "none", "--listen", "127.0.0.1:0", "--plaintext")
+    joiner = motley.start("join", head.wait_event("run")["join"])
+    joiner.wait_text("without encryption")
