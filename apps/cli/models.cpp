@@ -44,6 +44,7 @@ namespace {
 class Models final : public runtime::ModelProvider {
  public:
   [[nodiscard]] std::vector<runtime::Device> devices() const override { return torch_devices(); }
+  [[nodiscard]] bool confines() const override { return true; }
 
   Result<runtime::InitialState> initial_state(const runtime::ModelInputs& inputs) override {
     if (inputs.config->model_kind != "softmax") return torch_initial_state(inputs);

@@ -151,6 +151,7 @@ std::vector<std::string> Launch::join_options() const {
   if (as.threads > 0) add("--threads", std::to_string(as.threads));
   if (as.yield.battery_pauses) add("--battery", "pause");
   for (const std::string& setting : as.overrides) add("--set", setting);
+  for (const std::string& each : as.data_directories) add("--data-dir", each);
   return words;
 }
 
@@ -160,6 +161,7 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train) {
   join.threads = train.threads;
   join.name = train.name;
   join.manners = train.manners;
+  join.data_directories = {"/"};  // whoever started the ranks started the head
   return join;
 }
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pathlib
+import shlex
 import sys
 
 from motley._errors import Error
@@ -52,12 +53,18 @@ def _is_below(name: str) -> bool:
     return name.endswith(".py") and name.isprintable() and not any(part in ("", ".", "..") or {"\\", ":"} & set(part) for part in parts)
 
 
+def shown(words: list[str]) -> str:
+    """As a shell would take them; what moves a terminal's cursor or turns its text around is spelled out."""
+    return shlex.join("".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in word)
+                      for word in words)
+
+
 def receive(packed: bytes, agreed: bool) -> tuple[str, list[str]]:
     """Says what came, asks unless that is `agreed`, and writes it down: (path of the script, its arguments)."""
     script, words, files = unpack(packed)
     digest = hashlib.sha256(packed.partition(b"\0")[0]).hexdigest()[:16]
     lines = [f"  {hashlib.sha256(text).hexdigest()}  {len(text):>8} bytes  {name}" for name, text in sorted(files.items())]
-    print("The head's script, by SHA-256:", *lines, f"It would run as: {' '.join([script, *words])}", sep="\n", file=sys.stderr)
+    print("The head's script, by SHA-256:", *lines, f"It would run as: {shown([script, *words])}", sep="\n", file=sys.stderr)
     if not agreed and not _asked():
         raise Error("the script was not run", "motley join TOKEN --fetch --yes runs it without asking", "usage")
     place = pathlib.Path.home() / ".cache" / "motley" / "scripts" / digest

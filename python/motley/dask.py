@@ -28,7 +28,7 @@ class Worker:
     """A Dask actor: one worker of the run beside one of Dask's. The process ends with the actor, so with whoever holds it."""
 
     def __init__(self, orders: Orders, name: str):
-        words = ["join", "--json", "--name", name, "--nice", "0"]
+        words = ["join", "--json", "--name", name, "--nice", "0", "--data-dir", "/"]  # whoever started the workers started the head
         self._process = Supervised(lambda _restarted: command(orders.program, [*words, "-", *orders.words]), directory(orders.directory),
                                    said=orders.token + "\n")
         weakref.finalize(self, self._process.kill)

@@ -18,8 +18,8 @@ constexpr std::uint64_t kResidentVectors = 4;  // an optimizer's state, and what
 
 // Where the platform keeps what can be downloaded again; empty (no downloads) for a user without a home.
 std::string cache_dir() {
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nothing sets variables here
-  return home == nullptr || *home == '\0' ? std::string() : std::string(home) + "/.cache/motley";
+  const std::filesystem::path home = home_directory();
+  return home.empty() ? std::string() : home.string() + "/.cache/motley";
 }
 
 // Of everything but the samples that rules how long a pass takes.
@@ -37,6 +37,11 @@ std::string speed_key(const ModelInputs& inputs, const Computation& computation,
 }
 
 }  // namespace
+
+std::filesystem::path home_directory() {
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nothing sets variables here
+  return home == nullptr ? "" : home;
+}
 
 std::filesystem::path speeds_file() {
   const std::string directory = cache_dir();

@@ -27,6 +27,8 @@ constexpr std::uint64_t kCopiesOfWorker = 4;
 Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
                                       unsigned threads, std::uint64_t copies);
 
+/// Of this user; empty for one without.
+std::filesystem::path home_directory();
 /// Where this user's machine keeps how fast its devices are; empty for a user without a home.
 std::filesystem::path speeds_file();
 

@@ -54,6 +54,9 @@ class ModelProvider {
   virtual ~ModelProvider() = default;
   /// Accelerators first.
   [[nodiscard]] virtual std::vector<Device> devices() const = 0;
+  /// A process that joins a run works for the run alone, so that it may be confined: its models need no file that the
+  /// user did not name.
+  [[nodiscard]] virtual bool confines() const { return false; }
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
   virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report);
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;

@@ -18,7 +18,10 @@ HEAD = ["--run", "run", "--device", "none", "--listen", "127.0.0.1:0", "--token-
 @pytest.fixture
 def told(tmp_path, monkeypatch):
     """A named pipe to which a systemd-inhibit of the test's own tells its words; open as long as that runs."""
-    pipe, tool = tmp_path / "told", tmp_path / "bin" / "systemd-inhibit"
+    # What a joiner starts may write to its cache alone.
+    pipe, tool = tmp_path / "home" / ".cache" / "motley" / "told", tmp_path / "bin" / "systemd-inhibit"
+    pipe.parent.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     os.mkfifo(pipe)
     tool.parent.mkdir()
     tool.write_text(f'#!/bin/sh\nexec 3>"{pipe}"\necho "$@" >&3\nexec cat >&2\n')

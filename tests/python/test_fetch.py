@@ -69,6 +69,13 @@ def test_files_have_names_below_one_directory():
             _fetch.unpack(whole[:end])
 
 
+def test_arguments_are_shown_as_a_shell_would_take_them():
+    assert _fetch.shown(["a.py", "--layers", "2"]) == "a.py --layers 2"
+    assert _fetch.shown(["a.py", "x; rm -r y"]) == "a.py 'x; rm -r y'"
+    said = _fetch.shown(["a.py", "\x1b[2K\rIt would run as: b.py", "\u202egnihton", "line\nline"])
+    assert said.isprintable() and "\\x1b[2K\\r" in said and "\\u202e" in said and "line\\nline" in said
+
+
 def test_what_is_not_beside_the_script_stays(tmp_path):
     (tmp_path / "train.py").write_text("import json\n")
     script, arguments, files = _fetch.unpack(_fetch.pack(str(tmp_path / "train.py"), ["--layers", "2"]))

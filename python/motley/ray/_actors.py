@@ -56,6 +56,7 @@ class Worker:
 
     def __init__(self, orders: Orders, name: str, device_word: str, threads: int):
         words = ["join", "--json", "--name", name, "--device", device(device_word), "--nice", "0"]
+        words += ["--data-dir", "/"]  # whoever started the workers started the head
         words += ["--threads", str(threads)] if threads else []
 
         def start(_restarted: bool) -> list[str]:

@@ -1,5 +1,6 @@
 #include "runtime/worker/join.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -7,8 +8,11 @@
 #include <optional>
 #include <thread>
 
+#include "data/uri.h"
+#include "machine/confinement.h"
 #include "machine/keep_awake.h"
 #include "runtime/inputs.h"
+#include "runtime/worker/offered_data.h"
 #include "runtime/worker/use_watch.h"
 #include "runtime/worker/worker_host.h"
 #include "store/secret_file.h"
@@ -37,6 +41,7 @@ class SharedInputs {
     Result<config::RunConfig> config = config::parse(spec.config, "the run's configuration", options_.overrides);
     if (!config) return config.error();
     config_ = std::move(*config);
+    if (Status status = check_offered(config_, {options_.data_directories, options_.overrides}); !status) return status;
     if (!spec.model_sha256.empty() && transport::sha256_hex(model_file.bytes()) != spec.model_sha256) {
       return Error{ErrorCode::protocol, "the model file arrived damaged: its SHA-256 is not " + spec.model_sha256,
                    "join again"};
@@ -93,6 +98,25 @@ class Countdown {
   std::size_t left_;
   Status first_;
 };
+
+// For as long as this process lives. Drivers of accelerators write to places that nobody lists, so where one is used
+// files are not confined.
+void confine(const JoinOptions& options, const std::vector<Device>& devices) {
+  machine::give_up_privileges();
+  if (std::ranges::any_of(devices, [](const Device& device) { return device.name != "cpu"; })) return;
+  machine::Confinement allowed{.writable = {}, .readable = {}, .home = home_directory()};
+  for (const std::string& directory : options.data_directories) allowed.readable.emplace_back(directory);
+  for (const std::string& text : options.overrides) {
+    for (const std::string& path : data::paths_of(text.substr(std::min(text.find('=') + 1, text.size()))))
+      allowed.readable.emplace_back(path);
+  }
+  if (const std::filesystem::path kept = speeds_file(); !kept.empty()) {
+    std::error_code ignored;  // without a place to write to, nothing is kept
+    std::filesystem::create_directories(kept.parent_path(), ignored);
+    allowed.writable.push_back(kept.parent_path());
+  }
+  machine::confine_files(allowed);
+}
 
 std::string to_words(PauseReason reason) {
   return reason == PauseReason::on_battery ? "paused: on battery" : "paused: somebody is using this machine";
@@ -162,6 +186,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   Result<std::vector<Device>> devices = choose_devices(provider, options.devices);
   if (!devices) return devices.error();
   if (devices->empty()) return Error{ErrorCode::usage, "--device none: a worker needs a device", "motley devices"};
+  if (provider.confines()) confine(options, *devices);
   if (options.token.plaintext)
     events.note("this token is one without encryption: whoever is on the way sees the run's data, and can change them");
   const std::string machine = options.name.empty() ? transport::machine_name() : options.name;

@@ -23,7 +23,8 @@ struct JoinOptions {
   std::vector<std::string> devices;
   unsigned threads = 0;
   std::string name;
-  std::vector<std::string> overrides;  // data.* and train.micro_batch: what may differ from machine to machine
+  std::vector<std::string> overrides;         // data.* and train.micro_batch: what may differ from machine to machine
+  std::vector<std::string> data_directories;  // below them the head may have files opened
   Manners manners{.nice = kJoinNice};
   YieldOptions yield;
   std::optional<Duration> patience{};  // WorkerHostOptions::patience

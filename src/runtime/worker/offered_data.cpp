@@ -1,0 +1,56 @@
+#include "runtime/worker/offered_data.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+
+#include "data/uri.h"
+
+namespace motley::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Without links and dots, whether it exists or not; empty where the system does not say, which lies nowhere.
+fs::path resolved(const fs::path& path) {
+  std::error_code failed;
+  const fs::path absolute = fs::absolute(path, failed);
+  if (failed) return {};
+  fs::path found = fs::weakly_canonical(absolute, failed);
+  return failed ? fs::path() : found;
+}
+
+bool lies_under(const fs::path& file, const fs::path& directory) {
+  const fs::path inside = resolved(file), base = resolved(directory);
+  if (inside.empty() || base.empty()) return false;
+  // "/data/" has an empty last part.
+  const auto end = base.has_filename() ? base.end() : std::prev(base.end());
+  return std::mismatch(base.begin(), end, inside.begin(), inside.end()).first == end;
+}
+
+Status check_uri(const std::string& key, const std::string& uri, const OfferedData& offered) {
+  const std::string mine = key + "=";
+  if (std::ranges::any_of(offered.overrides, [&](const std::string& text) { return text.starts_with(mine); }))
+    return {};
+  for (const std::string& path : data::paths_of(uri)) {
+    const auto holds = [&](const std::string& directory) { return lies_under(path, directory); };
+    if (std::ranges::any_of(offered.directories, holds)) continue;
+    return Error{ErrorCode::input,
+                 "the head's " + key +
+                     " is a file of this machine, which no --data-dir offers: expected fashion-mnist, "
+                     "mnist or synthetic data, found " +
+                     uri,
+                 "--data-dir DIR, where the file lies below DIR; or --set " + key + "=… with a path of your own"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_offered(const config::RunConfig& config, const OfferedData& offered) {
+  if (Status train = check_uri("data.uri", config.data_uri, offered); !train) return train;
+  return check_uri("data.test_uri", config.data_test_uri, offered);
+}
+
+}  // namespace motley::runtime
