@@ -9,6 +9,7 @@
 #include <streambuf>
 
 #include "torch/model.h"
+#include "torch/script_check.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -77,6 +78,7 @@ class ScriptModel final : public Model {
 
   at::Tensor forward(const at::Tensor& x) override {
     const torch::jit::GraphOptimizerEnabledGuard plain(false);
+    const c10::WarningUtils::WarningHandlerGuard quiet(&unheard_);
     return module_.forward({x}).toTensor();
   }
   void train(bool on) override { module_.train(on); }
@@ -106,9 +108,15 @@ class ScriptModel final : public Model {
     tensors_.push_back({prefix + name, tensor, buffer, ""});
   }
 
+  /// What a file warns of would go to the screen as it stands.
+  struct Unheard final : c10::WarningHandler {
+    void process(const c10::Warning&) override {}
+  };
+
   torch::jit::Module module_;
   std::vector<NamedTensor> tensors_;
   Traits traits_;
+  Unheard unheard_;
 };
 
 }  // namespace
@@ -119,7 +127,9 @@ Result<std::unique_ptr<Model>> load_script_model(const ModelSpec& spec) {
   try {
     MemoryBuffer buffer(spec.file.bytes());
     std::istream stream(&buffer);
+    if (Status harmless = check_archive(stream); !harmless) return std::move(harmless).error();
     torch::jit::Module module = torch::jit::load(stream, at::Device(at::kCPU));
+    if (Status harmless = check_operators(module); !harmless) return std::move(harmless).error();
     if (!module.find_method("forward")) {
       return Error{ErrorCode::input, "the TorchScript module has no method forward(x)", hint};
     }

@@ -212,6 +212,37 @@ TEST_F(TorchScriptTest, ModelsForOtherDataAreRefused) {
   EXPECT_EQ(half.error().code, ErrorCode::input);
 }
 
+TEST_F(TorchScriptTest, LayersOfTorchAreAllowed) {
+  const Result<InitialState> state = initial_state(script_spec("attention.pt", {6}, 3));
+  EXPECT_TRUE(state.ok()) << state.error().message;
+}
+
+TEST_F(TorchScriptTest, AFileThatDoesMoreThanComputeIsRefused) {
+  const std::vector<std::pair<std::string, std::string>> files{
+      {"hostile-file.pt", "torch.from_file"}, {"hostile-state.pt", "__setstate__"},
+      {"hostile-print.pt", "print"},          {"hostile-getattr.pt", "torch.from_file"},
+      {"hostile-ops.pt", "torch.from_file"},  {"hostile-save.pt", "torch.save"},
+      {"hostile-unknown.pt", "TorchScript"},  // torch knows no such operator
+  };
+  for (const auto& [name, found] : files) {
+    const Result<InitialState> state = initial_state(script_spec(name, {6}, 3));
+    ASSERT_FALSE(state.ok()) << name;
+    EXPECT_EQ(state.error().code, ErrorCode::input) << name;
+    EXPECT_NE(state.error().message.find(found), std::string::npos) << name << ": " << state.error().message;
+    EXPECT_FALSE(fs::exists(models() / "written")) << name;
+  }
+}
+
+TEST_F(TorchScriptTest, OnlyArchivesAreLoaded) {
+  ModelSpec other = script_spec("tied.pt", {6}, 3);
+  std::vector<std::byte> bytes(other.file.bytes().begin(), other.file.bytes().end());
+  bytes[0] = std::byte{'Q'};
+  other.file = SharedBytes::copy_of(bytes);
+  const Result<InitialState> state = initial_state(other);
+  ASSERT_FALSE(state.ok());
+  EXPECT_NE(state.error().message.find("no zip archive"), std::string::npos) << state.error().message;
+}
+
 TEST_F(TorchScriptTest, ExportPutsWeightsStatisticsAndCounterBack) {
   const ModelSpec spec = script_spec("convnet.pt", {1, 8, 8}, 5);
   const Result<InitialState> state = initial_state(spec);
