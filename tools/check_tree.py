@@ -43,6 +43,8 @@ PRIVATE_ARROWS = {"codec": ["machine"], "ps": ["machine"], "data": ["machine"], 
 ROOMS = {
     "src/data/source/": (re.compile(r'#include "(data/(?!source/)[^"]+)"'), "a source knows nothing of what its bytes mean"),
     "src/data/format/": (re.compile(r'#include "(data/source/(?!source\.h|buffer\.h)[^"]+)"'), "a format reads any source"),
+    "src/modes/exact/": (re.compile(r'#include "(modes/local/[^"]+)"'), "a mode knows no other"),
+    "src/modes/local/": (re.compile(r'#include "(modes/exact/[^"]+)"'), "a mode knows no other"),
 }
 PURE = ["src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
 LINES_MAX = 400

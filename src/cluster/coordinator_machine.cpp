@@ -7,52 +7,133 @@
 
 namespace motley::cluster {
 
-CoordinatorMachine::CoordinatorMachine(const MachineConfig& config, Pace& pace)
-    : config_(config),
-      batches_(config.train_samples, config.global_batch, config.batch_changes),
-      pace_(pace),
-      version_(config.first_version) {
+using fleet::Member, fleet::MemberState, modes::Action, modes::ActionKind, modes::Holds, modes::Reason,
+    modes::ReasonCode;
+
+CoordinatorMachine::CoordinatorMachine(const modes::RunConfig& config, modes::Pace& pace)
+    : rooms_(config, pace, *this),
+      attendance_(rooms_),
+      parking_(rooms_.run.roster, pace, attendance_, config.measure_again),
+      sessions_(rooms_, parking_) {
   MOTLEY_ASSERT(config.grain > 0 && config.chunks > 0);
-  MOTLEY_ASSERT(steps() <= PassId::kNumberMax);
+  MOTLEY_ASSERT(steps() <= modes::PassId::kNumberMax);
 }
 
-void CoordinatorMachine::decide(const Event& event, Time now, Actions& actions) {
-  actions_ = &actions;
+void CoordinatorMachine::decide(const modes::Event& event, Time now, modes::Actions& actions) {
+  rooms_.run.actions = &actions;
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);
-  if (started_ && !finished_) {
-    if (stretch_) cut_if_due();
-    if (!pass_ && !stretch_) open_next(now);
-    if (stopping_ && pass_) stop_if_idle();
-    if (reissue_wanted_ && pass_) reissue(now);
-    if (balance_wanted_ && pass_) balance(now);
+  if (state_ == RunState::running) {
+    rooms_.local.settle(now);
+    if (rooms_.exact.closed() && rooms_.local.closed()) open_next(now);
+    rooms_.exact.settle(now);
   }
-  actions_ = nullptr;
+  rooms_.run.actions = nullptr;
 }
 
 void CoordinatorMachine::change_batch(std::uint64_t batch, double rate) {
-  MOTLEY_ASSERT(training() && applied_ == config_.chunks);
-  batches_.change({version_ + 1, batch, rate});
+  MOTLEY_ASSERT(rooms_.exact.closing_step());
+  rooms_.run.batches.change({version() + 1, batch, rate});
 }
 
-void CoordinatorMachine::heard(SessionId session, Time now) {
-  if (Member* member = members_.find(session)) member->heard = std::max(member->heard, now);
-}
-
-const Lease* CoordinatorMachine::lease(LeaseId id) const noexcept {
-  for (const Lease& lease : leases_.all())
-    if (lease.id == id) return &lease;
-  return nullptr;
+void CoordinatorMachine::heard(fleet::SessionId session, Time now) {
+  if (Member* member = rooms_.run.roster.find(session)) member->heard = std::max(member->heard, now);
 }
 
 std::uint64_t CoordinatorMachine::members_wanted() const noexcept {
-  const std::uint64_t wanted = opened_any_ ? 1 : std::max<std::uint64_t>(config_.min_workers, 1);
-  const std::uint64_t here = members_.count(MemberState::member) + members_.count(MemberState::parked);
+  const std::uint64_t wanted = rooms_.run.opened_any ? 1 : std::max<std::uint64_t>(rooms_.run.config.min_workers, 1);
+  const std::uint64_t here = members().count(MemberState::member) + members().count(MemberState::parked);
   return here >= wanted ? 0 : wanted - here;
 }
 
-Action& CoordinatorMachine::act(ActionKind kind, Reason reason) {
-  MOTLEY_ASSERT(actions_ != nullptr);
-  return actions_->emplace_back(Action{.kind = kind, .worker = reason.worker, .reason = reason});
+void CoordinatorMachine::on(const modes::Started&, Time) {
+  MOTLEY_ASSERT(state_ == RunState::waiting);
+  state_ = RunState::running;
+  const modes::RunConfig& config = rooms_.run.config;
+  const bool owed = config.holds != Holds::never && config.hold_owed && version() > 0 && rooms_.run.at_mark();
+  rooms_.hold.due(false, owed);
+  rooms_.evaluation.started(owed);
+}
+
+void CoordinatorMachine::on(const modes::StopAsked& event, Time) {
+  final_ = final_ || event.final;
+  if (!finished()) rooms_.run.stopping = true;
+}
+
+void CoordinatorMachine::on(const modes::SessionOpened& event, Time now) {
+  sessions_.on(event, finished() ? std::optional(end_reason()) : std::nullopt, now);
+}
+
+void CoordinatorMachine::on(const modes::Released& event, Time now) {
+  if (!held() || event.version != version() || finished()) return;
+  rooms_.hold.release();
+  sessions_.released(now);
+}
+
+void CoordinatorMachine::on(const modes::Ticked&, Time now) {
+  sessions_.notice_gap(now);
+  sessions_.watch(now);
+  rooms_.exact.watch(now);
+  rooms_.local.watch(now);
+  rooms_.evaluation.watch(now);
+}
+
+void CoordinatorMachine::open_next(Time now) {
+  modes::Run& run = rooms_.run;
+  if (run.stopping) return finish({.code = ReasonCode::stopped});
+  if (hold()) return;
+  const bool over = run.version >= run.steps();
+  if (over && rooms_.evaluation.aside()) return;  // its result comes first, or it is overdue
+  if (over && !rooms_.evaluation.pending()) return finish({.code = ReasonCode::run_over});
+  if (run.roster.count(MemberState::member) == 0) parking_.take_in_parked();
+  if (members_wanted() > 0) return;
+  if (rooms_.evaluation.pending()) return rooms_.exact.open_evaluation(now);
+  for (modes::Mode* mode : {static_cast<modes::Mode*>(&rooms_.local), static_cast<modes::Mode*>(&rooms_.exact)})
+    if (mode->open(now)) return;
+}
+
+bool CoordinatorMachine::hold() {
+  if (held()) return true;
+  const Hold begins = rooms_.hold.begin(rooms_.evaluation.pending());
+  if (begins == Hold::none) return false;
+  Action& action = rooms_.run.act(ActionKind::hold, {.code = ReasonCode::held});
+  action.version = version();
+  action.urgent = begins == Hold::step;
+  return true;
+}
+
+void CoordinatorMachine::take_in_again(Member& member) {
+  attendance_.take_in(member, Reason{.code = ReasonCode::joined, .worker = member.worker});
+}
+
+void CoordinatorMachine::version_made(bool shared, Duration took, Time now) {
+  const Holds holds = rooms_.run.config.holds;
+  rooms_.evaluation.version_made();
+  rooms_.hold.due(holds == Holds::steps, holds != Holds::never && rooms_.run.at_mark());
+  if (!shared) return;
+  rooms_.local.pass_shared();
+  parking_.park_idle(rooms_.run.batch(), now);
+  if (rooms_.local.may_open()) parking_.park_others(rooms_.run.batch(), took, now);
+  if (rooms_.evaluation.pending()) rooms_.evaluation.go_aside(now);
+}
+
+void CoordinatorMachine::stretch_ended(Time now) {
+  if (rooms_.evaluation.pending()) rooms_.evaluation.go_aside(now);
+}
+
+void CoordinatorMachine::finish(Reason reason) {
+  MOTLEY_ASSERT(!finished() && rooms_.local.closed());
+  state_ = RunState::finished;
+  rooms_.run.finished = true;
+  rooms_.exact.end();
+  rooms_.run.act(ActionKind::finished, reason);
+  sessions_.close_all({.code = end_reason()});
+}
+
+// A run that was stopped before its end can be resumed, so its workers are to come back.
+ReasonCode CoordinatorMachine::end_reason() const noexcept {
+  const modes::Run& run = rooms_.run;
+  const bool resumed = run.stopping && run.version < run.steps() && run.config.resumable && !final_;
+  return resumed ? ReasonCode::stopped : ReasonCode::run_over;
 }
 
 }  // namespace motley::cluster

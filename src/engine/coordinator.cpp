@@ -29,7 +29,7 @@ std::uint64_t whole_until(const ps::Server& server) {
 // So many passes measure what a worker and its messages take.
 constexpr std::uint64_t kSoloAfter = 3;
 
-cluster::MachineConfig machine_config(const CoordinatorOptions& options, const ps::Server& server) {
+modes::RunConfig machine_config(const CoordinatorOptions& options, const ps::Server& server) {
   return {.incarnation = options.incarnation,
           .first_version = server.version(),
           .steps = options.steps,

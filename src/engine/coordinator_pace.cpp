@@ -17,7 +17,7 @@ Duration duration(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(kYear, seconds)));
 }
 
-cluster::Pace::Verdict in_time(const plan::Verdict& verdict) {
+modes::Pace::Verdict in_time(const plan::Verdict& verdict) {
   return {.pays = verdict.pays, .with = duration(verdict.with), .without = duration(verdict.without)};
 }
 
@@ -129,8 +129,8 @@ std::uint64_t MeasuredPace::relief(const Part& late, fleet::WorkerId helper, Dur
   return from && to ? plan::worth_helping(*from, *to, unit(late.worker), seconds(pass_age)) : 0;
 }
 
-cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fleet::WorkerId> members,
-                                           fleet::WorkerId worker) {
+modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fleet::WorkerId> members,
+                                         fleet::WorkerId worker) {
   const std::vector<plan::Candidate> known = candidates(PassKind::train, members);
   const plan::Candidate mine = candidate(PassKind::train, worker);
   if (!fixed_.empty() || !plan::measured(known) || !mine.time) return {};  // only passes tell
@@ -143,7 +143,7 @@ cluster::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const 
   return verdict;
 }
 
-cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId worker) {
+modes::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId worker) {
   if (!fixed_.empty() || train_.total() != total) return {};
   const plan::WorkerSpeed& speed = of(worker).train;
   std::optional<double> computes;
@@ -151,7 +151,7 @@ cluster::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerI
   return in_time(comparison_.compare(total, speed.step_alone(total), computes));
 }
 
-cluster::Pace::Verdict MeasuredPace::resolve(std::uint64_t total, fleet::WorkerId worker) const {
+modes::Pace::Verdict MeasuredPace::resolve(std::uint64_t total, fleet::WorkerId worker) const {
   return in_time(comparison_.resolve(total, of(worker).train.step_alone(total)));
 }
 

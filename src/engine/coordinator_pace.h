@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "base/time.h"
-#include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
+#include "modes/exact/coverage.h"
+#include "modes/pace.h"
 #include "plan/forecast.h"
 #include "plan/link_model.h"
 #include "plan/plan_news.h"
@@ -27,7 +28,7 @@ namespace motley::engine {
 /// What a contribution puts on the wire, by codec.
 using ContributionBytes = std::array<double, 4>;
 
-class MeasuredPace final : public cluster::Pace {
+class MeasuredPace final : public modes::Pace {
  public:
   explicit MeasuredPace(const CoordinatorOptions& options, const ContributionBytes& bytes = {})
       : contribution_bytes_(bytes),

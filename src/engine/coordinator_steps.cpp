@@ -189,7 +189,7 @@ bool Coordinator::Impl::held_exactly() const {
 }
 
 void Coordinator::Impl::evaluated_aside(const wire::Finish& finish) {
-  const cluster::CoordinatorMachine::Aside aside = *machine.aside();
+  const modes::Aside aside = *machine.aside();
   // Where losses are not finite the newest version will not be better; a pass of everybody says so.
   const bool whole = finish.count == options.test_samples && std::isfinite(finish.weight) && finish.weight >= 0 &&
                      finish.correct <= static_cast<std::uint64_t>(finish.weight);

@@ -31,7 +31,6 @@ class Uploads {
   void abandon(modes::LeaseId lease, const modes::Coverage& coverage);
   /// Frees everything; keeps the tables.
   void clear();
-  [[nodiscard]] std::uint64_t bytes_held() const noexcept { return bytes_held_; }
 
  private:
   enum class State : std::uint8_t { empty, filling, whole, released };

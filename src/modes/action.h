@@ -1,6 +1,6 @@
 #pragma once
-// What the coordinator's machine wants done, each with its reason. Actions are small values without owned memory; the
-// list is reused, so a steady step allocates nothing.
+// What the coordinator's machine wants done, each with its reason. Actions carry what is needed to do them: whoever
+// does them asks nothing back. They are small values, and the list is reused, so a steady step allocates nothing.
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "modes/exact/lease.h"
+#include "modes/exact/pass.h"
 
 namespace motley::modes {
 
@@ -24,8 +25,8 @@ enum class ActionKind : std::uint8_t {
   calibrate,       // session, lease, range, version: the result is dropped, the time counts; answer Calibrated
   park,            // session, worker: tell the user
   take_in,         // session, worker: a parked one takes part again; tell the user
-  evaluate_aside,  // session, lease, range, version: beside the training; answer EvaluatedAside
-  cancel_aside,    // session, lease, version
+  evaluate_aside,  // session, lease, range: beside the training; answer EvaluatedAside
+  cancel_aside,    // session, lease
   cancel,          // session, lease
   taken,           // session, lease: nothing more is needed of it; what counts of it is known
   measured,        // worker, lease, range, elapsed: a lease from grant to its last byte
@@ -103,6 +104,10 @@ struct Action {
   LeaseId lease = 0;
   Interval range{}, ceiling{};
   ChunkId chunk = 0;
+  PassId pass{};                     // the open one; of what is beside it, its own
+  PassRange positions{};             // of that pass
+  bool first_of_pass = false;        // grant, taken: the first lease of its worker in the pass
+  std::vector<ChunkId> discarded{};  // taken, of such a lease: chunks of it that do not count
   std::uint64_t fence = 0;
   std::uint64_t version = 0;
   std::uint64_t number = 0;

@@ -18,6 +18,18 @@ using fleet::WorkerId;
 
 enum class LeaseState : std::uint8_t { granted, begun, ended };
 
+class LeaseMachine {
+ public:
+  operator LeaseState() const noexcept { return state_; }
+  /// REQUIRES may_follow(the state it is in, next).
+  void enter(LeaseState next);
+  /// A lease ends once.
+  [[nodiscard]] static bool may_follow(LeaseState from, LeaseState to) noexcept;
+
+ private:
+  LeaseState state_ = LeaseState::granted;
+};
+
 struct Lease {
   enum class ChunkState : std::uint8_t { awaited, early, settled };  // early: arrived before Begin
 
@@ -28,7 +40,7 @@ struct Lease {
   Interval ceiling{};     // the range may grow up to this
   bool from_end = false;  // computed from the last position downwards
   LeaseId partner = 0;    // the other side of the boundary that may move
-  LeaseState state = LeaseState::granted;
+  LeaseMachine state{};
   bool first_of_pass = false;  // of this worker: its time is a measurement
   bool overdue = false;
   Time granted{};
@@ -53,13 +65,12 @@ struct Lease {
 
 class LeaseTable {
  public:
-  /// Forgets all leases; numbers go on rising.
+  /// Forgets all leases.
   void clear() noexcept { used_ = 0; }
-  /// References stay valid until the next add().
-  Lease& add(SessionId session, WorkerId worker, Interval range, std::uint32_t chunks);
-  /// A number for work outside of the pass.
-  LeaseId next_id() noexcept { return ++last_id_; }
+  /// References stay valid until the next add(). REQUIRES a number that rises.
+  Lease& add(LeaseId id, SessionId session, WorkerId worker, Interval range, std::uint32_t chunks);
   [[nodiscard]] Lease* find(LeaseId id) noexcept;
+  [[nodiscard]] const Lease* find(LeaseId id) const noexcept;
   [[nodiscard]] std::span<Lease> all() noexcept { return {leases_.data(), used_}; }
   [[nodiscard]] std::span<const Lease> all() const noexcept { return {leases_.data(), used_}; }
   [[nodiscard]] bool has_live(SessionId session) const noexcept;
@@ -70,7 +81,6 @@ class LeaseTable {
  private:
   std::vector<Lease> leases_;  // the first used_ are in use; the rest keep their memory
   std::size_t used_ = 0;
-  LeaseId last_id_ = 0;
 };
 
 }  // namespace motley::modes

@@ -32,7 +32,7 @@ struct Driver {
     }
   };
 
-  explicit Driver(const MachineConfig& config) : machine(config, pace) {
+  explicit Driver(const RunConfig& config) : machine(config, pace) {
     pace.shares = FakePace::Shares::uneven;
     pace.allowed = std::chrono::seconds(2);
     pace.grain = config.grain;
@@ -247,7 +247,7 @@ using Move = std::pair<unsigned, std::pair<unsigned, unsigned>>;
 
 RC_GTEST_PROP(CoordinatorProperty, WhateverHappensTheSumsAreRight,
               (bool early, bool clips, bool grained, bool shifts, const std::vector<Move>& moves)) {
-  MachineConfig config;
+  RunConfig config;
   config.steps = 4;
   config.train_samples = 50;
   config.test_samples = 9;

@@ -61,7 +61,7 @@ class MachineTest : public testing::Test {
       happen(ChunkArrived{grant.session, grant.lease, chunk, true});
   }
 
-  MachineConfig config;
+  RunConfig config;
   FakePace pace;
   std::optional<CoordinatorMachine> machine;
   std::vector<Action> actions;

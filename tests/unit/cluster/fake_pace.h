@@ -5,9 +5,14 @@
 #include <cstdint>
 #include <span>
 
-#include "cluster/coordinator_machine.h"
+#include "modes/event.h"
+#include "modes/exact/pass.h"
+#include "modes/pace.h"
 
 namespace motley::cluster {
+
+using namespace fleet;
+using namespace modes;
 
 struct FakePace : Pace {
   enum class Shares : std::uint8_t { equal, all_to_the_first, uneven } shares = Shares::equal;

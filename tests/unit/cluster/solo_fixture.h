@@ -66,7 +66,7 @@ class SoloTest : public testing::Test {
     for (int i = 0; i < steps; ++i) happen(StretchStep{lent().session, lent().lease});
   }
   void ended(bool failed = false) {
-    const CoordinatorMachine::OpenStretch stretch = lent();
+    const Stretch stretch = lent();
     actions.clear();
     happen(StretchEnded{stretch.session, stretch.lease, failed});
   }
@@ -80,7 +80,7 @@ class SoloTest : public testing::Test {
     by_itself(5);
     ended();
   }
-  [[nodiscard]] const CoordinatorMachine::OpenStretch& lent() const { return machine->stretch().value(); }
+  [[nodiscard]] const Stretch& lent() const { return machine->stretch().value(); }
   [[nodiscard]] std::size_t count(ActionKind kind) const {
     return static_cast<std::size_t>(std::ranges::count(actions, kind, &Action::kind));
   }
@@ -90,7 +90,7 @@ class SoloTest : public testing::Test {
     return found == actions.rend() ? Action{} : *found;
   }
 
-  MachineConfig config;
+  RunConfig config;
   FakePace pace;
   std::optional<CoordinatorMachine> machine;
   std::vector<Action> actions;

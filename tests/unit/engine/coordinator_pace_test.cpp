@@ -71,7 +71,7 @@ TEST_F(MeasuredPaceTest, WhoWouldLengthenTheStepBecauseOfTheSharedLinkIsLeftOutF
   passes(10, {1, 2}, 0.05);
   EXPECT_TRUE(pace_.judge(kBatch, Workers{1, 2}, 4).pays) << "nothing says that the two share a link";
   passes(10, {1, 2, 3}, 0.1);  // together they have what one had
-  const cluster::Pace::Verdict fourth = pace_.judge(kBatch, Workers{1, 2, 3}, 4);
+  const modes::Pace::Verdict fourth = pace_.judge(kBatch, Workers{1, 2, 3}, 4);
   EXPECT_FALSE(fourth.pays);
   EXPECT_NEAR(seconds(fourth.with), (kBatch * kPerSample + 3 * 0.15) / 4, 0.005);
   EXPECT_NEAR(seconds(fourth.without), (kBatch * kPerSample + 2 * 0.1) / 3, 0.005);

@@ -1,0 +1,25 @@
+#pragma once
+// The rooms of a run, for those who work between them. One thread at a time.
+
+#include "cluster/hold_machine.h"
+#include "modes/exact/evaluation.h"
+#include "modes/exact/exact_mode.h"
+#include "modes/local/local_mode.h"
+#include "modes/run.h"
+
+namespace motley::cluster {
+
+struct Rooms {
+  Rooms(const modes::RunConfig& config, modes::Pace& pace, modes::Host& host)
+      : run(config, pace), exact(run, host), local(run, host), evaluation(run, exact.work()) {}
+  Rooms(const Rooms&) = delete;
+  Rooms& operator=(const Rooms&) = delete;
+
+  modes::Run run;
+  modes::ExactMode exact;
+  modes::LocalMode local;
+  modes::Evaluation evaluation;
+  HoldMachine hold;
+};
+
+}  // namespace motley::cluster

@@ -1,0 +1,45 @@
+#pragma once
+// Sessions of a run: joining, hearing nothing, leaving, strikes. One thread at a time.
+
+#include <optional>
+
+#include "cluster/rooms.h"
+#include "fleet/parking.h"
+#include "modes/event.h"
+
+namespace motley::cluster {
+
+class Sessions {
+ public:
+  /// REQUIRES both outlive this.
+  Sessions(Rooms& rooms, fleet::Parking& parking) : run_(rooms.run), rooms_(rooms), parking_(parking) {}
+
+  /// `over`: with this reason; none where the run goes on.
+  void on(const modes::SessionOpened& event, std::optional<modes::ReasonCode> over, Time now);
+  void on(const modes::WorkerReady& event);
+  void on(const modes::WorkerSynced& event, Time now);
+  void on(const modes::RefreshWanted& event);
+  void on(const modes::WorkerYields& event);
+  void on(const modes::SessionEnded& event);
+  void on(const modes::Calibrated& event, Time now);
+  /// The run is not held any more: what waited for that is measured.
+  void released(Time now);
+  /// The machine may have slept since the last call: nobody is late for that.
+  void notice_gap(Time now);
+  void watch(Time now);
+  void strike(fleet::WorkerId worker);
+  void dismiss_if_idle(fleet::SessionId session);
+  void dismiss_idle();
+  void close(fleet::SessionId session, modes::Reason reason);
+  void close_all(modes::Reason reason);
+
+ private:
+  void consider(fleet::Member& member, Time now);
+
+  modes::Run& run_;
+  Rooms& rooms_;
+  fleet::Parking& parking_;
+  std::optional<Time> last_tick_;
+};
+
+}  // namespace motley::cluster

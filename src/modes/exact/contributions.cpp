@@ -1,0 +1,179 @@
+#include "modes/exact/contributions.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/assert.h"
+
+namespace motley::modes {
+namespace {
+
+// x - x is 0 exactly for finite numbers; keeps the decision free of the mathematics library.
+bool finite(double x) noexcept { return x - x == 0; }
+
+}  // namespace
+
+Lease* Contributions::live_lease(SessionId session, LeaseId id) {
+  Lease* lease = work_.pass ? work_.leases.find(id) : nullptr;
+  return lease != nullptr && lease->session == session && lease->live() ? lease : nullptr;
+}
+
+void Contributions::on(const LeaseBegun& event, Time now) {
+  Lease* lease = live_lease(event.session, event.lease);
+  if (lease == nullptr || lease->state != LeaseState::granted || !work_.training()) return;
+  if (event.range.count == 0 || event.range.count > lease->range.count || event.range != lease->part(event.range.count))
+    return refuse(*lease, {.code = ReasonCode::failed_lease, .worker = lease->worker});
+  if (!finite(event.weight) || !finite(event.loss_sum) || event.weight < 0) return poison(*lease);
+  const auto verdict = work_.coverage.begin(
+      {.lease = lease->id, .range = event.range, .weight = event.weight, .loss_sum = event.loss_sum});
+  if (verdict == Coverage::BeginVerdict::overlap)
+    return refuse(*lease, {.code = ReasonCode::overlap, .worker = lease->worker});
+  if (verdict == Coverage::BeginVerdict::wrong_weight) {
+    const Reason reason{ReasonCode::wrong_weight, lease->worker, event.range.first, event.range.count};
+    work_.act(ActionKind::warn, reason);
+    work_.avoid.push_back({.range = lease->range, .worker = lease->worker});
+    const WorkerId worker = lease->worker;
+    refuse(*lease, reason);
+    return host_.strike(worker);
+  }
+  const Interval promised = lease->range;
+  lease->state.enter(LeaseState::begun);
+  lease->range = event.range;
+  for (ChunkId chunk = 0; chunk < lease->chunks.size(); ++chunk)
+    if (lease->chunks[chunk] == Lease::ChunkState::early) take_chunk(*lease, chunk);
+  // This range may have been the last one whose weight was not known.
+  chunks_.reduce_all_ready();
+  settle(*lease, now);
+  if (promised.count == event.range.count) return;
+  const Interval rest{lease->from_end ? promised.first : event.range.end(), promised.count - event.range.count};
+  balance_.hand_over(*lease, rest, {.code = ReasonCode::cut_short, .worker = lease->worker}, now);
+}
+
+void Contributions::on(const ChunkArrived& event, Time now) {
+  Lease* lease = live_lease(event.session, event.lease);
+  if (lease == nullptr || !work_.training()) {
+    Action& release = work_.act(ActionKind::release, {.code = ReasonCode::covered_elsewhere});
+    release.lease = event.lease;
+    release.chunk = event.chunk;
+    return;
+  }
+  MOTLEY_ASSERT(event.chunk < lease->chunks.size());
+  MOTLEY_ASSERT(lease->chunks[event.chunk] == Lease::ChunkState::awaited);
+  if (!event.finite) return poison(*lease);
+  if (lease->state == LeaseState::granted) {
+    lease->chunks[event.chunk] = Lease::ChunkState::early;
+    return;
+  }
+  take_chunk(*lease, event.chunk);
+  chunks_.reduce_if_ready(event.chunk);
+  settle(*lease, now);
+}
+
+void Contributions::take_chunk(Lease& lease, ChunkId chunk) {
+  lease.chunks[chunk] = Lease::ChunkState::settled;
+  ++lease.settled;
+  if (work_.coverage.deliver(lease.id, chunk)) return;
+  Action& release = work_.act(ActionKind::release, {.code = ReasonCode::covered_elsewhere});
+  release.lease = lease.id;
+  release.chunk = chunk;
+  // Where only a part was covered the rest may have no other promise now.
+  work_.reissue = Reason{.code = ReasonCode::overlap, .worker = lease.worker};
+}
+
+void Contributions::settle(Lease& lease, Time now) {
+  if (!lease.live() || lease.settled < lease.chunks.size()) return;
+  lease.state.enter(LeaseState::ended);
+  work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
+  if (lease.first_of_pass) {
+    Action& measured = work_.act(ActionKind::measured);
+    measured.worker = lease.worker;
+    measured.lease = lease.id;
+    measured.range = lease.range;
+    measured.elapsed = now - lease.granted;
+  }
+  if (!work_.coverage.covered(lease.range)) {
+    // What covered a chunk when this one brought it was withdrawn since.
+    work_.reissue = Reason{.code = ReasonCode::lost_lease, .worker = lease.worker};
+  }
+  const SessionId session = lease.session;
+  work_.balance = true;  // it may have time to help others
+  ends_.cancel_covered(now);
+  host_.idle(session);
+}
+
+void Contributions::on(const LeaseFinished& event, Time now) {
+  Lease* lease = live_lease(event.session, event.lease);
+  if (lease == nullptr || event.count > lease->range.count) return;
+  if (event.count == 0) {
+    if (lease->state == LeaseState::granted) refuse(*lease, {.code = ReasonCode::cut_short, .worker = lease->worker});
+    return;
+  }
+  if (work_.training()) return;  // its chunks say when it is complete
+  const Interval range{lease->range.first, event.count};
+  // The loss of a model that diverged is worth reporting, a negative or infinite weight is not.
+  if (!finite(event.weight) || event.weight < 0)
+    return refuse(*lease, {.code = ReasonCode::failed_lease, .worker = lease->worker});
+  const auto verdict = work_.coverage.begin({.lease = lease->id,
+                                             .range = range,
+                                             .weight = event.weight,
+                                             .loss_sum = event.loss_sum,
+                                             .correct = event.correct});
+  if (verdict != Coverage::BeginVerdict::first)
+    return refuse(*lease, {.code = ReasonCode::overlap, .worker = lease->worker});
+  if (range.count < lease->range.count) {
+    work_.reissue = Reason{.code = ReasonCode::cut_short, .worker = lease->worker};
+  }
+  lease->range = range;
+  lease->state.enter(LeaseState::begun);
+  take_chunk(*lease, 0);
+  settle(*lease, now);
+  chunks_.reduce_if_ready(0);
+}
+
+void Contributions::on(const LeaseFailed& event) {
+  Lease* lease = live_lease(event.session, event.lease);
+  if (lease == nullptr) return;
+  const WorkerId worker = lease->worker;
+  work_.avoid.push_back({.range = lease->range, .worker = worker});
+  refuse(*lease, {.code = ReasonCode::failed_lease, .worker = worker});
+  host_.strike(worker);
+}
+
+void Contributions::poison(Lease& lease) {
+  const Interval range = lease.range;
+  const WorkerId worker = lease.worker;
+  const bool again = std::any_of(work_.avoid.begin(), work_.avoid.end(), [&](const PassWork::Avoid& avoid) {
+    return avoid.poisoned && avoid.range.overlaps(range);
+  });
+  if (again) {
+    Action& diverged = work_.act(ActionKind::diverged, {ReasonCode::poisoned_twice, worker, range.first, range.count});
+    diverged.range = range;
+    return host_.finish(diverged.reason);
+  }
+  const Reason reason{ReasonCode::poisoned, worker, range.first, range.count};
+  work_.act(ActionKind::warn, reason);
+  work_.avoid.push_back({.range = range, .worker = worker, .poisoned = true});
+  work_.coverage.withdraw(lease.id);
+  refuse(lease, reason);
+}
+
+void Contributions::refuse(Lease& lease, Reason reason) {
+  MOTLEY_ASSERT(lease.live());
+  work_.act_on(lease, ActionKind::taken, reason);  // it need not send the rest
+  const SessionId session = lease.session;
+  ends_.end(lease);
+  work_.reissue = reason;
+  host_.idle(session);
+}
+
+void Contributions::watch(Time now) {
+  for (Lease& lease : work_.leases.all()) {
+    if (!lease.live() || lease.overdue || now < lease.deadline) continue;
+    lease.overdue = true;
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - lease.granted).count();
+    work_.reissue =
+        Reason{.code = ReasonCode::overdue, .worker = lease.worker, .a = static_cast<std::uint64_t>(waited)};
+  }
+}
+
+}  // namespace motley::modes

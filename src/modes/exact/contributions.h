@@ -1,0 +1,40 @@
+#pragma once
+// What comes back of leases: begun, delivered, refused, poisoned, complete. One thread at a time.
+
+#include "modes/event.h"
+#include "modes/exact/balance.h"
+#include "modes/exact/chunks.h"
+#include "modes/exact/lease_ends.h"
+#include "modes/exact/pass_work.h"
+#include "modes/mode.h"
+
+namespace motley::modes {
+
+class Contributions {
+ public:
+  /// REQUIRES all outlive this.
+  Contributions(PassWork& work, Host& host, LeaseEnds& ends, Balance& balance, Chunks& chunks)
+      : work_(work), host_(host), ends_(ends), balance_(balance), chunks_(chunks) {}
+
+  void on(const LeaseBegun& event, Time now);
+  void on(const ChunkArrived& event, Time now);
+  void on(const LeaseFinished& event, Time now);
+  void on(const LeaseFailed& event);
+  void watch(Time now);
+  [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
+
+ private:
+  void take_chunk(Lease& lease, ChunkId chunk);
+  /// Where all of it is there.
+  void settle(Lease& lease, Time now);
+  void poison(Lease& lease);
+  void refuse(Lease& lease, Reason reason);
+
+  PassWork& work_;
+  Host& host_;
+  LeaseEnds& ends_;
+  Balance& balance_;
+  Chunks& chunks_;
+};
+
+}  // namespace motley::modes

@@ -1,0 +1,67 @@
+#include "modes/exact/evaluation.h"
+
+namespace motley::modes {
+
+using fleet::Member, fleet::MemberState;
+
+// A finished run that is resumed is evaluated once more, so that it ends as any other.
+// Where steps depend on evaluations, one may be missing that was due when the run ended.
+void Evaluation::started(bool owed) {
+  const bool missing = run_.version >= run_.steps() || (!run_.config.evaluates_aside && run_.version > 0 && due());
+  pending_ = run_.config.test_samples > 0 && (missing || owed);
+}
+
+void Evaluation::go_aside(Time now) {
+  if (!run_.config.evaluates_aside || run_.config.holds != Holds::never || aside_ || run_.version >= run_.steps())
+    return;  // the last evaluation is everybody's
+  for (Member& member : run_.roster.all()) {
+    if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside) continue;
+    aside_ = Aside{.session = member.session,
+                   .worker = member.worker,
+                   .lease = run_.next_lease(),
+                   .version = run_.version,
+                   .epoch = run_.batches.range(run_.version - 1).epoch,
+                   .deadline = now + run_.pace.allowance(PassKind::evaluate, member.worker, run_.config.test_samples)};
+    member.holds = run_.version;
+    const Reason reason{.code = ReasonCode::aside, .worker = member.worker};
+    run_.act(ActionKind::send_weights, reason).session = member.session;
+    Action& action = run_.act(ActionKind::evaluate_aside, reason);
+    action.session = member.session;
+    action.lease = aside_->lease;
+    action.range = {0, run_.config.test_samples};
+    action.pass = {.kind = PassKind::evaluate, .number = run_.version};
+    action.positions = {.epoch = aside_->epoch, .count = run_.config.test_samples};
+    pending_ = false;
+    return;
+  }
+}
+
+void Evaluation::on(const EvaluatedAside& event) {
+  if (!aside_ || aside_->session != event.session || aside_->lease != event.lease) return;
+  if (!event.whole) return drop(true);
+  aside_.reset();
+}
+
+void Evaluation::watch(Time now) {
+  if (aside_ && now >= aside_->deadline) drop(true);
+}
+
+void Evaluation::session_lost(SessionId session) {
+  if (aside_ && aside_->session == session) drop(false);
+}
+
+// The newest version is evaluated in its place.
+void Evaluation::drop(bool failed) {
+  if (Member* member = run_.roster.find(aside_->session)) {
+    member->failed_aside = failed;
+    Action& cancel = run_.act(ActionKind::cancel_aside, {.code = ReasonCode::overdue, .worker = member->worker});
+    cancel.session = member->session;
+    cancel.lease = aside_->lease;
+    cancel.version = aside_->version;
+    cancel.pass = {.kind = PassKind::evaluate, .number = aside_->version};
+  }
+  aside_.reset();
+  pending_ = pending_ || !work_.evaluating();
+}
+
+}  // namespace motley::modes

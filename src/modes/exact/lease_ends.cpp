@@ -1,0 +1,58 @@
+#include "modes/exact/lease_ends.h"
+
+namespace motley::modes {
+
+void LeaseEnds::revoke(const Lease& lease, Reason reason) {
+  work_.act_on(lease, lease.state == LeaseState::begun ? ActionKind::taken : ActionKind::cancel, reason);
+}
+
+void LeaseEnds::end(Lease& lease) {
+  lease.state.enter(LeaseState::ended);
+  work_.coverage.drop(lease.id);
+  work_.act(ActionKind::abandon, {.code = ReasonCode::lost_lease, .worker = lease.worker}).lease = lease.id;
+}
+
+void LeaseEnds::take_back(SessionId session, Reason reason) {
+  for (Lease& lease : work_.leases.all()) {
+    if (lease.session != session || !lease.live()) continue;
+    revoke(lease, reason);
+    end(lease);
+    work_.reissue = Reason{.code = ReasonCode::lost_lease, .worker = lease.worker};
+  }
+}
+
+void LeaseEnds::cancel_covered(Time now) {
+  for (Lease& lease : work_.leases.all()) {
+    if (lease.state != LeaseState::granted || !work_.coverage.covered(lease.range)) continue;
+    work_.act_on(lease, ActionKind::cancel, {.code = ReasonCode::covered_elsewhere, .worker = lease.worker});
+    report_late(lease, now);
+    end(lease);
+  }
+}
+
+void LeaseEnds::end_open() {
+  for (Lease& lease : work_.leases.all()) {
+    if (!lease.live()) continue;
+    revoke(lease, {.code = ReasonCode::covered_elsewhere});
+    lease.state.enter(LeaseState::ended);
+  }
+  work_.reissue.reset();
+}
+
+void LeaseEnds::report_late(const Lease& lease, Time now) {
+  if (!work_.training() || !lease.overdue || !lease.first_of_pass) return;
+  Action& late = work_.act(ActionKind::late);
+  late.session = lease.session;
+  late.worker = lease.worker;
+  late.lease = lease.id;
+  late.range = lease.range;
+  late.number = lease.state == LeaseState::begun ? lease.range.count : lease.last.samples;
+  late.elapsed = now - lease.granted;
+}
+
+void LeaseEnds::report_all_late(Time now) {
+  for (const Lease& lease : work_.leases.all())
+    if (lease.live()) report_late(lease, now);
+}
+
+}  // namespace motley::modes

@@ -1,0 +1,54 @@
+#include "modes/exact/pass_work.h"
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace motley::modes {
+
+void PassMachine::enter(PassState next) {
+  MOTLEY_ASSERT(may_follow(state_, next));
+  state_ = next;
+}
+
+bool PassMachine::may_follow(PassState from, PassState to) noexcept {
+  switch (from) {
+    case PassState::closed:
+      return to == PassState::collecting;
+    case PassState::collecting:
+      return to == PassState::updating || to == PassState::closing;
+    case PassState::updating:
+      return to == PassState::closing;
+    case PassState::closing:
+      return to == PassState::closed;
+  }
+  return false;
+}
+
+Action& PassWork::act(ActionKind kind, Reason reason) {
+  Action& action = run.act(kind, reason);
+  if (pass) {
+    action.pass = pass->id;
+    action.positions = pass->range;
+  }
+  return action;
+}
+
+Action& PassWork::act_on(const Lease& lease, ActionKind kind, Reason reason) {
+  Action& action = act(kind, reason);
+  action.session = lease.session;
+  action.worker = lease.worker;
+  action.lease = lease.id;
+  action.first_of_pass = lease.first_of_pass;
+  if (kind != ActionKind::taken || !lease.first_of_pass) return action;
+  for (ChunkId chunk = 0; chunk < coverage.chunks(); ++chunk)
+    if (!coverage.accepted(lease.id, chunk)) action.discarded.push_back(chunk);
+  return action;
+}
+
+bool PassWork::avoids(WorkerId worker, Interval range) const noexcept {
+  return std::any_of(avoid.begin(), avoid.end(),
+                     [&](const Avoid& one) { return one.worker == worker && one.range.overlaps(range); });
+}
+
+}  // namespace motley::modes

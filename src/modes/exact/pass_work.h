@@ -1,0 +1,71 @@
+#pragma once
+// The open pass and all that is known of it, for those who work on it: Grants, Balance, Contributions, Chunks. Its
+// states change in one place, PassMachine. One thread at a time.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/time.h"
+#include "modes/exact/coverage.h"
+#include "modes/exact/lease.h"
+#include "modes/exact/pass.h"
+#include "modes/run.h"
+
+namespace motley::modes {
+
+enum class PassState : std::uint8_t {
+  closed,
+  collecting,  // contributions; chunks that are whole are summed
+  updating,    // a chunk carries the next version already, or all may from now on
+  closing,     // all is there: the driver closes it
+};
+
+class PassMachine {
+ public:
+  [[nodiscard]] PassState state() const noexcept { return state_; }
+  operator PassState() const noexcept { return state_; }
+  /// REQUIRES may_follow(state(), next).
+  void enter(PassState next);
+  [[nodiscard]] static bool may_follow(PassState from, PassState to) noexcept;
+
+ private:
+  PassState state_ = PassState::closed;
+};
+
+struct OpenPass {
+  PassId id{};
+  PassRange range{};
+  Time opened{};
+};
+
+struct PassWork {
+  /// REQUIRES it outlives this.
+  explicit PassWork(Run& of) : run(of) {}
+
+  struct Avoid {  // positions that this worker should not get again
+    Interval range{};
+    WorkerId worker = 0;
+    bool poisoned = false;
+  };
+
+  Run& run;
+  PassMachine state{};
+  std::optional<OpenPass> pass{};  // until it is closed
+  Coverage coverage{};
+  LeaseTable leases{};
+  std::vector<Avoid> avoid{};
+  std::optional<Reason> reissue{};  // positions have no promise any more
+  bool balance = false;             // somebody may be behind
+
+  [[nodiscard]] bool training() const noexcept { return pass && pass->id.kind == PassKind::train; }
+  [[nodiscard]] bool evaluating() const noexcept { return pass && !training(); }
+  /// As Run::act(), of the open pass.
+  Action& act(ActionKind kind, Reason reason = {});
+  /// Likewise, of the lease.
+  Action& act_on(const Lease& lease, ActionKind kind, Reason reason);
+  /// Has `worker` made something of these positions that is no good?
+  [[nodiscard]] bool avoids(WorkerId worker, Interval range) const noexcept;
+};
+
+}  // namespace motley::modes
