@@ -79,7 +79,8 @@ struct CoordinatorOptions {
   Timeouts timeouts;
 };
 
-enum class WorkerEvent : std::uint8_t { joined, left, lost, excluded, readmitted, refused };
+/// Parked is who is too slow for now, excluded who was struck out.
+enum class WorkerEvent : std::uint8_t { joined, left, lost, excluded, readmitted, refused, parked };
 
 struct WorkerChange {
   SessionId session = 0;

@@ -49,7 +49,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::calibrate:
       return send_calibration(action);
     case ActionKind::park:
-      return tell(sessions.at(action.session), WorkerEvent::excluded, sentence(action.reason));
+      return tell(sessions.at(action.session), WorkerEvent::parked, sentence(action.reason));
     case ActionKind::take_in:
       return tell(sessions.at(action.session), WorkerEvent::readmitted, sentence(action.reason));
     case ActionKind::evaluate_aside:

@@ -40,11 +40,13 @@ class JsonObserver final : public Observer {
            {"plaintext", e.plaintext}});
   }
   void worker(const WorkerChanged& e) override {
+    const bool parked = e.change == "parked";  // programs know that as excluded
     write({{"event", "worker"},
            {"worker", e.worker},
            {"machine", e.machine},
            {"device", e.device},
-           {"change", e.change},
+           {"change", parked ? "excluded" : e.change},
+           {"parked", parked},
            {"reason", e.reason},
            {"description", e.description}});
   }

@@ -27,7 +27,7 @@ struct RunStarted {
 
 struct WorkerChanged {
   std::string worker, machine, device, description;
-  std::string change;  // joined | left | lost | excluded | readmitted | refused
+  std::string change;  // joined | left | lost | excluded | readmitted | refused | parked
   std::string reason;
 };
 

@@ -12,7 +12,7 @@ from program import parse_event, settings
 NUMBER, TEXT, WHOLE, LIST, MAYBE = (int, float), str, int, list, (int, float, type(None))
 FIELDS = {
     "run": dict(run=TEXT, parameters=WHOLE, global_batch=WHOLE, seed=WHOLE, join=TEXT),
-    "worker": dict(worker=TEXT, machine=TEXT, device=TEXT, change=TEXT, reason=TEXT),
+    "worker": dict(worker=TEXT, machine=TEXT, device=TEXT, change=TEXT, parked=bool, reason=TEXT),
     "step": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER, workers=LIST),
     "plan": dict(predicted=dict, fastest_alone=dict, shares=dict),
     "eval": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, accuracy=MAYBE, samples=WHOLE, weights=TEXT),

@@ -188,7 +188,7 @@ observe::PlanMade event_of(const engine::Planned& plan) {
 }
 
 void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
-  constexpr const char* kWords[] = {"joined", "left", "lost", "excluded", "readmitted", "refused"};
+  constexpr const char* kWords[] = {"joined", "left", "lost", "excluded", "readmitted", "refused", "parked"};
   observer_.worker({change.name, change.machine, change.device, change.description,
                     kWords[static_cast<int>(change.event)], change.reason});
 }

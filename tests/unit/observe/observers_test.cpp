@@ -51,6 +51,24 @@ StepDone a_step() {
   return step;
 }
 
+TEST(JsonObserver, WhoIsParkedIsExcludedForProgramsAndSaysSo) {
+  Pipe pipe;
+  const auto observer = make_json_observer(pipe.in());
+  observer->worker({"laptop/cpu", "laptop", "cpu", "4 cores", "parked", "it is slow"});
+  observer->worker({"laptop/cpu", "laptop", "cpu", "4 cores", "excluded", "struck out"});
+  const std::string text = pipe.text();
+  const std::string first = text.substr(0, text.find('\n'));
+  EXPECT_NE(first.find(R"("change":"excluded")"), std::string::npos) << first;
+  EXPECT_NE(first.find(R"("parked":true)"), std::string::npos) << first;
+  EXPECT_NE(text.find(R"("parked":false)", first.size()), std::string::npos) << text;
+}
+
+TEST(PlainObserver, WhoIsParkedIsNotStruckOut) {
+  Pipe pipe;
+  make_plain_observer(pipe.in())->worker({"laptop/cpu", "laptop", "cpu", "", "parked", "it is slow"});
+  EXPECT_EQ(pipe.text(), "laptop/cpu parked: it is slow\n");
+}
+
 TEST(JsonObserver, WritesOneObjectALine) {
   Pipe pipe;
   const auto observer = make_json_observer(pipe.in());
