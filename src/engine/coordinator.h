@@ -1,5 +1,5 @@
 #pragma once
-// The coordinator without threads, sockets, clock or files: cluster::Coordinator (who computes what), ps::Server
+// The coordinator without threads, sockets, clock or files: cluster::CoordinatorMachine (who computes what), ps::Server
 // (arithmetic) and the frames between them and the workers. runtime/ drives it with real connections, sim/ with virtual
 // ones. One thread at a time. Time is handed in and never goes back.
 

@@ -51,13 +51,11 @@ bool Uploads::add(modes::LeaseId lease, const wire::Frame& frame) {
   if (header.length == header.total && holds_floats(body)) {
     if (slot.state == State::filling) release(slot);
     slot.whole = frame.body;
-    bytes_held_ += header.total;
   } else {
     if (slot.state == State::empty) {
       slot.filling = pool_.take(header.total);
       slot.received.clear();
       slot.state = State::filling;
-      bytes_held_ += header.total;
     }
     MOTLEY_ASSERT(slot.filling.bytes().size() == header.total);
     std::memcpy(slot.filling.bytes().data() + header.offset, body.data(), body.size());
@@ -80,7 +78,6 @@ codec::Encoded Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t
 }
 
 void Uploads::release(Slot& slot) {
-  bytes_held_ -= slot.whole.size() + slot.filling.bytes().size();
   slot.whole = SharedBytes();
   slot.filling = MutableBytes();
   slot.state = State::released;
@@ -108,7 +105,6 @@ void Uploads::clear() {
     }
   }
   used_ = 0;
-  MOTLEY_ASSERT(bytes_held_ == 0);
 }
 
 }  // namespace motley::engine

@@ -52,7 +52,6 @@ class Uploads {
   std::size_t chunks_;
   std::vector<Upload> uploads_;  // the first used_ are in use
   std::size_t used_ = 0;
-  std::uint64_t bytes_held_ = 0;
   BufferPool pool_;
 };
 

@@ -1,6 +1,6 @@
 // Norms of contributions: what is compared, and what is left out.
 
-#include "engine/coordinator_noise.h"
+#include "engine/step_norms.h"
 
 #include <gtest/gtest.h>
 

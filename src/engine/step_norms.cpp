@@ -1,4 +1,4 @@
-#include "engine/coordinator_noise.h"
+#include "engine/step_norms.h"
 
 #include <algorithm>
 

@@ -1,0 +1,34 @@
+#pragma once
+// What evaluations come to: that of everybody, lease by lease, and that of one worker beside the training. One thread
+// at a time.
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cluster/coordinator_machine.h"
+#include "engine/coordinator.h"
+
+namespace motley::engine {
+
+class Evaluations {
+ public:
+  /// Of one lease of the open evaluation.
+  void scored(modes::LeaseId lease, std::vector<double> scores) { scores_[lease] = std::move(scores); }
+  /// The open one, all of whose positions are counted. `exact`: of the exact weights.
+  Evaluated close(const cluster::CoordinatorMachine& machine, bool exact);
+
+  /// One begins beside the training.
+  void begin_aside(bool exact) noexcept { aside_exact_ = exact; }
+  /// Its result, of so many samples; empty where that is not all of it.
+  [[nodiscard]] std::optional<Evaluated> aside(const cluster::CoordinatorMachine::Aside& aside,
+                                               const wire::Finish& finish, std::uint64_t samples) const;
+
+ private:
+  std::map<modes::LeaseId, std::vector<double>> scores_;
+  bool aside_exact_ = true;
+};
+
+}  // namespace motley::engine

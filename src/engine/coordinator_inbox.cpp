@@ -1,0 +1,276 @@
+#include "engine/coordinator_inbox.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "engine/coordinator_contribution.h"
+#include "modes/exact/pass.h"
+#include "wire/fingerprint.h"
+
+namespace motley::engine {
+namespace {
+
+// Seconds that a device may take for a sample, or for starting a pass; what claims to be outside is measured.
+constexpr double kSpeedMin = 1e-9;
+constexpr double kSpeedMax = 1e4;
+
+// Of a worker that was silent for so many nothing is learned, and if it comes back under the same name its old channel
+// is dead.
+constexpr int kMissedHeartbeats = 2;
+
+std::string range_text(std::uint64_t first, std::uint64_t count) {
+  return std::to_string(count) + " positions from " + std::to_string(first);
+}
+
+bool is_calibration(std::uint64_t pass) { return modes::PassId::unpack(pass).kind == PassKind::calibrate; }
+
+std::string describe(const wire::Bye& bye) {
+  std::string text = bye.found.empty() ? "it said " + bye.code : bye.found;
+  if (!bye.expected.empty()) text += ", expected " + bye.expected;
+  if (!bye.hint.empty()) text += " (" + bye.hint + ")";
+  return text;
+}
+
+}  // namespace
+
+bool lives(const fleet::Member& member, const Timeouts& timeouts, Time now) noexcept {
+  return now - member.heard < kMissedHeartbeats * timeouts.heartbeat;
+}
+
+void Inbox::on_frame(Session& session, const wire::Frame& frame, Time now) {
+  now_ = now;
+  const wire::FrameHeader& header = frame.header;
+  // A worker learns the run's number from the first frame it gets.
+  const std::uint64_t run = parts_.options.run;
+  if (header.run != run && (session.admitted() || header.run != 0))
+    return violation(session, "frames of run " + std::to_string(run), "run " + std::to_string(header.run));
+  if (header.fence != session.fence) return;
+  switch (header.type) {
+    case wire::FrameType::control: {
+      const Result<wire::Message> message = wire::decode(frame.body.bytes());
+      return message ? on_message(session, *message) : violation(session, "a control message", message.error().message);
+    }
+    case wire::FrameType::gradient:
+    case wire::FrameType::statistic:
+      return on_gradient(session, frame);
+    default:
+      return violation(session, "control, gradient or statistic frames",
+                       "type " + std::to_string(static_cast<unsigned>(header.type)));
+  }
+}
+
+void Inbox::end_session(Session& session, wire::Bye bye, std::string why) {
+  session.bye = std::move(bye);
+  session.why = std::move(why);
+  feed_(modes::SessionEnded{session.id, false});
+}
+
+void Inbox::violation(Session& session, std::string expected, std::string found) {
+  std::string why = "it broke the protocol: expected " + expected + ", found " + found;
+  wire::Bye bye{"protocol", std::move(expected), std::move(found),
+                "install the same version of motley on both machines"};
+  end_session(session, std::move(bye), std::move(why));
+}
+
+// --- gradients ---
+
+const modes::Lease* Inbox::live_lease(const Session& session, std::uint64_t pass, std::uint64_t lease) const {
+  if (!parts_.machine.pass() || parts_.machine.pass()->id.pack() != pass) return nullptr;
+  const modes::Lease* found = parts_.machine.lease(lease);
+  return found != nullptr && found->session == session.id && found->live() ? found : nullptr;
+}
+
+bool Inbox::is_aside(const Session& session, modes::LeaseId lease) const {
+  const auto& aside = parts_.machine.aside();
+  return aside && aside->session == session.id && aside->lease == lease;
+}
+
+void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
+  if (!session.admitted()) return;
+  const wire::FrameHeader& header = frame.header;
+  if (auto fault = contribution_fault(header, frame.body.size(), parts_.server.layout(), parts_.options.gradients))
+    return violation(session, std::move(fault->expected), std::move(fault->found));
+  const modes::Lease* lease = live_lease(session, header.pass, header.subject);
+  if (lease == nullptr || parts_.machine.pass()->id.kind != PassKind::train) return;
+  if (header.version != parts_.machine.version()) {
+    return violation(session, "a gradient at version " + std::to_string(parts_.machine.version()),
+                     "version " + std::to_string(header.version));
+  }
+  if (lease->chunks[header.chunk] != modes::Lease::ChunkState::awaited) return;
+  if (!parts_.uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
+  if (!parts_.uploads.add(lease->id, frame)) return;
+  const bool finite =
+      parts_.uploads.encoded(lease->id, header.chunk, parts_.server.layout().chunks()[header.chunk].elements).finite();
+  feed_(modes::ChunkArrived{session.id, lease->id, header.chunk, finite});
+}
+
+// --- control ---
+
+void Inbox::on_message(Session& session, const wire::Message& message) {
+  const bool admitted = session.admitted();
+  if (const auto* heartbeat = std::get_if<wire::Heartbeat>(&message)) {
+    session.heartbeat_heard_ns = heartbeat->sent_ns;
+    session.heartbeat_at = now_;
+    session.computes = heartbeat->lease != 0;
+  } else if (const auto* ready = std::get_if<wire::Ready>(&message)) {
+    if (!admitted) on_ready(session, *ready);
+  } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
+    on_bye(session, *bye);
+  } else if (!admitted) {
+    return;
+  } else if (const auto* begin = std::get_if<wire::Begin>(&message)) {
+    on_begin(session, *begin);
+  } else if (const auto* progress = std::get_if<wire::Progress>(&message)) {
+    if (live_lease(session, progress->pass, progress->lease) == nullptr) return;
+    feed_(modes::LeaseProgress{session.id, progress->lease, progress->done, progress->limit, progress->trim});
+  } else if (const auto* finish = std::get_if<wire::Finish>(&message)) {
+    on_finish(session, *finish);
+  } else if (const auto* failure = std::get_if<wire::Failed>(&message)) {
+    on_failed(session, *failure);
+  } else if (const auto* synced = std::get_if<wire::Synced>(&message)) {
+    on_synced(session, *synced);
+  } else if (const auto* refresh = std::get_if<wire::Refresh>(&message)) {
+    on_refresh(session, *refresh);
+  } else if (std::holds_alternative<wire::Yield>(message)) {
+    feed_(modes::WorkerYields{session.id});
+  } else {
+    violation(session, "a message of a worker", std::string(wire::name_of(message)));
+  }
+}
+
+void Inbox::on_failed(Session& session, const wire::Failed& failure) {
+  if (is_aside(session, failure.lease)) return feed_(modes::EvaluatedAside{session.id, failure.lease, false});
+  const bool calibration = is_calibration(failure.pass);
+  if (!calibration && live_lease(session, failure.pass, failure.lease) == nullptr) return;
+  parts_.output.warning(session.name + " could not compute its share: " + failure.message);
+  if (calibration) return feed_(modes::Calibrated{session.id, failure.lease, true});
+  feed_(modes::LeaseFailed{session.id, failure.lease});
+}
+
+void Inbox::on_synced(Session& session, const wire::Synced& synced) {
+  if (session.weights_sent && session.weights_sent->version == synced.version) {
+    const Duration took = now_ - session.weights_sent->at;
+    if (!session.local()) parts_.pace.received(session.worker, {session.weights_sent->bytes, seconds(took)});
+    const double share = session.local() ? 1 : pass_share_;
+    parts_.pace.reached(session.worker,
+                        Duration(static_cast<Duration::rep>(static_cast<double>(took.count()) * share)));
+    session.weights_sent.reset();
+  }
+  if (synced.version <= parts_.machine.version())
+    session.holds = std::max(session.holds, std::optional(synced.version));
+  feed_(modes::WorkerSynced{session.id, synced.version});
+}
+
+void Inbox::on_refresh(Session& session, const wire::Refresh& refresh) {
+  session.holds.reset();
+  if (refresh.version != 0) {
+    parts_.output.warning(session.name + " found its weights of version " + std::to_string(refresh.version) +
+                          " to differ from those of this run; it gets them whole, and a strike" +
+                          " (its memory or its processor may be faulty)");
+  }
+  feed_(modes::RefreshWanted{session.id, refresh.version != 0});
+}
+
+void Inbox::on_begin(Session& session, const wire::Begin& begin) {
+  const modes::Lease* lease = live_lease(session, begin.pass, begin.lease);
+  if (lease == nullptr || lease->state != modes::LeaseState::granted) return;
+  const modes::Interval range{begin.first, begin.count};
+  if (begin.count == 0 || begin.count > lease->range.count || range != lease->part(begin.count)) {
+    return violation(session, "a Begin for at most " + range_text(lease->range.first, lease->range.count),
+                     range_text(begin.first, begin.count));
+  }
+  feed_(modes::LeaseBegun{session.id, lease->id, range, begin.weight, begin.loss_sum});
+}
+
+void Inbox::on_finish(Session& session, const wire::Finish& finish) {
+  parts_.pace.uses_micro_batch(session.worker, finish.micro_batch);
+  if (!session.local()) parts_.pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, finish.sent_seconds});
+  if (is_calibration(finish.pass)) {
+    parts_.pace.calibrated(session.worker, finish.count, finish.compute_seconds);
+    return feed_(modes::Calibrated{session.id, finish.lease});
+  }
+  if (finish.count > 0) {
+    // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
+    KnownWorker& worker = parts_.workers.at(session.worker);
+    worker.compute_seconds = finish.compute_seconds;
+    worker.wait_seconds = finish.wait_seconds;
+    parts_.pace.residual(session.worker, finish.residual);
+    parts_.pace.computed(modes::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
+                         finish.compute_seconds);
+  }
+  if (is_aside(session, finish.lease)) {
+    const auto result = parts_.evaluations.aside(*parts_.machine.aside(), finish, parts_.options.test_samples);
+    if (result) parts_.output.evaluated(*result);
+    return feed_(modes::EvaluatedAside{session.id, finish.lease, result.has_value()});
+  }
+  const modes::Lease* lease = live_lease(session, finish.pass, finish.lease);
+  if (lease == nullptr) return;
+  if (finish.count > lease->range.count) {
+    return violation(session, "a Finish for at most " + range_text(lease->range.first, lease->range.count),
+                     range_text(finish.first, finish.count));
+  }
+  if (!finish.scores.empty()) parts_.evaluations.scored(lease->id, finish.scores);
+  feed_(modes::LeaseFinished{session.id, lease->id, finish.count, finish.weight, finish.loss_sum, finish.correct});
+}
+
+void Inbox::on_bye(Session& session, const wire::Bye& bye) {
+  session.said_bye = true;
+  const bool left = bye.code == "leave";
+  session.why = left ? "it left" : describe(bye);
+  feed_(modes::SessionEnded{session.id, left});
+}
+
+// --- joining ---
+
+std::optional<wire::Bye> Inbox::refusal(const wire::Ready& ready) const {
+  const Result<Layout> theirs = Layout::make(ready.layout);
+  if (!theirs) return wire::Bye{"model", "a usable model", theirs.error().message, theirs.error().hint};
+  if (std::string differs = difference(parts_.server.layout(), *theirs); !differs.empty()) {
+    return wire::Bye{"model", "the model of this run", std::move(differs),
+                     "start the worker with the same model and version of motley as the run"};
+  }
+  if (auto other = wire::fingerprint_difference(parts_.options.train_fingerprint, ready.train_fingerprint)) {
+    return wire::Bye{"data", "training data " + other->expected, std::move(other->found), std::move(other->hint)};
+  }
+  if (parts_.options.test_samples > 0) {
+    if (auto other = wire::fingerprint_difference(parts_.options.test_fingerprint, ready.test_fingerprint))
+      return wire::Bye{"data", "test data " + other->expected, std::move(other->found), std::move(other->hint)};
+  }
+  return std::nullopt;
+}
+
+void Inbox::on_ready(Session& session, const wire::Ready& ready) {
+  if (session.worker != 0) return;
+  if (auto bye = refusal(ready)) {
+    std::string why = "it has another " + bye->code + ": expected " + bye->expected + ", found " + bye->found;
+    return end_session(session, std::move(*bye), std::move(why));
+  }
+  name_worker(session);
+  if (ready.seconds_per_sample >= kSpeedMin && ready.seconds_per_sample <= kSpeedMax && ready.fixed_seconds >= 0 &&
+      ready.fixed_seconds <= kSpeedMax) {
+    parts_.pace.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
+  }
+  feed_(modes::WorkerReady{session.id, session.worker});
+}
+
+void Inbox::name_worker(Session& session) {
+  std::string name = session.hello.name;
+  for (int copy = 2;; ++copy) {
+    Session* holder = parts_.sessions.named(name);
+    if (holder == nullptr) break;
+    const fleet::Member* member = parts_.machine.members().find(holder->id);
+    if (member == nullptr || !lives(*member, parts_.options.timeouts, now_)) {
+      const std::string why = "it came back on a new connection";
+      end_session(*holder, wire::Bye{"lost", {}, why, {}}, why);
+      break;
+    }
+    // Two workers of one name: both may work, the display tells them apart.
+    name = session.hello.name + " (" + std::to_string(copy) + ")";
+  }
+  session.name = name;
+  session.worker = parts_.workers.number(name);
+  parts_.pace.connected(session.worker, session.remote());
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,66 @@
+#pragma once
+// From frames of workers to events of the machine. What breaks the protocol closes the session; what is merely late is
+// dropped. One thread at a time.
+
+#include <optional>
+#include <string>
+
+#include "cluster/coordinator_machine.h"
+#include "engine/coordinator.h"
+#include "engine/coordinator_evaluations.h"
+#include "engine/coordinator_lender.h"
+#include "engine/coordinator_pace.h"
+#include "engine/coordinator_sessions.h"
+#include "engine/coordinator_uploads.h"
+#include "ps/server.h"
+
+namespace motley::engine {
+
+/// Something was heard of it lately.
+bool lives(const fleet::Member& member, const Timeouts& timeouts, Time now) noexcept;
+
+class Inbox {
+ public:
+  /// What it works on, all of which outlives it.
+  struct Parts {
+    const CoordinatorOptions& options;
+    const ps::Server& server;
+    const cluster::CoordinatorMachine& machine;
+    Sessions& sessions;
+    KnownWorkers& workers;
+    MeasuredPace& pace;
+    Uploads& uploads;
+    Evaluations& evaluations;
+    CoordinatorOutput& output;
+  };
+  /// `pass_share`: of the bytes of a version, what a pass moves in one direction.
+  Inbox(const Parts& parts, double pass_share, Feed feed)
+      : parts_(parts), pass_share_(pass_share), feed_(std::move(feed)) {}
+
+  void on_frame(Session& session, const wire::Frame& frame, Time now);
+
+ private:
+  void on_message(Session& session, const wire::Message& message);
+  void on_gradient(Session& session, const wire::Frame& frame);
+  void on_ready(Session& session, const wire::Ready& ready);
+  void on_synced(Session& session, const wire::Synced& synced);
+  void on_refresh(Session& session, const wire::Refresh& refresh);
+  void on_begin(Session& session, const wire::Begin& begin);
+  void on_finish(Session& session, const wire::Finish& finish);
+  void on_failed(Session& session, const wire::Failed& failure);
+  void on_bye(Session& session, const wire::Bye& bye);
+  [[nodiscard]] std::optional<wire::Bye> refusal(const wire::Ready& ready) const;
+  void name_worker(Session& session);
+  [[nodiscard]] const modes::Lease* live_lease(const Session& session, std::uint64_t pass, modes::LeaseId lease) const;
+  /// What it evaluates beside the training.
+  [[nodiscard]] bool is_aside(const Session& session, modes::LeaseId lease) const;
+  void violation(Session& session, std::string expected, std::string found);
+  void end_session(Session& session, wire::Bye bye, std::string why);
+
+  Parts parts_;
+  double pass_share_;
+  Feed feed_;
+  Time now_{};
+};
+
+}  // namespace motley::engine

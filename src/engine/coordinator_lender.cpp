@@ -1,0 +1,96 @@
+#include "engine/coordinator_lender.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "base/assert.h"
+
+namespace motley::engine {
+
+void Lender::lend(const modes::Action& action, const LossState& state, Time now) {
+  MOTLEY_ASSERT(action.range.first == parts_.server.version());
+  on_device_.clear();
+  const CoordinatorOptions& options = parts_.options;
+  const StretchOrder order{.number = action.lease,
+                           .steps = action.range.count,
+                           .batches = parts_.machine.batches(),
+                           .opened = now,
+                           .server = std::make_shared<ps::Server>(parts_.server.fork()),
+                           .halves = options.adapt_batch,
+                           .grain = options.grain,
+                           .state = state,
+                           .wants_gradients = options.wants_gradients};
+  if (parts_.output.lend(action.session, order)) return;
+  feed_(modes::StretchEnded{action.session, action.lease, true});
+}
+
+StepClosed Lender::describe(const Session& session, const StretchStep& step) const {
+  const BatchPlan& batches = parts_.machine.batches();
+  const StepRange pass = batches.range(step.step);
+  const double waited = std::max(0.0, seconds(step.duration) - step.compute_seconds);
+  StepClosed closed{
+      .step = step.step,
+      .epoch = pass.epoch,
+      .samples = pass.count,
+      .weight = step.weight,
+      .loss_sum = step.loss_sum,
+      .gradient_norm = step.gradient_norm,
+      .learning_rate = step.learning_rate,
+      .noise = parts_.batch.noise(),
+      .global_batch = batches.batch(step.step),
+      .batch_change = {},
+      .duration = step.duration,
+      .ranges = {},
+      .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}},
+      .gradients = step.gradients};
+  for (const std::uint64_t count : step.parts) {
+    const std::uint64_t first = closed.ranges.empty() ? 0 : closed.ranges.back().first + closed.ranges.back().count;
+    closed.ranges.push_back({first, count, session.name});
+  }
+  return closed;
+}
+
+void Lender::take_steps(const Session& session, const ps::Snapshot& after) {
+  const std::vector<StretchStep> steps = std::exchange(on_device_, {});
+  MOTLEY_ASSERT(after.version == parts_.server.version() + steps.size());
+  parts_.server.adopt(after);
+  parts_.weights.adopt(after);
+  const cluster::CoordinatorMachine& machine = parts_.machine;
+  for (const StretchStep& step : steps) {
+    MOTLEY_ASSERT(step.step == machine.version());
+    if (step.noise) parts_.batch.record(*step.noise);
+    const StepClosed closed = describe(session, step);
+    parts_.pace.alone(session.worker, closed.samples, step.compute_seconds, seconds(step.duration));
+    parts_.output.step_closed(closed);
+    const bool last = step.step + 1 >= machine.steps();
+    feed_(modes::StretchStep{session.id, step.number, parts_.batch.after(closed, last).has_value()});
+  }
+}
+
+bool Lender::open(SessionId session, std::uint64_t number) const {
+  const auto& stretch = parts_.machine.stretch();
+  return stretch && stretch->session == session && stretch->lease == number;
+}
+
+void Lender::step(SessionId session, const StretchStep& step, Time now) {
+  if (!open(session, step.number)) return;
+  parts_.machine.heard(session, now);
+  on_device_.push_back(step);
+  if (step.after.weights.empty()) return parts_.machine.made_unseen(now);
+  take_steps(parts_.sessions.at(session), step.after);
+}
+
+void Lender::ended(SessionId session, const StretchEnd& end) {
+  if (!open(session, end.number)) return;
+  if (!end.after.weights.empty()) take_steps(parts_.sessions.at(session), end.after);
+  if (end.failure) {
+    const std::size_t lost = std::exchange(on_device_, {}).size();
+    parts_.output.warning(parts_.sessions.at(session).name + " could not go on alone: " + end.failure->message +
+                          (lost == 0 ? "; the step is" : "; it and the " + std::to_string(lost) + " before it are") +
+                          " made again by lease");
+  }
+  feed_(modes::StretchEnded{session, end.number, end.failure.has_value()});
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,46 @@
+#pragma once
+// The arithmetic of a train step on the coordinator: chunks are summed, the gradient clipped, the weights updated, and
+// what came of it is written down. What it asks of coverage and leases is handed in. One thread at a time.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cluster/coordinator_machine.h"
+#include "codec/codec.h"
+#include "engine/coordinator.h"
+#include "engine/coordinator_sessions.h"
+#include "engine/coordinator_uploads.h"
+#include "engine/step_norms.h"
+#include "ps/server.h"
+
+namespace motley::engine {
+
+class StepMaker {
+ public:
+  /// `wants_gradients`: CoordinatorOptions. REQUIRES server and uploads outlive this.
+  StepMaker(ps::Server& server, Uploads& uploads, std::function<bool(std::size_t bytes)> wants_gradients)
+      : server_(server), uploads_(uploads), wants_gradients_(std::move(wants_gradients)) {}
+
+  /// Sums the pieces of a chunk, and frees them.
+  void reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms);
+  /// What needs the whole gradient.
+  Status clip();
+  /// The chunk's weights after the step.
+  SharedBytes apply(ChunkId chunk);
+  /// The step as it was, but for its noise and what follows from that. REQUIRES every chunk is applied.
+  StepClosed describe(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, Time now);
+
+ private:
+  ps::Server& server_;
+  Uploads& uploads_;
+  std::function<bool(std::size_t bytes)> wants_gradients_;
+  std::vector<codec::Encoded> parts_;  // kept for its memory
+  ChunkId last_reduced_ = 0;
+  std::optional<bool> keeps_gradients_;  // of the open step, once a chunk of it is applied
+  std::vector<SharedBytes> gradients_;   // by chunk, then
+};
+
+}  // namespace motley::engine
