@@ -3,22 +3,44 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "modes/exact/pass.h"
+#include "motley/computation.h"
 
 namespace motley::cluster {
 
 using Kind = WorkerAction::Kind;
+
+namespace {
+
+// A session may end in any state, and then everything begins again.
+bool may_follow(WorkerState from, WorkerState to) noexcept {
+  switch (to) {
+    case WorkerState::connecting:
+      return true;
+    case WorkerState::loading:
+      return from == WorkerState::connecting;
+    case WorkerState::syncing:
+      return from == WorkerState::loading || from == WorkerState::member;
+    case WorkerState::member:
+      return from == WorkerState::syncing;
+    case WorkerState::leaving:
+      return from == WorkerState::syncing || from == WorkerState::member;
+  }
+  return false;
+}
+
+}  // namespace
 
 void WorkerMachine::decide(const WorkerEvent& event, Time now, WorkerActions& actions) {
   now_ = std::max(now_, now);
   actions_ = &actions;
   std::visit([this](const auto& e) { on(e); }, event);
   actions_ = nullptr;
-  MOTLEY_ASSERT(!running_ || running_->number == task_numbers_);
-  MOTLEY_ASSERT(queue_.size() <= kLeasesMax);
 }
 
-const wire::Grant* WorkerMachine::wanted(std::uint64_t number) const noexcept {
-  return running_ && running_->number == number && !running_->mute ? &running_->lease : nullptr;
+void WorkerMachine::enter(WorkerState next) {
+  MOTLEY_ASSERT(may_follow(state_, next));
+  state_ = next;
 }
 
 // --- sessions ---
@@ -26,7 +48,7 @@ const wire::Grant* WorkerMachine::wanted(std::uint64_t number) const noexcept {
 void WorkerMachine::on(const worker_event::Connected&) {
   MOTLEY_ASSERT(!open_);
   open_ = true;
-  state_ = WorkerState::connecting;
+  enter(WorkerState::connecting);
   last_tick_ = last_heard_ = last_sent_ = last_weights_ = now_;
   refresh_wait_ = 2 * times_.silence;
   if (leaving_) end_session(false, WorkerReason::leave_asked);
@@ -38,16 +60,12 @@ void WorkerMachine::on(const worker_event::Disconnected&) {
 
 void WorkerMachine::end_session(bool reconnect, WorkerReason reason) {
   MOTLEY_ASSERT(open_);
-  open_ = admitted_ = confirmed_ = prepare_pending_ = stepping_aside_ = false;
-  state_ = WorkerState::connecting;
-  version_.reset();
+  open_ = admitted_ = prepare_pending_ = stepping_aside_ = false;
+  enter(WorkerState::connecting);
+  held_ = {};
   whole_.reset();
   reported_pass_.reset();
-  closed_ = 0;
-  samples_mine_ = 0;
-  queue_.clear();
-  recent_used_ = 0;
-  abandon_task(reason, false);
+  tasks_.reset(reason, *actions_);
   act(Kind::forget_weights, reason);
   act(Kind::disconnect, reason).reconnect = reconnect && !leaving_;
 }
@@ -63,9 +81,9 @@ void WorkerMachine::on(const worker_event::Heard& heard) {
 
 void WorkerMachine::on(const worker_event::SpecWhole&) {
   if (!open_ || state_ != WorkerState::connecting) return;
-  state_ = WorkerState::loading;
+  enter(WorkerState::loading);
   // The model may be in use by a task of an earlier session until that has noticed that it is to stop.
-  prepare_pending_ = running_.has_value();
+  prepare_pending_ = tasks_.busy();
   if (!prepare_pending_) act(Kind::prepare, WorkerReason::spec_arrived);
 }
 
@@ -83,7 +101,7 @@ void WorkerMachine::on(const worker_event::PrepareFailed&) {
 void WorkerMachine::on(const worker_event::Admitted&) {
   if (!open_ || admitted_ || state_ != WorkerState::loading) return;
   admitted_ = true;
-  state_ = WorkerState::syncing;
+  enter(WorkerState::syncing);
   last_weights_ = now_;
   move_on();
 }
@@ -111,13 +129,9 @@ void WorkerMachine::on(const worker_event::LeaveAsked& leave) {
   }
   if (state_ == WorkerState::leaving) return;  // was stepping aside
   stepping_aside_ = !leave.for_good;
-  state_ = WorkerState::leaving;
+  enter(WorkerState::leaving);
   act(Kind::send_yield, WorkerReason::leave_asked);
-  if (running_ && !running_->begun && !running_->mute) {
-    act(Kind::finish_early, WorkerReason::leave_asked).number = running_->number;
-  }
-  for (const Queued& queued : queue_) finish_empty(queued.lease, WorkerReason::leave_asked);
-  queue_.clear();
+  tasks_.give_back(*actions_);
 }
 
 void WorkerMachine::on(const worker_event::Tick&) {
@@ -134,11 +148,10 @@ void WorkerMachine::on(const worker_event::Tick&) {
   }
   if (now_ - last_sent_ >= times_.heartbeat) {
     last_sent_ = now_;
-    const bool computes = running_ && running_->lease.version == version_;  // and waits for no weights
-    act(Kind::send_heartbeat, WorkerReason::time_to_heartbeat).number = computes ? running_->lease.lease : 0;
+    act(Kind::send_heartbeat, WorkerReason::time_to_heartbeat).number = tasks_.computes(held_.version);
   }
-  const bool behind =
-      state_ == WorkerState::syncing || (state_ == WorkerState::member && version_ && closed_ > *version_);
+  const bool behind = state_ == WorkerState::syncing ||
+                      (state_ == WorkerState::member && held_.version && held_.closed > *held_.version);
   if (!behind) {
     last_weights_ = now_;
   } else if (now_ - last_weights_ > refresh_wait_) {
@@ -149,10 +162,10 @@ void WorkerMachine::on(const worker_event::Tick&) {
 }
 
 void WorkerMachine::start_over(WorkerReason reason, std::uint64_t differs) {
-  if (state_ == WorkerState::member) state_ = WorkerState::syncing;
-  confirmed_ = false;
-  if (running_ && !running_->mute && running_->lease.version != version_) abandon_task(reason, true);
-  version_.reset();
+  if (state_ == WorkerState::member) enter(WorkerState::syncing);
+  held_.confirmed = false;
+  if (tasks_.waits(held_.version)) tasks_.abandon(reason, true, *actions_);
+  held_.version.reset();
   whole_.reset();
   act(Kind::forget_weights, reason);
   act(Kind::send_refresh, reason).version = differs;
@@ -161,25 +174,23 @@ void WorkerMachine::start_over(WorkerReason reason, std::uint64_t differs) {
 // --- versions ---
 
 void WorkerMachine::know_closed(std::uint64_t version) {
-  closed_ = std::max(closed_, version);
-  // Leases of passes that are over.
-  std::erase_if(queue_, [this](const Queued& queued) { return queued.lease.version < closed_; });
-  if (running_ && running_->lease.version < closed_) abandon_task(WorkerReason::pass_closed, false);
+  held_.closed = std::max(held_.closed, version);
+  tasks_.drop_before(held_.closed, *actions_);
 }
 
 void WorkerMachine::move_on() {
   if (!admitted_ || !whole_) return;
-  const bool joining = !version_ || !confirmed_;
-  if (!joining && *whole_ > closed_) return;  // staged until the pass is closed
-  MOTLEY_ASSERT(!version_ || *whole_ > *version_);
-  const bool jumped = version_ && *whole_ > *version_ + 1;
+  const bool joining = !held_.version || !held_.confirmed;
+  if (!joining && *whole_ > held_.closed) return;  // staged until the pass is closed
+  MOTLEY_ASSERT(!held_.version || *whole_ > *held_.version);
+  const bool jumped = held_.version && *whole_ > *held_.version + 1;
   know_closed(*whole_);
-  version_ = whole_;
+  held_.version = whole_;
   whole_.reset();
-  act(Kind::adopt, joining ? WorkerReason::version_complete : WorkerReason::pass_closed).version = *version_;
+  act(Kind::adopt, joining ? WorkerReason::version_complete : WorkerReason::pass_closed).version = *held_.version;
   // The coordinator waits for this from whoever it does not count as a member.
-  if (joining || jumped) act(Kind::send_synced, WorkerReason::version_complete).version = *version_;
-  if (state_ == WorkerState::syncing) state_ = WorkerState::member;
+  if (joining || jumped) act(Kind::send_synced, WorkerReason::version_complete).version = *held_.version;
+  if (state_ == WorkerState::syncing) enter(WorkerState::member);
   start_next();
 }
 
@@ -191,12 +202,12 @@ void WorkerMachine::on(const worker_event::VersionSeen& seen) {
 }
 
 void WorkerMachine::on(const worker_event::WeightsForgotten&) {
-  MOTLEY_ASSERT(!version_);
+  MOTLEY_ASSERT(!held_.version);
   whole_.reset();
 }
 
 void WorkerMachine::on(const worker_event::VersionWhole& whole) {
-  if (!open_ || (version_ && whole.version <= *version_)) return;
+  if (!open_ || (held_.version && whole.version <= *held_.version)) return;
   if (!whole_ || whole.version > *whole_) whole_ = whole.version;
   move_on();
 }
@@ -207,26 +218,68 @@ void WorkerMachine::on(const worker_event::WeightsDiffer& differ) {
 
 void WorkerMachine::on(const wire::PassOpened& opened) {
   if (!open_ || !admitted_) return;
-  confirmed_ = confirmed_ || version_.has_value();
+  held_.confirmed = held_.confirmed || held_.version.has_value();
   know_closed(opened.version);
   move_on();
 }
 
 void WorkerMachine::on(const wire::PassClosed& closed) {
   if (!open_ || !admitted_) return;
-  std::erase_if(queue_, [&](const Queued& queued) { return queued.lease.pass == closed.pass; });
-  if (running_ && running_->lease.pass == closed.pass) abandon_task(WorkerReason::pass_closed, false);
-  const bool advances = closed.version > closed_ || (version_ && closed.version > *version_);
+  tasks_.drop_pass(closed.pass, *actions_);
+  const bool advances = closed.version > held_.closed || (held_.version && closed.version > *held_.version);
   know_closed(closed.version);
   if (advances && reported_pass_ != closed.pass) {
     reported_pass_ = closed.pass;
     WorkerAction& action = act(Kind::step_done, WorkerReason::pass_closed);
     action.version = closed.version;
-    action.count = samples_mine_;
-    samples_mine_ = 0;
+    action.count = tasks_.take_samples();
   }
   move_on();
   start_next();
+}
+
+// --- leases ---
+
+void WorkerMachine::on(const wire::Grant& grant) {
+  if (!open_ || !admitted_ || !tasks_.remember(grant)) return;
+  held_.confirmed = held_.confirmed || held_.version.has_value();
+  if (modes::PassId::unpack(grant.pass).kind == PassKind::calibrate) {  // a parked worker hears of no pass
+    know_closed(grant.version);
+    move_on();
+  }
+  if (tasks_.granted(grant, state_ == WorkerState::leaving, held_, *actions_)) start_next();
+}
+
+void WorkerMachine::on(const wire::Trim& trim) {
+  if (open_ && admitted_) tasks_.trim(trim, *actions_);
+}
+
+void WorkerMachine::on(const wire::Cancel& cancel) {
+  if (open_ && admitted_) tasks_.cancel(cancel, *actions_);
+}
+
+void WorkerMachine::on(const worker_event::TaskProgress& progress) { tasks_.progress(progress, *actions_); }
+void WorkerMachine::on(const worker_event::TaskLimited& limited) { tasks_.limited(limited, *actions_); }
+void WorkerMachine::on(const worker_event::TaskBegun& begun) { tasks_.begun(begun, *actions_); }
+
+void WorkerMachine::on(const worker_event::TaskFinished& finished) {
+  if (tasks_.finished(finished, *actions_)) task_ended();
+}
+
+void WorkerMachine::on(const worker_event::TaskFailed& failed) {
+  if (tasks_.failed(failed, *actions_)) task_ended();
+}
+
+void WorkerMachine::start_next() {
+  if (state_ != WorkerState::leaving) tasks_.start_next(held_, *actions_);
+}
+
+void WorkerMachine::task_ended() {
+  if (prepare_pending_) {
+    prepare_pending_ = false;
+    act(Kind::prepare, WorkerReason::spec_arrived);
+  }
+  if (open_) start_next();
 }
 
 }  // namespace motley::cluster

@@ -284,11 +284,11 @@ TEST_F(WorkerMachineTest, AFailedTaskIsReported) {
 
 TEST_F(WorkerMachineTest, TheQueueHasALimit) {
   join(0);
-  for (std::uint64_t lease = 1; lease <= 1 + WorkerMachine::kLeasesMax; ++lease) tell(grant(0, lease));
+  for (std::uint64_t lease = 1; lease <= 1 + WorkerTasks::kLeasesMax; ++lease) tell(grant(0, lease));
   EXPECT_THAT(tell(grant(0, 1000)), ElementsAre(Kind::send_finish));
   EXPECT_EQ(last().reason, WorkerReason::too_many_leases);
   tell(event::LeaveAsked{});  // the longest list of actions
-  EXPECT_EQ(all.size(), 2 + WorkerMachine::kLeasesMax);
+  EXPECT_EQ(all.size(), 2 + WorkerTasks::kLeasesMax);
 }
 
 }  // namespace
