@@ -21,7 +21,7 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       weights(server, options.weights, sessions, machine.members(), pace),
       batch(options, pace),
       steps(server, uploads, options.wants_gradients),
-      outbox({options, machine, pace, sessions, workers, state, weights, output}),
+      outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
       lender({options, server, machine, sessions, weights, batch, pace, output}, feeder()),
       inbox({options, server, machine, sessions, workers, pace, uploads, evaluations, output},
             busier_share(server.layout(), options), feeder()) {}

@@ -36,14 +36,14 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       evaluations.begin_aside(weights.held_exactly());
       return outbox.send_evaluation_aside(action);
     case ActionKind::cancel_aside:
-      return outbox.cancel_evaluation_aside(action);
+      return outbox.send_cancel(action);
     case ActionKind::cancel:
       return outbox.send_cancel(action);
     case ActionKind::taken:
       return outbox.send_taken(action);
     case ActionKind::measured:
       workers.at(action.worker).finish_seconds = seconds(action.elapsed);
-      return pace.elapsed(machine.pass()->id.kind, action.worker, action.lease, action.range.count, action.elapsed);
+      return pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
     case ActionKind::late:
       return measure_late(action);
     case ActionKind::abandon:
@@ -59,9 +59,9 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       weights.publish(action.chunk, steps.apply(action.chunk));
       return feed(modes::ChunkApplied{action.chunk});
     case ActionKind::close_step:
-      return close_step();
+      return close_step(action);
     case ActionKind::close_evaluation:
-      return close_evaluation();
+      return close_evaluation(action);
     case ActionKind::lend:
       return lender.lend(action, state.state(), now);
     case ActionKind::cut:
@@ -104,7 +104,7 @@ void Coordinator::Impl::clip() {
   feed(modes::Clipped{});
 }
 
-void Coordinator::Impl::close_step() {
+void Coordinator::Impl::close_step(const modes::Action& action) {
   StepClosed step = steps.describe(machine, workers, now);
   batch.close_step(step.samples);
   step.noise = batch.noise();
@@ -117,7 +117,7 @@ void Coordinator::Impl::close_step() {
     machine.change_batch(step.batch_change->batch, step.batch_change->rate);
     server.set_rate_changes(batch.change(*step.batch_change));
   }
-  outbox.close_pass(server.version());
+  outbox.close_pass(action, server.version());
   pace.closed(step.duration);
   for (const fleet::Member& member : machine.members().all())
     if (member.share > 0) pace.weigh_codec(member.worker);
@@ -125,9 +125,9 @@ void Coordinator::Impl::close_step() {
   feed(modes::PassFinished{});
 }
 
-void Coordinator::Impl::close_evaluation() {
+void Coordinator::Impl::close_evaluation(const modes::Action& action) {
   const Evaluated result = evaluations.close(machine, weights.held_exactly());
-  outbox.close_pass(machine.version());
+  outbox.close_pass(action, action.version);
   output.evaluated(result);
   if (options.rates_follow_evaluations) {
     if (auto lr = output.rates_after(result); !lr.empty()) server.follow({machine.version(), std::move(lr)});
@@ -138,7 +138,7 @@ void Coordinator::Impl::close_evaluation() {
 void Coordinator::Impl::diverged(const modes::Action& action) {
   failed = true;
   output.failed({ErrorCode::diverged,
-                 "step " + std::to_string(machine.version()) +
+                 "step " + std::to_string(action.version) +
                      " gives a gradient or loss that is not finite for positions " +
                      std::to_string(action.range.first) + " to " + std::to_string(action.range.end() - 1) +
                      " of the batch, computed twice",

@@ -26,7 +26,7 @@ Evaluated Evaluations::close(const cluster::CoordinatorMachine& machine, bool ex
   return result;
 }
 
-std::optional<Evaluated> Evaluations::aside(const cluster::CoordinatorMachine::Aside& aside, const wire::Finish& finish,
+std::optional<Evaluated> Evaluations::aside(const modes::Aside& aside, const wire::Finish& finish,
                                             std::uint64_t samples) const {
   // Where losses are not finite the newest version will not be better; a pass of everybody says so.
   const bool whole = finish.count == samples && std::isfinite(finish.weight) && finish.weight >= 0 &&

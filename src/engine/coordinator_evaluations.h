@@ -23,8 +23,8 @@ class Evaluations {
   /// One begins beside the training.
   void begin_aside(bool exact) noexcept { aside_exact_ = exact; }
   /// Its result, of so many samples; empty where that is not all of it.
-  [[nodiscard]] std::optional<Evaluated> aside(const cluster::CoordinatorMachine::Aside& aside,
-                                               const wire::Finish& finish, std::uint64_t samples) const;
+  [[nodiscard]] std::optional<Evaluated> aside(const modes::Aside& aside, const wire::Finish& finish,
+                                               std::uint64_t samples) const;
 
  private:
   std::map<modes::LeaseId, std::vector<double>> scores_;

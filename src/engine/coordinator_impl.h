@@ -32,8 +32,8 @@ struct Coordinator::Impl {
   void perform(const modes::Action& action);
 
   void clip();
-  void close_step();
-  void close_evaluation();
+  void close_step(const modes::Action& action);
+  void close_evaluation(const modes::Action& action);
   void measure_late(const modes::Action& action);
   void diverged(const modes::Action& action);
   [[nodiscard]] std::string waiting_for() const;

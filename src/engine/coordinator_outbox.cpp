@@ -20,10 +20,6 @@ std::uint64_t hash_prefix(const std::string& hex) {
   return prefix;
 }
 
-std::uint64_t evaluation_pass(std::uint64_t version) {
-  return modes::PassId{.kind = PassKind::evaluate, .number = version}.pack();
-}
-
 wire::Bye bye_for(ReasonCode code, const std::string& reason, bool failed) {
   switch (code) {
     case ReasonCode::run_over:
@@ -115,27 +111,25 @@ void Outbox::send_heartbeat(const modes::Action& action, Time now) {
 }
 
 void Outbox::send_weights(const modes::Action& action, Time now) {
-  const fleet::Member* member = parts_.machine.members().find(action.session);
+  const fleet::Member* member = parts_.roster.find(action.session);
   const bool beside = member != nullptr && member->state != fleet::MemberState::member;
   parts_.weights.send(parts_.sessions.at(action.session), action.urgent, beside, now);
 }
 
 void Outbox::send_pass(const modes::Action& action) {
-  const auto& pass = *parts_.machine.pass();
   parts_.sessions.say(parts_.sessions.at(action.session),
-                      wire::PassOpened{pass.id.pack(), parts_.machine.version(), pass.range.epoch,
-                                       pass.range.order_first, pass.range.count});
+                      wire::PassOpened{action.pass.pack(), action.version, action.positions.epoch,
+                                       action.positions.order_first, action.positions.count});
 }
 
-void Outbox::close_pass(std::uint64_t version) {
-  const std::uint64_t pass = parts_.machine.pass()->id.pack();
-  for (const fleet::Member& member : parts_.machine.members().all())
-    if (member.streams) parts_.sessions.say(parts_.sessions.at(member.session), wire::PassClosed{pass, version});
+void Outbox::close_pass(const modes::Action& action, std::uint64_t version) {
+  const wire::PassClosed closed{action.pass.pack(), version};
+  for (const fleet::Member& member : parts_.roster.all())
+    if (member.streams) parts_.sessions.say(parts_.sessions.at(member.session), closed);
 }
 
 void Outbox::send_calibration(const modes::Action& action) {
-  const modes::PassId pass{.kind = PassKind::calibrate, .number = action.version};
-  parts_.sessions.say(parts_.sessions.at(action.session), wire::Grant{.pass = pass.pack(),
+  parts_.sessions.say(parts_.sessions.at(action.session), wire::Grant{.pass = action.pass.pack(),
                                                                       .lease = action.lease,
                                                                       .version = action.version,
                                                                       .first = action.range.first,
@@ -144,73 +138,60 @@ void Outbox::send_calibration(const modes::Action& action) {
 }
 
 void Outbox::send_evaluation_aside(const modes::Action& action) {
-  const Session& session = parts_.sessions.at(action.session);
-  const std::uint64_t pass = evaluation_pass(action.version);
-  const std::uint64_t epoch = parts_.machine.aside()->epoch;
-  parts_.sessions.say(session, wire::PassOpened{pass, action.version, epoch, 0, action.range.count});
-  parts_.sessions.say(session, wire::Grant{.pass = pass,
-                                           .lease = action.lease,
-                                           .version = action.version,
-                                           .epoch = epoch,
-                                           .count = action.range.count,
-                                           .state = parts_.state.state().number});
-}
-
-void Outbox::cancel_evaluation_aside(const modes::Action& action) {
-  parts_.sessions.say(parts_.sessions.at(action.session), wire::Cancel{evaluation_pass(action.version), action.lease});
+  send_pass(action);
+  parts_.sessions.say(parts_.sessions.at(action.session), wire::Grant{.pass = action.pass.pack(),
+                                                                      .lease = action.lease,
+                                                                      .version = action.version,
+                                                                      .epoch = action.positions.epoch,
+                                                                      .count = action.range.count,
+                                                                      .state = parts_.state.state().number});
 }
 
 void Outbox::send_trim(const modes::Action& action) {
   parts_.sessions.say(parts_.sessions.at(action.session),
-                      wire::Trim{parts_.machine.pass()->id.pack(), action.lease, action.range.count, action.number});
+                      wire::Trim{action.pass.pack(), action.lease, action.range.count, action.number});
 }
 
 void Outbox::send_cancel(const modes::Action& action) {
-  parts_.sessions.say(parts_.sessions.at(action.session), wire::Cancel{parts_.machine.pass()->id.pack(), action.lease});
+  parts_.sessions.say(parts_.sessions.at(action.session), wire::Cancel{action.pass.pack(), action.lease});
 }
 
-wire::CodecId Outbox::codec_of(const modes::Lease& lease) const {
-  if (parts_.sessions.at(lease.session).local() || parts_.machine.pass()->id.kind != PassKind::train)
-    return wire::CodecId::fp32;
+wire::CodecId Outbox::codec_of(const modes::Action& lease) const {
+  if (parts_.sessions.at(lease.session).local() || lease.pass.kind != PassKind::train) return wire::CodecId::fp32;
   const wire::CodecId codec = parts_.options.gradients.value_or(parts_.pace.codec(lease.worker));
   return lease.first_of_pass || codec == wire::CodecId::fp32 ? codec : wire::CodecId::bf16;
 }
 
-bool Outbox::has_feedback(const modes::Lease& lease) const {
+bool Outbox::has_feedback(const modes::Action& lease) const {
   return lease.first_of_pass && codec_of(lease) != wire::CodecId::fp32;
 }
 
 void Outbox::send_taken(const modes::Action& action) {
-  wire::Taken taken{parts_.machine.pass()->id.pack(), action.lease, {}};
-  const modes::Coverage& coverage = parts_.machine.coverage();
-  const modes::Lease& lease = *parts_.machine.lease(action.lease);
-  if (has_feedback(lease)) {
-    for (ChunkId chunk = 0; chunk < coverage.chunks(); ++chunk) {
-      if (coverage.accepted(action.lease, chunk)) continue;
+  wire::Taken taken{action.pass.pack(), action.lease, {}};
+  if (has_feedback(action)) {
+    for (const ChunkId chunk : action.discarded) {
       taken.discarded.resize(chunk / 8 + 1);
       taken.discarded.back() = static_cast<std::uint8_t>(taken.discarded.back() | 1U << chunk % 8);
     }
-    parts_.workers.at(lease.worker).taken = taken;
+    parts_.workers.at(action.worker).taken = taken;
   }
   parts_.sessions.say(parts_.sessions.at(action.session), taken);
 }
 
 void Outbox::send_grant(const modes::Action& action) {
-  const auto& pass = *parts_.machine.pass();
-  const modes::Lease& lease = *parts_.machine.lease(action.lease);
   const bool meets = action.ceiling != action.range;
   parts_.sessions.say(parts_.sessions.at(action.session),
-                      wire::Grant{.pass = pass.id.pack(),
+                      wire::Grant{.pass = action.pass.pack(),
                                   .lease = action.lease,
-                                  .version = parts_.machine.version(),
-                                  .epoch = pass.range.epoch,
-                                  .pass_first = pass.range.order_first,
+                                  .version = action.version,
+                                  .epoch = action.positions.epoch,
+                                  .pass_first = action.positions.order_first,
                                   .first = action.ceiling.first,
                                   .count = action.ceiling.count,
                                   .limit = meets ? action.range.count : 0,
                                   .from_end = action.ceiling.first < action.range.first,
-                                  .codec = static_cast<std::uint32_t>(codec_of(lease)),
-                                  .feedback = has_feedback(lease),
+                                  .codec = static_cast<std::uint32_t>(codec_of(action)),
+                                  .feedback = has_feedback(action),
                                   .state = parts_.state.state().number});
 }
 

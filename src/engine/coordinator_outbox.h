@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <string>
 
-#include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_sessions.h"
 #include "engine/coordinator_state.h"
 #include "engine/coordinator_weights_sender.h"
+#include "fleet/roster.h"
+#include "modes/action.h"
 
 namespace motley::engine {
 
@@ -18,7 +19,7 @@ class Outbox {
   /// What it works on, all of which outlives it.
   struct Parts {
     const CoordinatorOptions& options;
-    const cluster::CoordinatorMachine& machine;
+    const fleet::Roster& roster;
     const MeasuredPace& pace;
     Sessions& sessions;
     KnownWorkers& workers;
@@ -39,19 +40,18 @@ class Outbox {
   void send_taken(const modes::Action& action);
   void send_calibration(const modes::Action& action);
   void send_evaluation_aside(const modes::Action& action);
-  void cancel_evaluation_aside(const modes::Action& action);
   void send_heartbeat(const modes::Action& action, Time now);
-  /// To all that stream: the open pass is closed, and this version is the newest.
-  void close_pass(std::uint64_t version);
+  /// To all that stream: the pass is closed, and this version is the newest.
+  void close_pass(const modes::Action& action, std::uint64_t version);
   /// `failed`: the run is over because it cannot go on.
   void close_session(const modes::Action& action, bool failed);
   void tell(const modes::Action& action, WorkerEvent event);
 
  private:
-  /// What may come, for chunks of large tensors. With feedback: the first lease of a pass only, since the gradient of a
-  /// range that is granted again must not depend on who computes it.
-  [[nodiscard]] wire::CodecId codec_of(const modes::Lease& lease) const;
-  [[nodiscard]] bool has_feedback(const modes::Lease& lease) const;
+  /// Of a grant, or of what was granted: what may come, for chunks of large tensors. With feedback: the first lease of
+  /// a pass only, since the gradient of a range that is granted again must not depend on who computes it.
+  [[nodiscard]] wire::CodecId codec_of(const modes::Action& lease) const;
+  [[nodiscard]] bool has_feedback(const modes::Action& lease) const;
   void report_closed(const Session& session, const modes::Action& action, const std::string& reason);
 
   Parts parts_;

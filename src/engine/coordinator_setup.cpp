@@ -35,7 +35,7 @@ double bytes_in(const Layout& layout, codec::CodecId codec) {
 
 }  // namespace
 
-cluster::MachineConfig machine_config(const CoordinatorOptions& options, const ps::Server& server) {
+modes::RunConfig machine_config(const CoordinatorOptions& options, const ps::Server& server) {
   return {.incarnation = options.incarnation,
           .first_version = server.version(),
           .steps = options.steps,

@@ -7,7 +7,7 @@
 
 namespace motley::engine {
 
-cluster::MachineConfig machine_config(const CoordinatorOptions& options, const ps::Server& server);
+modes::RunConfig machine_config(const CoordinatorOptions& options, const ps::Server& server);
 ContributionBytes contribution_bytes(const Layout& layout);
 /// What a pass moves in its busier direction, of a whole version.
 double busier_share(const Layout& layout, const CoordinatorOptions& options);
