@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "engine/worker_bye.h"
 #include "engine/worker_impl.h"
 #include "wire/limits.h"
 
@@ -79,7 +80,7 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       send(wire::Yield{});
       break;
     case WorkerAction::Kind::send_bye:
-      send_bye(action.reason);
+      send(bye_of(action.reason, why));
       break;
     case WorkerAction::Kind::adopt:
       weights.adopt(action.version);
@@ -105,20 +106,6 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
   }
 }
 
-void Worker::Impl::send_bye(WorkerReason reason) {
-  // Who came for the files of the script alone has what it wanted, and no model to prepare.
-  if (reason == WorkerReason::leave_asked || (why && why->code == ErrorCode::interrupted)) {
-    send(wire::Bye{"leave", {}, {}, {}});
-    return;
-  }
-  MOTLEY_ASSERT(why);
-  const bool data = why->code == ErrorCode::input || why->code == ErrorCode::io || why->code == ErrorCode::network;
-  send(wire::Bye{data ? "data" : "model",
-                 {},
-                 why->message.substr(0, wire::kStringBytesMax),
-                 why->hint.substr(0, wire::kStringBytesMax)});
-}
-
 void Worker::Impl::send_finish(const WorkerAction& action) {
   const wire::Grant& lease = action.lease;
   wire::Finish finish;
@@ -134,13 +121,9 @@ void Worker::Impl::send_finish(const WorkerAction& action) {
     finish.wait_seconds = wait_seconds;
     finish.micro_batch = outcome.micro_batch;
     finish.scores = outcome.scores;
-    finish.residual = feedback.residual_ratio();
+    finish.residual = gradients.residual_ratio();
   }
-  if (const auto before = std::exchange(sent, std::nullopt)) {
-    finish.sent_lease = before->lease;
-    finish.sent_bytes = before->transfer.bytes;
-    finish.sent_seconds = before->transfer.seconds;
-  }
+  gradients.report(finish);
   send(finish);
 }
 
@@ -171,51 +154,16 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
 }
 
 void Worker::Impl::disconnect(const WorkerAction& action) {
-  Error error;
-  // Who wants to leave is content to lose the channel: the coordinator gives the lease to others.
-  const bool lost = action.reason == WorkerReason::channel_lost || action.reason == WorkerReason::silence ||
-                    (action.reason == WorkerReason::said_bye && why &&
-                     (why->code == ErrorCode::network || why->code == ErrorCode::busy));
-  switch (lost && !action.reconnect ? WorkerReason::leave_asked : action.reason) {
-    case WorkerReason::leave_asked:
-      error = {ErrorCode::interrupted, {}, {}};
-      break;
-    case WorkerReason::silence:
-      error = {ErrorCode::network,
-               "nothing was heard from the coordinator for " +
-                   std::to_string(seconds(options.timeouts.silence)).substr(0, 4) + " s",
-               "check the network between the two machines"};
-      break;
-    default:
-      error = why.value_or(Error{ErrorCode::network, "the channel to the coordinator closed", {}});
-      break;
-  }
-  why.reset();
+  const Error error = error_of_disconnect(action, std::exchange(why, std::nullopt), options.timeouts.silence);
   output.disconnect(action.reconnect, error);
 }
 
 void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now) {
-  const motley::Chunk& place = layout->chunks()[chunk];
-  MOTLEY_ASSERT(gradient.size() == std::size_t{place.elements} * sizeof(float));
-  const bool encoded = lease.codec != 0 && place.kind == ChunkKind::large;
-  const SharedBytes body = encoded ? feedback.encode(lease, chunk, gradient.floats()) : gradient;
   wire::FrameHeader header;
-  header.codec = encoded ? static_cast<wire::CodecId>(lease.codec) : wire::CodecId::fp32;
-  header.type = place.kind == ChunkKind::statistics ? wire::FrameType::statistic : wire::FrameType::gradient;
   header.run = run;
   header.fence = fence;
-  header.pass = lease.pass;
-  header.subject = lease.lease;
-  header.version = lease.version;
   header.chunk = chunk;
-  header.total = static_cast<std::uint32_t>(body.size());
-  if (std::exchange(sending.lease, lease.lease) != lease.lease) sending.departures.clear();
-  sending.departures.push_back({body.size(), seconds(now)});
-  for (std::size_t offset = 0; offset < body.size(); offset += wire::kBodyBytesMax) {
-    header.offset = static_cast<std::uint32_t>(offset);
-    const std::size_t count = std::min(wire::kBodyBytesMax, body.size() - offset);
-    output.send(wire::seal(header, body.slice(offset, count), checksums), Lane::gradients);
-  }
+  gradients.send(lease, header, layout->chunks()[chunk], gradient, checksums, now);
 }
 
 // --- the interface ---
@@ -238,8 +186,7 @@ void Worker::connected(Time now, bool checksums) {
   w.arriving.reset();
   w.layout.reset();
   w.why.reset();
-  w.sending.lease = 0;
-  w.sent.reset();
+  w.gradients.connected();
   w.decide(event::Connected{}, now);
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cluster/fence.h"
+#include "engine/worker_bye.h"
 #include "engine/worker_impl.h"
 #include "wire/limits.h"
 
@@ -10,23 +11,6 @@ namespace motley::engine {
 namespace {
 
 namespace event = cluster::worker_event;
-
-ErrorCode code_of_bye(const std::string& code) {
-  if (code == "lost") return ErrorCode::network;
-  if (code == "full" || code == "busy") return ErrorCode::busy;
-  if (code == "protocol" || code == "model" || code == "data" || code == "run") return ErrorCode::mismatch;
-  if (code == "diverged") return ErrorCode::diverged;
-  return ErrorCode::refused;
-}
-
-// An empty message: the session ended well.
-Error error_of_bye(const wire::Bye& bye) {
-  if (bye.code == "done" || bye.code == "leave") return {ErrorCode::interrupted, {}, {}};
-  std::string message = "the coordinator ended the session (" + bye.code + ")";
-  if (!bye.expected.empty()) message += ": expected " + bye.expected;
-  if (!bye.found.empty()) message += (bye.expected.empty() ? ": " : ", found ") + bye.found;
-  return {code_of_bye(bye.code), std::move(message), bye.hint};
-}
 
 }  // namespace
 
@@ -55,7 +39,7 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     if (admitted || !layout) return;
     admitted = true;
     fence = ticket->fence;
-    feedback.admitted(run, cluster::Fence::unpack(fence).incarnation);
+    gradients.admitted(run, cluster::Fence::unpack(fence).incarnation);
     if (early_fence && *early_fence != fence) forget_early(now);
     output.admitted(ticket->worker);
     decide(event::Admitted{}, now);
@@ -96,18 +80,10 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     why = error_of_bye(*bye);
     decide(*bye, now);
   } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
-    on_taken(*taken, now);
+    gradients.taken(*taken, now);
   } else if (const auto* piece = std::get_if<wire::State>(&message)) {
     if (Status added = state.add(*piece); !added) malformed(std::move(added).error(), now);
   }
-}
-
-void Worker::Impl::on_taken(const wire::Taken& taken, Time now) {
-  feedback.taken(taken);
-  if (taken.lease != sending.lease) return;
-  sending.lease = 0;
-  const plan::Transfer busy = plan::busy_part(sending.departures, seconds(now));
-  if (busy.bytes > 0) sent = {taken.lease, busy};
 }
 
 void Worker::Impl::on_spec(const wire::RunSpec& new_spec, Time now) {

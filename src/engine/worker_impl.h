@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "cluster/worker.h"
-#include "engine/error_feedback.h"
 #include "engine/loss_state.h"
 #include "engine/worker.h"
+#include "engine/worker_gradients.h"
 #include "engine/worker_weights.h"
-#include "plan/link_model.h"
+#include "plan/time_model.h"
 
 namespace motley::engine {
 
@@ -21,14 +21,13 @@ struct Worker::Impl {
       : options(std::move(worker_options)),
         output(worker_output),
         machine({options.timeouts.heartbeat, options.timeouts.silence}),
-        weights(options.instructions) {}
+        weights(options.instructions),
+        gradients(output) {}
 
   void decide(const cluster::WorkerEvent& happened, Time now);
   void perform(const cluster::WorkerAction& action, Time now);
   void send(const wire::Message& message);
-  void send_bye(cluster::WorkerReason reason);
   void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now);
-  void on_taken(const wire::Taken& taken, Time now);
   void send_finish(const cluster::WorkerAction& action);
   void start_task(const cluster::WorkerAction& action, Time now);
   void disconnect(const cluster::WorkerAction& action);
@@ -63,17 +62,7 @@ struct Worker::Impl {
   plan::TimeModel speed;
   std::uint32_t speed_records = 0;
   std::optional<Error> why;  // of the disconnect under way
-  ErrorFeedback feedback;    // outlives sessions
-  struct Sending {
-    std::uint64_t lease = 0;
-    std::vector<plan::Departure> departures;
-  };
-  Sending sending;  // the newest contribution
-  struct Sent {
-    std::uint64_t lease = 0;
-    plan::Transfer transfer;
-  };
-  std::optional<Sent> sent;  // the one that was taken last, until the next Finish tells
+  GradientSender gradients;
 
   // Of the running task.
   struct Arriving {
