@@ -15,14 +15,6 @@ using cluster::WorkerAction;
 using cluster::WorkerReason;
 namespace event = cluster::worker_event;
 
-constexpr std::uint32_t kWarmUpTasks = 2;
-constexpr std::uint32_t kSpeedRecordsMin = 10;
-
-/// The first of the `count` positions that are done.
-std::uint64_t first_of(const wire::Grant& lease, std::uint64_t count) {
-  return lease.from_end ? lease.first + lease.count - count : lease.first;
-}
-
 }  // namespace
 
 // --- from decisions to frames ---
@@ -67,8 +59,7 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       send(wire::Progress{lease.pass, lease.lease, action.count, action.limit, action.trim});
       break;
     case WorkerAction::Kind::send_begin:
-      send(wire::Begin{lease.pass, lease.lease, first_of(lease, action.count), action.count, begun_weight,
-                       begun_loss_sum});
+      send(report.begin(lease, action.count));
       break;
     case WorkerAction::Kind::send_finish:
       send_finish(action);
@@ -107,22 +98,8 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
 }
 
 void Worker::Impl::send_finish(const WorkerAction& action) {
-  const wire::Grant& lease = action.lease;
-  wire::Finish finish;
-  finish.pass = lease.pass;
-  finish.lease = lease.lease;
-  finish.first = first_of(lease, action.count);
-  finish.count = action.count;
-  if (action.count > 0) {
-    finish.correct = outcome.correct;
-    finish.weight = outcome.weight;
-    finish.loss_sum = outcome.loss_sum;
-    finish.compute_seconds = compute_seconds;
-    finish.wait_seconds = wait_seconds;
-    finish.micro_batch = outcome.micro_batch;
-    finish.scores = outcome.scores;
-    finish.residual = gradients.residual_ratio();
-  }
+  wire::Finish finish = report.finish(action.lease, action.count);
+  if (action.count > 0) finish.residual = gradients.residual_ratio();
   gradients.report(finish);
   send(finish);
 }
@@ -146,10 +123,7 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.weights = weights.weights(lease.version);
   arriving.reset();
   if (std::ranges::any_of(order.weights, &SharedBytes::empty)) arriving = {action.number, lease.version};
-  chunks_sent.assign(order.weights.size(), false);
-  chunks_missing = order.weights.size();
-  last_chunk.reset();
-  wait_seconds = seconds(now - idle_since);
+  report.started(order.weights.size(), now);
   output.start_task(std::move(order));
 }
 
@@ -245,8 +219,7 @@ void Worker::task_limited(std::uint64_t number, std::uint64_t count, Time now) {
 
 void Worker::task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now) {
   if (!impl_->machine.wanted(number)) return;
-  impl_->begun_weight = weight;
-  impl_->begun_loss_sum = loss_sum;
+  impl_->report.begun(weight, loss_sum);
   impl_->decide(event::TaskBegun{number, count}, now);
 }
 
@@ -254,13 +227,7 @@ void Worker::task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& 
   Impl& w = *impl_;
   const wire::Grant* lease = w.machine.wanted(number);
   if (!lease) return;
-  MOTLEY_ASSERT(chunk < w.chunks_sent.size() && !w.chunks_sent[chunk]);
-  w.chunks_sent[chunk] = true;
-  if (--w.chunks_missing == 0) {
-    w.last_chunk.emplace(chunk, gradient);
-  } else {
-    w.send_chunk(*lease, chunk, gradient, now);
-  }
+  if (w.report.chunk(chunk, gradient)) w.send_chunk(*lease, chunk, gradient, now);
 }
 
 void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, double waited_seconds,
@@ -271,35 +238,29 @@ void Worker::task_finished(std::uint64_t number, const Outcome& outcome, double 
     const bool train = static_cast<PassKind>(lease->pass >> 56) == PassKind::train;
     if (train && outcome.count > 0) contributed = *lease;
   }
-  if (contributed && w.chunks_missing > 0) {
+  if (contributed && w.report.missing() > 0) {
     task_failed(number,
                 {ErrorCode::internal,
-                 "the computation ended with " + std::to_string(w.chunks_missing) + " of " +
-                     std::to_string(w.chunks_sent.size()) + " chunks of its gradient missing",
+                 "the computation ended with " + std::to_string(w.report.missing()) + " of " +
+                     std::to_string(w.report.chunks()) + " chunks of its gradient missing",
                  {}},
                 now);
     return;
   }
-  if (contributed && w.speed_records++ >= kWarmUpTasks) w.speed.record(outcome.count, compute_seconds);
-  w.outcome = outcome;
-  w.compute_seconds = compute_seconds;
-  w.wait_seconds += waited_seconds;
-  w.idle_since = now;
-  const auto last_chunk = std::exchange(w.last_chunk, std::nullopt);
+  w.report.finished(outcome, compute_seconds, waited_seconds, contributed.has_value(), now);
+  const auto last_chunk = w.report.take_last_chunk();
   w.decide(event::TaskFinished{number, outcome.count}, now);
   if (contributed && last_chunk) w.send_chunk(*contributed, last_chunk->first, last_chunk->second, now);
 }
 
 void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
   impl_->failure = error.message.substr(0, wire::kStringBytesMax);
-  impl_->idle_since = now;
+  impl_->report.failed(now);
   impl_->decide(event::TaskFailed{number}, now);
 }
 
 void Worker::made_step(std::uint64_t samples, double compute_seconds, Time now) {
-  Impl& w = *impl_;
-  if (w.speed_records++ >= kWarmUpTasks) w.speed.record(samples, compute_seconds);
-  w.idle_since = now;
+  impl_->report.made_step(samples, compute_seconds, now);
 }
 
 void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
@@ -309,8 +270,6 @@ void Worker::step_aside(Time now) { impl_->decide(event::LeaveAsked{.for_good = 
 
 cluster::WorkerState Worker::state() const { return impl_->machine.state(); }
 
-std::optional<plan::Affine> Worker::speed() const {
-  return impl_->speed_records < kSpeedRecordsMin ? std::nullopt : impl_->speed.affine();
-}
+std::optional<plan::Affine> Worker::speed() const { return impl_->report.speed(); }
 
 }  // namespace motley::engine

@@ -5,12 +5,12 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "cluster/worker.h"
 #include "engine/loss_state.h"
 #include "engine/worker.h"
 #include "engine/worker_gradients.h"
+#include "engine/worker_report.h"
 #include "engine/worker_weights.h"
 #include "plan/time_model.h"
 
@@ -59,9 +59,7 @@ struct Worker::Impl {
   std::optional<Layout> layout;
   std::string train_fingerprint, test_fingerprint;
   std::optional<plan::Affine> known_speed;  // of an earlier run
-  plan::TimeModel speed;
-  std::uint32_t speed_records = 0;
-  std::optional<Error> why;  // of the disconnect under way
+  std::optional<Error> why;                 // of the disconnect under way
   GradientSender gradients;
 
   // Of the running task.
@@ -69,15 +67,8 @@ struct Worker::Impl {
     std::uint64_t task = 0, version = 0;
   };
   std::optional<Arriving> arriving;  // while weights of it are on their way
-  std::vector<bool> chunks_sent;
-  std::size_t chunks_missing = 0;
-  // The last chunk closes the step, and Finish tells what the step took: it goes ahead.
-  std::optional<std::pair<ChunkId, SharedBytes>> last_chunk;
-  double begun_weight = 0, begun_loss_sum = 0;
-  Outcome outcome;
-  double compute_seconds = 0, wait_seconds = 0;
+  TaskReport report;
   std::string failure;
-  Time idle_since{};
 };
 
 }  // namespace motley::engine
