@@ -1,4 +1,4 @@
-// The fashion-cnn as a plain libtorch training loop, and the same work through the adapter's Computation: what one
+// The fashion-cnn as a plain libtorch training loop, and the same work through the adapter and the task loop: what one
 // local worker is measured against. Prints one JSON object a mode; the modes take turns, so that a busy machine slows
 // both.
 //   cnn_loop --data URI [--mode plain|adapter|both] [--memory kept|usual] [--device cpu|cuda:0|mps] [--batch N]
@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/task_loop.h"
 #include "data/dataset.h"
 #include "torch/cpu_memory.h"
 #include "torch/torch_adapter.h"
@@ -115,19 +116,20 @@ class AdapterLoop : private Weights, private Sink, private Stop {
     torch_adapter::Options options;
     options.device = settings.device;
     options.threads = static_cast<unsigned>(settings.threads);
-    auto computation = torch_adapter::make_computation(spec, options, images, nullptr);
+    auto model = torch_adapter::make_device_model(spec, options, images, nullptr);
     auto state = torch_adapter::initial_state(spec);
-    if (!computation || !state) {
-      std::fprintf(stderr, "%s\n", (computation ? state.error() : computation.error()).message.c_str());
+    if (!model || !state) {
+      std::fprintf(stderr, "%s\n", (model ? state.error() : model.error()).message.c_str());
       std::exit(1);
     }
-    computation_ = std::move(*computation);
+    model_ = std::move(*model);
+    loop_ = std::make_unique<compute::TaskLoop>(*model_);
     for (const SharedBytes& chunk : state->weights) {
       weights_.emplace_back(chunk.floats().begin(), chunk.floats().end());
       momentum_.emplace_back(weights_.back().size());
       gradients_.emplace_back(weights_.back().size());
     }
-    micro_ = settings.micro > 0 ? static_cast<std::uint32_t>(settings.micro) : computation_->capabilities().micro_batch;
+    micro_ = settings.micro > 0 ? static_cast<std::uint32_t>(settings.micro) : model_->capabilities().micro_batch;
   }
   void step(std::int64_t number) {
     const std::vector<std::uint64_t> indices = indices_of(number, settings_.batch, samples_);
@@ -135,7 +137,7 @@ class AdapterLoop : private Weights, private Sink, private Stop {
     task.version = version_;
     task.indices = indices;
     task.micro_batch = micro_;
-    const Result<Outcome> outcome = computation_->run(task, *this, *this, *this);
+    const Result<Outcome> outcome = loop_->run(task, *this, *this, *this);
     if (!outcome) {
       std::fprintf(stderr, "%s\n", outcome.error().message.c_str());
       std::exit(1);
@@ -162,7 +164,8 @@ class AdapterLoop : private Weights, private Sink, private Stop {
 
   Settings settings_;
   std::uint64_t samples_;
-  std::unique_ptr<Computation> computation_;
+  std::unique_ptr<DeviceModel> model_;
+  std::unique_ptr<compute::TaskLoop> loop_;
   std::vector<std::vector<float>> weights_, momentum_, gradients_;
   std::uint64_t version_ = 0;
   std::uint32_t micro_ = 0;

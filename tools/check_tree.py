@@ -31,7 +31,7 @@ ARROWS = {
     "config": ["ps"],
     "runtime": ["machine", "engine", "config", "data", "store", "observe", "transport"],
     "softmax": ["data"],
-    "torch": ["data", "ps"],
+    "torch": ["data"],
     "sim": ["engine", "data", "softmax"],
     "bench": ["runtime"],
     "cli": ["bench", "softmax", "torch"],

@@ -3,7 +3,7 @@
 
 #include <torch/torch.h>
 
-#include "motley/computation.h"
+#include "motley/device_model.h"
 
 namespace motley::torch_adapter {
 

@@ -1,7 +1,6 @@
 #include "torch/flat_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <optional>
 
@@ -11,8 +10,6 @@
 
 namespace motley::torch_adapter {
 namespace {
-
-constexpr std::size_t kProbesPerChunk = 32;
 
 class FinalHook : public torch::autograd::FunctionPostHook {
  public:
@@ -27,24 +24,10 @@ class FinalHook : public torch::autograd::FunctionPostHook {
   std::function<void()> call_;
 };
 
-/// Words spread over `values`, the first and the last among them.
-template <class Visit>
-void probe(std::span<const float> values, Visit&& visit) {
-  for (std::size_t i = 0; i < kProbesPerChunk; ++i) {
-    const std::size_t at = values.empty() ? 0 : (values.size() - 1) * i / (kProbesPerChunk - 1);
-    visit(values.empty() ? 0U : std::bit_cast<std::uint32_t>(values[at]));
-  }
-}
-
 }  // namespace
 
 FlatModel::FlatModel(InspectedModel inspected, const at::Device& device, bool staged)
-    : inspected_(std::move(inspected)),
-      device_(device),
-      staged_(staged || !device.is_cpu()),
-      loaded_(layout().chunks().size()),
-      missing_(loaded_.size()),
-      probes_(loaded_.size() * kProbesPerChunk) {
+    : inspected_(std::move(inspected)), device_(device), staged_(staged || !device.is_cpu()) {
   const at::NoGradGuard no_grad;
   inspected_.model->to(device_);
   const auto elements = static_cast<std::int64_t>(layout().flat_elements());
@@ -91,68 +74,19 @@ void FlatModel::watch(std::size_t placement, const at::Tensor& parameter) {
   accumulators_.push_back(std::move(node));
 }
 
-bool FlatModel::holds(std::uint64_t version, Weights& weights) const {
-  // A restarted coordinator may reach the same version with other weights; an update moves nearly every element, so a
-  // few words tell.
-  if (missing_ > 0 || version != version_) return false;
-  bool equal = true;
-  std::size_t at = 0;
-  for (ChunkId chunk = 0; equal && chunk < layout().chunks().size(); ++chunk) {
-    probe(weights.get(chunk), [&](std::uint32_t word) { equal = equal && word == probes_[at++]; });
-  }
-  return equal;
-}
-
-void FlatModel::load(std::uint64_t version, Weights& weights) {
-  if (holds(version, weights)) return;
-  version_ = version;
-  arriving_ = &weights;
-  loaded_.assign(loaded_.size(), false);
-  missing_ = loaded_.size();
-  for (ChunkId chunk = 0; chunk < loaded_.size(); ++chunk)
-    if (!loaded_[chunk] && weights.here(chunk)) take(chunk, chunk);
-  // Work that is claimed cannot move to others: nothing is, before weights come.
-  if (missing_ == loaded_.size()) take(0, 0);
-}
-
-void FlatModel::load_all() {
-  if (missing_ > 0) take(0, static_cast<ChunkId>(loaded_.size() - 1));
-}
-
-ChunkId FlatModel::chunk_of(std::uint64_t element) const {
-  const auto chunks = layout().chunks();
-  const auto next = std::ranges::upper_bound(chunks, element, {}, &Chunk::offset);
-  return static_cast<ChunkId>(next - chunks.begin() - 1);
-}
-
-// What else is there already goes to the device in the same copy.
-void FlatModel::take(ChunkId first, ChunkId last) {
+void FlatModel::load(ChunkId first, std::span<const std::span<const float>> chunks) {
+  moved_ = false;
   auto* host = host_weights_.data_ptr<float>();
-  ChunkId chunk = first;
-  while (chunk <= last) {
-    if (loaded_[chunk]) {
-      ++chunk;
-      continue;
-    }
-    const std::uint64_t begin = layout().chunks()[chunk].offset;
-    std::uint64_t end = begin;
-    for (; chunk < loaded_.size() && !loaded_[chunk] && (chunk <= last || arriving_->here(chunk)); ++chunk) {
-      const Chunk& place = layout().chunks()[chunk];
-      const std::span<const float> values = arriving_->get(chunk);
-      if (values.empty()) throw Abandoned{};
-      MOTLEY_ASSERT(values.size() == place.elements);
-      std::memcpy(host + place.offset, values.data(), values.size_bytes());
-      std::size_t at = chunk * kProbesPerChunk;
-      probe(values, [&](std::uint32_t word) { probes_[at++] = word; });
-      end = place.offset + place.elements;
-      loaded_[chunk] = true;
-      --missing_;
-    }
-    if (!staged_) continue;
-    const at::NoGradGuard no_grad;
-    const auto from = static_cast<std::int64_t>(begin), count = static_cast<std::int64_t>(end - begin);
-    weights_.narrow(0, from, count).copy_(host_weights_.narrow(0, from, count));
+  const std::uint64_t begin = layout().chunks()[first].offset;
+  std::uint64_t end = begin;
+  for (const std::span<const float> values : chunks) {
+    std::memcpy(host + end, values.data(), values.size_bytes());
+    end += values.size();
   }
+  if (!staged_) return;
+  const at::NoGradGuard no_grad;
+  const auto from = static_cast<std::int64_t>(begin), count = static_cast<std::int64_t>(end - begin);
+  weights_.narrow(0, from, count).copy_(host_weights_.narrow(0, from, count));
 }
 
 void FlatModel::start_training() {
@@ -173,9 +107,9 @@ void FlatModel::start_evaluation() {
 }
 
 at::Tensor FlatModel::run(const at::Tensor& x) {
-  if (missing_ == 0) return inspected_.model->forward(x);
+  if (arriving_ == nullptr || arriving_->complete()) return inspected_.model->forward(x);
   const ReadWatch watch(weights_, [this](std::int64_t first, std::int64_t last) {
-    if (missing_ > 0) take(chunk_of(static_cast<std::uint64_t>(first)), chunk_of(static_cast<std::uint64_t>(last)));
+    if (!arriving_->bring(static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(last) + 1)) throw Abandoned{};
   });
   at::Tensor output = inspected_.model->forward(x);
   watch.check();
@@ -230,14 +164,8 @@ std::vector<SharedBytes> FlatModel::fetch(const at::Tensor& flat, bool statistic
 
 void FlatModel::settle(std::span<const SharedBytes> weights) {
   MOTLEY_ASSERT(staged_);
+  moved_ = true;
   send(weights, weights_);
-  loaded_.assign(loaded_.size(), true);
-  missing_ = 0;
-}
-
-void FlatModel::forget() {
-  loaded_.assign(loaded_.size(), false);
-  missing_ = loaded_.size();
 }
 
 std::span<const float> FlatModel::gradient(ChunkId chunk) const {

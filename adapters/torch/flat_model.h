@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "motley/bytes.h"
-#include "motley/computation.h"
+#include "motley/device_model.h"
 #include "torch/inspect.h"
 
 namespace motley::torch_adapter {
@@ -32,12 +32,15 @@ class FlatModel {
   [[nodiscard]] bool acts_on_groups() const noexcept { return inspected_.acts_on_groups; }
   [[nodiscard]] bool draws_random_numbers() const noexcept { return inspected_.draws_random_numbers; }
 
-  /// Where a task was abandoned before its weights were there.
+  /// Where weights did not come that forward() needs.
   struct Abandoned {};
-  /// Takes what is there of the weights, or waits for the first of them; forward() takes the rest when it comes to it.
-  /// `weights` live until the last forward() at this version. Throws Abandoned.
-  void load(std::uint64_t version, Weights& weights);
-  void load_all();          // throws Abandoned
+  /// The chunks from `first` on.
+  void load(ChunkId first, std::span<const std::span<const float>> chunks);
+  /// Whether the weights are still those that load() brought: no residence has moved them since.
+  [[nodiscard]] bool keeps_weights() const noexcept { return !moved_; }
+  /// From now on forward() asks it for what it comes to, until it is told of another one; nullptr: all weights are
+  /// here.
+  void await(Arriving* weights) noexcept { arriving_ = weights; }
   void start_training();    // training mode, gradients zero
   void start_evaluation();  // evaluation mode, running statistics of the loaded version
   /// In training, also adds the batch statistics of `x` to the gradients' statistics region. Throws Abandoned.
@@ -65,19 +68,14 @@ class FlatModel {
   /// To and from the device, as put_chunks() and copy_chunks() do.
   void send(std::span<const SharedBytes> chunks, const at::Tensor& flat);
   [[nodiscard]] std::vector<SharedBytes> fetch(const at::Tensor& flat, bool statistics);
-  /// These are the weights until forget(), without load().
+  /// These are the weights until the next load(), which brings all of them.
   void settle(std::span<const SharedBytes> weights);
-  /// The next load() takes everything.
-  void forget();
 
  private:
   // std::shared_ptr or c10::intrusive_ptr, as the version of torch has it.
   using Node = decltype(torch::autograd::impl::grad_accumulator(std::declval<const at::Tensor&>()));
   void bind();
   void watch(std::size_t placement, const at::Tensor& parameter);
-  [[nodiscard]] bool holds(std::uint64_t version, Weights& weights) const;
-  [[nodiscard]] ChunkId chunk_of(std::uint64_t element) const;
-  void take(ChunkId first, ChunkId last);
   at::Tensor run(const at::Tensor& x);
 
   InspectedModel inspected_;
@@ -89,11 +87,8 @@ class FlatModel {
   bool training_ = false;
   std::vector<Node> accumulators_;  // kept alive: parameters refer to them weakly
   std::function<void(std::size_t)> on_final_;
-  std::uint64_t version_ = 0;
-  Weights* arriving_ = nullptr;        // where the chunks that are missing come from
-  std::vector<bool> loaded_;           // by chunk
-  std::size_t missing_;                // of them
-  std::vector<std::uint32_t> probes_;  // a few words of each chunk
+  Arriving* arriving_ = nullptr;
+  bool moved_ = false;
 };
 
 }  // namespace motley::torch_adapter

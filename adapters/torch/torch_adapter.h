@@ -1,6 +1,6 @@
 #pragma once
-// Models computed by libtorch, behind motley::Computation. This header is torch-free: only adapters/torch sees torch.
-// Threading: the free functions may be called from any thread, one at a time; a Computation as its base class says.
+// Models computed by libtorch, behind motley::DeviceModel. This header is torch-free: only adapters/torch sees torch.
+// Threading: the free functions may be called from any thread, one at a time; a DeviceModel as its base class says.
 // No exception leaves this folder.
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 #include "data/dataset.h"
 #include "motley/bytes.h"
-#include "motley/computation.h"
+#include "motley/device_model.h"
 #include "motley/layout.h"
 #include "motley/result.h"
 
@@ -69,9 +69,9 @@ struct Options {
 
 /// `train` and `test` may be null when no such task will come. Errors: usage (unknown kind, loss or device), input (a
 /// file that torch cannot read, a model that does not take the samples), mismatch (more classes than outputs), memory.
-Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, const Options& options,
-                                                      std::shared_ptr<const data::Dataset> train,
-                                                      std::shared_ptr<const data::Dataset> test);
+Result<std::unique_ptr<DeviceModel>> make_device_model(const ModelSpec& model, const Options& options,
+                                                       std::shared_ptr<const data::Dataset> train,
+                                                       std::shared_ptr<const data::Dataset> test);
 
 /// What the head starts a new run from: weights from `seed` (built-in kinds) or the file's own (torchscript).
 struct InitialState {

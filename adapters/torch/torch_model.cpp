@@ -1,9 +1,8 @@
-// Computation on libtorch: micro-batches into one flat gradient, chunks handed over as the backward pass finishes them.
+// DeviceModel on libtorch: micro-batches into one flat gradient, of which the backward pass says what is final.
 #include <algorithm>
+#include <utility>
 
-#include "base/assert.h"
 #include "base/philox.h"
-#include "tensor/chunk_publisher.h"
 #include "torch/cpu_memory.h"
 #include "torch/device_memory.h"
 #include "torch/devices.h"
@@ -23,14 +22,13 @@ constexpr std::uint32_t kMicroBatchAccelerator = 2048;
 constexpr std::uint64_t kTargetsCpu = 4096;
 constexpr std::uint64_t kTargetsAccelerator = 16384;
 
-class TorchComputation final : public Computation {
+class TorchModel final : public DeviceModel {
  public:
-  TorchComputation(InspectedModel model, const at::Device& device, Loss loss, std::uint32_t group_samples,
-                   std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test,
-                   unsigned threads, bool staged, Capabilities capabilities)
+  TorchModel(InspectedModel model, const at::Device& device, Loss loss, std::uint32_t group_samples,
+             std::shared_ptr<const data::Dataset> train, std::shared_ptr<const data::Dataset> test, unsigned threads,
+             bool staged, Capabilities capabilities)
       : model_(std::move(model), device, staged),
         residence_(model_),
-        publisher_(model_.layout(), [this](ChunkId chunk) { return model_.gradient(chunk); }),
         loss_(loss),
         group_samples_(group_samples),
         threads_(threads),
@@ -48,148 +46,119 @@ class TorchComputation final : public Computation {
     return use ? *use : MemoryUse{};  // a device that does not tell is taken as it is
   }
 
-  ps::Residence* residence() override { return model_.staged() ? &residence_ : nullptr; }
+  Residence* residence() override { return model_.staged() ? &residence_ : nullptr; }
+  Flow flow() const override { return model_.staged() ? Flow::behind : Flow::overlapped; }
+  std::uint32_t group(PassKind) const override { return model_.acts_on_groups() ? group_samples_ : 0; }
+  std::uint32_t at_once(const Task& task) const override {
+    return model_.acts_on_groups() ? group_samples_ : task.micro_batch;
+  }
+  bool keeps_weights() const override { return model_.keeps_weights(); }
+  bool starts_early(const Task&) const override { return true; }
 
-  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
-    return guarded("computing " + std::to_string(task.indices.size()) + " samples on " + capabilities_.device,
-                   [&]() -> Result<Outcome> {
-                     model_.on_final({});  // a task that failed may have left one
-                     const c10::OptionalDeviceGuard here = guard_of(model_.device());
-                     if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
-                     try {
-                       if (!task.resident) model_.load(task.version, weights);
-                       return task.kind == PassKind::evaluate ? evaluate(task, sink, stop) : train(task, sink, stop);
-                     } catch (const FlatModel::Abandoned&) {
-                       return Outcome{};
-                     }
-                   });
+  Status open(const Task& task, Arriving& weights) override {
+    task_ = &task;
+    sums_ = {};
+    model_.await(task.resident ? nullptr : &weights);
+    if (!reader()) {
+      return Error{ErrorCode::internal,
+                   std::string("asked for ") + (trains() ? "training" : "evaluation") + " without a data set for it",
+                   ""};
+    }
+    return on_device([&] {
+      if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
+    });
+  }
+
+  Status load(ChunkId first, std::span<const std::span<const float>> chunks) override {
+    return on_device([&] { model_.load(first, chunks); });
+  }
+
+  Status start() override {
+    return on_device([&] { trains() ? model_.start_training() : model_.start_evaluation(); });
+  }
+
+  Status forward(const MicroBatch& samples) override {
+    return on_device([&] {
+      const at::AutoGradMode grad(trains());
+      const SampleReader::Batch batch = reader()->read(samples.indices);
+      const at::Tensor output = run(batch.x, task_->first + samples.at);
+      losses_ = losses_of(loss_, output, batch.target);
+      if (!trains() && loss_ != Loss::mse)
+        sums_.correct += static_cast<std::uint64_t>(output.argmax(-1).eq(batch.target).sum().item<std::int64_t>());
+      // A device that is behind is given the backward pass before anybody waits for the losses, so that it does not run
+      // dry.
+      if (!trains() || !model_.staged()) add(losses_);
+    });
+  }
+
+  Status backward(Finals* finals) override {
+    if (finals) model_.on_final([finals](std::size_t placement) { finals->placement_final(placement); });
+    const Status done = on_device([&] {
+      const at::AutoGradMode grad(true);
+      const at::Tensor losses = std::exchange(losses_, {});
+      losses.sum().backward();
+      if (model_.staged()) add(losses);
+    });
+    model_.on_final({});
+    return done;
+  }
+
+  Result<Sums> sums() override { return sums_; }
+
+  Status finish(std::uint64_t) override {
+    if (task_->kind != PassKind::train || task_->resident) return {};
+    return on_device([&] { model_.fetch_gradients(); });
+  }
+
+  std::span<const float> gradient(ChunkId chunk) const override { return model_.gradient(chunk); }
+
+  void close() override {
+    losses_ = {};
+    model_.await(nullptr);
   }
 
  private:
-  Result<Outcome> train(const Task& task, Sink& sink, const Stop& stop) {
-    if (!train_) return missing("training");
-    const at::AutoGradMode grad(true);
-    const bool contributes = task.kind == PassKind::train, publishes = contributes && !task.resident;
-    Outcome outcome{.micro_batch = micro_batch(task)};
-    bool begun = false;
-    const auto begin = [&] {
-      begun = true;
-      if (!contributes) return;
-      sink.begin(outcome.count, outcome.weight, outcome.loss_sum);
-      if (publishes) publisher_.start(sink);
-    };
-    model_.start_training();
-    while (!begun) {
-      const std::uint64_t limit = limit_of(task, stop);
-      if (limit == 0) return Outcome{};
-      if (limit <= outcome.count) break;  // trimmed to what is done
-      const std::uint64_t count = next_count(task, outcome.count, limit);
-      if (!stop.claim(outcome.count + count)) continue;
-      const std::uint64_t at = task.at(outcome.count, count);
-      const SampleReader::Batch batch = train_->read(task.indices.subspan(at, count));
-      const auto forward = [&] {
-        std::optional<Seeded> seeded;
-        if (model_.draws_random_numbers()) {
-          seeded.emplace(model_.device(), mixed_seed(task.seed, task.version, task.first + at));
-        }
-        return model_.forward(batch.x);
-      };
-      const at::Tensor losses = losses_of(loss_, forward(), batch.target);
-      if (model_.staged()) {
-        losses.sum().backward();  // queued before add() waits for the losses, so that the device does not run dry
-        add(losses, count, outcome);
-        if (is_last(task, stop, outcome.count)) begin();
-      } else {
-        add(losses, count, outcome);
-        if (is_last(task, stop, outcome.count)) {
-          begin();
-          if (publishes) model_.on_final([this](std::size_t placement) { publisher_.placement_final(placement); });
-        }
-        losses.sum().backward();
-      }
-      if (!begun) sink.progress(outcome.count);
-    }
-    model_.on_final({});
-    const bool all_reported = !begun;
-    if (!begun) begin();
-    if (publishes) {
-      model_.fetch_gradients();
-      publisher_.finish();
-    }
-    if (!all_reported) sink.progress(outcome.count);
-    return outcome;
+  template <class Action>
+  Status on_device(const Action& action) {
+    return guarded("computing " + std::to_string(task_->indices.size()) + " samples on " + capabilities_.device,
+                   [&]() -> Status {
+                     const c10::OptionalDeviceGuard here = guard_of(model_.device());
+                     try {
+                       action();
+                     } catch (const FlatModel::Abandoned&) {
+                       return Error{ErrorCode::internal, "the weights did not come", ""};
+                     }
+                     return {};
+                   });
   }
 
-  Result<Outcome> evaluate(const Task& task, Sink& sink, const Stop& stop) {
-    if (!test_) return missing("evaluation");
-    const at::NoGradGuard no_grad;
-    Outcome outcome{.micro_batch = micro_batch(task)};
-    model_.load_all();
-    model_.start_evaluation();
-    while (outcome.count < task.indices.size()) {
-      const std::uint64_t limit = limit_of(task, stop);
-      if (limit == 0) return Outcome{};
-      if (limit <= outcome.count) break;
-      const std::uint64_t count = std::min<std::uint64_t>(micro_batch(task), limit - outcome.count);
-      if (!stop.claim(outcome.count + count)) continue;
-      const SampleReader::Batch batch = test_->read(task.indices.subspan(outcome.count, count));
-      const at::Tensor output = model_.forward(batch.x);
-      add(losses_of(loss_, output, batch.target), count, outcome);
-      if (loss_ != Loss::mse) {
-        outcome.correct += static_cast<std::uint64_t>(output.argmax(-1).eq(batch.target).sum().item<std::int64_t>());
-      }
-      sink.progress(outcome.count);
-    }
-    return outcome;
+  at::Tensor run(const at::Tensor& x, std::uint64_t first) {
+    std::optional<Seeded> seeded;
+    if (trains() && model_.draws_random_numbers())
+      seeded.emplace(model_.device(), mixed_seed(task_->seed, task_->version, first));
+    return model_.forward(x);
   }
 
-  static void add(const at::Tensor& losses, std::uint64_t count, Outcome& outcome) {
+  void add(const at::Tensor& losses) {
     // Summed on the CPU: MPS has no float64.
-    outcome.loss_sum += losses.detach().to(at::kCPU).to(at::kDouble).sum().item<double>();
-    outcome.weight += static_cast<double>(losses.numel());
-    outcome.count += count;
+    sums_.loss_sum += losses.detach().to(at::kCPU).to(at::kDouble).sum().item<double>();
+    sums_.weight += static_cast<double>(losses.numel());
   }
 
-  [[nodiscard]] std::uint64_t limit_of(const Task& task, const Stop& stop) const {
-    const std::uint64_t limit = std::min<std::uint64_t>(stop.limit(), task.indices.size());
-    if (!model_.acts_on_groups() || limit == task.indices.size()) return limit;
-    // Groups are never cut, so that of a limit inside of one the whole groups are left.
-    const std::uint64_t partial = task.from_end ? partial_group(task) : 0;
-    return limit < partial ? 0 : partial + (limit - partial) / group_samples_ * group_samples_;
-  }
-  /// Samples at the end of the task that make no whole group: the pass may end with such a one.
-  [[nodiscard]] std::uint64_t partial_group(const Task& task) const { return task.indices.size() % group_samples_; }
-  /// Asked after the forward pass: the limit may have been raised meanwhile.
-  [[nodiscard]] bool is_last(const Task& task, const Stop& stop, std::uint64_t done) const {
-    const std::uint64_t limit = limit_of(task, stop);
-    return limit > 0 && done >= limit;
-  }
-  [[nodiscard]] std::uint32_t micro_batch(const Task& task) const {
-    MOTLEY_ASSERT(task.micro_batch > 0);
-    return model_.acts_on_groups() ? group_samples_ : task.micro_batch;
-  }
-  /// The odd part goes first: the chunks of the gradient leave during the last backward pass, and hide behind it the
-  /// better the longer it is.
-  [[nodiscard]] std::uint64_t next_count(const Task& task, std::uint64_t done, std::uint64_t limit) const {
-    const std::uint64_t left = limit - done;
-    const std::uint64_t whole = micro_batch(task);
-    const std::uint64_t odd = left % whole;
-    if (!model_.acts_on_groups()) return left > whole && odd > 0 ? odd : std::min(whole, left);
-    const std::uint64_t partial = task.from_end && done == 0 ? partial_group(task) : 0;
-    return partial > 0 ? partial : std::min(whole, left);
-  }
-  static Error missing(const std::string& what) {
-    return {ErrorCode::internal, "asked for " + what + " without a data set for it", ""};
-  }
+  [[nodiscard]] bool trains() const { return task_->kind != PassKind::evaluate; }
+  std::optional<SampleReader>& reader() { return trains() ? train_ : test_; }
 
   FlatModel model_;
   TorchResidence residence_;
-  ChunkPublisher publisher_;
   Loss loss_;
   std::uint32_t group_samples_;
   unsigned threads_;
   Capabilities capabilities_;
   std::optional<SampleReader> train_, test_;
+  // Of the task.
+  const Task* task_ = nullptr;
+  Sums sums_;
+  at::Tensor losses_;  // of the newest forward pass
 };
 
 Status check_data(const ModelSpec& spec, Loss loss, const data::Dataset& dataset, const std::string& part) {
@@ -223,10 +192,10 @@ void make_deterministic() {
 
 }  // namespace
 
-Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, const Options& options,
-                                                      std::shared_ptr<const data::Dataset> train,
-                                                      std::shared_ptr<const data::Dataset> test) {
-  return guarded("building the model '" + model.kind + "'", [&]() -> Result<std::unique_ptr<Computation>> {
+Result<std::unique_ptr<DeviceModel>> make_device_model(const ModelSpec& model, const Options& options,
+                                                       std::shared_ptr<const data::Dataset> train,
+                                                       std::shared_ptr<const data::Dataset> test) {
+  return guarded("building the model '" + model.kind + "'", [&]() -> Result<std::unique_ptr<DeviceModel>> {
     const Result<at::Device> device = find_device(options.device);
     if (!device) return device.error();
     const Result<Loss> loss = find_loss(model.loss);
@@ -253,7 +222,7 @@ Result<std::unique_ptr<Computation>> make_computation(const ModelSpec& model, co
     capabilities.micro_batch = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, 1, capabilities.micro_batch));
     if (options.micro_batch > 0) capabilities.micro_batch = options.micro_batch;
     if (inspected->acts_on_groups) capabilities.micro_batch = model.group_samples;
-    return std::unique_ptr<Computation>(std::make_unique<TorchComputation>(
+    return std::unique_ptr<DeviceModel>(std::make_unique<TorchModel>(
         std::move(inspected).value(), *device, *loss, model.group_samples, std::move(train), std::move(test), threads,
         options.staged, std::move(capabilities)));
   });

@@ -32,7 +32,7 @@ auto TorchResidence::on_device(const char* what, Action&& action) -> decltype(ac
   return done;
 }
 
-Status TorchResidence::settle(const ps::Snapshot& state, ps::OptimizerKind kind) {
+Status TorchResidence::settle(const Snapshot& state, OptimizerKind kind) {
   kind_ = kind;
   settled_ = true;
   Status done = on_device("moving the optimizer's state to the device", [&]() -> Status {
@@ -70,12 +70,12 @@ Result<double> TorchResidence::reduce(double weight, std::uint64_t samples) {
   });
 }
 
-Status TorchResidence::update(std::span<const ps::StepScalars> groups, float factor) {
+Status TorchResidence::update(std::span<const StepScalars> groups, float factor) {
   return on_device("running the optimizer", [&]() -> Status {
     if (factor != 1) at::_foreach_mul_(trained_, factor);
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (groups_[i].weights.empty()) continue;
-      kind_ == ps::OptimizerKind::sgd ? sgd(groups_[i], groups[i]) : adam(groups_[i], groups[i]);
+      kind_ == OptimizerKind::sgd ? sgd(groups_[i], groups[i]) : adam(groups_[i], groups[i]);
     }
     move_statistics();
     return {};
@@ -83,7 +83,7 @@ Status TorchResidence::update(std::span<const ps::StepScalars> groups, float fac
 }
 
 // torch.optim.SGD. The buffer starts from zero, where torch starts from the first gradient: `fresh` is 1 then.
-void TorchResidence::sgd(Group& group, const ps::StepScalars& numbers) const {
+void TorchResidence::sgd(Group& group, const StepScalars& numbers) const {
   std::vector<at::Tensor>& gradients = group.gradients;
   if (numbers.weight_decay != 0) at::_foreach_add_(gradients, group.weights, numbers.weight_decay);
   if (numbers.momentum == 0 || group.states.empty()) {
@@ -102,7 +102,7 @@ void TorchResidence::sgd(Group& group, const ps::StepScalars& numbers) const {
 }
 
 // torch.optim.Adam and AdamW.
-void TorchResidence::adam(Group& group, const ps::StepScalars& numbers) const {
+void TorchResidence::adam(Group& group, const StepScalars& numbers) const {
   std::vector<at::Tensor>& gradients = group.gradients;
   std::vector<at::Tensor>&mean = group.states[0], &square = group.states[1];
   if (numbers.weight_decay != 0) at::_foreach_add_(gradients, group.weights, numbers.weight_decay);
@@ -128,10 +128,10 @@ void TorchResidence::move_statistics() const {
   }
 }
 
-Result<ps::Snapshot> TorchResidence::bring() {
+Result<Snapshot> TorchResidence::bring() {
   if (!settled_) return Error{ErrorCode::internal, "weights and state on the device are of no use", ""};
-  return on_device("bringing weights and state from the device", [&]() -> Result<ps::Snapshot> {
-    ps::Snapshot found;
+  return on_device("bringing weights and state from the device", [&]() -> Result<Snapshot> {
+    Snapshot found;
     found.weights = model_.fetch(model_.weights(), true);
     for (const auto& [name, flat] : states_) found.optimizer[name] = model_.fetch(flat, false);
     return found;
@@ -142,7 +142,6 @@ void TorchResidence::leave() {
   settled_ = false;
   for (Group& group : groups_) group.states.clear();
   states_.clear();
-  model_.forget();
 }
 
 }  // namespace motley::torch_adapter

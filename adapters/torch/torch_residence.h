@@ -8,20 +8,20 @@
 #include <utility>
 #include <vector>
 
-#include "ps/residence.h"
+#include "motley/residence.h"
 #include "torch/flat_model.h"
 
 namespace motley::torch_adapter {
 
-class TorchResidence final : public ps::Residence {
+class TorchResidence final : public Residence {
  public:
   /// Weights and gradient are those of `model`, which outlives this.
   explicit TorchResidence(FlatModel& model);
 
-  Status settle(const ps::Snapshot& state, ps::OptimizerKind kind) override;
+  Status settle(const Snapshot& state, OptimizerKind kind) override;
   Result<double> reduce(double weight, std::uint64_t samples) override;
-  Status update(std::span<const ps::StepScalars> groups, float factor) override;
-  Result<ps::Snapshot> bring() override;
+  Status update(std::span<const StepScalars> groups, float factor) override;
+  Result<Snapshot> bring() override;
   void leave() override;
 
  private:
@@ -33,14 +33,14 @@ class TorchResidence final : public ps::Residence {
   };
   template <class Action>
   auto on_device(const char* what, Action&& action) -> decltype(action());
-  void sgd(Group& group, const ps::StepScalars& numbers) const;
-  void adam(Group& group, const ps::StepScalars& numbers) const;
+  void sgd(Group& group, const StepScalars& numbers) const;
+  void adam(Group& group, const StepScalars& numbers) const;
   void move_statistics() const;
 
   FlatModel& model_;
   std::vector<Group> groups_;
   std::vector<at::Tensor> trained_, statistics_;  // gradients of all groups, and sums of statistics
-  ps::OptimizerKind kind_{};
+  OptimizerKind kind_{};
   std::vector<std::pair<std::string, at::Tensor>> states_;
   bool settled_ = false;
 };

@@ -2,15 +2,14 @@
 
 #include <thread>
 
-#include "compute/loop_computation.h"
 #include "softmax/softmax.h"
 
 namespace motley::cli {
 
 #ifdef MOTLEY_WITH_TORCH
 Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& inputs);
-Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string& device,
-                                                       unsigned threads);
+Result<std::unique_ptr<DeviceModel>> torch_model(const runtime::ModelInputs& inputs, const std::string& device,
+                                                 unsigned threads);
 std::vector<runtime::Device> torch_devices();
 #else
 namespace {
@@ -21,8 +20,7 @@ Error no_torch(const std::string& what) {
 Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& inputs) {
   return no_torch(inputs.config->model_kind);
 }
-Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string&,
-                                                       unsigned) {
+Result<std::unique_ptr<DeviceModel>> torch_model(const runtime::ModelInputs& inputs, const std::string&, unsigned) {
   return no_torch(inputs.config->model_kind);
 }
 std::vector<runtime::Device> torch_devices() { return {{"cpu", "processor", 0, std::thread::hardware_concurrency()}}; }
@@ -59,12 +57,12 @@ class Models final : public runtime::ModelProvider {
     return state;
   }
 
-  Result<std::unique_ptr<Computation>> make(const runtime::ModelInputs& inputs, const std::string& device,
+  Result<std::unique_ptr<DeviceModel>> make(const runtime::ModelInputs& inputs, const std::string& device,
                                             unsigned threads) override {
-    if (inputs.config->model_kind != "softmax") return torch_computation(inputs, device, threads);
+    if (inputs.config->model_kind != "softmax") return torch_model(inputs, device, threads);
     Result<std::unique_ptr<softmax::SoftmaxRegression>> model = make_softmax(inputs);
     if (!model) return model.error();
-    return std::unique_ptr<Computation>(std::make_unique<compute::LoopComputation>(std::move(*model)));
+    return std::unique_ptr<DeviceModel>(std::move(*model));
   }
 
  private:

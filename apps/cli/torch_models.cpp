@@ -43,14 +43,14 @@ Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& in
                                state->acts_on_groups};
 }
 
-Result<std::unique_ptr<Computation>> torch_computation(const runtime::ModelInputs& inputs, const std::string& device,
-                                                       unsigned threads) {
+Result<std::unique_ptr<DeviceModel>> torch_model(const runtime::ModelInputs& inputs, const std::string& device,
+                                                 unsigned threads) {
   torch_adapter::Options options;
   options.device = device;
   options.threads = threads;
   options.micro_batch = static_cast<std::uint32_t>(inputs.config->micro_batch);
-  return torch_adapter::make_computation(spec_of(*inputs.config, inputs.file, inputs.train.get()), options,
-                                         inputs.train, inputs.test);
+  return torch_adapter::make_device_model(spec_of(*inputs.config, inputs.file, inputs.train.get()), options,
+                                          inputs.train, inputs.test);
 }
 
 std::vector<runtime::Device> torch_devices() {

@@ -17,9 +17,7 @@
 
 namespace motley {
 
-namespace ps {
 class Residence;
-}
 
 struct Capabilities {
   std::string device;               // "cpu", "cuda:0", "mps"
@@ -89,11 +87,14 @@ class DeviceModel {
     return {};
   }
   /// Where weights, gradient and optimizer state can stay for many steps; nullptr: the device's memory is the host's.
-  virtual ps::Residence* residence() { return nullptr; }
+  virtual Residence* residence() { return nullptr; }
 
   [[nodiscard]] virtual Flow flow() const { return Flow::in_step; }
-  /// Micro-batches are groups of so many positions, which nothing cuts; 0: any samples may go together.
+  /// Micro-batches are groups of so many positions, or several of them, which nothing cuts; 0: any samples may go
+  /// together.
   [[nodiscard]] virtual std::uint32_t group(PassKind /*kind*/) const { return 0; }
+  /// Samples of the next micro-batch of an open task at most; of one group, where a group is larger.
+  [[nodiscard]] virtual std::uint32_t at_once(const Task& task) const { return task.micro_batch; }
   /// What load() has had stays as it is until the next load().
   [[nodiscard]] virtual bool keeps_weights() const { return false; }
   /// Its forward passes wait for each weight when they come to it: start() needs not all of them.

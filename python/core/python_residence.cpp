@@ -16,11 +16,11 @@ auto PythonResidence::with_python(ErrorCode code, const Call& call) -> decltype(
 }
 
 // Whatever goes wrong here: there is another way.
-Status PythonResidence::settle(const ps::Snapshot& state, ps::OptimizerKind kind) {
+Status PythonResidence::settle(const Snapshot& state, OptimizerKind kind) {
   whole_ = true;
   Status settled = with_python(ErrorCode::memory, [&](const nb::object& python) -> Status {
     put_chunks(layout_, state.weights, weights_);
-    python.attr("settle")(kind == ps::OptimizerKind::sgd ? "sgd" : "adam");
+    python.attr("settle")(kind == OptimizerKind::sgd ? "sgd" : "adam");
     states_.clear();
     for (const auto& [name, chunks] : state.optimizer) {
       put_chunks(layout_, chunks, gradients_);
@@ -39,10 +39,10 @@ Result<double> PythonResidence::reduce(double weight, std::uint64_t samples) {
   });
 }
 
-Status PythonResidence::update(std::span<const ps::StepScalars> groups, float factor) {
+Status PythonResidence::update(std::span<const StepScalars> groups, float factor) {
   return with_python(ErrorCode::internal, [&](const nb::object& python) -> Status {
     nb::list numbers;
-    for (const ps::StepScalars& group : groups) {
+    for (const StepScalars& group : groups) {
       numbers.append(nb::make_tuple(group.lr, group.weight_decay, group.keep, group.momentum, group.fresh, group.beta2,
                                     group.fresh2, group.correction, group.eps, group.nesterov));
     }
@@ -51,10 +51,10 @@ Status PythonResidence::update(std::span<const ps::StepScalars> groups, float fa
   });
 }
 
-Result<ps::Snapshot> PythonResidence::bring() {
+Result<Snapshot> PythonResidence::bring() {
   if (!whole_) return Error{ErrorCode::internal, "weights and state on the device are of no use", ""};
-  return with_python(ErrorCode::internal, [&](const nb::object& python) -> Result<ps::Snapshot> {
-    ps::Snapshot found;
+  return with_python(ErrorCode::internal, [&](const nb::object& python) -> Result<Snapshot> {
+    Snapshot found;
     python.attr("get_weights")();
     found.weights = copy_chunks(layout_, weights_, true);
     for (const std::string& name : states_) {

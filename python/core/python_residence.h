@@ -1,12 +1,12 @@
 #pragma once
-// A Residence whose arithmetic is Python's. The object has, beside what python_computation.h asks for,
+// A Residence whose arithmetic is Python's. The object has, beside what python_model.h asks for,
 //
 //   settle(kind)   "sgd" | "adam": takes over the weights that are in the array `weights`
 //   set_state(name), get_state(name)   a vector of the optimizer's state, through the array `gradients`
 //   reduce(weight, samples) -> norm     update(groups, factor)     get_weights(), into the array `weights`     leave()
 //
-// with the meanings of ps/residence.h; a group is (lr, weight_decay, keep, momentum, fresh, beta2, fresh2, correction,
-// eps, nesterov).
+// with the meanings of motley/residence.h; a group is (lr, weight_decay, keep, momentum, fresh, beta2, fresh2,
+// correction, eps, nesterov).
 
 #include <span>
 #include <string>
@@ -14,20 +14,20 @@
 
 #include "bindings.h"
 #include "motley/layout.h"
-#include "ps/residence.h"
+#include "motley/residence.h"
 
 namespace motley::python {
 
-class PythonResidence final : public ps::Residence {
+class PythonResidence final : public Residence {
  public:
   /// All of them outlive this.
   PythonResidence(const Kept& python, const Layout& layout, std::span<float> weights, std::span<float> gradients)
       : python_(python), layout_(layout), weights_(weights), gradients_(gradients) {}
 
-  Status settle(const ps::Snapshot& state, ps::OptimizerKind kind) override;
+  Status settle(const Snapshot& state, OptimizerKind kind) override;
   Result<double> reduce(double weight, std::uint64_t samples) override;
-  Status update(std::span<const ps::StepScalars> groups, float factor) override;
-  Result<ps::Snapshot> bring() override;
+  Status update(std::span<const StepScalars> groups, float factor) override;
+  Result<Snapshot> bring() override;
   void leave() override;
 
  private:

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/assert.h"
-#include "python_computation.h"
+#include "python_model.h"
 #include "python_optimizer.h"
 #include "wire/limits.h"
 
@@ -175,11 +175,11 @@ Result<runtime::InitialState> ScriptModels::initial_state(const runtime::ModelIn
   return state;
 }
 
-Result<std::unique_ptr<Computation>> ScriptModels::make(const runtime::ModelInputs&, const std::string& device,
+Result<std::unique_ptr<DeviceModel>> ScriptModels::make(const runtime::ModelInputs&, const std::string& device,
                                                         unsigned threads) {
   const nb::gil_scoped_acquire gil;
   try {
-    return make_computation(script_->make->get()(device, threads), script_->layout);
+    return make_python_model(script_->make->get()(device, threads), script_->layout);
   } catch (nb::python_error& error) {
     const bool memory = nb::getattr(error.value(), "code", nb::none()).equal(nb::str("memory"));
     if (memory)

@@ -29,7 +29,7 @@ struct Script {
   std::optional<SharedBytes> state{};  // what the loss gets at first
   std::shared_ptr<Kept> follower{};    // (run's directory, step, loss, scores) -> learning rates by group; may be null
   std::vector<runtime::Device> devices{};
-  std::shared_ptr<Kept> make{};  // (device, threads) -> the object of python_computation.h
+  std::shared_ptr<Kept> make{};  // (device, threads) -> the object of python_model.h
 };
 
 /// Raises where it is too long.
@@ -41,7 +41,7 @@ class ScriptModels final : public runtime::ModelProvider {
   [[nodiscard]] std::vector<runtime::Device> devices() const override { return script_->devices; }
   Result<runtime::ModelInputs> load(const config::RunConfig& config, const runtime::DownloadReport& report) override;
   Result<runtime::InitialState> initial_state(const runtime::ModelInputs& inputs) override;
-  Result<std::unique_ptr<Computation>> make(const runtime::ModelInputs& inputs, const std::string& device,
+  Result<std::unique_ptr<DeviceModel>> make(const runtime::ModelInputs& inputs, const std::string& device,
                                             unsigned threads) override;
 
   /// Of the script: which the head was last seen at. Any thread.

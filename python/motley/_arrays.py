@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy
@@ -92,6 +92,7 @@ class Worker:
     """A Computation as the core calls it."""
 
     device, description = "cpu", "arrays"
+    flow, group = "in_step", 0
 
     def __init__(self, computation: Computation, layout: _core.Layout, micro_batch: int):
         self.micro_batch = micro_batch
@@ -104,31 +105,47 @@ class Worker:
     def memory(self, for_others: int) -> tuple[int, int, int, int]:
         return 0, 0, 0, 0
 
-    def run(self, task: _core.Task) -> tuple[Any, ...]:
-        try:
-            return self._run(task)
-        except MemoryError as error:
-            return "memory", str(error)
-        except Exception as error:
-            text = traceback.format_exc()
-            sys.stderr.write(text)
-            return "internal", f"the script raised {type(error).__name__}: {error}\n{text[-3000:]}"
+    def open(self, task: _core.Task) -> tuple[int, bool]:
+        self._task, self._weight, self._loss_sum = task, 0.0, 0.0
+        return task.micro_batch, False
 
-    def _run(self, task: _core.Task) -> tuple[Any, ...]:
-        task.load()
-        self._computation.load(self._weights)
+    def read(self, at: int, size: int, wanted: int) -> int:
+        return self._task.micro_batch
+
+    def start(self, came: list[tuple[int, int]]) -> tuple[str, str] | None:
         self.gradients[:] = 0
-        count, weight, loss_sum = 0, 0.0, 0.0
-        while (limit := task.limit()) > count:
-            size = min(task.micro_batch, limit - count)
-            if not task.claim(count + size):
-                continue
-            losses, part = self._computation.gradients(task.indices(task.at(count, size), size), self._sums)
-            count, weight, loss_sum = count + size, weight + float(part), loss_sum + float(losses)
-            task.progress(count)
-        if limit == 0:
-            return 0, 0.0, 0.0, []
-        if task.contributes:
-            task.begin(count, weight, loss_sum)
-            task.finish()
-        return count, weight, loss_sum, []
+        return _told(lambda: self._computation.load(self._weights))
+
+    def forward(self, at: int, size: int, wanted: int) -> int | tuple[str, str]:
+        """And backward."""
+
+        def add() -> None:
+            losses, part = self._computation.gradients(self._task.indices(at, size), self._sums)
+            self._weight, self._loss_sum = self._weight + float(part), self._loss_sum + float(losses)
+
+        return _told(add) or self._task.micro_batch
+
+    def backward(self, last: bool) -> None:
+        pass
+
+    def sums(self) -> tuple[float, float, list[float]]:
+        return self._weight, self._loss_sum, []
+
+    def finish(self, count: int) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _told(call: Callable[[], None]) -> tuple[str, str] | None:
+    """What went wrong, for the core, which is no place for exceptions."""
+    try:
+        call()
+    except MemoryError as error:
+        return "memory", str(error)
+    except Exception as error:
+        text = traceback.format_exc()
+        sys.stderr.write(text)
+        return "internal", f"the script raised {type(error).__name__}: {error}\n{text[-3000:]}"
+    return None

@@ -18,6 +18,11 @@ class Abandoned(BaseException):
     """The task was, before its weights were there. Not an Exception: it is to pass through the script's own handlers."""
 
 
+def copy(host: torch.Tensor, device: torch.Tensor, ranges: Iterable[tuple[int, int]]) -> None:
+    for begin, end in ranges:
+        device[begin:end].copy_(host[begin:end])
+
+
 class Arriving(TorchDispatchMode):
     """While this is entered, in this thread, operators wait for the weights that they read.
 
@@ -28,23 +33,17 @@ class Arriving(TorchDispatchMode):
         super().__init__()
         self._task, self._host, self._device = task, host, device
         self._storage = device.untyped_storage().data_ptr()
-        self.missing = [(0, len(host))]
-        # Work that is claimed cannot move to others: nothing is, before weights come.
-        if not self._take(0, 0):
-            self._take(0, 1)
+        self.missing = task.missing()
         for first, last in self.missing:
             device[first:last].fill_(math.nan)
 
-    def _take(self, first: int, last: int) -> bool:
-        """Whether any came."""
-        came = self._task.load(first, last)
+    def _take(self, first: int, last: int) -> None:
+        came = self._task.bring(first, last)
         self.missing = self._task.missing()
         if any(first < end and begin < last for begin, end in self.missing):
             raise Abandoned
         if self._device is not self._host:
-            for begin, end in came:
-                self._device[begin:end].copy_(self._host[begin:end])
-        return bool(came)
+            copy(self._host, self._device, came)
 
     def finish(self) -> None:
         """Waits for what nothing has read. Raises Abandoned."""

@@ -52,16 +52,18 @@ class ModelComputation:
         self.bound = _binding.Binding(parts, work.layout, names, self._torch_device, self._staged, lambda place: _final(myself, place),
                                        looked_at)
         self.weights, self.gradients = self.bound.weights, self.bound.gradients
+        self.flow = "behind" if self._staged else "overlapped"
+        self.group = self._group if self._group > 1 else 0
         self.resident = self._staged  # what python/core/python_residence.h asks for is there
         self._residence = _residence.Residence(work.layout, names, self.bound.device_weights, self.bound.device_gradients,
                                                self.bound.statistics, self.bound.momenta)
         self.turn = threading.Lock()  # of computing, or of looking at the model
         self._state = _state.Decoded()
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
-        self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
+        self._task: Any = None  # that is open
+        self._finals_wanted = False  # by the core: what the backward pass finishes is handed out meanwhile
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
         self._groups: _groups.Groups | None = None  # of the micro-batch, where it has several
-        self._task: Any = None  # whose chunks are handed out as the backward pass finishes them
         self._failures = _devices.Failures(device)
         self._halves = _halves.Halves(work, self._torch_device)
         self._mode: bool | None = None  # that the modules are in: training
@@ -108,67 +110,95 @@ class ModelComputation:
     def memory(self, for_others: int) -> tuple[int, int, int, int]:
         return _devices.memory(self._torch_device, self._threads)
 
-    def run(self, task: _core.Task) -> tuple[Any, ...]:
-        """(count, weight, loss_sum, sums of scores), or ("memory" | "internal", what happened)."""
-        with self.turn:
-            return self._run(task)
+    @_devices.told
+    def open(self, task: _core.Task) -> tuple[int, bool]:
+        """(samples of the first micro-batch at most, whether it is computed while weights arrive)."""
+        self.turn.acquire()
+        self._task = task
+        self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
+        self._newest: tuple[torch.Tensor, float, int, int] | None = None  # of the newest forward pass: mean, weight, place, samples
+        self._weight, self._loss_sum = 0.0, 0.0
+        self._waiting: list[torch.Tensor] = []  # losses on the device: asking for them early would let it run dry
+        self._sums: dict[str, float] = dict.fromkeys(self._work.scores, 0.0) if task.kind == "evaluate" else {}
+        self._state.of(task)
+        if self._cpu and torch.get_num_threads() != self._threads:
+            torch.set_num_threads(self._threads)
+        if task.kind == "evaluate" and self._work.test is None:
+            raise Error("asked for an evaluation without a test set", "motley.Run(..., test=loader)")
+        self._early = (task.kind == "train" and self.begins_early and not task.resident and
+                       not self._compiled and not _compiled.uses(()))
+        return self._at_once(), self._early
 
-    def _run(self, task: _core.Task) -> tuple[Any, ...]:
+    @_devices.told
+    def read(self, at: int, size: int, wanted: int) -> int:
+        """The batch that is probably the first, while weights are on their way."""
         try:
-            self._state.of(task)
-            if self._cpu and torch.get_num_threads() != self._threads:
-                torch.set_num_threads(self._threads)
-            self._first = self._read_first(task)
-            self._load(task)
-            return self._evaluate(task) if task.kind == "evaluate" else self._train(task)
-        except _arriving.Abandoned:
-            return 0, 0.0, 0.0, []
-        except BaseException as error:  # the core is no place for any of them
-            return self._failures.told(error)
-        finally:
-            self._task = self._first = self._arriving = None
+            self._first = at, size, self._fetch(self._work.train, at, size, wanted)
+        except _cuts.Refused as refused:
+            self._take_one_group(refused)
+        return self._at_once()
 
-    def _load(self, task: _core.Task) -> None:
-        if task.resident:
-            return
-        if task.kind == "train" and self.begins_early and not self._compiled and not _compiled.uses(()):
-            arriving = _arriving.Arriving(task, self.weights, self.bound.device_weights)
-            self._arriving = arriving if arriving.missing else None
-            return
-        task.load()
+    @_devices.told
+    def start(self, came: list[tuple[int, int]]) -> None:
         if self._staged:
-            self.bound.device_weights.copy_(self.weights)
+            _arriving.copy(self.weights, self.bound.device_weights, came)
+        arriving = _arriving.Arriving(self._task, self.weights, self.bound.device_weights) if self._early else None
+        self._arriving = arriving if arriving and arriving.missing else None
+        self._start()
 
-    def _read_first(self, task: _core.Task) -> tuple[int, int, Any] | None:
-        """The batch that is probably the first, while weights are on their way; an evaluation begins when they are there."""
-        limit = self._limit(task)
-        if task.kind == "evaluate" or limit == 0:
-            return None
-        self._expect(self._work.train, task, limit)
-        while True:
-            size = self._next(task, 0, limit)
-            at = task.at(0, size)
-            try:
-                return at, size, self._fetch(self._work.train, task, at, size)
-            except _cuts.Refused as refused:
-                self._take_one_group(refused)
+    def _start(self) -> None:
+        training = self._task.kind == "train"
+        self._set_mode(training)
+        if training:
+            self.bound.device_gradients.zero_()
+            self.bound.reached.clear()
+        else:
+            self.bound.show_statistics()
 
-    def _limit(self, task: _core.Task) -> int:
-        return _cuts.limit_of(task, self._group)
+    @_devices.told
+    def forward(self, at: int, size: int, wanted: int) -> int:
+        if self._task.kind == "evaluate":
+            self._evaluate(at, size, wanted)
+        else:
+            self._train(at, size, wanted)
+        return self._at_once()
 
-    def _next(self, task: _core.Task, done: int, limit: int) -> int:
-        most = min(task.micro_batch, self.micro_batch) if self._group == 1 or self._fused else GROUP
-        return _cuts.next_size(task, done, limit, self._group, most)
+    @_devices.told
+    def backward(self, last: bool) -> None:
+        self._finals_wanted = last
+        try:
+            self._add_gradient()
+        finally:
+            self._finals_wanted = False
+
+    @_devices.told
+    def sums(self) -> tuple[float, float, list[float]]:
+        self._loss_sum += sum(value.item() for value in self._waiting)
+        self._waiting.clear()
+        return self._weight, self._loss_sum, list(self._sums.values())
+
+    @_devices.told
+    def finish(self, count: int) -> None:
+        self.check_gradients(count if self._weight > 0 else 0)
+        if self._task.contributes and not self._task.resident and self._staged:
+            self.gradients.copy_(self.bound.device_gradients)
+
+    def close(self) -> None:
+        self._task = self._first = self._arriving = self._newest = None
+        self.turn.release()
+
+    def _at_once(self) -> int:
+        task = self._task
+        if task.kind == "evaluate":
+            # What draws random numbers does so group by group, whoever has the group; whether it does shows with the first.
+            return GROUP if self._draws_in_evaluation is not False and self._work.found.draws else task.micro_batch
+        return min(task.micro_batch, self.micro_batch) if self._group == 1 or self._fused else GROUP
 
     def _take_one_group(self, refused: _cuts.Refused) -> None:
         """From here on, a micro-batch is one group."""
         self._fused = None
         if str(refused):
             sys.stderr.write(f"motley: computes {GROUP} samples at a time from now on, since {refused}\n")
-
-    def _is_last(self, task: _core.Task, done: int) -> bool:
-        """Asked after the forward pass: the limit may have been raised meanwhile."""
-        return 0 < self._limit(task) <= done
 
     def _read_ahead(self, recipe: _data.Recipe) -> _ahead.Ahead:
         assert recipe.readers is not None
@@ -185,13 +215,12 @@ class ModelComputation:
             return None
         return [_core.mixed_seed(task.seed, version if recipe is self._work.train else 0, first + i) for i in range(count)]
 
-    def _expect(self, recipe: _data.Recipe, task: _core.Task, limit: int) -> None:
-        """`limit` samples of the task will be fetched."""
+    def _fetch(self, recipe: _data.Recipe, at: int, count: int, wanted: int) -> Any:
+        """The batch of the samples [at, at + count), of `wanted` that will be fetched."""
+        task, first = self._task, self._first
+        self._first = None
         if recipe.name in self._ahead:
-            self._ahead[recipe.name].expect(task, limit)
-
-    def _fetch(self, recipe: _data.Recipe, task: _core.Task, at: int, count: int) -> Any:
-        first, self._first = self._first, None
+            self._ahead[recipe.name].expect(task, wanted)
         if first is not None and first[:2] == (at, count):
             return first[2]
         if recipe.name in self._ahead:
@@ -235,67 +264,39 @@ class ModelComputation:
         dtype = PRECISIONS[self._work.precision]
         return torch.autocast(self._torch_device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
-    def _train(self, task: _core.Task) -> tuple[Any, ...]:
-        self._set_mode(training=True)
-        self.bound.device_gradients.zero_()
-        self.bound.reached.clear()
-        count, weight, loss_sum, begun = 0, 0.0, 0.0, False
-        waiting: list[torch.Tensor] = []  # losses on the device: asking for them early would let it run dry
+    def _train(self, at: int, size: int, wanted: int) -> None:
+        try:
+            batch = self._fetch(self._work.train, at, size, wanted)
+            mean, part = self._forward(self._task, batch, at, size)
+        except _cuts.Refused as refused:
+            self._take_one_group(refused)
+            self._train_one_by_one(at, size, wanted)
+            return
+        self._newest = mean, part, at, size
+        self._weight += part
+        if part == 0:  # a mean over nothing is no number
+            return
+        if not self._staged:
+            self._loss_sum += mean.item() * part
+        else:
+            self._waiting.append(mean.detach().double() * part if self._torch_device.type != "mps" else mean.detach() * part)
 
-        def begin() -> None:
-            nonlocal begun, loss_sum
-            begun = True
-            loss_sum += sum(value.item() for value in waiting)
-            if task.contributes:
-                task.begin(count, weight, loss_sum)
+    def _train_one_by_one(self, at: int, size: int, wanted: int) -> None:
+        """Of the last group the forward pass alone, as of a whole micro-batch."""
+        for first, last in _cuts.bounds(_cuts.sizes_of(size, self._group)):
+            self._train(at + first, last - first, wanted)
+            if last < size:
+                self._add_gradient()
 
-        while not begun:
-            limit = self._limit(task)
-            if limit == 0:
-                return 0, 0.0, 0.0, []
-            if limit <= count:
-                break
-            self._expect(self._work.train, task, limit)
-            size = self._next(task, count, limit)
-            if not task.claim(count + size):
-                continue
-            at = task.at(count, size)
-            try:
-                batch = self._fetch(self._work.train, task, at, size)
-                mean, part = self._forward(task, batch, at, size)
-            except _cuts.Refused as refused:
-                self._take_one_group(refused)
-                continue
-            count, weight = count + size, weight + part
-            if part == 0:  # a mean over nothing is no number
-                if self._is_last(task, count):
-                    begin()
-            elif not self._staged:
-                loss_sum += mean.item() * part
-                if self._is_last(task, count):
-                    begin()
-                    self._task = task if task.contributes else None
-                self._backward(mean, part)
-            else:
-                waiting.append(mean.detach().double() * part if self._torch_device.type != "mps" else mean.detach() * part)
-                self._backward(mean, part)
-                if self._is_last(task, count):
-                    begin()
-            self.bound.add_statistics(size, self._groups)
-            self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast)
-            if not begun:
-                task.progress(count)
-        reported = not begun
-        if not begun:
-            begin()
-        self.check_gradients(count if weight > 0 else 0)
-        if task.contributes and not task.resident:
-            if self._staged:
-                self.gradients.copy_(self.bound.device_gradients)
-            task.finish()
-        if not reported:
-            task.progress(count)
-        return count, weight, loss_sum, []
+    def _add_gradient(self) -> None:
+        assert self._newest is not None
+        mean, part, at, size = self._newest
+        self._newest = None
+        if part != 0:
+            self._backward(mean, part)
+        self.bound.add_statistics(size, self._groups)
+        task = self._task
+        self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast)
 
     def _forward(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
         arriving, self._arriving = self._arriving, None
@@ -352,34 +353,13 @@ class ModelComputation:
         telling = self._work.unused_matter and 2 * count >= self._work.train.batch_size
         self.bound.check_gradients(self._work.unused, telling)
 
-    def _evaluate(self, task: _core.Task) -> tuple[Any, ...]:
+    def _evaluate(self, at: int, size: int, wanted: int) -> None:
         recipe = self._work.test
-        if recipe is None:
-            raise Error("asked for an evaluation without a test set", "motley.Run(..., test=loader)")
-        self._set_mode(training=False)
-        count, weight, loss_sum = 0, 0.0, 0.0
-        sums: dict[str, float] = dict.fromkeys(self._work.scores, 0.0)
-        self.bound.show_statistics()
-        while count < task.count:
-            limit = min(task.limit(), task.count)
-            if limit == 0:
-                return 0, 0.0, 0.0, []
-            if limit <= count:
-                break
-            self._expect(recipe, task, limit)
-            # What draws random numbers does so group by group, whoever has the group; whether it does shows with the first.
-            by_group = self._draws_in_evaluation is not False and self._work.found.draws
-            size = min(GROUP if by_group else task.micro_batch, limit - count)
-            if not task.claim(count + size):
-                continue
-            batch = self._fetch(recipe, task, count, size)
-            mean_loss, part, scores = self._measured(task, batch, count, size)
-            loss_sum += mean_loss * part if part != 0 else 0.0
-            add_scores(sums, scores)
-            weight += part
-            count += size
-            task.progress(count)
-        return count, weight, loss_sum, list(sums.values())
+        assert recipe is not None
+        mean_loss, part, scores = self._measured(self._task, self._fetch(recipe, at, size, wanted), at, size)
+        self._loss_sum += mean_loss * part if part != 0 else 0.0
+        self._weight += part
+        add_scores(self._sums, scores)
 
     def _measured(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[float, float, Mapping[str, Any]]:
         watched = _data.RandomWatch() if self._draws_in_evaluation is None and self._work.found.draws else None
@@ -396,5 +376,5 @@ class ModelComputation:
 
 def _final(computation: weakref.ref[Any], place: int) -> None:
     found = computation()
-    if found is not None and found._task is not None:
+    if found is not None and found._finals_wanted:
         found._task.final(place)

@@ -21,14 +21,14 @@ class Layout:
         """(number of the entry, offset in elements, elements), by offset."""
 
 class Task:
-    """What a worker is to compute. Valid until run() returns."""
+    """What a worker is to compute. Valid until close()."""
 
     @property
     def kind(self) -> str:
         """Either "train" or "evaluate"."""
     @property
     def contributes(self) -> bool:
-        """Whether begin() and chunks are wanted; else the pass is for measuring."""
+        """Whether the gradient is wanted; else the pass is for measuring."""
     @property
     def version(self) -> int: ...
     @property
@@ -44,7 +44,7 @@ class Task:
     def micro_batch(self) -> int: ...
     @property
     def resident(self) -> bool:
-        """With the weights that were settled on the device, where the gradient stays: no load() and no chunks."""
+        """With the weights that were settled on the device, where the gradient stays."""
     @property
     def seed(self) -> int: ...
     @property
@@ -55,24 +55,16 @@ class Task:
         """Of that state, from 1; 0: there is none. Another number, other bytes."""
     def indices(self, first: int, count: int) -> list[int]:
         """Numbers of the samples [first, first + count) of the task."""
-    def limit(self) -> int:
-        """How many samples are still wanted, counted from the first (from_end: from the last); 0 abandons the task."""
     @property
     def from_end(self) -> bool:
         """Computed from the last sample downwards: what is done is the end of the task."""
-    def claim(self, count: int) -> bool:
-        """Before the micro-batch that ends at `count` samples; may rest. False: the limit is lower by now, ask again."""
-    def at(self, done: int, count: int) -> int:
-        """Where the `count` samples after the first `done` start in the task."""
-    def load(self, first: int = 0, last: int | None = None) -> list[tuple[int, int]]:
-        """Copies the weights at `version` into the computation's array: waits for those of elements [first, last), and takes what
-        else is there. Returns what came, as ranges of elements; less than was asked for if the task is abandoned."""
+    def bring(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Waits until the weights of elements [first, last) are in the object's array, and takes what else is there. Returns what came,
+        as ranges of elements; less than was asked for if the task is abandoned."""
     def missing(self) -> list[tuple[int, int]]:
-        """Ranges of elements that load() has not copied yet."""
-    def begin(self, count: int, weight: float, loss_sum: float) -> None: ...
-    def progress(self, done: int) -> None: ...
-    def final(self, placement: int) -> None: ...
-    def finish(self) -> None: ...
+        """Ranges of elements that have not come yet."""
+    def final(self, placement: int) -> None:
+        """In backward(last=True): nothing is added to that gradient any more."""
 
 class Script:
     def __init__(self, layout: Layout, acts_on_groups: bool, make: Callable[[str, int], Any]) -> None: ...

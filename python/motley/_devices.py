@@ -1,6 +1,7 @@
 """The devices of this machine, as the torch of this Python sees them."""
 
 import contextlib
+import functools
 import os
 import platform
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from motley import _core
+from motley import _arriving, _core
 from motley._errors import Error
 
 FREE_OF_CUDA = 0.9
@@ -116,6 +117,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     # The allocators of the CPU and of MPS throw plain errors; only their words tell. The last are oneDNN's.
     words = str(error) if isinstance(error, RuntimeError) else ""
     return any(part in words for part in ("out of memory", "can't allocate memory", "STATUS_ALLOC_FAILED", "could not create a primitive"))
+
+
+def told(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a computation as the core calls it, which is no place for exceptions."""
+
+    @functools.wraps(method)
+    def tried(self: Any, *arguments: Any) -> Any:
+        try:
+            return method(self, *arguments)
+        except _arriving.Abandoned:
+            return "internal", "the weights did not come"
+        except BaseException as error:
+            return self._failures.told(error)
+
+    return tried
 
 
 class Failures:

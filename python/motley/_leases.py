@@ -1,14 +1,21 @@
 """The lower door for loops of one's own: the script computes its leases itself, on its main thread."""
 
 import queue
-import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from motley import _computation, _core
+from motley import _computation, _core, _devices
 from motley._errors import Error
+
+LEFT = "the script has left its leases"
+
+
+@dataclass
+class Over:
+    error: str
 
 
 class Lease:
@@ -19,42 +26,60 @@ class Lease:
     """
 
     def __init__(self, computation: "LeaseComputation", task: _core.Task):
-        self._computation, self._task = computation, task
-        self._over = threading.Event()
-        self._abandoned = False
+        self._computation = computation
+        self._batches: queue.SimpleQueue[tuple[int, int, int] | None] = queue.SimpleQueue()  # place, samples and samples wanted of each
+        self._answers: queue.SimpleQueue[Over | None] = queue.SimpleQueue()  # None: ready for the next
+        self._over = False  # the script is, as the worker knows
+        self._ended = False  # there is no batch any more, as the script knows
         self.step, self.epoch = task.version + 1, task.epoch + 1
         self.count, self.loss_sum, self.weight = 0, 0.0, 0.0
-        self.error: str | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        computation, task = self._computation, self._task
-        while (size := computation.next_size(task, self.count)) > 0:
-            batch = computation.start_batch(task, self.count, size)
+        computation = self._computation
+        while not self._ended:
+            self._answers.put(None)
+            asked = self._batches.get()
+            if asked is None:
+                self._ended = True
+                return
+            batch = computation.start_batch(*asked)
             weight = self.weight
             yield batch
             if self.weight == weight:
                 raise Error("a batch of a lease was computed, but nothing added", "lease.add(loss_sum, weight) for every batch")
-            computation.end_batch(size)
-            self.count += size
-            task.progress(self.count)
-        self._abandoned = task.limit() == 0
+            computation.end_batch(asked[1])
+            self.count += asked[1]
 
     def add(self, loss_sum: Any, weight: Any) -> None:
         """The sum of the losses of a batch, and their number (or whatever the loss is a mean over)."""
         self.loss_sum += float(loss_sum)
         self.weight += float(weight)
 
-    def finish(self, error: str | None = None) -> None:
-        self.error = error
-        self._over.set()
+    def finish(self, error: str = "") -> None:
+        """By the script: it does nothing more for it."""
+        self._answers.put(Over(error))
 
-    def wait(self) -> tuple[Any, ...]:
-        self._over.wait()
-        if self.error is not None:
-            return "internal", self.error
-        if self._abandoned or self.count == 0:
-            return 0, 0.0, 0.0, []
-        return self.count, self.weight, self.loss_sum, []
+    def wait(self) -> None:
+        """By the worker, as all that follows: until the script asks for a batch."""
+        answer = self._answers.get()
+        if isinstance(answer, Over):
+            self._over = True
+            raise Error(answer.error or "the script has left a lease before its batches were computed",
+                        "iterate over all batches of a lease")
+
+    def compute(self, *asked: int) -> None:
+        self._batches.put(asked)
+        self.wait()
+
+    def end(self) -> str:
+        """There is no batch any more. Returns what went wrong when the script is over with it; or nothing."""
+        self._batches.put(None)
+        error = ""
+        while not self._over:
+            answer = self._answers.get()
+            if isinstance(answer, Over):
+                self._over, error = True, answer.error
+        return error
 
 
 class Door:
@@ -64,11 +89,13 @@ class Door:
         self._leases: queue.SimpleQueue[Lease | None] = queue.SimpleQueue()
         self._closed = False
 
-    def hand_over(self, lease: Lease) -> tuple[Any, ...]:
+    def hand_over(self, lease: Lease) -> None:
+        """Returns when the script asks for the first batch. Errors: it will not."""
         if self._closed:
-            return "internal", "the script has left its leases"
-        self._leases.put(lease)
-        return lease.wait()
+            lease.finish(LEFT)
+        else:
+            self._leases.put(lease)
+        lease.wait()
 
     def end(self) -> None:
         """The run is over."""
@@ -84,7 +111,7 @@ class Door:
         finally:
             self._closed = True
             if lease is not None:
-                lease.finish("the script has left its leases")
+                lease.finish(LEFT)
 
 
 class LeaseComputation(_computation.ModelComputation):
@@ -94,22 +121,14 @@ class LeaseComputation(_computation.ModelComputation):
 
     def __init__(self, door: Door, *arguments: Any):
         super().__init__(*arguments)
+        self.flow = "behind"  # the sums are known when the script is over with its lease
         self._door = door
+        self._lease: Lease | None = None
 
-    def next_size(self, task: _core.Task, done: int) -> int:
-        """Samples of the next batch, which is claimed; 0: there is none."""
-        while (limit := self._limit(task)) > done:
-            self._expect(self._work.train, task, limit)
-            size = self._next(task, done, limit)
-            if task.claim(done + size):
-                return size
-        return 0
-
-    def start_batch(self, task: _core.Task, done: int, size: int) -> Any:
-        at = task.at(done, size)
-        batch = self._fetch(self._work.train, task, at, size)
+    def start_batch(self, at: int, size: int, wanted: int) -> Any:
+        batch = self._fetch(self._work.train, at, size, wanted)
         self.bound.start_statistics()
-        self.seed(task, at)
+        self.seed(self._task, at)
         self._drawn_from = torch.get_rng_state()
         return batch
 
@@ -120,17 +139,29 @@ class LeaseComputation(_computation.ModelComputation):
                         "draw them in the data set, where they are seeded for each sample")
         self.bound.add_statistics(size)
 
-    def _train(self, task: _core.Task) -> tuple[Any, ...]:
-        self._set_mode(training=True)
-        self.bound.device_gradients.zero_()
-        self.bound.reached.clear()
-        outcome = self._door.hand_over(Lease(self, task))
-        if len(outcome) == 4 and outcome[0] > 0:
-            self.check_gradients(outcome[0])
-            if task.contributes:
-                task.begin(*outcome[:3])
-                if not task.resident:
-                    if self._staged:
-                        self.gradients.copy_(self.bound.device_gradients)
-                    task.finish()
-        return outcome
+    def _start(self) -> None:
+        super()._start()
+        if self._task.kind == "train":
+            self._lease = Lease(self, self._task)
+            self._door.hand_over(self._lease)
+
+    def _train(self, at: int, size: int, wanted: int) -> None:
+        assert self._lease is not None
+        self._lease.compute(at, size, wanted)
+
+    def _add_gradient(self) -> None:
+        """The script has."""
+
+    @_devices.told
+    def sums(self) -> Any:
+        if self._lease is not None:
+            if error := self._lease.end():
+                raise Error(error)
+            self._weight, self._loss_sum = self._lease.weight, self._lease.loss_sum
+        return super().sums()
+
+    def close(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            lease.end()
+        super().close()

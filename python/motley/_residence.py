@@ -1,4 +1,4 @@
-"""Steps whose optimizer runs beside the weights: gradient and state stay on the device, as src/ps/residence.h says."""
+"""Steps whose optimizer runs beside the weights: gradient and state stay on the device, as include/motley/residence.h says."""
 
 from dataclasses import dataclass, field
 

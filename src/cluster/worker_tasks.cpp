@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "modes/exact/pass.h"
-#include "motley/computation.h"
+#include "motley/task.h"
 
 namespace motley::cluster {
 

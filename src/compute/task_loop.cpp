@@ -126,7 +126,7 @@ void TaskLoop::finish() {
 
 Result<Outcome> TaskLoop::close() {
   if (claimed_ > 0) abandoned_ = true;
-  outcome_.micro_batch = group_ > 0 ? group_ : task_->micro_batch;
+  outcome_.micro_batch = std::max(group_, model_.at_once(*task_));
   if (goes_on()) finish();
   model_.close();
   if (failure_) return *std::exchange(failure_, std::nullopt);
@@ -146,17 +146,16 @@ std::uint64_t TaskLoop::limit() const {
 /// Samples at the end of the task that make no whole group: the pass may end with such a one.
 std::uint64_t TaskLoop::partial_group() const { return task_->indices.size() % group_; }
 
-/// Where the gradient leaves during the last backward pass, or right behind it, the odd part goes first: that hides the
-/// better the longer the last pass is.
+/// Whole groups. Where the gradient leaves during the last backward pass, or right behind it, the odd part goes first:
+/// that hides the better the longer the last pass is.
 std::uint64_t TaskLoop::next_count(std::uint64_t limit) const {
-  const std::uint64_t left = limit - outcome_.count;
-  if (group_ > 0) {
-    const std::uint64_t partial = task_->from_end && outcome_.count == 0 ? partial_group() : 0;
-    return partial > 0 ? partial : std::min<std::uint64_t>(group_, left);
-  }
-  const std::uint64_t whole = task_->micro_batch, odd = left % whole;
-  const bool odd_first = trains() && flow_ != Flow::in_step && odd > 0;
-  return left > whole && odd_first ? odd : std::min(whole, left);
+  const std::uint64_t left = limit - outcome_.count, group = std::max<std::uint64_t>(group_, 1);
+  const std::uint64_t partial = group_ > 0 && task_->from_end && outcome_.count == 0 ? partial_group() : 0;
+  const std::uint64_t whole = std::max<std::uint64_t>(1, model_.at_once(*task_) / group);
+  const std::uint64_t groups = (left + group - 1) / group, odd = groups % whole;
+  const bool odd_first = trains() && flow_ != Flow::in_step && odd > 0 && groups > whole;
+  const std::uint64_t taken = odd_first ? odd : std::min(whole, groups);
+  return partial > 0 ? partial + (taken - 1) * group : std::min(taken * group, left);
 }
 
 MicroBatch TaskLoop::micro_batch(std::uint64_t count, std::uint64_t limit) const {

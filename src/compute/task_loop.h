@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "compute/chunk_publisher.h"
+#include "compute/task_io.h"
 #include "compute/weight_loader.h"
-#include "motley/computation.h"
 #include "motley/device_model.h"
-#include "tensor/chunk_publisher.h"
 
 namespace motley::compute {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "motley/computation.h"
+#include "compute/task_io.h"
 #include "motley/device_model.h"
 
 namespace motley::compute {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/coordinator_sessions.h"
-#include "motley/computation.h"
+#include "motley/task.h"
 
 namespace motley::engine {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "motley/computation.h"
 #include "motley/result.h"
+#include "motley/task.h"
 #include "wire/messages.h"
 
 namespace motley::engine {

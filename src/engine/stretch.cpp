@@ -18,7 +18,7 @@ Soloist::Soloist(StretchOrder order) : order_(std::move(order)), since_(order_.o
   for (const Chunk& chunk : order_.server->layout().chunks()) first_.emplace_back(chunk.elements);
 }
 
-bool Soloist::settle(ps::Residence& there) {
+bool Soloist::settle(Residence& there) {
   MOTLEY_ASSERT(made_ == 0);
   if (order_.halves || !order_.server->settle(there)) return false;
   there_ = &there;

@@ -14,9 +14,9 @@
 
 #include "base/batch_plan.h"
 #include "base/time.h"
-#include "motley/computation.h"
+#include "compute/task_io.h"
+#include "motley/residence.h"
 #include "plan/noise_scale.h"
-#include "ps/residence.h"
 #include "ps/server.h"
 
 namespace motley::engine {
@@ -53,14 +53,14 @@ struct StretchEnd {
   ps::Snapshot after;  // without weights, unless steps came without
 };
 
-/// Takes what a Computation yields for the batch of a step, part by part, and makes the step of it.
+/// Takes what the task loop yields for the batch of a step, part by part, and makes the step of it.
 class Soloist final : public Weights, public Sink {
  public:
   explicit Soloist(StretchOrder order);
 
   /// Makes the steps where the device has its memory, from the first one on. False: there is no room, or gradients are
   /// needed here. REQUIRES no step made.
-  bool settle(ps::Residence& there);
+  bool settle(Residence& there);
   [[nodiscard]] bool resident() const noexcept { return there_ != nullptr; }
   /// Weights and state after the steps so far. REQUIRES resident().
   [[nodiscard]] Result<ps::Snapshot> bring() const { return order_.server->bring(*there_); }
@@ -97,7 +97,7 @@ class Soloist final : public Weights, public Sink {
   Status update(StretchStep& step);
 
   StretchOrder order_;
-  ps::Residence* there_ = nullptr;
+  Residence* there_ = nullptr;
   std::uint64_t made_ = 0;
   Time since_;
   // Of the step. What is kept by chunk is apart for each: chunks may come from several threads.

@@ -10,8 +10,8 @@
 
 #include "base/time.h"
 #include "motley/bytes.h"
-#include "motley/computation.h"
 #include "motley/layout.h"
+#include "motley/task.h"
 #include "plan/time_model.h"
 #include "wire/messages.h"
 

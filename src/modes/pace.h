@@ -7,7 +7,7 @@
 
 #include "base/time.h"
 #include "fleet/speeds.h"
-#include "motley/computation.h"
+#include "motley/task.h"
 
 namespace motley::modes {
 

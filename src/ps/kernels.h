@@ -9,23 +9,12 @@
 #include <span>
 
 #include "codec/codec.h"
+#include "motley/residence.h"
 #include "ps/spec.h"
 
 namespace motley::ps {
 
-/// A group's numbers at one step, as torch hands them to its kernels: computed in double, then rounded once.
-struct StepScalars {
-  float lr = 0;            // sgd: -lr; adam: -lr / bias_correction1
-  float weight_decay = 0;  // L2; zero for adamw
-  float keep = 1;          // adamw: 1 - lr * weight_decay
-  float momentum = 0;
-  float fresh = 1;  // sgd: 1 - dampening, or 1 at the first step; adam: 1 - beta1
-  float beta2 = 0;
-  float fresh2 = 0;      // 1 - beta2
-  float correction = 1;  // sqrt(1 - beta2^step)
-  float eps = 0;
-  bool nesterov = false;
-};
+using motley::StepScalars;
 
 /// `version` updates have been made; `lr` already has the schedule in it.
 StepScalars step_scalars(OptimizerKind kind, const GroupSpec& group, double lr, std::uint64_t version);

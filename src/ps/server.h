@@ -18,21 +18,16 @@
 #include "codec/codec.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
+#include "motley/residence.h"
 #include "motley/result.h"
 #include "ps/spec.h"
 
 namespace motley::ps {
 
-/// All state at one version. Handles only: taking one costs no copy.
-struct Snapshot {
-  std::uint64_t version = 0;
-  std::vector<SharedBytes> weights;                           // by chunk, fp32
-  std::map<std::string, std::vector<SharedBytes>> optimizer;  // "momentum_buffer" | "exp_avg", "exp_avg_sq": by chunk
-  std::optional<double> norm_before{};  // of the gradient of the step before, where that clips the next
-};
+using motley::Residence;
+using motley::Snapshot;
 
 class Parallel;
-class Residence;
 
 class Server {
  public:

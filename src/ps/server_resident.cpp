@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/assert.h"
-#include "ps/residence.h"
+#include "motley/residence.h"
 #include "ps/server_impl.h"
 
 namespace motley::ps {

@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "motley/bytes.h"
+#include "motley/residence.h"
 #include "motley/result.h"
 
 namespace motley::ps {
 
-enum class OptimizerKind : std::uint8_t { sgd, adam, adamw, outside };
+using motley::OptimizerKind;
 
 /// One parameter group. Defaults are torch's. `lr` is the base rate, before the schedule's factor.
 struct GroupSpec {

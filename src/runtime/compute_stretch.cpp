@@ -61,9 +61,9 @@ bool ComputeThread::may_go_on(std::uint64_t stretch) {
 }
 
 void ComputeThread::run_stretch(Stretch stretch) {
-  MOTLEY_ASSERT(prepared_.computation != nullptr);
+  MOTLEY_ASSERT(prepared_.model != nullptr);
   engine::Soloist soloist(std::move(stretch.order));
-  if (ps::Residence* there = prepared_.computation->residence()) soloist.settle(*there);
+  if (Residence* there = prepared_.model->residence()) soloist.settle(*there);
   std::vector<std::uint64_t> indices;
   engine::StretchEnd end{.number = soloist.number(), .failure = {}, .after = {}};
   bool to_bring = false;  // steps were handed out without weights
@@ -93,7 +93,7 @@ void ComputeThread::run_stretch(Stretch stretch) {
     std::optional<Error> lost = bring(soloist, end.after);
     if (!end.failure) end.failure = std::move(lost);
   }
-  if (soloist.resident()) prepared_.computation->residence()->leave();
+  if (soloist.resident()) prepared_.model->residence()->leave();
   stretch.events.ended(std::move(end));
 }
 

@@ -76,7 +76,7 @@ class ComputeThread::TaskSink final : public Sink {
     std::memcpy(copy.bytes().data(), gradient.data(), gradient.size_bytes());
     events_.chunk(task_, chunk, std::move(copy).seal());
   }
-  /// The computation starts from its first sample again.
+  /// The task starts from its first sample again.
   void restart() noexcept { done_ = 0; }
   [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
 
@@ -136,12 +136,14 @@ void ComputeThread::prepare(std::function<Result<Prepared>()> build, std::functi
         done(prepared.error());
         return;
       }
+      loop_.reset();
       prepared_ = std::move(*prepared);
+      loop_.emplace(*prepared_.model);
       if (Status fits = find_micro_batch(); !fits) {
         done(fits.error());
         return;
       }
-      done(&prepared_.computation->layout());
+      done(&prepared_.model->layout());
     };
   }
   arrived_.notify_one();
@@ -235,20 +237,19 @@ void ComputeThread::loop() {
 
 // Computes some samples and drops the result. The memory it took.
 Result<MemoryUse> ComputeThread::try_samples(std::uint64_t count) {
-  Computation& computation = *prepared_.computation;
   std::vector<std::uint64_t> indices(std::min(count, prepared_.train_samples));
   std::iota(indices.begin(), indices.end(), 0);
-  ZeroWeights weights(computation.layout());
+  ZeroWeights weights(prepared_.model->layout());
   NoSink sink;
   const Task task{PassKind::calibrate, 0, indices, 0, static_cast<std::uint32_t>(count), prepared_.seed};
-  const Result<Outcome> outcome = computation.run(task, weights, sink, NoStop());
-  const MemoryUse use = computation.memory(prepared_.reserve_bytes);
+  const Result<Outcome> outcome = loop_->run(task, weights, sink, NoStop());
+  const MemoryUse use = prepared_.model->memory(prepared_.reserve_bytes);
   memory_asked_ = now();
   if (!outcome && outcome.error().code != ErrorCode::memory) return outcome.error();
   const std::uint64_t budget = less(use.budget, prepared_.reserve_bytes);
   if (outcome && use.peak <= budget) return use;
   return Error{ErrorCode::memory,
-               "the memory of " + computation.capabilities().device + " is too small for this model: expected " +
+               "the memory of " + prepared_.model->capabilities().device + " is too small for this model: expected " +
                    machine::mebibytes(use.peak + prepared_.reserve_bytes) + (outcome ? "" : " and more") +
                    " to compute " + (count == 1 ? "one sample" : std::to_string(count) + " samples at once") +
                    ", found " + machine::mebibytes(use.budget),
@@ -261,11 +262,11 @@ Status ComputeThread::find_micro_batch() {
   const std::uint32_t most = prepared_.micro_batch;
   micro_batch_ = most;
   search_.reset();
-  const MemoryUse before = prepared_.computation->memory(prepared_.reserve_bytes);
+  const MemoryUse before = prepared_.model->memory(prepared_.reserve_bytes);
   if (before.budget == 0) return {};
   const std::uint32_t least = prepared_.group;
   Result<MemoryUse> one = try_samples(least);
-  if (!one && one.error().code == ErrorCode::memory && prepared_.computation->residence() != nullptr) {
+  if (!one && one.error().code == ErrorCode::memory && prepared_.model->residence() != nullptr) {
     prepared_.reserve_bytes = 0;  // the optimizer stays on the host, then
     one = try_samples(least);
   }
@@ -294,7 +295,7 @@ void ComputeThread::learn(const Outcome& outcome, double took) {
   const bool growing = search_ && search_->growing();
   if (!growing && now() - memory_asked_ < kMemoryEvery) return;
   memory_asked_ = now();
-  const MemoryUse memory = prepared_.computation->memory(prepared_.reserve_bytes);
+  const MemoryUse memory = prepared_.model->memory(prepared_.reserve_bytes);
   if (!search_ || outcome.count == 0) return;
   const auto samples = static_cast<std::uint32_t>(std::min<std::uint64_t>(micro_batch_, outcome.count));
   const double per_sample = took < seconds(kWorthTiming) ? 0 : took / static_cast<double>(outcome.count);
@@ -315,7 +316,7 @@ bool ComputeThread::take_less() {
 }
 
 void ComputeThread::run(const engine::TaskOrder& order) {
-  MOTLEY_ASSERT(prepared_.computation != nullptr);
+  MOTLEY_ASSERT(prepared_.model != nullptr);
   std::vector<std::uint64_t> indices(order.count);
   if (order.kind == PassKind::train) {
     data::SampleOrder(prepared_.seed, order.epoch, prepared_.train_samples, prepared_.shuffle)
@@ -342,7 +343,7 @@ void ComputeThread::run(const engine::TaskOrder& order) {
 Result<Outcome> ComputeThread::compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop,
                                        const std::function<void()>& restart) {
   for (Task smaller = task;;) {
-    Result<Outcome> outcome = prepared_.computation->run(smaller, weights, sink, stop);
+    Result<Outcome> outcome = loop_->run(smaller, weights, sink, stop);
     if (outcome) return outcome;
     restart();
     if (outcome.error().code != ErrorCode::memory || !take_less()) return outcome;

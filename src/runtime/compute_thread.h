@@ -1,7 +1,7 @@
 #pragma once
-// The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, runs the
-// computation and reports what it yields. The micro-batch is the largest that fits the device's memory, up to what the
-// device is fast with. Out of memory halves it and runs the task again. With a share of the device's time it rests
+// The thread on which a worker computes. Takes one task at a time, turns positions into sample numbers, has the
+// task loop run it and reports what it yields. The micro-batch is the largest that fits the device's memory, up to what
+// the device is fast with. Out of memory halves it and runs the task again. With a share of the device's time it rests
 // between micro-batches; the rest for the last one comes before the next task.
 
 #include <atomic>
@@ -15,11 +15,12 @@
 #include <thread>
 #include <vector>
 
+#include "compute/task_loop.h"
 #include "compute/task_range.h"
 #include "engine/stretch.h"
 #include "engine/worker.h"
 #include "motley/bytes.h"
-#include "motley/computation.h"
+#include "motley/device_model.h"
 #include "plan/micro_batch.h"
 #include "runtime/duty_cycle.h"
 #include "runtime/manners.h"
@@ -45,9 +46,9 @@ struct StretchEvents {
   std::function<void(engine::StretchEnd end)> ended;
 };
 
-/// Everything prepare() needs to build a computation; runs on the compute thread.
+/// Everything prepare() needs to build a model; runs on the compute thread.
 struct Prepared {
-  std::unique_ptr<Computation> computation;
+  std::unique_ptr<DeviceModel> model;
   std::uint64_t train_samples = 0;
   std::uint64_t seed = 0;
   std::uint32_t micro_batch = 0;
@@ -66,7 +67,7 @@ class ComputeThread {
   ComputeThread(const ComputeThread&) = delete;
   ComputeThread& operator=(const ComputeThread&) = delete;
 
-  /// Builds the computation on the compute thread (libtorch wants its threads and streams there); `done` runs there
+  /// Builds the model on the compute thread (libtorch wants its threads and streams there); `done` runs there
   /// too.
   void prepare(std::function<Result<Prepared>()> build, std::function<void(Result<const Layout*>)> done);
   void start(engine::TaskOrder order);
@@ -126,6 +127,7 @@ class ComputeThread {
   std::atomic<std::uint32_t> micro_batch_{0};
   // Of the compute thread only.
   Prepared prepared_;
+  std::optional<compute::TaskLoop> loop_;  // over its model
   DutyCycle duty_;
   TaskWeights weights_{duty_};              // of the current task
   std::optional<plan::MicroBatch> search_;  // where the micro-batch follows the memory

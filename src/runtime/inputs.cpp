@@ -23,15 +23,15 @@ std::string cache_dir() {
 }
 
 // Of everything but the samples that rules how long a pass takes.
-std::string speed_key(const ModelInputs& inputs, const Computation& computation, std::uint32_t micro_batch) {
+std::string speed_key(const ModelInputs& inputs, const DeviceModel& model, std::uint32_t micro_batch) {
   std::string model = inputs.config->model_kind + inputs.config->model_loss;
-  for (const LayoutEntry& entry : computation.layout().entries()) {
+  for (const LayoutEntry& entry : model.layout().entries()) {
     model += entry.name;
     for (const std::int64_t size : entry.shape) model += "," + std::to_string(size);
   }
   for (const std::int64_t size : inputs.train->sample_shape()) model += "x" + std::to_string(size);
   if (!inputs.file.empty()) model += transport::sha256_hex(inputs.file.bytes());
-  const Capabilities about = computation.capabilities();
+  const Capabilities about = model.capabilities();
   return about.description + ", " + about.device + ", micro-batch " + std::to_string(micro_batch) + ", fp32, model " +
          transport::sha256_hex(std::as_bytes(std::span(model))).substr(0, 16);
 }
@@ -108,30 +108,30 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
     const Result<InitialState> state = provider.initial_state(inputs);
     if (!state) return state.error();
     groups = state->acts_on_groups;
-  }  // its copy of the weights goes before the computation makes its own
-  Result<std::unique_ptr<Computation>> computation = provider.make(inputs, device, threads);
-  if (!computation) return computation.error();
+  }  // its copy of the weights goes before the model makes its own
+  Result<std::unique_ptr<DeviceModel>> model = provider.make(inputs, device, threads);
+  if (!model) return model.error();
   PreparedWorker worker;
   worker.prepared.train_samples = inputs.train->size();
   worker.prepared.seed = config.seed;
   worker.prepared.shuffle = config.shuffle;
   worker.prepared.group = groups ? static_cast<std::uint32_t>(grain_of(config, true)) : 1;
   worker.prepared.chosen_micro_batch = config.micro_batch != 0;
-  const auto preferred = static_cast<std::uint64_t>((*computation)->capabilities().micro_batch);
+  const auto preferred = static_cast<std::uint64_t>((*model)->capabilities().micro_batch);
   std::uint64_t samples = config.micro_batch != 0 ? config.micro_batch : preferred;
-  // More groups at once than a computation prefers may be more than it can keep apart.
+  // More groups at once than a model prefers may be more than it can keep apart.
   if (groups) samples = std::min(samples, preferred) / worker.prepared.group * worker.prepared.group;
   worker.prepared.micro_batch = std::max(worker.prepared.group, static_cast<std::uint32_t>(samples));
-  worker.speed_key = speed_key(inputs, **computation, worker.prepared.micro_batch);
-  const std::uint64_t vector_bytes = (*computation)->layout().flat_elements() * sizeof(float);
+  worker.speed_key = speed_key(inputs, **model, worker.prepared.micro_batch);
+  const std::uint64_t vector_bytes = (*model)->layout().flat_elements() * sizeof(float);
   if (device == "cpu") {
     worker.prepared.reserve_bytes = copies * vector_bytes;
-  } else if ((*computation)->residence() != nullptr) {
+  } else if ((*model)->residence() != nullptr) {
     // Where it would take much of the memory, the optimizer stays on the host rather.
     const std::uint64_t wanted = kResidentVectors * vector_bytes;
-    if (wanted <= (*computation)->memory(0).budget / 4) worker.prepared.reserve_bytes = wanted;
+    if (wanted <= (*model)->memory(0).budget / 4) worker.prepared.reserve_bytes = wanted;
   }
-  worker.prepared.computation = std::move(*computation);
+  worker.prepared.model = std::move(*model);
   worker.train_fingerprint = inputs.train->fingerprint();
   if (inputs.test != nullptr) worker.test_fingerprint = inputs.test->fingerprint();
   return worker;

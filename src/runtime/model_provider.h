@@ -1,5 +1,5 @@
 #pragma once
-// Where models come from. The program hands one in that knows torch; the core only sees layouts and computations.
+// Where models come from. The program hands one in that knows torch; the core only sees layouts and device models.
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "data/dataset.h"
 #include "motley/bytes.h"
-#include "motley/computation.h"
+#include "motley/device_model.h"
 #include "motley/layout.h"
 #include "motley/result.h"
 #include "ps/spec.h"
@@ -60,7 +60,7 @@ class ModelProvider {
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
   virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report);
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;
-  virtual Result<std::unique_ptr<Computation>> make(const ModelInputs& inputs, const std::string& device,
+  virtual Result<std::unique_ptr<DeviceModel>> make(const ModelInputs& inputs, const std::string& device,
                                                     unsigned threads) = 0;
 };
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/time.h"
+#include "compute/task_io.h"
 #include "motley/bytes.h"
-#include "motley/computation.h"
 #include "runtime/duty_cycle.h"
 
 namespace motley::runtime {

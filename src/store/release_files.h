@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "motley/computation.h"
 #include "motley/result.h"
+#include "motley/task.h"
 
 namespace motley::store {
 

@@ -8,6 +8,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import cases
+from driving import run
 from motley import _arriving, _compiled, _computation, _data, _inspect, _model, _optimizer, _parts, _work
 
 
@@ -22,16 +23,15 @@ class Task:
         self.limits, self.begun, self.finals, self.done = list(limits) or [count], None, [], []
         self.from_end, self.refuse_claims, self.fetched, self.claimed = from_end, 0, [], 0
         self.pieces = self.here = [(0, len(flat))]
-        self.loaded, self.abandoned_at = [], math.inf
+        self.loaded, self.abandoned_at, self.abandoned = [], math.inf, False
 
-    def load(self, first=0, last=None):
+    def bring(self, first, last):
         if not self.loaded:
             self.fetched_before, self.claimed_before = list(self.fetched), self.claimed
-        last = len(self.flat) if last is None else last
         came = [piece for piece in self.missing() if piece in self.here or (piece[0] < last and first < piece[1])]
         for begin, end in came:
             if end > self.abandoned_at:
-                self.limits = [0]
+                self.abandoned = True
                 return []
             self.loaded.append((begin, end))
             self.computation.weights[begin:end] = self.flat[begin:end]
@@ -87,7 +87,7 @@ def test_a_device_behind_copies_gives_the_same(name):
     for staged in (False, True):
         work, computation, flat = make(name, staged)
         task = Task(computation, flat, 100)
-        outcome = computation.run(task)
+        outcome = run(computation, task)
         assert len(outcome) == 4, outcome
         results.append((outcome, task.begun, task.gradients, task.done))
     (outcome, begun, gradients, done), other = results
@@ -99,17 +99,17 @@ def test_a_device_behind_copies_gives_the_same(name):
 def test_chunks_are_announced_while_the_last_backward_pass_runs():
     work, computation, flat = make("epochs")
     task = Task(computation, flat, 64)
-    computation.run(task)
+    run(computation, task)
     assert sorted(task.finals) == list(range(len(work.layout.placements)))
 
 
 def test_a_trimmed_task_covers_what_is_left():
     work, computation, flat = make("epochs")
     task = Task(computation, flat, 96, limits=[96, 40])
-    outcome = computation.run(task)
+    outcome = run(computation, task)
     assert task.begun[0] == outcome[0] == 40
     abandoned = Task(computation, flat, 96, limits=[96, 0])
-    assert computation.run(abandoned)[0] == 0 and abandoned.begun is None
+    assert run(computation, abandoned)[0] == 0 and abandoned.begun is None
 
 
 def test_the_first_batch_is_read_while_weights_are_on_their_way():
@@ -117,13 +117,13 @@ def test_the_first_batch_is_read_while_weights_are_on_their_way():
     for limits in ([96], [96, 40]):
         work, computation, flat = make("epochs")
         task = Task(computation, flat, 96, limits=limits)
-        assert computation.run(task)[0] == limits[-1]
+        assert run(computation, task)[0] == limits[-1]
         assert task.fetched_before == [(0, 32)] and task.claimed_before == 0
         found.append((task.fetched, task.gradients))
     assert found[0][0] == [(0, 32), (32, 32), (64, 32)]
     assert found[1][0] == [(0, 32), (0, 8), (8, 32)]  # fewer were wanted when the weights came
     whole = Task(computation, flat, 40)
-    computation.run(whole)
+    run(computation, whole)
     torch.testing.assert_close(found[1][1], whole.gradients)
 
 
@@ -140,7 +140,7 @@ class ArrivingTask(Task):
 def with_whole_weights(name, count, staged=False):
     _, computation, flat = make(name, staged)
     task = Task(computation, flat, count)
-    return computation.run(task), task
+    return run(computation, task), task
 
 
 @pytest.mark.parametrize("staged", [False, True])
@@ -149,9 +149,9 @@ def test_the_forward_pass_waits_for_each_weight_when_it_reads_it(name, staged):
     work, computation, flat = make(name, staged)
     task = ArrivingTask(computation, flat, 100)
     claimed = []
-    load = task.load
-    task.load = lambda *which: claimed.append(task.claimed) or load(*which)
-    outcome = computation.run(task)
+    bring = task.bring
+    task.bring = lambda *which: claimed.append(task.claimed) or bring(*which)
+    outcome = run(computation, task)
     expected, whole = with_whole_weights(name, 100, staged)
     assert outcome == expected and task.begun == whole.begun and task.done == whole.done
     assert torch.equal(task.gradients, whole.gradients)
@@ -163,9 +163,9 @@ def test_what_is_abandoned_in_the_forward_pass_gives_nothing():
     _, computation, flat = make("epochs")
     task = ArrivingTask(computation, flat, 96)
     task.abandoned_at = task.pieces[2][0]
-    assert computation.run(task) == (0, 0.0, 0.0, []) and task.claimed > 0 and task.begun is None
+    assert run(computation, task) == (0, 0.0, 0.0, []) and task.claimed > 0 and task.begun is None
     again = ArrivingTask(computation, flat, 96)
-    assert computation.run(again)[0] == 96
+    assert run(computation, again)[0] == 96
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -182,16 +182,16 @@ def test_weights_that_are_read_unseen_are_waited_for(fails, capfd):
 
     parts.loss = loss
     task = ArrivingTask(computation, flat, 96)
-    outcome = computation.run(task)
+    outcome = run(computation, task)
     assert not computation.begins_early and "unseen by torch's operators" in capfd.readouterr().err
     whole = Task(computation, flat, 96)
-    assert computation.run(whole) == outcome and torch.equal(whole.gradients, task.gradients)
+    assert run(computation, whole) == outcome and torch.equal(whole.gradients, task.gradients)
 
 
 def test_a_loss_that_is_no_number_is_nobodys_fault(capfd):
     _, computation, flat = make("epochs")
     task = ArrivingTask(computation, torch.full_like(flat, math.nan), 96)
-    assert math.isnan(computation.run(task)[2])
+    assert math.isnan(run(computation, task)[2])
     assert computation.begins_early and not capfd.readouterr().err
 
 
@@ -199,7 +199,7 @@ def test_compiled_models_wait_for_all_weights(monkeypatch):
     _, computation, flat = make("epochs")
     monkeypatch.setattr(_compiled, "uses", lambda things: True)
     task = ArrivingTask(computation, flat, 96)
-    assert computation.run(task)[0] == 96 and task.loaded == task.pieces and task.claimed_before == 0
+    assert run(computation, task)[0] == 96 and task.loaded == task.pieces and task.claimed_before == 0
 
 
 class ResidentTask(Task):
@@ -207,8 +207,11 @@ class ResidentTask(Task):
 
     resident = True
 
-    def load(self, *_):
+    def bring(self, *_):
         pytest.fail("weights are on the device")
+
+    def missing(self):
+        return []
 
     def finish(self):
         pytest.fail("the gradient stays on the device")
@@ -247,7 +250,7 @@ def test_steps_on_the_device_are_those_of_torch(name, how):
     for state in states:
         computation.set_state(state)
     for step in range(1, 4):
-        assert computation.run(ResidentTask(computation, flat, 32))[0] == 32
+        assert run(computation, ResidentTask(computation, flat, 32))[0] == 32
         norm = computation.reduce(32.0, 32)
         optimizer.zero_grad()
         work.parts.loss(plain, batch).backward()
@@ -264,7 +267,7 @@ def test_steps_on_the_device_are_those_of_torch(name, how):
         assert computation.gradients.any()
     computation.leave()
     whole = Task(computation, flat, 96)
-    computation.run(whole)
+    run(computation, whole)
     assert torch.equal(whole.gradients, with_whole_weights(name, 96, True)[1].gradients)
 
 
@@ -274,7 +277,7 @@ def test_either_end_gives_the_same(name):
     for from_end in (False, True):
         work, computation, flat = make(name)
         task = Task(computation, flat, 100, from_end=from_end)
-        assert len(computation.run(task)) == 4
+        assert len(run(computation, task)) == 4
         found.append((task.begun, task.gradients))
     assert found[1][0] == pytest.approx(found[0][0], rel=1e-6)
     torch.testing.assert_close(found[1][1], found[0][1], rtol=1e-4, atol=1e-5)
@@ -284,19 +287,19 @@ def test_a_task_may_be_computed_from_its_end():
     work, computation, flat = make("epochs")
     task = Task(computation, flat, 96, limits=[96, 40], from_end=True)
     task.refuse_claims = 1
-    assert computation.run(task)[0] == 40
+    assert run(computation, task)[0] == 40
     assert task.fetched == [(64, 32), (88, 8), (56, 32)]  # the first was read before the weights came
     whole = Task(computation, flat, 96)
     whole.at = lambda done, count: 56 + done
     whole.limits = [40]
-    computation.run(whole)
+    run(computation, whole)
     torch.testing.assert_close(task.gradients, whole.gradients)
 
 
 def test_a_raise_after_the_last_forward_pass_is_not_lost():
     work, computation, flat = make("epochs")
     task = Task(computation, flat, 96, limits=[32, 32, 64])
-    assert computation.run(task)[0] == task.begun[0] == 64
+    assert run(computation, task)[0] == task.begun[0] == 64
 
 
 def test_groups_stay_whole_whatever_the_limit():
@@ -304,19 +307,19 @@ def test_groups_stay_whole_whatever_the_limit():
     assert work.acts_on_groups
     for from_end, fetched in ((False, [(0, 32)]), (True, [(96, 4), (64, 32)])):
         task = Task(computation, flat, 100, limits=[100, 50], from_end=from_end)
-        assert computation.run(task)[0] == sum(count for _, count in fetched)
+        assert run(computation, task)[0] == sum(count for _, count in fetched)
         assert task.fetched == fetched
 
 
 def test_out_of_memory_is_told_from_other_failures(capsys):
     work, computation, flat = make("epochs")
     work.parts.loss = lambda model, batch: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory"))
-    assert computation.run(Task(computation, flat, 8))[0] == "memory"
+    assert run(computation, Task(computation, flat, 8))[0] == "memory"
     work.parts.loss = lambda model, batch: 1 / 0
-    kind, text = computation.run(Task(computation, flat, 8))
+    kind, text = run(computation, Task(computation, flat, 8))
     assert kind == "internal" and "ZeroDivisionError" in text and "test_computation.py" in text
     assert "ZeroDivisionError" in capsys.readouterr().err
-    assert "again" in computation.run(Task(computation, flat, 8))[1]
+    assert "again" in run(computation, Task(computation, flat, 8))[1]
 
 
 def test_inspection_leaves_the_model_as_it_was():

@@ -10,7 +10,8 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
-from motley import _compiled, _computation, _cuts, _data, _model, _optimizer, _parts, _work
+from motley import _compiled, _computation, _data, _model, _optimizer, _parts, _work
+from driving import run
 from test_computation import ArrivingTask, Task
 
 BATCH, SAMPLES, CLASSES = 200, 260, 7
@@ -151,7 +152,7 @@ def made(case):
 def compute(computation, flat, micro_batch, kind=Task, count=BATCH, **others):
     task = kind(computation, flat, count, **others)
     task.micro_batch = micro_batch
-    outcome = computation.run(task)
+    outcome = run(computation, task)
     assert len(outcome) == 4, outcome
     return task, outcome
 
@@ -305,31 +306,3 @@ def test_what_shows_later_ends_it(capfd):
     found = compute(computation, flat, 224)
     assert found[0].fetched[:3] == [(0, 200), (0, 32), (32, 32)] and found[1][0] == BATCH
     assert "as long as its longest" in capfd.readouterr().err
-
-
-# --- where tasks are cut ---------------------------------------------------------------------------------------------------------
-
-
-class Range:
-    def __init__(self, count, from_end):
-        self.count, self.from_end = count, from_end
-
-    def limit(self):
-        return self.left
-
-
-@pytest.mark.parametrize("group", [1, 32])
-def test_micro_batches_are_whole_groups(group):
-    draw = random.Random(5)
-    for _ in range(2000):
-        task = Range(draw.randint(1, 600), draw.random() < 0.5)
-        task.left = draw.choice([task.count, draw.randint(0, task.count)])
-        most = group * draw.randint(1, 8)
-        limit, done, sizes = _cuts.limit_of(task, group), 0, []
-        assert limit <= task.left and (limit == task.left or task.left - limit < group)
-        while done < limit:
-            size = _cuts.next_size(task, done, limit, group, most)
-            first = task.count - done - size if task.from_end else done
-            assert 0 < size <= most and first % group == 0 and (done + size == task.count or task.from_end or (first + size) % group == 0)
-            done, sizes = done + size, [*sizes, size]
-        assert done == limit and len(sizes) == -(-sum(-(-size // group) for size in sizes) * group // most)

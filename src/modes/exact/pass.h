@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/batch_plan.h"
-#include "motley/computation.h"
+#include "motley/task.h"
 
 namespace motley::modes {
 

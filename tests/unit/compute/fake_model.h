@@ -37,6 +37,7 @@ class FakeModel final : public DeviceModel {
   [[nodiscard]] Capabilities capabilities() const override { return {"cpu", "fake", 8}; }
   [[nodiscard]] Flow flow() const override { return flow_; }
   [[nodiscard]] std::uint32_t group(PassKind) const override { return group_; }
+  [[nodiscard]] std::uint32_t at_once(const Task& task) const override { return most > 0 ? most : task.micro_batch; }
   [[nodiscard]] bool keeps_weights() const override { return keeps; }
   [[nodiscard]] bool starts_early(const Task&) const override { return early; }
   Status open(const Task& task, Arriving& weights) override {
@@ -74,6 +75,7 @@ class FakeModel final : public DeviceModel {
   void close() override { ++closed; }
 
   std::vector<std::string> log;
+  std::uint32_t most = 0;  // samples of a micro-batch; 0: the task says
   bool keeps = false, early = false, reads = false;
   std::optional<ChunkId> needs;  // the next forward()
   std::string fails;             // the call with this beginning, once

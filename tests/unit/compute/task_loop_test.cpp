@@ -3,6 +3,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "base/philox.h"
 #include "fake_model.h"
 
 namespace motley::compute {
@@ -21,6 +22,7 @@ struct Row {
   std::uint64_t refused;
   std::string calls;  // after the weights came
   std::uint64_t count;
+  std::uint32_t most = 8;  // samples of a micro-batch
 };
 
 std::vector<std::uint64_t> numbers(const std::string& text) {
@@ -28,7 +30,7 @@ std::vector<std::uint64_t> numbers(const std::string& text) {
   return {std::istream_iterator<std::uint64_t>(in), {}};
 }
 
-// A micro-batch of 8. f: forward; b, last: backward; p: progress; c: a chunk of the gradient.
+// f: forward; b, last: backward; p: progress; c: a chunk of the gradient.
 const std::vector<Row> kRows = {
     {"in step, the gradient comes last", Flow::in_step, 0, PassKind::train, "", 20, "20", 0,
      "f0+8 b p8 f8+8 b p16 f16+4 b p20 begin20 end20 c2 c1 c0", 20},
@@ -49,12 +51,18 @@ const std::vector<Row> kRows = {
      "f0+8 b p8 f8+2 b p10 begin10 end10 c2 c1 c0", 10},
     {"abandoned at once", Flow::overlapped, 0, PassKind::train, "", 20, "0", 0, "", 0},
     {"abandoned on the way", Flow::overlapped, 0, PassKind::train, "", 20, "20 20 0", 0, "f0+4 b p4", 0},
-    {"groups are not cut", Flow::overlapped, 4, PassKind::train, "", 10, "7", 0, "f0+4 begin4 last c1 end4 c2 c0 p4",
+    {"groups are not cut", Flow::overlapped, 4, PassKind::train, "", 10, "7", 0, "f0+4 begin4 last c1 end4 c2 c0 p4", 4,
      4},
     {"the last group may be short", Flow::overlapped, 4, PassKind::train, "", 10, "10", 0,
-     "f0+4 b p4 f4+4 b p8 f8+2 begin10 last c1 end10 c2 c0 p10", 10},
+     "f0+4 b p4 f4+4 b p8 f8+2 begin10 last c1 end10 c2 c0 p10", 10, 4},
     {"and is the first from the end", Flow::overlapped, 4, PassKind::train, "end", 10, "9", 0,
-     "f8+2 b p2 f4+4 begin6 last c1 end6 c2 c0 p6", 6},
+     "f8+2 b p2 f4+4 begin6 last c1 end6 c2 c0 p6", 6, 4},
+    {"several groups go at once, the odd ones first", Flow::overlapped, 4, PassKind::train, "", 18, "18", 0,
+     "f0+4 b p4 f4+8 b p12 f12+6 begin18 last c1 end18 c2 c0 p18", 18},
+    {"as the short one does from the end", Flow::overlapped, 4, PassKind::train, "end", 22, "19", 0,
+     "f20+2 b p2 f12+8 b p10 f4+8 begin18 last c1 end18 c2 c0 p18", 18},
+    {"a group is computed that is larger than may go at once", Flow::overlapped, 4, PassKind::train, "", 8, "8", 0,
+     "f0+4 b p4 f4+4 begin8 last c1 end8 c2 c0 p8", 8, 2},
     {"of less than the short group nothing", Flow::overlapped, 4, PassKind::train, "end", 11, "2", 0, "", 0},
     {"a gradient that stays on the device", Flow::behind, 0, PassKind::train, "resident", 16, "16", 0,
      "f0+8 b p8 f8+8 b begin16 end16 p16", 16},
@@ -68,6 +76,7 @@ TEST(TaskLoop, RunsMicroBatchesAsFarAsItMay) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.what);
     Rig run(row.flow, row.group);
+    run.model.most = row.most;
     run.task.kind = row.kind;
     run.task.from_end = row.how == "end";
     run.task.resident = row.how == "resident";
@@ -79,9 +88,42 @@ TEST(TaskLoop, RunsMicroBatchesAsFarAsItMay) {
     EXPECT_EQ(run.model.closed, 1);
     if (row.count == 0) continue;
     EXPECT_EQ(outcome->weight, static_cast<double>(row.count));
-    EXPECT_EQ(outcome->micro_batch, row.group > 0 ? row.group : 8);
+    EXPECT_EQ(outcome->micro_batch, std::max(row.group, row.most));
     EXPECT_EQ(outcome->correct, 3U);
     EXPECT_EQ(outcome->scores, (std::vector<double>{1, 2}));
+  }
+}
+
+TEST(TaskLoop, MicroBatchesAreWholeGroups) {
+  Philox dice(5);
+  for (int i = 0; i < 2000; ++i) {
+    const std::uint32_t group = dice.below(2) == 0 ? 1 : 32;
+    Rig run(Flow::overlapped, group);
+    run.model.most = group * static_cast<std::uint32_t>(1 + dice.below(8));
+    run.task.from_end = dice.below(2) == 0;
+    std::vector<std::uint64_t> indices(1 + dice.below(600));
+    std::iota(indices.begin(), indices.end(), 0);
+    run.task.indices = indices;
+    const std::uint64_t asked = dice.below(2) == 0 ? indices.size() : 1 + dice.below(indices.size());
+    LoggedSink sink(run.model);
+    const Limits limits({asked});
+    run.loop.open(run.task, run.weights, sink, limits);
+    std::uint64_t done = 0, count = 0, groups = 0, micro_batches = 0;
+    while ((count = run.loop.claim()) > 0) {
+      const std::uint64_t first = run.task.at(done, count);
+      EXPECT_LE(count, run.model.most);
+      EXPECT_EQ(first % group, 0U);
+      EXPECT_TRUE((first + count) % group == 0 || first + count == indices.size() || first + count == asked);
+      groups += (count + group - 1) / group;
+      ++micro_batches;
+      done += count;
+      run.loop.compute();
+    }
+    EXPECT_LE(done, asked);
+    EXPECT_TRUE(done == asked || asked - done < group);
+    const std::uint64_t whole = run.model.most / group;
+    EXPECT_EQ(micro_batches, (groups + whole - 1) / whole);
+    run.loop.close();
   }
 }
 

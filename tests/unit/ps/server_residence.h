@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "ps/residence.h"
+#include "motley/residence.h"
+#include "ps/server.h"
 
 namespace motley::ps {
 

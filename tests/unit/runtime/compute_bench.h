@@ -1,8 +1,9 @@
 #pragma once
-// A compute thread around a scripted computation, for the tests of it.
+// A compute thread around a scripted model, for the tests of it.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <future>
 #include <memory>
@@ -17,7 +18,12 @@
 
 namespace motley::runtime {
 
-using Script = std::function<Result<Outcome>(const Task&, Weights&, Sink&, const Stop&)>;
+/// What a model does beside counting; the rest goes well and is nothing.
+struct Script {
+  std::function<Status(const Task&)> open{};
+  std::function<Status(const Task&)> forward{};
+  std::function<Status(const Task&, Finals&)> last_backward{};
+};
 
 inline LayoutEntry entry(const char* name, std::vector<std::int64_t> shape) {
   LayoutEntry made;
@@ -34,33 +40,64 @@ inline Layout two_chunks() {
   return *layout;
 }
 
+inline std::vector<SharedBytes> two_chunks_of_zeros() {
+  std::vector<SharedBytes> chunks;
+  for (const Chunk& chunk : two_chunks().chunks()) {
+    const std::vector<float> zeros(chunk.elements);
+    chunks.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
+  }
+  return chunks;
+}
+
 inline ps::Server two_chunk_server() {
   const Layout layout = two_chunks();
   ps::Snapshot start;
-  for (const Chunk& chunk : layout.chunks()) {
-    const std::vector<float> zeros(chunk.elements);
-    start.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
-  }
+  start.weights = two_chunks_of_zeros();
   return *ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, 0, start);
 }
 
-class Scripted final : public Computation {
+/// Whose gradient is one, or the size of its micro-batches where that was scripted.
+class Scripted final : public DeviceModel {
  public:
-  Scripted(Script script, std::function<MemoryUse()> memory, ps::Residence* residence)
-      : layout_(two_chunks()), script_(std::move(script)), memory_(std::move(memory)), residence_(residence) {}
+  Scripted(Script script, std::uint32_t group, std::function<MemoryUse()> memory, Residence* residence)
+      : layout_(two_chunks()),
+        script_(std::move(script)),
+        group_(group),
+        memory_(std::move(memory)),
+        residence_(residence),
+        gradient_(4096, 1.0F) {}
   const Layout& layout() const override { return layout_; }
   Capabilities capabilities() const override { return {"cpu", "script", 8}; }
   MemoryUse memory(std::uint64_t) override { return memory_ ? memory_() : MemoryUse{}; }
-  ps::Residence* residence() override { return residence_; }
-  Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) override {
-    return script_(task, weights, sink, stop);
+  Residence* residence() override { return residence_; }
+  Flow flow() const override { return Flow::overlapped; }
+  std::uint32_t group(PassKind) const override { return group_ > 1 ? group_ : 0; }
+  Status open(const Task& task, Arriving&) override {
+    task_ = &task;
+    return script_.open ? script_.open(task) : Status();
+  }
+  Status load(ChunkId, std::span<const std::span<const float>>) override { return {}; }
+  Status start() override { return {}; }
+  Status forward(const MicroBatch&) override { return script_.forward ? script_.forward(*task_) : Status(); }
+  Status backward(Finals* finals) override {
+    if (finals == nullptr || !script_.last_backward) return {};
+    std::ranges::fill(gradient_, static_cast<float>(task_->micro_batch));
+    return script_.last_backward(*task_, *finals);
+  }
+  Result<Sums> sums() override { return Sums{1, 1}; }
+  Status finish(std::uint64_t) override { return {}; }
+  std::span<const float> gradient(ChunkId chunk) const override {
+    return std::span(gradient_).first(layout_.chunks()[chunk].elements);
   }
 
  private:
   Layout layout_;
   Script script_;
+  std::uint32_t group_;
   std::function<MemoryUse()> memory_;
-  ps::Residence* residence_;
+  Residence* residence_;
+  std::vector<float> gradient_;
+  const Task* task_ = nullptr;
 };
 
 // A compute thread around a script, and all that it reports. What the compute thread writes is read after wait().
@@ -76,8 +113,9 @@ struct Bench {
   std::size_t ended = 0, waited = 0;
   std::unique_ptr<ComputeThread> thread;
 
-  explicit Bench(Script script, std::uint32_t group = 1, Manners manners = {}, std::function<MemoryUse()> memory = {},
-                 std::uint64_t reserve_bytes = 0, bool chosen = false, ps::Residence* residence = nullptr) {
+  explicit Bench(Script script = {}, std::uint32_t group = 1, Manners manners = {},
+                 std::function<MemoryUse()> memory = {}, std::uint64_t reserve_bytes = 0, bool chosen = false,
+                 Residence* residence = nullptr) {
     ComputeEvents events;
     events.progress = [this](std::uint64_t, std::uint64_t done) {
       progress.push_back(done);
@@ -105,7 +143,7 @@ struct Bench {
     std::promise<void> ready;
     thread->prepare(
         [&]() -> Result<Prepared> {
-          return Prepared{std::make_unique<Scripted>(std::move(script), std::move(memory), residence),
+          return Prepared{std::make_unique<Scripted>(std::move(script), group, std::move(memory), residence),
                           100,
                           5,
                           8,
@@ -119,20 +157,16 @@ struct Bench {
         });
     ready.get_future().get();
   }
-  void start(std::uint64_t first = 0, std::uint64_t count = 16) {
+  void start(std::uint64_t first = 0, std::uint64_t count = 16,
+             std::vector<SharedBytes> weights = two_chunks_of_zeros()) {
     engine::TaskOrder order;
     order.number = 1;
     order.first = first;
     order.count = order.limit = count;
-    order.weights.resize(2);
+    order.weights = std::move(weights);
     thread->start(std::move(order));
   }
   void wait() { over.at(waited++).get_future().get(); }
 };
-
-inline void send(Sink& sink, ChunkId chunk, float value) {
-  const std::vector<float> gradient(chunk == 0 ? 4096 : 64, value);
-  sink.ready(chunk, gradient);
-}
 
 }  // namespace motley::runtime

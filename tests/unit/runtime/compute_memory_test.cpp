@@ -13,12 +13,12 @@ struct Memory {
   std::vector<std::uint32_t> tried{};
 
   Script script() {
-    return [this](const Task& task, Weights&, Sink&, const Stop&) -> Result<Outcome> {
+    return {.open = [this](const Task& task) -> Status {
       largest = static_cast<std::uint32_t>(std::min<std::uint64_t>(task.micro_batch, task.indices.size()));
       tried.push_back(largest);
       if (100 + once + 10 * largest > budget) return Error{ErrorCode::memory, "out of memory", ""};
-      return Outcome{task.indices.size(), 1, 1, 0};
-    };
+      return {};
+    }};
   }
   std::function<MemoryUse()> use() {
     return [this] {
@@ -129,12 +129,11 @@ TEST(ComputeMemory, AModelThatFitsWithoutItsOptimizerTrainsOnADevice) {
 
 TEST(ComputeMemory, ATrialThatFailsOtherwiseRefusesNobody) {
   Memory memory{1000};
-  const auto without_weights = [script = memory.script()](const Task& task, Weights& weights, Sink& sink,
-                                                          const Stop& stop) -> Result<Outcome> {
+  const auto without_weights = [open = memory.script().open](const Task& task) -> Status {
     if (task.kind == PassKind::calibrate) return Error{ErrorCode::internal, "division by zero", ""};
-    return script(task, weights, sink, stop);
+    return open(task);
   };
-  Bench bench(without_weights, 1, {}, memory.use());
+  Bench bench({.open = without_weights}, 1, {}, memory.use());
   EXPECT_FALSE(bench.refused.has_value());
   bench.start();
   bench.wait();

@@ -13,14 +13,8 @@ engine::StretchOrder order_of(std::uint64_t number, std::uint64_t steps, const B
           .server = std::make_shared<ps::Server>(two_chunk_server())};
 }
 
-Outcome whole(const Task& task, Sink& sink) {
-  sink.begin(task.indices.size(), 1, 1);
-  for (const ChunkId chunk : {1U, 0U}) send(sink, chunk, 1);
-  return {task.indices.size(), 1, 1, 0};
-}
-
 TEST(ComputeThread, StepsWaitToBeTakenAndEndWhereTheyAreCut) {
-  Bench bench([](const Task& task, Weights&, Sink& sink, const Stop&) { return whole(task, sink); });
+  Bench bench;
   std::vector<std::uint64_t> steps;
   std::promise<void> second, fourth, over;
   StretchEvents events;
@@ -47,10 +41,10 @@ TEST(ComputeThread, StepsWaitToBeTakenAndEndWhereTheyAreCut) {
 
 TEST(ComputeThread, EachStepHasTheSamplesOfItsBatch) {
   std::vector<std::uint64_t> sizes;
-  Bench bench([&](const Task& task, Weights&, Sink& sink, const Stop&) {
+  Bench bench({.open = [&](const Task& task) -> Status {
     sizes.push_back(task.indices.size());
-    return whole(task, sink);
-  });
+    return {};
+  }});
   BatchPlan batches(100, 40);
   batches.change({1, 45, 1});
   std::promise<void> over;
@@ -64,11 +58,10 @@ TEST(ComputeThread, EachStepHasTheSamplesOfItsBatch) {
 
 TEST(ComputeThread, AStepThatDoesNotFitTheMemoryIsMadeInSmallerMicroBatches) {
   std::vector<std::uint32_t> sizes;
-  Bench bench([&](const Task& task, Weights&, Sink& sink, const Stop&) -> Result<Outcome> {
+  Bench bench({.open = [&](const Task& task) -> Status {
     sizes.push_back(task.micro_batch);
-    if (task.micro_batch > 2) return Error{ErrorCode::memory, "full", ""};
-    return whole(task, sink);
-  });
+    return task.micro_batch > 2 ? Status(Error{ErrorCode::memory, "full", ""}) : Status();
+  }});
   std::promise<void> over;
   StretchEvents events;
   std::uint64_t steps = 0;
@@ -85,10 +78,10 @@ TEST(ComputeThread, AStepThatDoesNotFitTheMemoryIsMadeInSmallerMicroBatches) {
 
 TEST(ComputeThread, TheSearchForTheMicroBatchGoesOnWhileItMakesSteps) {
   std::vector<std::uint32_t> sizes;
-  const auto script = [&](const Task& task, Weights&, Sink& sink, const Stop&) {
+  const Script script = {.open = [&](const Task& task) -> Status {
     sizes.push_back(task.micro_batch);
-    return whole(task, sink);
-  };
+    return {};
+  }};
   // Room for six samples.
   Bench bench(script, 1, {}, [&] { return MemoryUse{100, 100 + 10 * (sizes.empty() ? 0 : sizes.back()), 162}; });
   std::promise<void> over;
@@ -108,14 +101,13 @@ struct ResidentRun {
   std::optional<engine::StretchEnd> end;
 
   void run(std::uint64_t count) {
-    const auto script = [this](const Task& task, Weights&, Sink& sink, const Stop&) -> Result<Outcome> {
+    const Script script = {.forward = [this](const Task& task) -> Status {
       EXPECT_TRUE(task.resident);
       EXPECT_TRUE(there.settled);
-      sink.begin(task.indices.size(), 1, 1);
       const float one = task.version < fails ? 1 : std::numeric_limits<float>::infinity();
       for (std::vector<float>& sum : there.sums) std::ranges::fill(sum, one);
-      return Outcome{task.indices.size(), 1, 1, 0};
-    };
+      return {};
+    }};
     Bench bench(script, 1, {}, {}, 0, false, &there);
     std::promise<void> over;
     StretchEvents events;
@@ -169,7 +161,7 @@ TEST(ComputeThread, StepsOfADeviceThatIsGoneAreLost) {
 }
 
 TEST(ComputeThread, ADeviceThatOwesRestMakesNoStepsWithoutAsking) {
-  Bench bench([](const Task& task, Weights&, Sink& sink, const Stop&) { return whole(task, sink); }, 1, {.share = 0.5});
+  Bench bench({}, 1, {.share = 0.5});
   EXPECT_FALSE(bench.thread->lend(order_of(1, 2, BatchPlan(100, 16)), {}));
 }
 

@@ -7,10 +7,10 @@ namespace {
 
 TEST(ComputeThread, TurnsPositionsIntoSamplesOfTheEpoch) {
   std::vector<std::uint64_t> seen;
-  Bench bench([&](const Task& task, Weights&, Sink&, const Stop&) {
+  Bench bench({.open = [&](const Task& task) -> Status {
     seen.assign(task.indices.begin(), task.indices.end());
-    return Outcome{task.indices.size(), 1, 1, 0};
-  });
+    return {};
+  }});
   bench.start(10, 16);
   bench.wait();
   std::vector<std::uint64_t> expected(16);
@@ -18,17 +18,18 @@ TEST(ComputeThread, TurnsPositionsIntoSamplesOfTheEpoch) {
   EXPECT_EQ(seen, expected);
 }
 
+const Error kFull{ErrorCode::memory, "out of memory", ""};
+
 TEST(ComputeThread, OutOfMemoryHalvesTheMicroBatchAndSendsEachChunkOnce) {
   std::vector<std::uint32_t> tried;
-  Bench bench([&](const Task& task, Weights&, Sink& sink, const Stop&) -> Result<Outcome> {
-    tried.push_back(task.micro_batch);
-    if (task.micro_batch == 8) return Error{ErrorCode::memory, "out of memory in the forward pass", ""};
-    sink.begin(16, 16, 2);
-    send(sink, 1, static_cast<float>(task.micro_batch));
-    if (task.micro_batch == 4) return Error{ErrorCode::memory, "out of memory in the backward pass", ""};
-    send(sink, 0, static_cast<float>(task.micro_batch));
-    return Outcome{16, 16, 2, 0};
-  });
+  Bench bench({.forward = [&](const Task& task) -> Status {
+                 if (tried.empty() || tried.back() != task.micro_batch) tried.push_back(task.micro_batch);
+                 return task.micro_batch == 8 ? Status(kFull) : Status();
+               },
+               .last_backward = [](const Task& task, Finals& finals) -> Status {
+                 finals.placement_final(1);
+                 return task.micro_batch == 4 ? Status(kFull) : Status();
+               }});
   bench.start();
   bench.wait();
   EXPECT_EQ(tried, (std::vector<std::uint32_t>{8, 4, 2}));
@@ -39,26 +40,21 @@ TEST(ComputeThread, OutOfMemoryHalvesTheMicroBatchAndSendsEachChunkOnce) {
 }
 
 TEST(ComputeThread, ARetryIsOfTheSamplesThatWereBegun) {
-  std::vector<std::uint64_t> limits;
-  Bench bench([&](const Task& task, Weights&, Sink& sink, const Stop& stop) -> Result<Outcome> {
-    const std::uint64_t count = stop.limit();
-    limits.push_back(count);
-    sink.begin(count, 1, 1);
-    send(sink, task.micro_batch == 8 ? 0 : 1, 1);
-    if (task.micro_batch == 8) return Error{ErrorCode::memory, "out of memory", ""};
-    return Outcome{count, 1, 1, 0};
-  });
+  std::vector<std::uint32_t> tried;
+  Bench bench({.last_backward = [&](const Task& task, Finals&) -> Status {
+    tried.push_back(task.micro_batch);
+    return task.micro_batch == 8 ? Status(kFull) : Status();
+  }});
   bench.on_begin = [&] { bench.thread->limit(1, 4); };  // a trim that comes too late
   bench.start();
   bench.wait();
-  EXPECT_EQ(limits, (std::vector<std::uint64_t>{16, 16}));
+  EXPECT_EQ(tried, (std::vector<std::uint32_t>{8, 4}));
+  EXPECT_EQ(bench.outcome->count, 16U);
   EXPECT_EQ(bench.chunks.size(), 2U);
 }
 
 TEST(ComputeThread, GivesUpWhereTheMicroBatchCannotShrink) {
-  const Script full = [](const Task&, Weights&, Sink&, const Stop&) -> Result<Outcome> {
-    return Error{ErrorCode::memory, "out of memory", ""};
-  };
+  const Script full = {.open = [](const Task&) -> Status { return kFull; }};
   Bench small(full);
   small.start();
   small.wait();
@@ -73,12 +69,11 @@ TEST(ComputeThread, GivesUpWhereTheMicroBatchCannotShrink) {
 
 TEST(ComputeThread, OutOfMemoryHalvesTheNumberOfWholeGroups) {
   std::vector<std::uint32_t> tried;
-  Bench bench(
-      [&](const Task& task, Weights&, Sink&, const Stop&) -> Result<Outcome> {
-        tried.push_back(task.micro_batch);
-        return Error{ErrorCode::memory, "out of memory", ""};
-      },
-      2);
+  Bench bench({.open = [&](const Task& task) -> Status {
+                tried.push_back(task.micro_batch);
+                return kFull;
+              }},
+              2);
   bench.start();
   bench.wait();
   EXPECT_EQ(tried, (std::vector<std::uint32_t>{8, 4, 2}));
@@ -87,70 +82,62 @@ TEST(ComputeThread, OutOfMemoryHalvesTheNumberOfWholeGroups) {
 
 TEST(ComputeThread, OtherErrorsAreNotTriedAgain) {
   int runs = 0;
-  Bench bench([&](const Task&, Weights&, Sink&, const Stop&) -> Result<Outcome> {
+  Bench bench({.open = [&](const Task&) -> Status {
     ++runs;
     return Error{ErrorCode::internal, "broken", "mend it"};
-  });
+  }});
   bench.start();
   bench.wait();
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(bench.error->message, "broken");
 }
 
+/// A forward pass that says when it runs and waits to go on, the first time.
+struct Gate {
+  std::promise<void> running, go_on;
+  bool passed = false;
+  Script script() {
+    return {.forward = [this](const Task&) -> Status {
+      if (std::exchange(passed, true)) return {};
+      running.set_value();
+      go_on.get_future().get();
+      return {};
+    }};
+  }
+};
+
 TEST(ComputeThread, ALimitReachesTheTaskThatRuns) {
-  std::promise<void> running;
-  Bench bench([&](const Task&, Weights&, Sink&, const Stop& stop) {
-    running.set_value();
-    while (stop.limit() > 4) std::this_thread::yield();
-    return Outcome{stop.limit(), 1, 1, 0};
-  });
+  Gate gate;
+  Bench bench(gate.script());
   bench.start();
-  running.get_future().get();
+  gate.running.get_future().get();
   EXPECT_EQ(bench.thread->limit(2, 1), 0U) << "of another task";
   EXPECT_EQ(bench.thread->limit(1, 9), 9U);
   EXPECT_EQ(bench.thread->limit(1, 12), 12U) << "it may rise again";
-  EXPECT_EQ(bench.thread->limit(1, 4), 4U);
+  EXPECT_EQ(bench.thread->limit(1, 4), 8U) << "which are being computed";
+  gate.go_on.set_value();
   bench.wait();
-  EXPECT_EQ(bench.outcome->count, 4U);
-}
-
-// Micro-batches of 4 samples without arithmetic, each of which takes a moment, as far as Stop lets it.
-Result<Outcome> take_micro_batches(const Task& task, Sink& sink, const Stop& stop) {
-  Outcome outcome;
-  for (std::uint64_t limit = 0; outcome.count < (limit = std::min(stop.limit(), task.indices.size()));) {
-    if (!stop.claim(outcome.count + 4)) continue;
-    for (const Time end = now() + std::chrono::milliseconds(2); now() < end;) std::this_thread::yield();
-    outcome.count += 4;
-    sink.progress(outcome.count);
-  }
-  return outcome;
+  EXPECT_EQ(bench.outcome->count, 8U);
 }
 
 TEST(ComputeThread, FinishingEarlyEndsWithTheMicroBatchInHand) {
-  std::promise<void> running, asked;
-  Bench bench([&](const Task&, Weights&, Sink& sink, const Stop& stop) {
-    EXPECT_EQ(stop.limit(), 16U);
-    EXPECT_TRUE(stop.claim(4));
-    running.set_value();
-    asked.get_future().get();
-    sink.progress(4);
-    return Outcome{stop.limit(), 1, 1, 0};
-  });
+  Gate gate;
+  Bench bench(gate.script());
   bench.start();
-  running.get_future().get();
+  gate.running.get_future().get();
   bench.thread->finish_early(2);  // another task
   bench.thread->finish_early(1);
-  asked.set_value();
+  gate.go_on.set_value();
   bench.wait();
-  EXPECT_EQ(bench.outcome->count, 4U);
+  EXPECT_EQ(bench.outcome->count, 8U);
 }
 
 TEST(ComputeThread, FinishingEarlyGivesBackWhatWasNotBegun) {
   std::promise<void> asked;
-  Bench bench([&](const Task&, Weights&, Sink&, const Stop& stop) {
+  Bench bench({.open = [&](const Task&) -> Status {
     asked.get_future().get();
-    return Outcome{stop.limit(), 0, 0, 0};
-  });
+    return {};
+  }});
   bench.start();
   bench.thread->finish_early(1);
   asked.set_value();
@@ -158,21 +145,21 @@ TEST(ComputeThread, FinishingEarlyGivesBackWhatWasNotBegun) {
   EXPECT_EQ(bench.outcome->count, 0U);
 }
 
+Status take_a_moment(const Task&) {
+  for (const Time end = now() + std::chrono::milliseconds(2); now() < end;) std::this_thread::yield();
+  return {};
+}
+
 TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
   Time work{}, newest{};
-  Bench bench(
-      [&](const Task& task, Weights&, Sink& sink, const Stop& stop) {
-        for (std::uint64_t done = 0; done < stop.limit(); done += 4) {
-          EXPECT_TRUE(stop.claim(done + 4));
-          const Time begun = now();
-          while (now() - begun < std::chrono::milliseconds(2)) std::this_thread::yield();
-          newest = now() - begun;
-          work += newest;
-          sink.progress(done + 4);
-        }
-        return Outcome{task.indices.size(), 1, 1, 0};
-      },
-      1, {.share = 0.25});
+  Bench bench({.forward = [&](const Task& task) -> Status {
+                const Time begun = now();
+                Status done = take_a_moment(task);
+                newest = now() - begun;
+                work += newest;
+                return done;
+              }},
+              1, {.share = 0.25});
   const Time started = now();
   bench.start();
   bench.wait();
@@ -185,19 +172,17 @@ TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
 constexpr Manners kMinutesOfRest{.share = 1e-5};
 
 TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
-  const Script script = [](const Task& task, Weights&, Sink& sink, const Stop& stop) {
-    return take_micro_batches(task, sink, stop);
-  };
+  const Script script = {.forward = take_a_moment};
   Bench early(script, 1, kMinutesOfRest);
   early.on_progress = [&] { early.thread->finish_early(1); };
   early.start();
   early.wait();
-  EXPECT_EQ(early.outcome->count, 4U);
+  EXPECT_EQ(early.outcome->count, 8U);
   Bench trimmed(script, 1, kMinutesOfRest);
   trimmed.on_progress = [&] { trimmed.thread->limit(1, 4); };
   trimmed.start();
   trimmed.wait();
-  EXPECT_EQ(trimmed.outcome->count, 4U);
+  EXPECT_EQ(trimmed.outcome->count, 8U);
   Bench destroyed(script, 1, kMinutesOfRest);
   std::promise<void> resting;
   destroyed.on_progress = [&] { resting.set_value(); };
@@ -207,34 +192,27 @@ TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
 }
 
 TEST(ComputeThread, TheRestForTheLastMicroBatchComesAfterTheResult) {
-  Bench bench(
-      [](const Task& task, Weights&, Sink& sink, const Stop& stop) { return take_micro_batches(task, sink, stop); }, 1,
-      kMinutesOfRest);
-  bench.start(0, 4);
+  Bench bench({.forward = take_a_moment}, 1, kMinutesOfRest);
+  bench.start(0, 8);
   bench.wait();
-  EXPECT_EQ(bench.outcome->count, 4U);
-  bench.start(0, 4);
+  EXPECT_EQ(bench.outcome->count, 8U);
+  bench.start(0, 8);
   bench.thread->finish_early(1);
   bench.wait();
   EXPECT_EQ(bench.outcome->count, 0U) << "the next task was resting";
 }
 
-TEST(ComputeThread, DestroyingItAbandonsTheTask) {
+TEST(ComputeThread, DestroyingItAbandonsATaskThatWaitsForWeights) {
   std::promise<void> running;
-  bool abandoned = false;
-  {
-    Bench bench([&](const Task&, Weights&, Sink& sink, const Stop& stop) {
-      sink.begin(16, 1, 1);
-      running.set_value();
-      while (stop.limit() > 0) std::this_thread::yield();
-      abandoned = true;
-      return Outcome{};
-    });
-    bench.start();
-    running.get_future().get();
-    bench.thread.reset();
-  }
-  EXPECT_TRUE(abandoned);
+  Bench bench({.open = [&](const Task&) -> Status {
+    running.set_value();
+    return {};
+  }});
+  bench.start(0, 16, std::vector<SharedBytes>(2));
+  running.get_future().get();
+  bench.thread.reset();
+  EXPECT_EQ(bench.outcome->count, 0U);
+  EXPECT_TRUE(bench.begun.empty());
 }
 
 TEST(ComputeThread, AFailedPreparationIsReported) {

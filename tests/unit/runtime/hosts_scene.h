@@ -7,7 +7,6 @@
 #include <set>
 
 #include "../store/temporary.h"
-#include "compute/loop_computation.h"
 #include "runtime/head/coordinator_host.h"
 #include "runtime/worker/worker_host.h"
 #include "softmax/softmax.h"
@@ -119,11 +118,10 @@ struct Scene {
     options.data_connections = [data_connections](const transport::PeerIdentity&) { return data_connections; };
     options.hello = hello_of(name);
     options.prepare = [this, data](const wire::RunSpec&, const SharedBytes&) -> Result<PreparedWorker> {
-      auto computation = softmax::SoftmaxRegression::make(train, test, kSeed);
-      if (!computation) return computation.error();
+      auto model = softmax::SoftmaxRegression::make(train, test, kSeed);
+      if (!model) return model.error();
       PreparedWorker worker;
-      worker.prepared = {std::make_unique<compute::LoopComputation>(std::move(*computation)), kSamples, kSeed, 8,
-                         false};
+      worker.prepared = {std::move(*model), kSamples, kSeed, 8, false};
       worker.train_fingerprint = data.empty() ? train->fingerprint() : data;
       worker.test_fingerprint = test->fingerprint();
       return worker;

@@ -1,5 +1,5 @@
 #pragma once
-// What a Computation is driven with in these tests. Torch-free.
+// What a model is driven with in these tests. Torch-free.
 
 #include <cstdint>
 #include <functional>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "compute/task_loop.h"
 #include "data/dataset.h"
-#include "motley/computation.h"
 #include "torch/torch_adapter.h"
 
 namespace motley::torch_adapter {
@@ -113,6 +113,19 @@ class FixedStop : public Stop {
   std::uint64_t limit() const noexcept override { return at; }
   std::uint64_t at;
 };
+
+/// A model, and the loop that drives it.
+struct Driven {
+  explicit Driven(std::unique_ptr<DeviceModel> made) : model(std::move(made)), loop(*model) {}
+  std::unique_ptr<DeviceModel> model;
+  compute::TaskLoop loop;
+};
+
+inline std::unique_ptr<Driven> driven(const ModelSpec& spec, const Options& options,
+                                      const std::shared_ptr<const data::Dataset>& train,
+                                      const std::shared_ptr<const data::Dataset>& test) {
+  return std::make_unique<Driven>(std::move(make_device_model(spec, options, train, test)).value());
+}
 
 inline std::vector<std::uint64_t> some_indices(std::uint64_t first, std::uint64_t count, std::uint64_t size) {
   std::vector<std::uint64_t> indices;

@@ -31,9 +31,9 @@ TEST(Generators, TheSeedAloneDecidesWhatIsDrawn) {
 std::vector<std::vector<float>> several_steps(const ModelSpec& spec, const std::shared_ptr<const data::Dataset>& data) {
   std::vector<std::vector<float>> found;
   const Result<InitialState> state = initial_state(spec);
-  const Result<std::unique_ptr<Computation>> computation = make_computation(spec, one_thread(), data, nullptr);
-  EXPECT_TRUE(state.ok() && computation.ok());
-  if (!state || !computation) return found;
+  EXPECT_TRUE(state.ok());
+  if (!state) return found;
+  const std::unique_ptr<Driven> device = driven(spec, one_thread(), data, nullptr);
   ChunkWeights weights(state->weights);
   const std::vector<std::uint64_t> indices = some_indices(0, kGenerated, kGenerated);
   for (std::uint64_t version = 0; version < 20; ++version) {
@@ -42,7 +42,7 @@ std::vector<std::vector<float>> several_steps(const ModelSpec& spec, const std::
     task.version = version;
     task.indices = indices;
     task.micro_batch = spec.group_samples;
-    EXPECT_TRUE((*computation)->run(task, weights, sink, FixedStop(kGenerated)).ok());
+    EXPECT_TRUE(device->loop.run(task, weights, sink, FixedStop(kGenerated)).ok());
     found.push_back(sink.flat);
   }
   return found;
@@ -59,21 +59,21 @@ ModelSpec model_with_dropout() {
   return spec;
 }
 
-// Whole groups, each with the mask of its first position, whichever end the computation starts from.
+// Whole groups, each with the mask of its first position, whichever end the loop starts from.
 TEST(Generators, GroupsAreTheSameFromTheEnd) {
   const auto data = std::make_shared<FakeDataset>(kGenerated, kShape, 5);
   const ModelSpec spec = model_with_dropout();
   const Result<InitialState> state = initial_state(spec);
-  const Result<std::unique_ptr<Computation>> computation = make_computation(spec, one_thread(), data, nullptr);
-  ASSERT_TRUE(state.ok() && computation.ok());
+  ASSERT_TRUE(state.ok());
+  const std::unique_ptr<Driven> device = driven(spec, one_thread(), data, nullptr);
   ChunkWeights weights(state->weights);
   const std::vector<std::uint64_t> indices = some_indices(0, 37, kGenerated);  // the last group of a pass may be short
   const std::span<const std::uint64_t> tail = std::span(indices).subspan(16);
   RecordingSink upwards(state->layout), downwards(state->layout);
   Task task{.version = 3, .indices = tail, .first = 16, .micro_batch = 8, .seed = 7};
-  ASSERT_TRUE((*computation)->run(task, weights, upwards, FixedStop(21)).ok());
+  ASSERT_TRUE(device->loop.run(task, weights, upwards, FixedStop(21)).ok());
   task = {.version = 3, .indices = indices, .first = 0, .micro_batch = 8, .seed = 7, .from_end = true};
-  ASSERT_TRUE((*computation)->run(task, weights, downwards, FixedStop(22)).ok());
+  ASSERT_TRUE(device->loop.run(task, weights, downwards, FixedStop(22)).ok());
   EXPECT_EQ(downwards.outcome.count, 21U) << "a limit inside of a group leaves the group out";
   EXPECT_EQ(downwards.reported, (std::vector<std::uint64_t>{5, 13, 21}));
   EXPECT_NEAR(downwards.outcome.loss_sum, upwards.outcome.loss_sum, 1e-6);

@@ -47,7 +47,7 @@ class GptTest : public testing::Test {
           bool staged = false) {
     Options options = one_thread();
     options.staged = staged;
-    const Result<std::unique_ptr<Computation>> made = make_computation(spec, options, dataset, dataset);
+    const std::unique_ptr<Driven> device = driven(spec, options, dataset, dataset);
     ChunkWeights weights(state.weights);
     RecordingSink sink(state.layout);
     Task task;
@@ -55,7 +55,7 @@ class GptTest : public testing::Test {
     task.indices = indices;
     task.micro_batch = micro;
     const FixedStop stop(indices.size());
-    const Result<Outcome> outcome = (*made)->run(task, weights, sink, stop);
+    const Result<Outcome> outcome = device->loop.run(task, weights, sink, stop);
     EXPECT_TRUE(outcome.ok()) << outcome.error().message;
     return {sink.flat, *outcome};
   }
@@ -164,7 +164,7 @@ TEST_F(GptTest, FewerSamplesOfManyTargetsGoAtOnce) {
     longer.targets = targets;
     longer.gpt.block = static_cast<std::int64_t>(targets);
     longer.sample_shape = {longer.gpt.block};
-    return (*make_computation(longer, one_thread(), nullptr, nullptr))->capabilities().micro_batch;
+    return (*make_device_model(longer, one_thread(), nullptr, nullptr))->capabilities().micro_batch;
   };
   EXPECT_EQ(recommended(16), 256U);
   EXPECT_EQ(recommended(256), 16U);

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "fixtures.h"
-#include "ps/residence.h"
+#include "motley/residence.h"
+#include "ps/server.h"
 #include "staged_cases.h"
 
 namespace motley::torch_adapter {
@@ -33,7 +34,7 @@ class ResidenceTest : public testing::TestWithParam<std::tuple<Case, Optimizer>>
     explicit Side(const Case& made, const Optimizer& how) : state(std::move(initial_state(made.spec)).value()) {
       Options options = one_thread();
       options.staged = true;
-      computation = std::move(make_computation(made.spec, options, made.dataset, made.dataset)).value();
+      device = driven(made.spec, options, made.dataset, made.dataset);
       ps::Snapshot start;
       start.weights = state.weights;
       server.emplace(*ps::Server::make(state.layout, {how.kind, {how.group}}, {}, how.clip_norm, start));
@@ -48,7 +49,7 @@ class ResidenceTest : public testing::TestWithParam<std::tuple<Case, Optimizer>>
       task.indices = indices;
       task.micro_batch = 16;
       task.resident = resident;
-      const Result<Outcome> outcome = computation->run(task, weights, sink, FixedStop(kBatch));
+      const Result<Outcome> outcome = device->loop.run(task, weights, sink, FixedStop(kBatch));
       EXPECT_TRUE(outcome.ok()) << outcome.error().message;
       EXPECT_EQ(weights.gets > 0, !resident);
       return outcome ? *outcome : Outcome{};
@@ -68,7 +69,7 @@ class ResidenceTest : public testing::TestWithParam<std::tuple<Case, Optimizer>>
     }
     InitialState state;
     std::optional<ps::Server> server;
-    std::unique_ptr<Computation> computation;
+    std::unique_ptr<Driven> device;
   };
 
   static void expect_close(const std::vector<SharedBytes>& found, const std::vector<SharedBytes>& expected) {
@@ -90,7 +91,7 @@ class ResidenceTest : public testing::TestWithParam<std::tuple<Case, Optimizer>>
 TEST_P(ResidenceTest, StepsOnTheDeviceAreThoseOfTheServer) {
   const auto& [made, how] = GetParam();
   Side here(made, how), there(made, how);
-  ps::Residence* residence = there.computation->residence();
+  Residence* residence = there.device->model->residence();
   ASSERT_NE(residence, nullptr);
   for (int stretch = 0; stretch < 2; ++stretch) {
     ASSERT_TRUE(there.server->settle(*residence).ok());
@@ -125,7 +126,7 @@ TEST_P(ResidenceTest, StepsOnTheDeviceAreThoseOfTheServer) {
 TEST_P(ResidenceTest, AGradientThatIsNotFiniteIsNoticed) {
   const auto& [made, how] = GetParam();
   Side side(made, how);
-  ps::Residence* residence = side.computation->residence();
+  Residence* residence = side.device->model->residence();
   std::vector<float> wrong(side.state.layout.chunks()[0].elements, std::numeric_limits<float>::infinity());
   ps::Snapshot start = side.server->snapshot();
   start.weights[0] = SharedBytes::copy_of(std::as_bytes(std::span(wrong)));
@@ -148,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ResidenceTest,
 
 TEST(Residence, MemoryOfTheHostNeedsNone) {
   const Case made = mlp_with_values();
-  EXPECT_EQ((*make_computation(made.spec, one_thread(), made.dataset, nullptr))->residence(), nullptr);
+  EXPECT_EQ((*make_device_model(made.spec, one_thread(), made.dataset, nullptr))->residence(), nullptr);
 }
 
 }  // namespace

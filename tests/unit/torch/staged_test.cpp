@@ -42,7 +42,7 @@ class StagedTest : public testing::TestWithParam<Case> {
     Side(const Case& made, bool staged) : state(std::move(initial_state(made.spec)).value()), weights(state.weights) {
       Options options = one_thread();
       options.staged = staged;
-      computation = std::move(make_computation(made.spec, options, made.dataset, made.dataset)).value();
+      device = driven(made.spec, options, made.dataset, made.dataset);
     }
     /// Moves the weights, as an update would.
     void update() {
@@ -65,13 +65,13 @@ class StagedTest : public testing::TestWithParam<Case> {
       task.version = version;
       task.indices = indices;
       task.micro_batch = 16;
-      const Result<Outcome> outcome = computation->run(task, from, sink, stop);
+      const Result<Outcome> outcome = device->loop.run(task, from, sink, stop);
       EXPECT_TRUE(outcome.ok()) << outcome.error().message;
       return outcome ? *outcome : Outcome{};
     }
     InitialState state;
     ChunkWeights weights;
-    std::unique_ptr<Computation> computation;
+    std::unique_ptr<Driven> device;
     std::uint64_t version = 0;
   };
   void expect_equal(const RecordingSink& left, const RecordingSink& right) {
@@ -175,7 +175,7 @@ TEST_P(StagedTest, LargeMicroBatchesGatheredInPartsAreEqual) {
     Task task;
     task.indices = indices;
     task.micro_batch = samples;
-    EXPECT_TRUE(side->computation->run(task, side->weights, *sink, FixedStop(samples)).ok());
+    EXPECT_TRUE(side->device->loop.run(task, side->weights, *sink, FixedStop(samples)).ok());
   }
   expect_equal(left, right);
 }
@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(Models, StagedTest, testing::Values(cnn(), mlp_with_val
 
 TEST(Precision, TensorFloatsAreOff) {
   const Case made = mlp_with_values();
-  ASSERT_TRUE(make_computation(made.spec, one_thread(), made.dataset, nullptr).ok());
+  ASSERT_TRUE(make_device_model(made.spec, one_thread(), made.dataset, nullptr).ok());
   EXPECT_FALSE(at::globalContext().allowTF32CuBLAS());
   EXPECT_FALSE(at::globalContext().allowTF32CuDNN());
   EXPECT_TRUE(at::globalContext().deterministicCuDNN());

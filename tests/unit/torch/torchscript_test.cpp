@@ -71,12 +71,12 @@ class TorchScriptTest : public testing::Test {
       ADD_FAILURE() << state.error().message;
       return {};
     }
-    Result<std::unique_ptr<Computation>> computation = make_computation(spec, one_thread(), dataset, dataset);
-    if (!computation) {
-      ADD_FAILURE() << computation.error().message;
+    Result<std::unique_ptr<DeviceModel>> model = make_device_model(spec, one_thread(), dataset, dataset);
+    if (!model) {
+      ADD_FAILURE() << model.error().message;
       return {};
     }
-    EXPECT_EQ(difference((*computation)->layout(), state->layout), "");
+    EXPECT_EQ(difference((*model)->layout(), state->layout), "");
     ChunkWeights weights(state->weights);
     RecordingSink sink(state->layout);
     const std::vector<std::uint64_t> indices = some_indices(0, count, dataset->size());
@@ -86,7 +86,7 @@ class TorchScriptTest : public testing::Test {
     task.indices = indices;
     task.micro_batch = 3;
     const FixedStop stop(count);
-    const Result<Outcome> outcome = (*computation)->run(task, weights, sink, stop);
+    const Result<Outcome> outcome = compute::TaskLoop(**model).run(task, weights, sink, stop);
     if (!outcome) {
       ADD_FAILURE() << outcome.error().message;
       return {};

@@ -1,14 +1,12 @@
 #pragma once
-// The one interface between the engine and whoever computes gradients. Torch-free: anything able to return the sum of
-// gradients over some samples can be a worker.
+// What goes into a task and what comes out, for whoever has the task loop run one.
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "motley/device_model.h"
 #include "motley/layout.h"
-#include "motley/result.h"
+#include "motley/task.h"
 
 namespace motley {
 
@@ -57,23 +55,6 @@ struct Outcome {
   std::uint64_t correct = 0;      // evaluate passes of classifiers
   std::uint32_t micro_batch = 0;  // samples of a forward pass, if there are enough
   std::vector<double> scores{};  // evaluate passes: whatever else is summed over samples, in an order all workers share
-};
-
-class Computation {
- public:
-  virtual ~Computation() = default;
-  [[nodiscard]] virtual const Layout& layout() const = 0;
-  [[nodiscard]] virtual Capabilities capabilities() const = 0;
-  /// Between runs, by the thread that calls run(). From then on, of the budget, `for_others` bytes are used only while
-  /// they must be, and not kept for reuse.
-  virtual MemoryUse memory(std::uint64_t for_others) {
-    static_cast<void>(for_others);
-    return {};
-  }
-  /// Where weights, gradient and optimizer state can stay for many steps; nullptr: the device's memory is the host's.
-  virtual ps::Residence* residence() { return nullptr; }
-  /// Blocking; called by one thread. Errors: memory (the caller halves the micro-batch and retries), internal.
-  virtual Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) = 0;
 };
 
 }  // namespace motley

@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "motley/computation.h"
+#include "compute/task_io.h"
 #include "motley/layout.h"
 
-namespace motley {
+namespace motley::compute {
 
 class ChunkPublisher {
  public:
@@ -58,4 +58,4 @@ class ChunkPublisher {
   Sink* sink_ = nullptr;
 };
 
-}  // namespace motley
+}  // namespace motley::compute

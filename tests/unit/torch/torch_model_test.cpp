@@ -33,7 +33,7 @@ struct PlainCnn : torch::nn::Module {
 struct Rig {
   explicit Rig(const ModelSpec& spec, const std::shared_ptr<const data::Dataset>& dataset)
       : state(std::move(initial_state(spec)).value()),
-        computation(std::move(make_computation(spec, one_thread(), dataset, dataset)).value()),
+        device(driven(spec, one_thread(), dataset, dataset)),
         weights(state.weights) {}
 
   Result<Outcome> run(Sink& sink, const Stop& stop, const std::vector<std::uint64_t>& indices, std::uint32_t micro,
@@ -42,10 +42,10 @@ struct Rig {
     task.kind = kind;
     task.indices = indices;
     task.micro_batch = micro;
-    return computation->run(task, weights, sink, stop);
+    return device->loop.run(task, weights, sink, stop);
   }
   InitialState state;
-  std::unique_ptr<Computation> computation;
+  std::unique_ptr<Driven> device;
   ChunkWeights weights;
 };
 
@@ -91,7 +91,7 @@ TEST_F(CnnTest, LayoutHasTheNamesAndShapesOfTheStateDict) {
                                              "fc1.bias", "fc2.weight", "fc2.bias"}));
   EXPECT_EQ(layout.parameters(), 225034U);
   EXPECT_EQ(layout.entries()[4].shape, (std::vector<std::int64_t>{128, 1600}));
-  EXPECT_EQ(difference(layout, rig.computation->layout()), "");
+  EXPECT_EQ(difference(layout, rig.device->model->layout()), "");
   EXPECT_FALSE(rig.state.acts_on_groups);
 }
 
@@ -150,7 +150,7 @@ TEST_F(CnnTest, FromTheEndItComputesTheLastSamples) {
   task.micro_batch = 16;
   task.from_end = true;
   RecordingSink sink(layout);
-  const Result<Outcome> outcome = rig.computation->run(task, rig.weights, sink, FixedStop(40));
+  const Result<Outcome> outcome = rig.device->loop.run(task, rig.weights, sink, FixedStop(40));
   ASSERT_TRUE(outcome.ok());
   EXPECT_EQ(outcome->count, 40U);
   EXPECT_EQ(outcome->micro_batch, 16U);
@@ -295,7 +295,7 @@ TEST(Mlp, GroupsFollowTheFirstMatchingRule) {
 TEST(Errors, NameWhatDoesNotFit) {
   const auto dataset = std::make_shared<FakeDataset>(8, std::vector<std::int64_t>{6}, 12);
   const auto code = [&](const ModelSpec& spec, const Options& options) {
-    const Result<std::unique_ptr<Computation>> made = make_computation(spec, options, dataset, nullptr);
+    const Result<std::unique_ptr<DeviceModel>> made = make_device_model(spec, options, dataset, nullptr);
     EXPECT_FALSE(made.ok());
     if (made.ok()) return ErrorCode::internal;
     EXPECT_FALSE(made.error().message.empty());
@@ -360,22 +360,22 @@ TEST(CpuMemory, BeyondItsLimitItIsFullAndNothingIsLost) {
   fit_cpu_memory();
 }
 
-TEST(CpuMemory, AComputationSaysWhatItsTensorsTake) {
+TEST(CpuMemory, AModelSaysWhatItsTensorsTake) {
   const auto dataset = std::make_shared<FakeDataset>(kSize, kImage, 10);
   Rig rig(spec_of("fashion-cnn", kImage, 10), dataset);
-  const MemoryUse before = rig.computation->memory(0);
+  const MemoryUse before = rig.device->model->memory(0);
   EXPECT_GE(before.used, 2 * rig.state.layout.flat_elements() * sizeof(float));  // weights and gradients
   std::vector<std::uint64_t> indices(64);
   std::iota(indices.begin(), indices.end(), 0);
   const auto peak_of = [&](std::uint32_t micro) {
     RecordingSink sink(rig.state.layout);
     EXPECT_TRUE(rig.run(sink, FixedStop(indices.size()), indices, micro));
-    return rig.computation->memory(0).peak;
+    return rig.device->model->memory(0).peak;
   };
   const std::uint64_t four = peak_of(4), sixty_four = peak_of(64);
   EXPECT_GT(four, before.used);
   EXPECT_GT(sixty_four, four + (std::uint64_t{60} * 32 * 26 * 26 * sizeof(float)));  // the first convolution's output
-  EXPECT_LE(sixty_four, rig.computation->memory(0).budget);
+  EXPECT_LE(sixty_four, rig.device->model->memory(0).budget);
 }
 
 TEST(Devices, TheProcessorIsLast) {

@@ -1,0 +1,295 @@
+#include "python_model.h"
+
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "machine/process_memory.h"
+#include "python_residence.h"
+#include "wire/limits.h"
+
+namespace motley::python {
+namespace {
+
+using Arena = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// [first, last) of the flat vector.
+using Elements = std::pair<std::uint64_t, std::uint64_t>;
+
+void extend(std::vector<Elements>& ranges, Elements next) {
+  if (!ranges.empty() && ranges.back().second == next.first)
+    ranges.back().second = next.second;
+  else
+    ranges.push_back(next);
+}
+
+/// What Python said instead of an answer.
+std::optional<Error> failure_in(const nb::object& answer) {
+  if (!nb::isinstance<nb::tuple>(answer)) return std::nullopt;
+  const nb::tuple words = nb::cast<nb::tuple>(answer);
+  if (words.size() != 2 || !nb::isinstance<nb::str>(words[0])) return std::nullopt;
+  const bool memory = nb::cast<std::string>(words[0]) == "memory";
+  return Error{memory ? ErrorCode::memory : ErrorCode::internal, nb::cast<std::string>(words[1]), ""};
+}
+
+Flow flow_of(const std::string& name) {
+  if (name == "in_step") return Flow::in_step;
+  if (name == "behind") return Flow::behind;
+  if (name == "overlapped") return Flow::overlapped;
+  throw nb::value_error("flow: expected in_step, behind or overlapped");
+}
+
+class PythonModel;
+
+/// What Python sees of a task while it is open. Python's own: it may keep it longer.
+class TaskView {
+ public:
+  TaskView(PythonModel& owner, const Task& task) : owner_(&owner), task_(&task) {}
+  void close() { owner_ = nullptr; }
+
+  [[nodiscard]] const Task& task() const {
+    check();
+    return *task_;
+  }
+  [[nodiscard]] std::vector<std::uint64_t> indices(std::uint64_t first, std::uint64_t count) const {
+    check();
+    if (first > task_->indices.size() || count > task_->indices.size() - first) throw nb::index_error();
+    const auto part = task_->indices.subspan(first, count);
+    return {part.begin(), part.end()};
+  }
+  std::vector<Elements> bring(std::uint64_t first, std::uint64_t last);
+  [[nodiscard]] std::vector<Elements> missing() const;
+  void final(std::size_t placement);
+
+ private:
+  void check() const {
+    if (owner_ == nullptr) throw std::runtime_error("this task is over");
+  }
+  PythonModel* owner_;
+  const Task* task_;
+};
+
+class PythonModel final : public DeviceModel {
+ public:
+  PythonModel(nb::object object, Layout layout)
+      : layout_(std::move(layout)),
+        weights_(nb::cast<Arena>(object.attr("weights"))),
+        gradients_(nb::cast<Arena>(object.attr("gradients"))),
+        weight_data_(weights_.data()),
+        gradient_data_(gradients_.data()),
+        flow_(flow_of(nb::cast<std::string>(object.attr("flow")))),
+        group_(nb::cast<std::uint32_t>(object.attr("group"))) {
+    if (weights_.size() != layout_.flat_elements() || gradients_.size() != layout_.flat_elements()) {
+      throw std::runtime_error("weights and gradients must have layout.flat_elements elements");
+    }
+    capabilities_.device = nb::cast<std::string>(object.attr("device"));
+    capabilities_.description = nb::cast<std::string>(object.attr("description"));
+    capabilities_.micro_batch = nb::cast<std::uint32_t>(object.attr("micro_batch"));
+    const bool resident = nb::hasattr(object, "resident") && nb::cast<bool>(object.attr("resident"));
+    python_ = std::make_unique<Kept>(std::move(object));
+    if (resident) {
+      residence_.emplace(*python_, layout_, std::span(weight_data_, weights_.size()),
+                         std::span(gradients_.data(), gradients_.size()));
+    }
+  }
+  ~PythonModel() override {
+    const nb::gil_scoped_acquire gil;
+    weights_ = {};
+    gradients_ = {};
+    view_.reset();
+    python_.reset();
+  }
+  PythonModel(const PythonModel&) = delete;
+  PythonModel& operator=(const PythonModel&) = delete;
+
+  [[nodiscard]] const Layout& layout() const override { return layout_; }
+  [[nodiscard]] Capabilities capabilities() const override { return capabilities_; }
+  MemoryUse memory(std::uint64_t for_others) override {
+    const nb::gil_scoped_acquire gil;
+    try {
+      using Use = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
+      const auto [used, peak, budget, scratch] = nb::cast<Use>(python_->get().attr("memory")(for_others));
+      return {used, peak, budget, scratch};
+    } catch (const std::exception&) {
+      return {};  // a device that does not tell is taken as it is
+    }
+  }
+  Residence* residence() override { return residence_ ? &*residence_ : nullptr; }
+  [[nodiscard]] Flow flow() const override { return flow_; }
+  [[nodiscard]] std::uint32_t group(PassKind kind) const override { return kind == PassKind::evaluate ? 0 : group_; }
+  [[nodiscard]] std::uint32_t at_once(const Task&) const override { return at_once_; }
+  [[nodiscard]] bool starts_early(const Task&) const override { return early_; }
+
+  Status open(const Task& task, Arriving& weights) override {
+    task_ = &task;
+    arriving_ = task.resident ? nullptr : &weights;
+    came_.clear();
+    if (task.micro_batch > tried_ && capabilities_.device == "cpu") limit_.emplace();
+    const nb::gil_scoped_acquire gil;
+    view_ = nb::cast(TaskView(*this, task));
+    return call(
+        "open",
+        [this](const nb::object& found) {
+          std::tie(at_once_, early_) = nb::cast<std::tuple<std::uint32_t, bool>>(found);
+        },
+        view_);
+  }
+  Status read(const MicroBatch& probable) override { return call_with("read", probable); }
+  Status load(ChunkId first, std::span<const std::span<const float>> chunks) override {
+    const std::uint64_t begin = layout_.chunks()[first].offset;
+    std::uint64_t end = begin;
+    for (const std::span<const float> values : chunks) {
+      std::memcpy(weight_data_ + end, values.data(), values.size_bytes());
+      end += values.size();
+    }
+    extend(came_, {begin, end});
+    return {};
+  }
+  Status start() override { return call("start", {}, std::exchange(came_, {})); }
+  Status forward(const MicroBatch& samples) override { return call_with("forward", samples); }
+  Status backward(Finals* finals) override {
+    finals_ = finals;
+    Status done = call("backward", {}, finals != nullptr);
+    finals_ = nullptr;
+    return done;
+  }
+  Result<Sums> sums() override {
+    Sums sums;
+    const Status done = call("sums", [&sums](const nb::object& found) {
+      using Found = std::tuple<double, double, std::vector<double>>;
+      std::tie(sums.weight, sums.loss_sum, sums.scores) = nb::cast<Found>(found);
+      sums.scores.resize(std::min(sums.scores.size(), wire::kScoresMax));
+    });
+    if (!done) return done.error();
+    return sums;
+  }
+  Status finish(std::uint64_t count) override {
+    if (count >= task_->micro_batch) tried_ = std::max(tried_, task_->micro_batch);
+    return call("finish", {}, count);
+  }
+  [[nodiscard]] std::span<const float> gradient(ChunkId chunk) const override {
+    const Chunk& place = layout_.chunks()[chunk];
+    return {gradient_data_ + place.offset, place.elements};
+  }
+  void close() override {
+    const nb::gil_scoped_acquire gil;
+    static_cast<void>(call("close"));
+    nb::cast<TaskView&>(view_).close();
+    view_.reset();
+    limit_.reset();
+    arriving_ = nullptr;
+  }
+
+  // For TaskView.
+  std::vector<Elements> bring(std::uint64_t first, std::uint64_t last) {
+    if (arriving_ != nullptr) static_cast<void>(arriving_->bring(first, last));  // missing() tells
+    return std::exchange(came_, {});
+  }
+  [[nodiscard]] std::vector<Elements> missing() const {
+    std::vector<Elements> found;
+    const std::span<const Chunk> chunks = layout_.chunks();
+    for (ChunkId chunk = 0; arriving_ != nullptr && chunk < chunks.size(); ++chunk) {
+      if (!arriving_->loaded(chunk))
+        extend(found, {chunks[chunk].offset, chunks[chunk].offset + chunks[chunk].elements});
+    }
+    return found;
+  }
+  void final(std::size_t placement) {
+    if (finals_ == nullptr || placement >= layout_.placements().size()) throw nb::index_error();
+    const nb::gil_scoped_release no_gil;
+    finals_->placement_final(placement);
+  }
+
+ private:
+  using Take = std::function<void(const nb::object& answer)>;
+  template <class... Arguments>
+  Status call(const char* name, const Take& take = {}, Arguments&&... arguments) {
+    const nb::gil_scoped_acquire gil;
+    try {
+      const nb::object answer = python_->get().attr(name)(std::forward<Arguments>(arguments)...);
+      if (std::optional<Error> failure = failure_in(answer)) return *std::move(failure);
+      if (take) take(answer);
+      return {};
+    } catch (const std::exception& error) {
+      return Error{ErrorCode::internal, error.what(), ""};
+    }
+  }
+  Status call_with(const char* name, const MicroBatch& samples) {
+    return call(
+        name, [this](const nb::object& most) { at_once_ = nb::cast<std::uint32_t>(most); }, samples.at,
+        samples.indices.size(), samples.wanted);
+  }
+
+  std::unique_ptr<Kept> python_;
+  Layout layout_;
+  Arena weights_, gradients_;
+  float* weight_data_;
+  const float* gradient_data_;
+  Capabilities capabilities_;
+  Flow flow_;
+  std::uint32_t group_;
+  std::optional<PythonResidence> residence_;
+  std::uint32_t tried_ = 0;  // the largest micro-batch for which there was memory
+  // Of the task.
+  const Task* task_ = nullptr;
+  Arriving* arriving_ = nullptr;
+  Finals* finals_ = nullptr;
+  nb::object view_;
+  std::vector<Elements> came_;  // and Python was not told
+  std::uint32_t at_once_ = 1;
+  bool early_ = false;
+  std::optional<machine::ProcessMemoryLimit> limit_;
+};
+
+std::vector<Elements> TaskView::bring(std::uint64_t first, std::uint64_t last) {
+  check();
+  const nb::gil_scoped_release no_gil;
+  return owner_->bring(first, last);
+}
+
+std::vector<Elements> TaskView::missing() const {
+  check();
+  return owner_->missing();
+}
+
+void TaskView::final(std::size_t placement) {
+  check();
+  owner_->final(placement);
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceModel> make_python_model(nb::object object, Layout layout) {
+  return std::make_unique<PythonModel>(std::move(object), std::move(layout));
+}
+
+void bind_task(nb::module_& m) {
+  nb::class_<TaskView>(m, "Task")
+      .def_prop_ro("kind", [](const TaskView& v) { return v.task().kind == PassKind::evaluate ? "evaluate" : "train"; })
+      .def_prop_ro("contributes", [](const TaskView& view) { return view.task().kind == PassKind::train; })
+      .def_prop_ro("version", [](const TaskView& view) { return view.task().version; })
+      .def_prop_ro("first", [](const TaskView& view) { return view.task().first; })
+      .def_prop_ro("epoch", [](const TaskView& view) { return view.task().epoch; })
+      .def_prop_ro("order_first", [](const TaskView& view) { return view.task().order_first; })
+      .def_prop_ro("count", [](const TaskView& view) { return view.task().indices.size(); })
+      .def_prop_ro("micro_batch", [](const TaskView& view) { return view.task().micro_batch; })
+      .def_prop_ro("resident", [](const TaskView& view) { return view.task().resident; })
+      .def_prop_ro("seed", [](const TaskView& view) { return view.task().seed; })
+      .def_prop_ro("state_number", [](const TaskView& view) { return view.task().state.number; })
+      .def_prop_ro("state",
+                   [](const TaskView& view) {
+                     const auto bytes = view.task().state.bytes.bytes();
+                     return nb::bytes(bytes.data(), bytes.size());
+                   })
+      .def_prop_ro("from_end", [](const TaskView& view) { return view.task().from_end; })
+      .def("indices", &TaskView::indices, nb::arg("first"), nb::arg("count"))
+      .def("bring", &TaskView::bring, nb::arg("first"), nb::arg("last"))
+      .def("missing", &TaskView::missing)
+      .def("final", &TaskView::final, nb::arg("placement"));
+}
+
+}  // namespace motley::python

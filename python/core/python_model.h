@@ -1,0 +1,26 @@
+#pragma once
+// A DeviceModel whose arithmetic is Python's. The object it is made of has
+//
+//   device, description: str     micro_batch: int       weights, gradients: arrays of Layout.flat_elements float32
+//   flow: "in_step" | "behind" | "overlapped"     group: int, of training; 0: any samples may go together
+//   memory(for_others) -> (used, peak, budget, scratch) in bytes
+//   resident: bool, if it also is what python_residence.h asks for; may be missing
+//   open(task) -> (most, early)        samples of a micro-batch at most; whether start() needs not all weights
+//   read(at, size, wanted) -> most     start(came)     forward(at, size, wanted) -> most     backward(last)
+//   sums() -> (weight, loss_sum, [sums of scores])     finish(count)     close()
+//
+// with the meanings of motley/device_model.h. `at`: in Task::indices. `came`: ranges of `weights` that are new. `last`:
+// Task.final() is to be told what is final. Each may answer ("memory" | "internal", text) instead: it failed. They are
+// called on the thread that runs the task loop; the GIL is held for their own work only.
+
+#include <memory>
+
+#include "bindings.h"
+#include "motley/device_model.h"
+
+namespace motley::python {
+
+/// REQUIRES the GIL. Raises where the object is not what it should be.
+std::unique_ptr<DeviceModel> make_python_model(nb::object object, Layout layout);
+
+}  // namespace motley::python
