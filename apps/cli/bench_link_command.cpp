@@ -138,7 +138,7 @@ Status run_link(const LinkArguments& arguments, Context& context) {
   Result<fleet::JoinToken> token = read_token(arguments.token, arguments.token_file, context);
   if (!token) return token.error();
   const bench::LinkOptions options{std::move(*token), arguments.seconds};
-  const auto note = [&context](const std::string& text) { context.observer->note(text); };
+  const auto note = [&context](const std::string& text) { context.sink->take(report::Note{text}); };
   const Result<bench::LinkReport> report = bench::measure_link(options, note, context.stop);
   if (!report) return report.error();
   const bench::Diagnosis diagnosis = bench::diagnose(report->figures);

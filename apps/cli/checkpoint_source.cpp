@@ -9,11 +9,11 @@ bool is_checkpoint(const fs::path& source) {
   return fs::is_regular_file(source / "run.json", missing);
 }
 
-Result<store::CheckpointContent> read_source(const fs::path& source, observe::Observer& observer) {
+Result<store::CheckpointContent> read_source(const fs::path& source, report::Sink& sink) {
   if (is_checkpoint(source)) return store::read_checkpoint(source);
   std::vector<std::string> warnings;
   Result<store::CheckpointContent> content = store::read_latest_checkpoint(source, warnings);
-  for (const std::string& warning : warnings) observer.note(warning);
+  for (const std::string& warning : warnings) sink.take(report::Note{warning});
   if (content || content.error().code != ErrorCode::input) return content;
   // The reader's own advice is for those who resume.
   return Error{ErrorCode::input, content.error().message, "name a run's directory, such as runs/NAME-1"};

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "observe/observer.h"
+#include "report/sink.h"
 #include "store/checkpoint.h"
 
 namespace motley::cli {
@@ -12,6 +12,6 @@ namespace motley::cli {
 bool is_checkpoint(const std::filesystem::path& source);
 
 /// Reads the checkpoint that `source` names.
-Result<store::CheckpointContent> read_source(const std::filesystem::path& source, observe::Observer& observer);
+Result<store::CheckpointContent> read_source(const std::filesystem::path& source, report::Sink& sink);
 
 }  // namespace motley::cli

@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "models.h"
-#include "observe/observer.h"
 #include "program.h"
+#include "report/sink.h"
 #include "runtime/stop.h"
 
 namespace motley::cli {
@@ -16,7 +16,7 @@ struct Context {
   bool json = false;
   runtime::StopSource stop;
   std::unique_ptr<runtime::ModelProvider> models = make_models();
-  std::unique_ptr<observe::Observer> observer;  // made after parsing
+  std::unique_ptr<report::Sink> sink;  // made after parsing
   bool has_python = false;
   std::vector<std::string> script_arguments;
   std::optional<Launch> launch;  // what the script is to be run for after the command

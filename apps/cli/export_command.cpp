@@ -29,7 +29,7 @@ Status copy_safetensors(const ExportArguments& arguments, const store::Checkpoin
 }
 
 Status run_export(const ExportArguments& arguments, Context& context) {
-  Result<store::CheckpointContent> content = read_source(arguments.source, *context.observer);
+  Result<store::CheckpointContent> content = read_source(arguments.source, *context.sink);
   if (!content) return content.error();
   const std::string extension = fs::path(arguments.target).extension().string();
   Status status;

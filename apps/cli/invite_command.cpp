@@ -74,7 +74,7 @@ void add_revoke(CLI::App& app, Command& chosen) {
     chosen = [arguments](Context& context) -> Status {
       const std::string directory = run_directory(arguments->run);
       if (Status done = runtime::revoke(directory, arguments->whom); !done) return done;
-      context.observer->note("revoked in " + directory + "; its head looks once a second");
+      context.sink->take(report::Note{"revoked in " + directory + "; its head looks once a second"});
       return {};
     };
   });

@@ -26,7 +26,7 @@ Status run_join(JoinArguments& arguments, Context& context) {
   }
   if (arguments.fetch) {
     if (!context.has_python) return needs_python("--fetch");
-    JoinDisplay display(*context.observer);
+    JoinDisplay display(*context.sink);
     Result<SharedBytes> files = runtime::fetch_script(arguments.options, display.events(), context.stop);
     if (!files) return files.error();
     return hand_over(
@@ -41,7 +41,7 @@ Status run_join(JoinArguments& arguments, Context& context) {
 Result<fleet::JoinToken> read_token(const std::string& word, const std::string& file, Context& context) {
   if (!file.empty()) {
     return runtime::wait_for_token_file(file, context.stop,
-                                        [&](const std::string& text) { context.observer->note(text); });
+                                        [&](const std::string& text) { context.sink->take(report::Note{text}); });
   }
   std::string text = word;
   if (text == "-") {
@@ -53,9 +53,9 @@ Result<fleet::JoinToken> read_token(const std::string& word, const std::string& 
 }
 
 Status lend(const runtime::JoinOptions& options, Context& context) {
-  JoinDisplay display(*context.observer);
+  JoinDisplay display(*context.sink);
   Status status = runtime::join(options, *context.models, display.events(), context.stop);
-  if (status) context.observer->note("left; " + std::to_string(display.samples()) + " samples computed here");
+  if (status) context.sink->take(report::Note{left_text(display)});
   return status;
 }
 

@@ -6,7 +6,7 @@ runtime::JoinEvents JoinDisplay::events() {
   runtime::JoinEvents events;
   events.note = [this](const std::string& text) {
     const std::lock_guard lock(mutex_);
-    observer_.note(text);
+    sink_.take(report::Note{text});
   };
   events.link = [this](const std::string& worker, const std::string& device, runtime::LinkChange link,
                        const std::string& why) {
@@ -15,21 +15,25 @@ runtime::JoinEvents JoinDisplay::events() {
     const std::string lost = link == runtime::LinkChange::left ? "left" : "lost";
     const std::string change = joined ? (before_[worker] ? "readmitted" : "joined") : lost;
     before_[worker] = before_[worker] || joined;
-    observer_.worker({worker, worker.substr(0, worker.rfind('/')), device, "", change, why});
+    sink_.take(report::WorkerChanged{worker, worker.substr(0, worker.rfind('/')), device, "", change, why});
   };
   events.step = [this](const std::string& worker, std::uint64_t version, std::uint64_t samples) {
     const std::lock_guard lock(mutex_);
     samples_ += samples;
     if (++steps_[worker] % 50 == 0) {
-      observer_.note(worker + ": step " + std::to_string(version) + ", " + std::to_string(samples_) +
-                     " samples so far");
+      sink_.take(report::Note{worker + ": step " + std::to_string(version) + ", " + std::to_string(samples_) +
+                              " samples so far"});
     }
   };
   events.download = [this](const std::string& file, std::uint64_t done, std::uint64_t total) {
     const std::lock_guard lock(mutex_);
-    observer_.download(file, done, total);
+    sink_.take(report::Download{file, done, total});
   };
   return events;
+}
+
+std::string left_text(const JoinDisplay& display) {
+  return "left; " + std::to_string(display.samples()) + " samples computed here";
 }
 
 }  // namespace motley::cli

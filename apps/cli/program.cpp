@@ -18,6 +18,9 @@
 #include "machine/arguments.h"
 #include "program.h"
 #include "ranks.h"
+#include "report/json_sink.h"
+#include "report/plain_sink.h"
+#include "report/terminal_sink.h"
 #include "runtime/head/train.h"
 #include "signals.h"
 
@@ -41,7 +44,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
     if (!known && !close.empty()) problem.hint = "did you mean 'motley " + close + "'?";
     if (known) problem.hint = std::string("motley ") + argv[1] + " --help";
   }
-  make_observer(json)->error(problem);
+  make_sink(json)->take(report::Failure{problem});
   return exit_status(ErrorCode::usage);
 }
 
@@ -117,14 +120,14 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
   }
   machine::hide_arguments(fleet::JoinToken::kPrefix);
   context.has_python = static_cast<bool>(run_script);
-  context.observer = make_observer(context.json);
+  context.sink = make_sink(context.json);
   Status status;
   {
     const SignalThread signals([&context] { context.stop.request(); });
     status = chosen(context);
   }
   if (status) return context.launch ? run_script(*context.launch) : 0;
-  context.observer->error(status.error());
+  context.sink->take(report::Failure{status.error()});
   return exit_status(status.error().code);
 }
 
@@ -165,12 +168,14 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train) {
   return join;
 }
 
-std::unique_ptr<observe::Observer> make_observer(bool json, bool quiet) {
-  if (json)
-    return observe::make_tee(observe::make_json_observer(STDOUT_FILENO), observe::make_plain_observer(STDERR_FILENO));
-  if (quiet) return observe::make_plain_observer(STDERR_FILENO);
-  if (isatty(STDOUT_FILENO) == 1) return observe::make_terminal_observer(STDOUT_FILENO);
-  return observe::make_plain_observer(STDOUT_FILENO);
+std::unique_ptr<report::Sink> make_sink(bool json, bool quiet) {
+  if (json) {
+    return std::make_unique<report::Tee>(std::vector<std::shared_ptr<report::Sink>>{
+        report::make_json_sink(STDOUT_FILENO), report::make_plain_sink(STDERR_FILENO)});
+  }
+  if (quiet) return report::make_plain_sink(STDERR_FILENO);
+  if (isatty(STDOUT_FILENO) == 1) return report::make_terminal_sink(STDOUT_FILENO);
+  return report::make_plain_sink(STDOUT_FILENO);
 }
 
 int run_program(int argc, char** argv, const ScriptRunner& run_script) {
@@ -188,16 +193,16 @@ Error needs_python(const std::string& what) {
 }
 
 Status start(Launch launch, Context& context) {
-  if (Status status = take_rank(launch, context.stop, *context.observer); !status) return status;
+  if (Status status = take_rank(launch, context.stop, *context.sink); !status) return status;
   if (launch.role == Role::join) {  // standard output is the head's
     context.json = false;
-    context.observer = make_observer(false, true);
+    context.sink = make_sink(false, true);
   }
   launch.script = launch.head.train.target;
   if (is_script(launch.script)) return hand_over(context, std::move(launch));
   if (launch.role == Role::join) return lend(launch.join, context);
-  if (launch.role == Role::plan) return runtime::plan(launch.head, *context.models, *context.observer, context.stop);
-  return runtime::train(launch.head.train, *context.models, *context.observer, context.stop);
+  if (launch.role == Role::plan) return runtime::plan(launch.head, *context.models, *context.sink, context.stop);
+  return runtime::train(launch.head.train, *context.models, *context.sink, context.stop);
 }
 
 Status hand_over(Context& context, Launch launch) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "observe/observer.h"
+#include "report/sink.h"
 #include "runtime/head/plan.h"
 #include "runtime/worker/join.h"
 
@@ -44,21 +44,23 @@ int run_program(int argc, char** argv, const ScriptRunner& run_script = {});
 
 /// JSON on standard output and lines on standard error; else a live display in a terminal, lines elsewhere. `quiet`: no
 /// live display, because others print too.
-std::unique_ptr<observe::Observer> make_observer(bool json, bool quiet = false);
+std::unique_ptr<report::Sink> make_sink(bool json, bool quiet = false);
 
-/// Workers report to it from their own threads. REQUIRES `observer` outlives what is returned.
+/// Workers report to it from their own threads. REQUIRES `sink` outlives what is returned.
 class JoinDisplay {
  public:
-  explicit JoinDisplay(observe::Observer& observer) : observer_(observer) {}
+  explicit JoinDisplay(report::Sink& sink) : sink_(sink) {}
   runtime::JoinEvents events();
   [[nodiscard]] std::uint64_t samples() const { return samples_; }
 
  private:
   std::mutex mutex_;
-  observe::Observer& observer_;
+  report::Sink& sink_;
   std::map<std::string, bool> before_;
   std::map<std::string, std::uint64_t> steps_;
   std::uint64_t samples_ = 0;
 };
+/// What is said when a worker of this machine has left in peace.
+std::string left_text(const JoinDisplay& display);
 
 }  // namespace motley::cli

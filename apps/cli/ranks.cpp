@@ -126,7 +126,7 @@ Result<std::optional<Rank>> find_rank() {
   return read({"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"}, "");
 }
 
-Status take_rank(Launch& launch, runtime::StopSource& stop, observe::Observer& observer) {
+Status take_rank(Launch& launch, runtime::StopSource& stop, report::Sink& sink) {
   Result<std::optional<Rank>> found = find_rank();
   if (!found) return found.error();
   if (!*found) return {};
@@ -149,7 +149,7 @@ Status take_rank(Launch& launch, runtime::StopSource& stop, observe::Observer& o
     train.overrides.insert(train.overrides.begin(), "train.min_workers=" + std::to_string(workers));
     return {};
   }
-  const auto note = [&observer](const std::string& text) { observer.note(text); };
+  const auto note = [&sink](const std::string& text) { sink.take(report::Note{text}); };
   Result<fleet::JoinToken> token = runtime::wait_for_token_file(train.token_file, stop, note);
   if (!token) return token.error();
   launch.role = Role::join;

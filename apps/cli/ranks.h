@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "observe/observer.h"
 #include "program.h"
+#include "report/sink.h"
 #include "runtime/stop.h"
 
 namespace motley::cli {
@@ -23,6 +23,6 @@ Result<std::optional<Rank>> find_rank();
 /// `launch` trains or plans. As the first rank it waits for the others and leaves them the token in a file for this
 /// process's user alone, in the run's directory or, for a plan, in this one; as another rank it becomes the one that
 /// joins, after waiting for that file.
-Status take_rank(Launch& launch, runtime::StopSource& stop, observe::Observer& observer);
+Status take_rank(Launch& launch, runtime::StopSource& stop, report::Sink& sink);
 
 }  // namespace motley::cli

@@ -28,7 +28,7 @@ Status run_sample(const SampleArguments& arguments, Context& context) {
                  "--temperature: expected a number from 0 to 100, found " + std::to_string(options.temperature),
                  "0 takes the likeliest byte each time, 1 follows the model, more is wilder"};
   }
-  const Result<store::CheckpointContent> content = read_source(arguments.source, *context.observer);
+  const Result<store::CheckpointContent> content = read_source(arguments.source, *context.sink);
   if (!content) return content.error();
   const Result<config::RunConfig> config = config::parse(content->config, arguments.source);
   if (!config) return config.error();

@@ -8,6 +8,7 @@
 #include "bindings.h"
 #include "machine/keep_awake.h"
 #include "program.h"
+#include "report/terminal_sink.h"
 #include "runtime/head/head.h"
 #include "script_models.h"
 #include "story.h"
@@ -18,22 +19,41 @@ namespace {
 
 using Flat = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void copy_weights(const State& state, const Layout& layout, const Flat& to) {
+void copy_weights(const report::ModelState& state, const Layout& layout, const Flat& to) {
   if (to.size() != layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
   put_chunks(layout, state.weights, {to.data(), to.size()});
 }
 
-std::vector<std::string> optimizer_states(const State& state) {
+std::vector<std::string> optimizer_states(const report::ModelState& state) {
   std::vector<std::string> names;
   for (const auto& [name, chunks] : state.optimizer) names.push_back(name);
   return names;
 }
 
-void copy_optimizer(const State& state, const std::string& name, const Layout& layout, const Flat& to) {
+void copy_optimizer(const report::ModelState& state, const std::string& name, const Layout& layout, const Flat& to) {
   if (to.size() != layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
   const auto found = state.optimizer.find(name);
   if (found == state.optimizer.end()) throw nb::key_error(name.c_str());
   put_chunks(layout, found->second, {to.data(), to.size()});
+}
+
+// The weights that the event is about.
+std::uint64_t version_of(const Told& told) {
+  return std::visit(report::overloaded{[](const report::StepDone& e) { return e.step + 1; },
+                                       [](const report::MarkReached& e) { return e.version; },
+                                       [](const report::EvalDone& e) { return e.step; }},
+                    told.event);
+}
+
+template <class F>
+auto of_all(const Told& told, F&& get) {
+  return std::visit(get, told.event);
+}
+
+// 0 for an evaluation.
+template <class F>
+double of_training(const Told& told, F&& get) {
+  return std::visit(report::overloaded{[](const report::EvalDone&) { return 0.0; }, get}, told.event);
 }
 
 class HeadRun {
@@ -42,22 +62,17 @@ class HeadRun {
           const std::string& holds, bool live)
       : options_(launch.head.train),
         models_(std::make_shared<const Script>(script)),
-        story_(happenings_, steps || holds == "steps", holds_of(holds)),
-        observer_(observe::make_tee(make_screen(launch.json, live), make_story_observer(story_))),
+        story_(std::make_shared<Story>(told_, steps || holds == "steps", holds_of(holds))),
+        sink_(std::make_unique<report::Tee>(
+            std::vector<std::shared_ptr<report::Sink>>{make_screen(launch.json, live), story_})),
         groups_(script.optimizer ? script.optimizer->groups.size() : 0) {
     keep_freed_memory();
     options_.target = launch.script;
     options_.text = config;
     options_.join_with = launch.join_with();
-    options_.after_step = [this](const engine::StepClosed& step, const engine::Coordinator& coordinator) {
-      story_.step(step, coordinator);
-    };
     options_.holds = holds_of(holds);
-    options_.on_held = [this](std::uint64_t version, bool step, const engine::Coordinator& coordinator) {
-      story_.held(version, step, coordinator);
-    };
     if (script.follower != nullptr) {
-      options_.rates_after = [this, follower = script.follower](const observe::EvalDone& done) {
+      options_.rates_after = [this, follower = script.follower](const report::EvalDone& done) {
         return follow(follower->get(), done);
       };
     }
@@ -65,7 +80,8 @@ class HeadRun {
   ~HeadRun() {
     if (forked()) {  // its threads are not in this process, and the terminal is the other's
       static_cast<void>(head_.release());
-      static_cast<void>(observer_.release());
+      static_cast<void>(sink_.release());
+      static_cast<void>(new std::shared_ptr(std::move(display_)));
     }
     close();
   }
@@ -76,23 +92,22 @@ class HeadRun {
   void start() {
     const nb::gil_scoped_release no_gil;
     if (options_.manners.keep_awake) awake_.emplace(machine::kTrainsHere);
-    head_ = std::make_unique<runtime::Head>(options_, models_, *observer_);
+    head_ = std::make_unique<runtime::Head>(options_, models_, *sink_);
     raise_if(head_->open());
-    happenings_.begin();
-    story_.begin(head_->run());
+    told_.begin();
     head_->start(true, [this] {
-      story_.end();
-      happenings_.end();
+      story_->end();
+      told_.end();
     });
     started_ = true;
   }
-  std::optional<Happening> next() {
+  std::optional<Told> next() {
     if (forked()) return std::nullopt;
     end_idle_openmp_threads();
-    std::optional<Happening> happening = happenings_.next();
-    if (happening) {
-      if (happening->held) held_ = happening;
-      return happening;
+    std::optional<Told> told = told_.next();
+    if (told) {
+      if (told->held) held_ = told;
+      return told;
     }
     Status status;
     {
@@ -107,7 +122,7 @@ class HeadRun {
   void go_on(const std::optional<std::vector<double>>& rates, const std::optional<nb::bytes>& state) {
     if (!held_) throw nb::value_error("the run is not held");
     if (rates && rates->size() != groups_) throw nb::value_error("expected a learning rate for each group");
-    engine::Release release{.version = held_->version, .rates = rates, .state = std::nullopt};
+    engine::Release release{.version = version_of(*held_), .rates = rates, .state = std::nullopt};
     if (state) release.state = loss_state(*state);
     held_->state->optimizer.clear();  // the server's to write over
     const bool mark = !held_->held_step;
@@ -129,9 +144,9 @@ class HeadRun {
   }
   void note(const std::string& text) {
     if (head_ != nullptr && started_) {
-      head_->host().observe([text](observe::Observer& o) { o.note(text); });
+      head_->host().tell(report::Note{text});
     } else {
-      observer_->note(text);
+      sink_->take(report::Note{text});
     }
   }
   /// Display::hide() and show(), of a run that is shown live. Any thread.
@@ -148,21 +163,21 @@ class HeadRun {
 
  private:
   /// On the coordinator's thread.
-  std::vector<double> follow(const nb::object& follower, const observe::EvalDone& done) {
+  std::vector<double> follow(const nb::object& follower, const report::EvalDone& done) {
     const nb::gil_scoped_acquire gil;
     try {
       return nb::cast<std::vector<double>>(follower(directory(), done.step, done.loss, done.scores));
     } catch (const std::exception& error) {
-      observer_->error({ErrorCode::internal, std::string("the schedule did not take an evaluation: ") + error.what(),
-                        "a run that is resumed may go on with another learning rate"});
+      sink_->take(
+          report::Failure{{ErrorCode::internal, std::string("the schedule did not take an evaluation: ") + error.what(),
+                           "a run that is resumed may go on with another learning rate"}});
       return {};
     }
   }
-  std::unique_ptr<observe::Observer> make_screen(bool json, bool live) {
-    if (!live) return cli::make_observer(json, true);
-    std::unique_ptr<observe::Display> display = observe::make_terminal_observer(STDERR_FILENO);
-    display_ = display.get();
-    return display;
+  std::shared_ptr<report::Sink> make_screen(bool json, bool live) {
+    if (!live) return cli::make_sink(json, true);
+    display_ = report::make_terminal_sink(STDERR_FILENO);
+    return display_;
   }
   /// In a child of the process that trains nothing of it runs.
   [[nodiscard]] bool forked() const { return getpid() != process_; }
@@ -174,15 +189,15 @@ class HeadRun {
     return modes::Holds::never;
   }
 
-  Happenings happenings_;
+  ToldQueue told_;
   runtime::TrainOptions options_;
   ScriptModels models_;
-  Story story_;
-  observe::Display* display_ = nullptr;  // of the observer, where the run is shown live
-  std::unique_ptr<observe::Observer> observer_;
+  std::shared_ptr<report::Display> display_;  // where the run is shown live
+  std::shared_ptr<Story> story_;
+  std::unique_ptr<report::Sink> sink_;
   std::optional<machine::KeepAwake> awake_;
   std::size_t groups_;
-  std::optional<Happening> held_;  // told last, and not gone on from
+  std::optional<Told> held_;  // told last, and not gone on from
   std::unique_ptr<runtime::Head> head_;
   bool started_ = false;
   pid_t process_ = getpid();
@@ -191,27 +206,37 @@ class HeadRun {
 }  // namespace
 
 void bind_head(nb::module_& m) {
-  nb::class_<State>(m, "State")
-      .def_prop_ro("version", [](const State& state) { return state.version; })
+  nb::class_<report::ModelState>(m, "State")
+      .def_prop_ro("version", [](const report::ModelState& state) { return state.version; })
       .def("copy_weights", &copy_weights, nb::arg("layout"), nb::arg("to"))
       .def_prop_ro("optimizer_states", &optimizer_states)
       .def("copy_optimizer", &copy_optimizer, nb::arg("name"), nb::arg("layout"), nb::arg("to"));
-  nb::class_<Happening>(m, "Happening")
+  nb::class_<Told>(m, "Event")
       .def_prop_ro("kind",
-                   [](const Happening& happening) {
+                   [](const Told& told) {
                      constexpr const char* kWords[] = {"step", "epoch", "evaluation"};
-                     return kWords[static_cast<std::size_t>(happening.kind)];
+                     return kWords[told.event.index()];
                    })
-      .def_ro("epoch", &Happening::epoch)
-      .def_ro("version", &Happening::version)
-      .def_ro("samples", &Happening::samples)
-      .def_ro("loss", &Happening::loss)
-      .def_ro("seconds", &Happening::seconds)
-      .def_ro("learning_rate", &Happening::learning_rate)
-      .def_ro("gradient_norm", &Happening::gradient_norm)
-      .def_ro("scores", &Happening::scores)
-      .def_ro("held", &Happening::held)
-      .def_ro("state", &Happening::state);
+      .def_prop_ro("version", &version_of)
+      .def_prop_ro("epoch", [](const Told& told) { return of_all(told, [](const auto& e) { return e.epoch; }); })
+      .def_prop_ro("samples", [](const Told& told) { return of_all(told, [](const auto& e) { return e.samples; }); })
+      .def_prop_ro("loss", [](const Told& told) { return of_all(told, [](const auto& e) { return e.loss; }); })
+      .def_prop_ro("seconds",
+                   [](const Told& told) { return of_training(told, [](const auto& e) { return e.seconds; }); })
+      .def_prop_ro("learning_rate",
+                   [](const Told& told) { return of_training(told, [](const auto& e) { return e.learning_rate; }); })
+      .def_prop_ro("gradient_norm",
+                   [](const Told& told) {
+                     const auto* step = std::get_if<report::StepDone>(&told.event);
+                     return step != nullptr ? step->gradient_norm : 0;
+                   })
+      .def_prop_ro("scores",
+                   [](const Told& told) {
+                     const auto* tested = std::get_if<report::EvalDone>(&told.event);
+                     return tested != nullptr ? tested->scores : decltype(tested->scores)();
+                   })
+      .def_ro("held", &Told::held)
+      .def_ro("state", &Told::state);
   nb::class_<HeadRun>(m, "Head", nb::is_weak_referenceable())
       .def(nb::init<const cli::Launch&, const Script&, const std::string&, bool, const std::string&, bool>(),
            nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("steps"), nb::arg("holds"), nb::arg("live"))

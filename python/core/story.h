@@ -4,84 +4,57 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
+#include <variant>
 
 #include "bindings.h"
-#include "engine/coordinator.h"
-#include "observe/observer.h"
-
-namespace motley::runtime {
-struct Run;
-}
+#include "modes/holds.h"
+#include "report/sink.h"
 
 namespace motley::python {
 
-/// The weights at one version, and while the run is held there, what the optimizer keeps. Taking one copies nothing.
-struct State {
-  State(const ps::Server& server, bool held);
-  std::uint64_t version;
-  std::vector<SharedBytes> weights;
-  std::map<std::string, std::vector<SharedBytes>> optimizer;  // by name, by chunk
+/// An event that the script's loop gets.
+struct Told {
+  std::variant<report::StepDone, report::MarkReached, report::EvalDone> event;
+  std::shared_ptr<report::ModelState> state{};  // of a mark, and where the run is held
+  bool held = false, held_step = false;         // the run waits; `held_step`: after a step, else at a mark
 };
 
-/// A step, a mark (with its state), or an evaluation.
-struct Happening {
-  enum class Kind : std::uint8_t { step, epoch, evaluation };
-  Kind kind = Kind::step;
-  std::uint64_t epoch = 0, version = 0, samples = 0;
-  double loss = 0, seconds = 0, learning_rate = 0, gradient_norm = 0;
-  std::vector<std::pair<std::string, double>> scores{};
-  std::shared_ptr<State> state{};
-  bool held = false, held_step = false;  // the run waits; `held_step`: after a step, else at a mark
-};
-
-class Happenings {
+class ToldQueue {
  public:
   void begin();
-  void add(Happening happening);
+  void add(Told told);
   void end();
   /// The next one; empty at the end.
-  std::optional<Happening> next();
+  std::optional<Told> next();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Happening> queue_;
+  std::deque<Told> queue_;
   bool ended_ = true;  // a run that could not begin has nothing to tell
 };
 
-/// Puts together what is told, on the coordinator's thread.
-class Story {
+/// Puts what is told in order: where the run is held at an event, that waits for the hold.
+class Story final : public report::Sink {
  public:
   /// `steps`: each of them is wanted, too.
-  Story(Happenings& happenings, bool steps, modes::Holds holds)
-      : happenings_(happenings), steps_(steps), holds_(holds) {}
-
-  /// Before the first step: what a run that goes on had done.
-  void begin(const runtime::Run& run);
-  void step(const engine::StepClosed& step, const engine::Coordinator& coordinator);
-  void evaluated(const observe::EvalDone& event);
-  void held(std::uint64_t version, bool step, const engine::Coordinator& coordinator);
+  Story(ToldQueue& queue, bool steps, modes::Holds holds) : queue_(queue), steps_(steps), holds_(holds) {}
+  void take(const report::Event& event) override;
   /// What waited for a hold that does not come any more.
   void end();
 
  private:
-  void mark(std::uint64_t epoch, std::uint64_t version, std::shared_ptr<State> state);
-  void tell(std::optional<Happening>& waiting);
+  void step(const report::StepDone& event);
+  void mark(const report::MarkReached& event);
+  void evaluated(const report::EvalDone& event);
+  void held(const report::Held& event);
+  void tell(std::optional<Told>& waiting);
 
-  Happenings& happenings_;
+  ToldQueue& queue_;
   const bool steps_;
   const modes::Holds holds_;
   bool tested_ = false;
-  std::uint64_t every_ = 0;
-  // Since the last mark.
-  double loss_sum_ = 0, weight_ = 0, seconds_ = 0, learning_rate_ = 0;
-  std::uint64_t samples_ = 0;
-  std::optional<Happening> step_, mark_, evaluation_;  // until the run is held there
+  std::optional<Told> step_, mark_, evaluation_;  // until the run is held there
 };
-
-/// Notes evaluations beside what is displayed.
-std::unique_ptr<observe::Observer> make_story_observer(Story& story);
 
 }  // namespace motley::python

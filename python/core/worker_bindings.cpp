@@ -52,8 +52,8 @@ std::optional<Duration> patience_of(double seconds) {
 std::optional<std::uint64_t> serve(const cli::Launch& launch, const Script& script, double patience) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
-  const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
-  cli::JoinDisplay display(*observer);
+  const std::unique_ptr<report::Sink> sink = cli::make_sink(launch.json, true);
+  cli::JoinDisplay display(*sink);
   runtime::JoinOptions options = launch.join;
   options.patience = patience_of(patience);
   bool asked_to_stop = false;
@@ -64,8 +64,7 @@ std::optional<std::uint64_t> serve(const cli::Launch& launch, const Script& scri
   });
   const bool gone = !status && options.patience && status.error().code == ErrorCode::network;
   const bool other = status && models.run_of_head() != script.run;
-  if (!other && (status || gone))
-    observer->note("left; " + std::to_string(display.samples()) + " samples computed here");
+  if (!other && (status || gone)) sink->take(report::Note{left_text(display)});
   if (asked_to_stop || gone) return std::nullopt;
   raise_if(status);
   return models.run_of_head();
@@ -74,8 +73,8 @@ std::optional<std::uint64_t> serve(const cli::Launch& launch, const Script& scri
 // What fetch_script() gets of the head once it trains, or no bytes, where its run ended first; empty: this machine
 // left, or nothing has answered for so long.
 std::optional<nb::bytes> fetch(const cli::Launch& launch, double patience) {
-  const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
-  cli::JoinDisplay display(*observer);
+  const std::unique_ptr<report::Sink> sink = cli::make_sink(launch.json, true);
+  cli::JoinDisplay display(*sink);
   runtime::JoinEvents events = display.events();
   events.note = {};
   runtime::JoinOptions options = launch.join;
@@ -98,8 +97,8 @@ std::optional<nb::bytes> fetch(const cli::Launch& launch, double patience) {
 
 // A script that was started without the command may be one of several ranks as well.
 void take_rank(cli::Launch& launch) {
-  const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
-  raise_if(run_interruptibly([&](runtime::StopSource& stop) { return cli::take_rank(launch, stop, *observer); }));
+  const std::unique_ptr<report::Sink> sink = cli::make_sink(launch.json, true);
+  raise_if(run_interruptibly([&](runtime::StopSource& stop) { return cli::take_rank(launch, stop, *sink); }));
 }
 
 std::vector<std::string> chosen_devices(cli::Launch& launch, const Script& script) {
@@ -114,7 +113,7 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
           const nb::callable& begun) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
-  const std::unique_ptr<observe::Observer> observer = cli::make_observer(launch.json, true);
+  const std::unique_ptr<report::Sink> sink = cli::make_sink(launch.json, true);
   runtime::PlanOptions options = launch.head;
   options.train.text = config;
   options.train.join_with = launch.join_with();
@@ -131,7 +130,7 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
         stop.request();
       }
     };
-    return runtime::plan(options, models, *observer, stop);
+    return runtime::plan(options, models, *sink, stop);
   });
   if (raised) std::rethrow_exception(raised);
   raise_if(status);

@@ -170,7 +170,7 @@ class Body:
                 raise Error(f"{recipe.name}: sample {position} is another than at the start of the run; other machines have the old one",
                             "motley.HeadTensors(...) for samples that the body makes; torch's and numpy's generators in __getitem__")
 
-    def follow_schedule(self, steps: int, tested: _core.Happening | None) -> None:
+    def follow_schedule(self, steps: int, tested: _core.Event | None) -> None:
         """The script's own scheduler, after so many of its steps."""
         if self._schedule is None or callable(self._schedule):
             return

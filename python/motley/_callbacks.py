@@ -39,20 +39,20 @@ class Callbacks:
         return [getattr(callback, what) for callback in self._callbacks if hasattr(callback, what)]
 
     def step(self, work: Work, owner: _binding.Owner, optimizer: torch.optim.Optimizer, state: Callable[[], dict[str, Any]],
-             ) -> Callable[[_core.Happening], None]:
+             ) -> Callable[[_core.Event], None]:
         """To be called after each step. Errors: what the script did then to the model, or to what other machines would not see."""
         flat = torch.zeros(work.layout.flat_elements if self.holds_steps else 0)
         beside = _Beside(work, optimizer, state, self.holds_steps)
 
-        def told(happening: _core.Happening) -> None:
-            step = Step(happening)
+        def told(event: _core.Event) -> None:
+            step = Step(event)
             with beside.settings("a callback's on_step"):
                 for on_step in self.of("on_step"):
                     on_step(step)
-            if self._on_step is None or happening.state is None:
+            if self._on_step is None or event.state is None:
                 return
-            happening.state.copy_weights(work.layout, flat)
-            with owner.shown(flat, happening.version), beside.settings("on_step"), beside.reached("on_step"):
+            event.state.copy_weights(work.layout, flat)
+            with owner.shown(flat, event.version), beside.settings("on_step"), beside.reached("on_step"):
                 self._on_step(work.parts.given, step)
                 computation = owner.current()
                 if computation is not None and (name := computation.differs(flat)) is not None:

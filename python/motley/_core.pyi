@@ -132,7 +132,7 @@ class State:
     def copy_optimizer(self, name: str, layout: Layout, to: Any) -> None:
         """Zeros where the optimizer has nothing."""
 
-class Happening:
+class Event:
     """A step, a mark (with its state), or an evaluation. A mark is the end of an epoch, or every train.evaluate_every steps, and the
     end of the run; where nothing holds the run, the end of an epoch alone."""
 
@@ -163,12 +163,12 @@ class Happening:
 
 class Head:
     def __init__(self, launch: Launch, script: Script, config: str, steps: bool, holds: str, live: bool) -> None:
-        """`steps`: they are happenings, too. `holds`: "never", "marks", or "steps": after each step, and at marks once more. `live`:
+        """`steps`: they are events, too. `holds`: "never", "marks", or "steps": after each step, and at marks once more. `live`:
         what the run says moves, in the terminal that standard error is."""
     def start(self) -> None: ...
-    def next(self) -> Happening | None: ...
+    def next(self) -> Event | None: ...
     def go_on(self, rates: list[float] | None, state: bytes | None) -> None:
-        """After a happening that is held. `rates`: learning rates by group from now on. `state`: what the loss gets from now on."""
+        """After an event that is held. `rates`: learning rates by group from now on. `state`: what the loss gets from now on."""
     def stop(self, final: bool) -> None:
         """Once the open step is finished. `final`: by the script, and workers need not come back."""
     def close(self) -> None: ...

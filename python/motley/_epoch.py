@@ -12,14 +12,14 @@ class Step:
     gradient_norm: before clipping; 0 without.
     """
 
-    def __init__(self, happening: _core.Happening):
-        self.number = happening.version
-        self.epoch = happening.epoch + 1
-        self.loss = happening.loss
-        self.samples = happening.samples
-        self.seconds = happening.seconds
-        self.learning_rate = happening.learning_rate
-        self.gradient_norm = happening.gradient_norm
+    def __init__(self, event: _core.Event):
+        self.number = event.version
+        self.epoch = event.epoch + 1
+        self.loss = event.loss
+        self.samples = event.samples
+        self.seconds = event.seconds
+        self.learning_rate = event.learning_rate
+        self.gradient_norm = event.gradient_norm
 
 
 class Epoch:
@@ -30,13 +30,13 @@ class Epoch:
     scores: by name; empty without `test` or `score`.
     """
 
-    def __init__(self, happening: _core.Happening, tested: _core.Happening | None):
-        self.number = happening.epoch + 1
-        self.loss = happening.loss
-        self.samples = happening.samples
-        self.seconds = happening.seconds
-        self.learning_rate = happening.learning_rate
-        self.step = happening.version
+    def __init__(self, event: _core.Event, tested: _core.Event | None):
+        self.number = event.epoch + 1
+        self.loss = event.loss
+        self.samples = event.samples
+        self.seconds = event.seconds
+        self.learning_rate = event.learning_rate
+        self.step = event.version
         self.test_loss = tested.loss if tested is not None else None
         self.scores = dict(tested.scores) if tested is not None else {}
 

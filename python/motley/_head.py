@@ -18,8 +18,8 @@ DESCRIPTION = "script.json"  # in the run's directory: what only the script know
 
 
 def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: bool, notes: list[str],
-           description: dict[str, Any], on_step: Callable[[_core.Happening], None] | None = None, steps: bool = False, holds: str = "never",
-           files: bytes = b"") -> Iterator[tuple[_core.Head, _core.Happening, _core.Happening | None]]:
+           description: dict[str, Any], on_step: Callable[[_core.Event], None] | None = None, steps: bool = False, holds: str = "never",
+           files: bytes = b"") -> Iterator[tuple[_core.Head, _core.Event, _core.Event | None]]:
     """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text. `on_step`:
     called after each step, in the thread that asks for epochs, where `steps` are wanted. `holds`: "never", or the run waits for go_on() of
     the head at the "marks" that are yielded; "steps": after every step as well. `files`: what machines get that
@@ -47,19 +47,19 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
         _launch.began(head.directory)
         siblings.start(head.token, head.note)
         pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
-        ended: dict[int, _core.Happening] = {}  # by version, until they are evaluated
-        while (happening := _next(head)) is not None:
-            if happening.kind == "step":
+        ended: dict[int, _core.Event] = {}  # by version, until they are evaluated
+        while (event := _next(head)) is not None:
+            if event.kind == "step":
                 assert on_step is not None
-                on_step(happening)
-                if happening.held:
+                on_step(event)
+                if event.held:
                     head.go_on(None, None)
-            elif happening.kind == "epoch" and tested:
-                ended[happening.version] = happening
-            elif happening.kind == "epoch":
-                yield head, happening, None
-            elif (epoch := ended.pop(happening.version, None)) is not None:
-                yield head, epoch, happening
+            elif event.kind == "epoch" and tested:
+                ended[event.version] = event
+            elif event.kind == "epoch":
+                yield head, event, None
+            elif (epoch := ended.pop(event.version, None)) is not None:
+                yield head, epoch, event
     finally:
         _finish(head, siblings, output, final=True)
 
@@ -113,7 +113,7 @@ def _plan(launch: _core.Launch, script: _core.Script, config: str, siblings: Sib
         raise Error(lost[0], "leave it out: --device for each of the others", "internal") from None
 
 
-def _next(head: _core.Head) -> _core.Happening | None:
+def _next(head: _core.Head) -> _core.Event | None:
     """What happened next. Ctrl-C lets the run finish its step and write a checkpoint; once more ends the process at once."""
     try:
         return head.next()

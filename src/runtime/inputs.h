@@ -7,7 +7,6 @@
 
 #include "config/config.h"
 #include "data/dataset.h"
-#include "observe/observer.h"
 #include "runtime/model_provider.h"
 #include "runtime/worker/worker_host.h"
 

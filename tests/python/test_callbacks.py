@@ -49,7 +49,7 @@ def test_a_callback_must_have_something_to_call():
         package.Run(case.model, case.loss, DataLoader(case.train, 48), case.optimizer, callbacks=[print])
 
 
-class Happening:
+class Event:
     kind, epoch, version, loss, samples, seconds, learning_rate, gradient_norm = "step", 0, 3, 0.5, 48, 0.1, 0.01, 0.0
     scores = [("accuracy", 0.75), ("<b>", 1.0)]
 
@@ -65,11 +65,11 @@ def test_the_table_of_a_notebook_has_a_row_for_each_epoch():
         return Handle()
 
     table = _notebook.Table(show, lambda text: text)
-    table.on_step(package.Step(Happening()))
-    table.on_step(package.Step(Happening()))  # too soon for a browser
+    table.on_step(package.Step(Event()))
+    table.on_step(package.Step(Event()))  # too soon for a browser
     assert len(drawn) == 1 and "1 …" in drawn[0]
-    table.on_epoch(package.Epoch(Happening(), None))
-    table.on_epoch(package.Epoch(Happening(), Happening()))
+    table.on_epoch(package.Epoch(Event(), None))
+    table.on_epoch(package.Epoch(Event(), Event()))
     assert len(drawn) == 3 and drawn[2].count("<tr>") == 3
     assert "accuracy" in drawn[2] and "&lt;b&gt;" in drawn[2] and not re.search("<b>", drawn[2])
     assert _notebook.table() is None  # this is none

@@ -22,17 +22,17 @@ engine::CoordinatorOptions within(engine::CoordinatorOptions options, std::share
 }  // namespace
 
 CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger,
-                                 observe::Observer& observer, std::function<void(Status)> on_end)
+                                 report::Sink& sink, std::function<void(Status)> on_end)
     : options_(std::move(options)),
-      observer_(observer),
+      sink_(sink),
       on_end_(std::move(on_end)),
       engine_(within(options_.engine, redo_budget_), std::move(server), *this),
       invitations_(options_.token, options_.run_dir) {
   PersisterEvents events;
   events.checkpoint = [this](std::uint64_t step, const std::filesystem::path& path) {
-    observe([step, path](observe::Observer& o) { o.checkpoint(step, path.string()); });
+    tell(report::CheckpointWritten{step, path.string()});
   };
-  events.error = [this](const Error& error) { observe([error](observe::Observer& o) { o.error(error); }); };
+  events.error = [this](const Error& error) { tell(report::Failure{error}); };
   persister_ = std::make_unique<Persister>(options_.run_dir, std::move(ledger), redo_budget_, std::move(events));
 }
 
@@ -66,8 +66,8 @@ void CoordinatorHost::stop(bool final) {
   });
 }
 
-void CoordinatorHost::observe(std::function<void(observe::Observer&)> call) {
-  mailbox_->post([this, call = std::move(call)] { call(observer_); });
+void CoordinatorHost::tell(report::Event event) {
+  mailbox_->post([this, event = std::move(event)] { sink_.take(event); });
 }
 
 std::future<std::vector<std::optional<engine::Planned>>> CoordinatorHost::forecast(
@@ -92,11 +92,12 @@ void CoordinatorHost::note_position(std::uint64_t step) {
 void CoordinatorHost::note_batch(const engine::StepClosed& step) {
   const BatchChange& change = *step.batch_change;
   persister_->batch(change);
-  observer_.note(formatted(
+  std::string text = formatted(
       "from step %llu on a step has %llu samples instead of %llu, because the gradient noise scale is %.0f samples; "
       "the learning rate is %.3g times the one that was set",
       static_cast<unsigned long long>(change.first_step) + 1, static_cast<unsigned long long>(change.batch),
-      static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate));
+      static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate);
+  sink_.take(report::Note{std::move(text)});
 }
 
 void CoordinatorHost::on_tick() {
@@ -106,7 +107,7 @@ void CoordinatorHost::on_tick() {
   send_away_revoked();
   judge_local_failures();
   if (ended_) return;
-  observer_.waiting(engine_.waiting_for());
+  sink_.take(report::Waiting{engine_.waiting_for()});
 }
 
 // Its session ends by what it said on its connection, and a little later.
@@ -135,104 +136,52 @@ void CoordinatorHost::write_checkpoint() {
   last_checkpoint_ = now();
 }
 
-std::vector<observe::WorkerPart> CoordinatorHost::parts_of(const engine::StepClosed& step) {
-  std::vector<observe::WorkerPart> parts;
-  for (const engine::WorkerStep& worker : step.workers) {
-    observe::WorkerPart part{.worker = worker.name,
-                             .samples = worker.samples,
-                             .compute_s = worker.compute_seconds,
-                             .wait_s = worker.wait_seconds,
-                             .finish_s = worker.finish_seconds};
-    for (auto& [id, session] : sessions_) {
-      if (session.name != worker.name || session.local) continue;
-      transport::Traffic total;
-      for (const LinkId link : session.links()) {
-        const auto found = links_.find(link);
-        if (found == links_.end()) continue;
-        const transport::Traffic traffic = found->second.connection->traffic();
-        total.sent_bytes += traffic.received_bytes;  // by the worker
-        total.received_bytes += traffic.sent_bytes;
-      }
-      part.sent_bytes = total.sent_bytes - session.reported.sent_bytes;
-      part.received_bytes = total.received_bytes - session.reported.received_bytes;
-      session.reported = total;
+void CoordinatorHost::add_traffic(report::WorkerPart& part) {
+  for (auto& [id, session] : sessions_) {
+    if (session.name != part.worker || session.local) continue;
+    transport::Traffic total;
+    for (const LinkId link : session.links()) {
+      const auto found = links_.find(link);
+      if (found == links_.end()) continue;
+      const transport::Traffic traffic = found->second.connection->traffic();
+      total.sent_bytes += traffic.received_bytes;  // by the worker
+      total.received_bytes += traffic.sent_bytes;
     }
-    parts.push_back(std::move(part));
+    part.sent_bytes = total.sent_bytes - session.reported.sent_bytes;
+    part.received_bytes = total.received_bytes - session.reported.received_bytes;
+    session.reported = total;
   }
-  return parts;
 }
 
-namespace {
-observe::Noise event_of(const engine::Noise& noise) {
-  return {noise.records, noise.scale.value_or(0), noise.useful_batch.value_or(0)};
-}
-}  // namespace
+void CoordinatorHost::worker_changed(const engine::WorkerChange& change) { sink_.take(event_of(change)); }
 
-observe::PlanMade event_of(const engine::Planned& plan) {
-  observe::PlanMade made;
-  made.global_batch = plan.global_batch;
-  made.step_s = plan.step.seconds;
-  made.samples_per_s = plan.step.samples_per_second;
-  made.recommendation = plan.advice.recommendation;
-  made.limit = plan.advice.limit;
-  made.noise = event_of(plan.noise);
-  for (const plan::Outlook& worker : plan.workers) {
-    made.shares.push_back({worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds,
-                           worker.exposed_seconds, worker.codec, worker.up_bytes_per_second.value_or(0),
-                           worker.down_bytes_per_second.value_or(0)});
-    if (worker.alone_samples_per_second <= made.fastest_alone_samples_per_s) continue;
-    made.fastest_alone = worker.name;
-    made.fastest_alone_samples_per_s = worker.alone_samples_per_second;
-  }
-  return made;
-}
-
-void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
-  constexpr const char* kWords[] = {"joined", "left", "lost", "excluded", "readmitted", "refused", "parked"};
-  observer_.worker({change.name, change.machine, change.device, change.description,
-                    kWords[static_cast<int>(change.event)], change.reason});
-}
-
-void CoordinatorHost::warning(std::string text) { observer_.note(text); }
+void CoordinatorHost::warning(std::string text) { sink_.take(report::Note{std::move(text)}); }
 
 void CoordinatorHost::planned(const engine::Planned& plan) {
   predicted_samples_per_s_ = plan.step.samples_per_second;
-  observer_.plan(event_of(plan));
+  sink_.take(event_of(plan));
 }
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
-  store::LedgerStep record{step.step, options_.engine.incarnation, step.weight, step.loss_sum, {}, {}};
-  if (engine_.server().limits_norm()) record.gradient_norm = step.gradient_norm;
-  for (const engine::CommittedRange& range : step.ranges)
-    record.ranges.push_back({range.first, range.count, range.worker});
+  store::LedgerStep record = record_of(step, options_.engine.incarnation, engine_.server().limits_norm());
+  report::StepDone done = event_of(step, engine_.steps());
+  options_.since_mark.add(record, done.seconds, done.learning_rate);
   persister_->step(std::move(record), step.gradients);
   if (step.batch_change) note_batch(step);
 
-  const double elapsed = seconds(step.duration);
   // The first steps of a process pay for first touch and compilation; they are not the steady part.
   constexpr std::uint64_t kWarmUpSteps = 3;
   if (steps_ == kWarmUpSteps) steady_seconds_ = 0, steady_samples_ = 0;
   ++steps_;
   samples_ += step.samples;
-  steady_seconds_ += elapsed;
+  steady_seconds_ += done.seconds;
   steady_samples_ += step.samples;
-  last_loss_ = step.loss_sum / step.weight;
+  last_loss_ = done.loss;
+  noise_ = done.noise;
   note_position(step.step + 1);
-
-  observe::StepDone done;
-  done.step = step.step;
-  done.epoch = step.epoch;
-  done.samples = step.samples;
-  done.loss = last_loss_;
-  done.seconds = elapsed;
-  done.samples_per_s = elapsed > 0 ? static_cast<double>(step.samples) / elapsed : 0;
-  done.learning_rate = step.learning_rate;
-  done.noise = noise_ = event_of(step.noise);
-  done.global_batch = step.global_batch;
-  done.steps = engine_.steps();
-  done.workers = parts_of(step);
-  observer_.step(done);
-  if (options_.after_step) options_.after_step(step, engine_);
+  for (report::WorkerPart& part : done.workers) add_traffic(part);
+  sink_.take(done);
+  tell_mark(step);
 
   const double since = seconds(now() - last_checkpoint_);
   const bool due =
@@ -241,40 +190,32 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   if (due && newest && step.step + 1 < engine_.steps()) write_checkpoint();
 }
 
-observe::EvalDone CoordinatorHost::done_of(const engine::Evaluated& evaluation) const {
-  observe::EvalDone done;
-  done.step = evaluation.version;
-  done.epoch = evaluation.epoch;
-  done.samples = evaluation.samples;
-  done.loss = evaluation.loss_sum / evaluation.weight;
-  done.accuracy = static_cast<double>(evaluation.correct) / evaluation.weight;  // a text has many targets a sample
-  done.has_accuracy = options_.has_accuracy;
-  done.exact = evaluation.exact;
-  for (std::size_t i = 0; i < options_.scores.size(); ++i) {
-    const double sum = i < evaluation.scores.size() ? evaluation.scores[i] : 0;
-    const double mean = sum / static_cast<double>(evaluation.samples);
-    if (options_.scores[i] == "accuracy") done.accuracy = mean;
-    done.scores.emplace_back(options_.scores[i], mean);
-  }
-  return done;
+// Held at marks, a run has them where it evaluates; else an epoch is what people think in.
+void CoordinatorHost::tell_mark(const engine::StepClosed& step) {
+  const std::uint64_t version = step.step + 1;
+  const std::uint64_t every = options_.engine.holds == modes::Holds::never ? 0 : options_.engine.evaluate_every;
+  const bool at_mark = every > 0 ? version % every == 0 : engine_.range(version).order_first == 0;
+  if (!at_mark && version < engine_.steps()) return;
+  sink_.take(options_.since_mark.take(step.epoch, version, state_of(engine_.server(), false)));
 }
 
 void CoordinatorHost::evaluated(const engine::Evaluated& evaluation) {
-  const observe::EvalDone done = done_of(evaluation);
+  const report::EvalDone done = event_of(evaluation, options_.has_accuracy, options_.scores);
   accuracy_ = done.accuracy;
   evaluated_once_ = true;
-  observer_.eval(done);
+  sink_.take(done);
 }
 
 std::vector<double> CoordinatorHost::rates_after(const engine::Evaluated& evaluation) {
-  return options_.rates_after ? options_.rates_after(done_of(evaluation)) : std::vector<double>();
+  if (!options_.rates_after) return {};
+  return options_.rates_after(event_of(evaluation, options_.has_accuracy, options_.scores));
 }
 
 // What a local worker has in hand may outlast the step that it was for.
 void CoordinatorHost::held(std::uint64_t version, bool step) {
   const auto busy = std::make_shared<std::size_t>(1);
   const auto one_less = [this, busy, version, step] {
-    if (--*busy == 0 && !ended_ && options_.held) options_.held(version, step, engine_);
+    if (--*busy == 0 && !ended_) sink_.take(report::Held{version, step, state_of(engine_.server(), true)});
   };
   for (const auto& [id, session] : sessions_) {
     const std::shared_ptr<ComputeThread> compute = session.compute.lock();
@@ -308,7 +249,7 @@ void CoordinatorHost::failed(Error error) { end(std::move(error), false); }
 void CoordinatorHost::end(Status status, bool worth_keeping) {
   if (ended_) return;
   ended_ = true;
-  observer_.waiting("");
+  sink_.take(report::Waiting{});
   if (worth_keeping) write_checkpoint();
   Result<std::filesystem::path> newest = persister_->drain();
   // Behind the checkpoint event, which the persister has posted by now.
@@ -326,7 +267,7 @@ void CoordinatorHost::end(Status status, bool worth_keeping) {
 }
 
 void CoordinatorHost::report_done(const std::string& checkpoint) {
-  observe::Done done;
+  report::Done done;
   done.steps = engine_.server().version();
   done.samples = samples_;
   done.seconds = seconds(now() - started_);
@@ -337,7 +278,7 @@ void CoordinatorHost::report_done(const std::string& checkpoint) {
   done.predicted_samples_per_s = predicted_samples_per_s_;
   done.noise = noise_;
   done.checkpoint = checkpoint;
-  observer_.done(done);
+  sink_.take(done);
 }
 
 }  // namespace motley::runtime

@@ -13,9 +13,10 @@
 
 #include "engine/coordinator.h"
 #include "fleet/token.h"
-#include "observe/observer.h"
+#include "report/sink.h"
 #include "runtime/compute_thread.h"
 #include "runtime/data_lanes.h"
+#include "runtime/head/events.h"
 #include "runtime/head/invitations.h"
 #include "runtime/lanes.h"
 #include "runtime/mailbox.h"
@@ -34,23 +35,19 @@ struct CoordinatorHostOptions {
   double checkpoint_seconds = 30;
   bool has_accuracy = true;
   std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
-  std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;  // may be empty
-  std::function<std::vector<double>(const observe::EvalDone&)> rates_after;               // likewise
-  /// On the mailbox's thread, when the run is held at a version and no worker of this process computes. `step`: after a
-  /// step, else at a mark. Not empty where engine.holds says so; answer go_on().
-  std::function<void(std::uint64_t version, bool step, const engine::Coordinator&)> held;
+  std::function<std::vector<double>(const report::EvalDone&)> rates_after;  // may be empty
+  SinceMark since_mark;
   /// Fills in what a checkpoint needs besides the server's snapshot.
   store::CheckpointContent checkpoint_base;
 };
 
-/// As an event of the program.
-observe::PlanMade event_of(const engine::Planned& plan);
-
 class CoordinatorHost final : engine::CoordinatorOutput {
  public:
-  /// `on_end` is called once, on the mailbox's thread: when all steps are done (ok), stopped (interrupted) or failed.
-  CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger,
-                  observe::Observer& observer, std::function<void(Status)> on_end);
+  /// Events come on the mailbox's thread. Where options.engine.holds says so report::Held is among them: answer
+  /// go_on(). `on_end` is called once, on the mailbox's thread: when all steps are done (ok), stopped (interrupted) or
+  /// failed.
+  CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger, report::Sink& sink,
+                  std::function<void(Status)> on_end);
   ~CoordinatorHost() override;
   CoordinatorHost(const CoordinatorHost&) = delete;
   CoordinatorHost& operator=(const CoordinatorHost&) = delete;
@@ -63,14 +60,14 @@ class CoordinatorHost final : engine::CoordinatorOutput {
                  std::weak_ptr<ComputeThread> compute);
   /// A worker of this process ended with an error. Where it was the only one, so does the run.
   void local_failed(const std::string& name, const Error& error);
-  /// Of a hold that `held` told. `mark`: it was that of a mark.
+  /// Of a hold that was told. `mark`: it was that of a mark.
   void go_on(engine::Release release, bool mark);
   /// Finish the open step, then end. `final`: the workers need not come back.
   void stop(bool final = false);
   /// Steps of so many samples by the workers that are here; empty until all of them are measured.
   std::future<std::vector<std::optional<engine::Planned>>> forecast(std::vector<std::uint64_t> global_batches);
-  /// Runs `call` with the observer on the mailbox's thread.
-  void observe(std::function<void(observe::Observer&)> call);
+  /// Tells the sink, on the mailbox's thread.
+  void tell(report::Event event);
 
  private:
   class LinkReceiver;
@@ -118,7 +115,9 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void note_position(std::uint64_t step);
   void note_batch(const engine::StepClosed& step);
   void write_checkpoint();
-  std::vector<observe::WorkerPart> parts_of(const engine::StepClosed& step);
+  /// By a worker's session on the wire, since it was asked before.
+  void add_traffic(report::WorkerPart& part);
+  void tell_mark(const engine::StepClosed& step);
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
@@ -130,7 +129,6 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void step_closed(const engine::StepClosed& step) override;
   void evaluated(const engine::Evaluated& evaluation) override;
   std::vector<double> rates_after(const engine::Evaluated& evaluation) override;
-  observe::EvalDone done_of(const engine::Evaluated& evaluation) const;
   void held(std::uint64_t version, bool step) override;
   void finished() override;
   void failed(Error error) override;
@@ -139,7 +137,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
 
   CoordinatorHostOptions options_;
   std::unique_ptr<Persister> persister_;
-  observe::Observer& observer_;
+  report::Sink& sink_;
   std::function<void(Status)> on_end_;
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   std::atomic<LinkId> next_link_{1};
@@ -162,7 +160,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0;
   double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
-  observe::Noise noise_;
+  report::Noise noise_;
   bool evaluated_once_ = false;
 };
 

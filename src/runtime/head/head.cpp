@@ -51,8 +51,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.holds = run.options.holds;
   e.hold_owed = run.hold_owed;
   e.state = run.loss_state;
-  host.held = run.options.on_held;
-  host.after_step = run.options.after_step;
+  host.since_mark = run.since_mark;
   host.rates_after = run.options.rates_after;
   host.checkpoint_base.layout = run.initial.layout;
   host.checkpoint_base.run = run.token.run;
@@ -63,8 +62,8 @@ CoordinatorHostOptions host_options(const Run& run) {
   return host;
 }
 
-observe::RunStarted started_event(const Run& run) {
-  observe::RunStarted event;
+report::RunStarted started_event(const Run& run) {
+  report::RunStarted event;
   event.run = hex(run.token.run);
   event.name = run.name;
   event.directory = run.dir->path().string();
@@ -79,6 +78,7 @@ observe::RunStarted started_event(const Run& run) {
   event.token_file = run.options.token_file;
   event.join_with = run.options.join_with;
   event.plaintext = run.options.plaintext;
+  event.tested = run.inputs.test != nullptr;
   return event;
 }
 
@@ -92,7 +92,7 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   };
   options.manners = run.options.manners;
   WorkerHostEvents events;
-  events.note = [&host](const std::string& text) { host.observe([text](observe::Observer& o) { o.note(text); }); };
+  events.note = [&host](const std::string& text) { host.tell(report::Note{text}); };
   events.ended = [&host, name = options.hello.name](const Status& status) {
     if (!status) host.local_failed(name, status.error());
   };
@@ -105,8 +105,8 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
 
 }  // namespace
 
-Head::Head(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer)
-    : run_{options, provider, observer, options.reception ? options.reception : std::make_shared<Reception>()} {}
+Head::Head(const TrainOptions& options, ModelProvider& provider, report::Sink& sink)
+    : run_{options, provider, sink, options.reception ? options.reception : std::make_shared<Reception>()} {}
 
 Head::~Head() { run_.reception->pause(); }
 
@@ -117,15 +117,26 @@ Status Head::open() {
   return {};
 }
 
+void Head::tell_owed_mark() {
+  const std::uint64_t version = run_.server->version();
+  const bool holds = run_.options.holds != modes::Holds::never;
+  const modes::Marks marks{holds ? run_.config.evaluate_every : 0};
+  if (version == 0 || (version < run_.last_step() && !marks.at(run_.batches(), version))) return;
+  const std::uint64_t epoch = run_.batches().range(version - 1).epoch;
+  const report::MarkReached mark = run_.since_mark.take(epoch, version, state_of(*run_.server, false));
+  if (holds && run_.hold_owed) run_.sink.take(mark);
+}
+
 void Head::start(bool resumable, std::function<void()> on_end) {
-  run_.observer.run(started_event(run_));
+  run_.sink.take(started_event(run_));
+  tell_owed_mark();
   CoordinatorHostOptions options = host_options(run_);
   options.engine.resumable = resumable;
   options.engine.checksums = run_.options.plaintext;  // TLS has its own
   // What is measured for a plan is one batch.
   options.engine.adapt_batch = resumable && run_.config.global_batch.automatic;
   host_ = std::make_unique<CoordinatorHost>(std::move(options), std::move(*run_.server), std::move(*run_.ledger),
-                                            run_.observer, [this, on_end = std::move(on_end)](Status status) {
+                                            run_.sink, [this, on_end = std::move(on_end)](Status status) {
                                               ended_.set_value(std::move(status));
                                               if (on_end) on_end();
                                             });

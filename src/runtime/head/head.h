@@ -15,7 +15,7 @@ namespace motley::runtime {
 class Head {
  public:
   /// REQUIRES all three outlive this.
-  Head(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer);
+  Head(const TrainOptions& options, ModelProvider& provider, report::Sink& sink);
   ~Head();
   Head(const Head&) = delete;
   Head& operator=(const Head&) = delete;
@@ -26,10 +26,13 @@ class Head {
   void start(bool resumable, std::function<void()> on_end = {});
   [[nodiscard]] CoordinatorHost& host() { return *host_; }
   [[nodiscard]] const Run& run() const { return run_; }
-  /// Until the run is over. The error that ended it was not reported to the observer. Once.
+  /// Until the run is over. The error that ended it was not told to the sink. Once.
   Status wait();
 
  private:
+  /// What a run that goes on had told, or has yet to tell, of the mark where it does so.
+  void tell_owed_mark();
+
   Run run_;
   std::promise<Status> ended_;
   // The workers go first, then the host, which the reception does not call by then.

@@ -51,41 +51,23 @@ class TokenFile {
 };
 
 /// Lets through who joins and leaves, and watches how long nothing has changed.
-class Watch final : public observe::Observer {
+class Watch final : public report::Sink {
  public:
   using Clock = std::chrono::steady_clock;
-  explicit Watch(observe::Observer& out) : out_(out) {}
+  explicit Watch(report::Sink& out) : out_(out) {}
 
-  void run(const observe::RunStarted& event) override {
-    observe::RunStarted shown = event;
-    shown.name += " (measuring; nothing is kept)";
-    shown.steps = 0;
-    out_.run(shown);
+  void take(const report::Event& event) override {
+    std::visit(report::overloaded{
+                   [this](const report::RunStarted& e) { run(e); },
+                   [&](const report::WorkerChanged&) {
+                     out_.take(event);
+                     begin_anew();
+                   },
+                   [this](const report::StepDone&) { count_step(); }, [&](const report::Failure&) { out_.take(event); },
+                   [&](const report::Note&) { out_.take(event); }, [&](const report::Waiting&) { out_.take(event); },
+                   [&](const report::Download&) { out_.take(event); }, [](const auto&) {}},
+               event);
   }
-  void worker(const observe::WorkerChanged& event) override {
-    out_.worker(event);
-    const std::lock_guard lock(mutex_);
-    changed_ = Clock::now();
-    steps_ = 0;
-  }
-  void step(const observe::StepDone&) override {
-    {
-      const std::lock_guard lock(mutex_);
-      ++steps_;
-    }
-    happened_.notify_all();
-  }
-  void plan(const observe::PlanMade&) override {}
-  void eval(const observe::EvalDone&) override {}
-  void checkpoint(std::uint64_t, const std::string&) override {}
-  void done(const observe::Done&) override {}
-  void error(const Error& error) override { out_.error(error); }
-  void note(const std::string& text) override { out_.note(text); }
-  void waiting(const std::string& text) override { out_.waiting(text); }
-  void download(const std::string& file, std::uint64_t done, std::uint64_t total) override {
-    out_.download(file, done, total);
-  }
-
   void end() {
     {
       const std::lock_guard lock(mutex_);
@@ -104,7 +86,25 @@ class Watch final : public observe::Observer {
   }
 
  private:
-  observe::Observer& out_;
+  void run(report::RunStarted shown) {
+    shown.name += " (measuring; nothing is kept)";
+    shown.steps = 0;
+    out_.take(shown);
+  }
+  void begin_anew() {
+    const std::lock_guard lock(mutex_);
+    changed_ = Clock::now();
+    steps_ = 0;
+  }
+  void count_step() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++steps_;
+    }
+    happened_.notify_all();
+  }
+
+  report::Sink& out_;
   std::mutex mutex_;
   std::condition_variable happened_;
   Clock::time_point changed_ = Clock::now();
@@ -112,7 +112,7 @@ class Watch final : public observe::Observer {
   bool ended_ = false;
 };
 
-std::string link_text(const observe::PlanMade::Share& share) {
+std::string link_text(const report::PlanMade::Share& share) {
   const auto megabits = [](double bytes_per_s) { return 8e-6 * bytes_per_s; };
   std::string text;
   if (share.up_bytes_per_s > 0) text += formatted("; sends %.3g Mbit/s", megabits(share.up_bytes_per_s));
@@ -121,19 +121,21 @@ std::string link_text(const observe::PlanMade::Share& share) {
   return text;
 }
 
-void print_table(const observe::PlanMade& plan, std::uint64_t samples, observe::Observer& observer) {
-  for (const observe::PlanMade::Share& share : plan.shares) {
+void print_table(const report::PlanMade& plan, std::uint64_t samples, report::Sink& sink) {
+  for (const report::PlanMade::Share& share : plan.shares) {
     const std::string part = share.samples == 0
                                  ? std::string("left out")
                                  : formatted("%llu of %llu samples, computes %.1f ms, waits %.1f ms for the wire",
                                              static_cast<unsigned long long>(share.samples),
                                              static_cast<unsigned long long>(plan.global_batch), 1e3 * share.compute_s,
                                              1e3 * share.exposed_s);
-    observer.note(formatted("  %-20s alone %.0f samples/s; ", share.worker.c_str(), share.alone_samples_per_s) + part +
-                  link_text(share));
+    sink.take(
+        report::Note{formatted("  %-20s alone %.0f samples/s; ", share.worker.c_str(), share.alone_samples_per_s) +
+                     part + link_text(share)});
   }
-  observer.note(formatted("  an epoch takes %.1f s; limited by ", static_cast<double>(samples) / plan.samples_per_s) +
-                plan.limit);
+  sink.take(report::Note{
+      formatted("  an epoch takes %.1f s; limited by ", static_cast<double>(samples) / plan.samples_per_s) +
+      plan.limit});
 }
 
 TrainOptions measuring(const PlanOptions& options, const std::filesystem::path& directory) {
@@ -148,7 +150,7 @@ TrainOptions measuring(const PlanOptions& options, const std::filesystem::path& 
 
 }  // namespace
 
-Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observer& observer, StopSource& stop) {
+Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& sink, StopSource& stop) {
   const TemporaryDirectory directory;
   if (directory.path().empty()) {
     return Error{ErrorCode::io,
@@ -156,7 +158,7 @@ Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observ
                  "set TMPDIR to a directory that can be written"};
   }
   const TrainOptions train = measuring(options, directory.path());
-  Watch watch(observer);
+  Watch watch(sink);
   Head head(train, provider, watch);
   if (Status status = head.open(); !status) return status;
   const TokenFile token_file(train.token_file);
@@ -177,9 +179,9 @@ Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observ
   if (!measured) return Error{ErrorCode::interrupted, "interrupted before everything was measured", "motley plan"};
   for (const std::optional<engine::Planned>& forecast : forecasts) {
     if (!forecast) return Error{ErrorCode::internal, "a worker is not measured yet", "measure longer: --seconds 30"};
-    const observe::PlanMade made = event_of(*forecast);
-    observer.plan(made);
-    print_table(made, head.run().epoch_samples(), observer);
+    const report::PlanMade made = event_of(*forecast);
+    sink.take(made);
+    print_table(made, head.run().epoch_samples(), sink);
   }
   return {};
 }

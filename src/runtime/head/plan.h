@@ -17,7 +17,7 @@ struct PlanOptions {
   std::function<void(const fleet::JoinToken&)> begun{};  // others can join now
 };
 
-/// Reports one plan a global batch. The error was not yet reported to `observer`.
-Status plan(const PlanOptions& options, ModelProvider& provider, observe::Observer& observer, StopSource& stop);
+/// Reports one plan a global batch. The error was not yet told to `sink`.
+Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& sink, StopSource& stop);
 
 }  // namespace motley::runtime

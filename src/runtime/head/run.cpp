@@ -76,7 +76,7 @@ Status Run::open() {
 Status Run::load() {
   Result<ModelInputs> loaded =
       provider.load(config, [this](const std::string& file, std::uint64_t done, std::uint64_t total) {
-        observer.download(file, done, total);
+        sink.take(report::Download{file, done, total});
       });
   if (!loaded) return loaded.error();
   inputs = std::move(*loaded);

@@ -8,8 +8,9 @@
 
 #include "config/config.h"
 #include "fleet/token.h"
-#include "observe/observer.h"
 #include "ps/server.h"
+#include "report/sink.h"
+#include "runtime/head/events.h"
 #include "runtime/head/reception.h"
 #include "runtime/head/train.h"
 #include "runtime/model_provider.h"
@@ -22,7 +23,7 @@ namespace motley::runtime {
 struct Run {
   const TrainOptions& options;
   ModelProvider& provider;
-  observe::Observer& observer;
+  report::Sink& sink;
   std::shared_ptr<Reception> reception;
 
   config::RunConfig config{};
@@ -39,9 +40,9 @@ struct Run {
   std::optional<store::LedgerWriter> ledger{};
   std::vector<Device> devices{};
   // Of a run that is resumed.
-  std::vector<store::LedgerStep> since_mark{};  // steps after the mark before the first one
-  bool hold_owed = false;                       // the first version is a mark that nobody released
-  LossState loss_state{};                       // what the loss gets
+  SinceMark since_mark{};
+  bool hold_owed = false;  // the first version is a mark that nobody released
+  LossState loss_state{};  // what the loss gets
 
   Status open();
   Status load();

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 Status Run::restore(ps::Snapshot& snapshot) {
   std::vector<std::string> warnings;
   Result<store::CheckpointContent> content = store::read_latest_checkpoint(dir->path(), warnings);
-  for (const std::string& warning : warnings) observer.note(warning);
+  for (const std::string& warning : warnings) sink.take(report::Note{warning});
   if (!content) {
     // Killed before its first checkpoint: no step was kept, and the initial weights follow from the configuration.
     const Result<store::Ledger> history = store::read_ledger(dir->path() / "ledger");
@@ -84,7 +84,7 @@ Status Run::restore_holds(const store::Ledger& history) {
   const std::uint64_t mark =
       modes::Marks{options.holds == modes::Holds::never ? 0 : config.evaluate_every}.before(batches(), version);
   for (const store::LedgerStep& step : history.steps)
-    if (step.step >= mark && step.step < version) since_mark.push_back(step);
+    if (step.step >= mark && step.step < version) since_mark.add(step, 0, server->learning_rate(0));
   return {};
 }
 

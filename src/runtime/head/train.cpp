@@ -24,14 +24,14 @@ Result<transport::Endpoint> parse_endpoint(const std::string& text) {
   return endpoint;
 }
 
-Status train(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer, StopSource& stop) {
+Status train(const TrainOptions& options, ModelProvider& provider, report::Sink& sink, StopSource& stop) {
   std::optional<machine::KeepAwake> awake;
   if (options.manners.keep_awake) awake.emplace(machine::kTrainsHere);
-  Head head(options, provider, observer);
+  Head head(options, provider, sink);
   if (Status status = head.open(); !status) return status;
   head.start(true);
   stop.on_request([&head] {
-    head.host().observe([](observe::Observer& o) { o.note("finishing the open step; Ctrl-C again ends at once"); });
+    head.host().tell(report::Note{"finishing the open step; Ctrl-C again ends at once"});
     head.host().stop();
   });
   Status status = head.wait();

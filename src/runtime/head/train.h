@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "config/config.h"
 #include "engine/coordinator.h"
-#include "observe/observer.h"
+#include "report/sink.h"
 #include "runtime/manners.h"
 #include "runtime/model_provider.h"
 #include "runtime/stop.h"
@@ -39,17 +39,14 @@ struct TrainOptions {
   unsigned threads = 0;              // of a CPU worker; 0: all cores
   std::string name;                  // of this machine; empty: its host name
   Manners manners;                   // of its workers
-  /// Called after each step on the coordinator's thread, before the next one opens.
-  std::function<void(const engine::StepClosed&, const engine::Coordinator&)> after_step;
-  /// Likewise after each evaluation, where the model's rates follow them: CoordinatorOutput::rates_after().
-  std::function<std::vector<double>(const observe::EvalDone&)> rates_after;
+  /// After each evaluation, on the coordinator's thread, where the model's rates follow them:
+  /// CoordinatorOutput::rates_after().
+  std::function<std::vector<double>(const report::EvalDone&)> rates_after;
   modes::Holds holds = modes::Holds::never;
-  /// Likewise each time the run is held: CoordinatorHostOptions::held. Not empty where `holds` says so.
-  std::function<void(std::uint64_t version, bool step, const engine::Coordinator&)> on_held;
 };
 
-/// The error that ended the run was not yet reported to `observer`.
-Status train(const TrainOptions& options, ModelProvider& provider, observe::Observer& observer, StopSource& stop);
+/// The error that ended the run was not yet told to `sink`.
+Status train(const TrainOptions& options, ModelProvider& provider, report::Sink& sink, StopSource& stop);
 
 /// "[::1]:7117", "0.0.0.0:7117", ":7117", "7117".
 Result<transport::Endpoint> parse_endpoint(const std::string& text);

@@ -19,30 +19,33 @@ using store::test::TemporaryDirectory;
 
 inline constexpr std::uint64_t kSamples = 96, kBatch = 32, kSteps = 9, kSeed = 3;
 
-class Recorder final : public observe::Observer {
+class Recorder final : public report::Sink {
  public:
-  std::vector<observe::StepDone> steps;
-  std::vector<observe::EvalDone> evals;
-  std::vector<observe::WorkerChanged> workers;
+  std::vector<report::StepDone> steps;
+  std::vector<report::EvalDone> evals;
+  std::vector<report::MarkReached> marks;
+  std::vector<report::WorkerChanged> workers;
   std::vector<Error> errors;
   std::vector<std::uint64_t> checkpoints;
-  std::optional<observe::Done> over;
-  std::function<void(const observe::StepDone&)> on_step;
+  std::optional<report::Done> over;
+  std::function<void(const report::StepDone&)> on_step;
 
-  void run(const observe::RunStarted&) override {}
-  void worker(const observe::WorkerChanged& event) override { workers.push_back(event); }
-  void plan(const observe::PlanMade&) override {}
-  void step(const observe::StepDone& event) override {
-    steps.push_back(event);
-    if (on_step) on_step(event);
+  void take(const report::Event& event) override {
+    std::visit(report::overloaded{[this](const report::WorkerChanged& e) { workers.push_back(e); },
+                                  [this](const report::StepDone& e) {
+                                    steps.push_back(e);
+                                    if (on_step) on_step(e);
+                                  },
+                                  [this](const report::EvalDone& e) { evals.push_back(e); },
+                                  [this](const report::MarkReached& e) {
+                                    marks.push_back(e);
+                                    marks.back().state = {};
+                                  },
+                                  [this](const report::CheckpointWritten& e) { checkpoints.push_back(e.step); },
+                                  [this](const report::Done& e) { over = e; },
+                                  [this](const report::Failure& e) { errors.push_back(e.error); }, [](const auto&) {}},
+               event);
   }
-  void eval(const observe::EvalDone& event) override { evals.push_back(event); }
-  void checkpoint(std::uint64_t step, const std::string&) override { checkpoints.push_back(step); }
-  void done(const observe::Done& event) override { over = event; }
-  void error(const Error& error) override { errors.push_back(error); }
-  void note(const std::string&) override {}
-  void waiting(const std::string&) override {}
-  void download(const std::string&, std::uint64_t, std::uint64_t) override {}
 };
 
 struct SceneSettings {
@@ -162,6 +165,12 @@ inline void expect_complete(const Scene& scene) {
   EXPECT_EQ(scene.recorder.over->steps, kSteps);
   EXPECT_EQ(scene.recorder.over->samples, kSteps * kBatch);
   EXPECT_EQ(scene.recorder.checkpoints.back(), kSteps);
+  ASSERT_EQ(scene.recorder.marks.size(), kSteps * kBatch / kSamples);
+  for (std::size_t i = 0; i < scene.recorder.marks.size(); ++i) {
+    EXPECT_EQ(scene.recorder.marks[i].epoch, i);
+    EXPECT_EQ(scene.recorder.marks[i].version, (i + 1) * kSamples / kBatch);
+    EXPECT_EQ(scene.recorder.marks[i].samples, kSamples);
+  }
   EXPECT_TRUE(scene.recorder.errors.empty());
   const store::Audit audit = scene.audit();
   EXPECT_EQ(audit.samples, kSteps * kBatch);

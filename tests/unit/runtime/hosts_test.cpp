@@ -33,7 +33,7 @@ TEST(Hosts, StepsMadeAloneHaveTheBitsOfStepsMadeByLease) {
   EXPECT_EQ(alone.trained(), leased.trained());
   ASSERT_EQ(alone.recorder.steps.size(), leased.recorder.steps.size());
   for (std::size_t i = 0; i < kSteps; ++i) {
-    const observe::StepDone &one = alone.recorder.steps[i], &other = leased.recorder.steps[i];
+    const report::StepDone &one = alone.recorder.steps[i], &other = leased.recorder.steps[i];
     EXPECT_EQ(one.loss, other.loss) << i;
     EXPECT_EQ(one.learning_rate, other.learning_rate) << i;
     ASSERT_EQ(one.workers.size(), 1U);
@@ -50,9 +50,9 @@ TEST(Hosts, TheSplitDoesNotChangeTheResult) {
   ASSERT_TRUE(one.wait());
   ASSERT_TRUE(three.wait());
   expect_complete(three);
-  for (const observe::StepDone& step : three.recorder.steps) {
+  for (const report::StepDone& step : three.recorder.steps) {
     std::uint64_t samples = 0;
-    for (const observe::WorkerPart& part : step.workers) samples += part.samples;
+    for (const report::WorkerPart& part : step.workers) samples += part.samples;
     EXPECT_EQ(samples, kBatch);
   }
   const std::vector<float> expected = one.trained(), found = three.trained();
@@ -118,7 +118,7 @@ TEST(Hosts, SeveralDataConnectionsCarryOneSession) {
 
 TEST(Hosts, AStoppedRunEndsAfterAStepWithACheckpointOfIt) {
   Scene scene;
-  scene.recorder.on_step = [&](const observe::StepDone& step) {
+  scene.recorder.on_step = [&](const report::StepDone& step) {
     if (step.step == 2) scene.host->stop();
   };
   scene.host->start();
@@ -134,7 +134,7 @@ TEST(Hosts, AStoppedRunEndsAfterAStepWithACheckpointOfIt) {
 
 TEST(Hosts, AWorkerThatLeavesHandsItsSharesToTheOthers) {
   Scene scene({.min_workers = 2});
-  scene.recorder.on_step = [&](const observe::StepDone& step) {
+  scene.recorder.on_step = [&](const report::StepDone& step) {
     if (step.step == 1) scene.workers[1]->leave();
   };
   scene.add_worker("here/cpu");
@@ -149,7 +149,7 @@ TEST(Hosts, AWorkerThatLeavesHandsItsSharesToTheOthers) {
 TEST(Hosts, AWorkerThatVanishesCostsNothing) {
   Scene scene({.min_workers = 2});
   std::promise<void> second;
-  scene.recorder.on_step = [&](const observe::StepDone& step) {
+  scene.recorder.on_step = [&](const report::StepDone& step) {
     if (step.step == 1) second.set_value();
   };
   scene.add_worker("here/cpu");
@@ -179,7 +179,7 @@ TEST(Hosts, AWorkerWithOtherDataIsRefused) {
 TEST(Hosts, DestroyingARunInTheMiddleEndsItsThreads) {
   Scene scene;
   std::promise<void> first;
-  scene.recorder.on_step = [&](const observe::StepDone& step) {
+  scene.recorder.on_step = [&](const report::StepDone& step) {
     if (step.step == 0) first.set_value();
   };
   scene.host->start();

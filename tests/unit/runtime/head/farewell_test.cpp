@@ -154,7 +154,7 @@ TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillLeavesOfItsOwnWill) {
   transport::Tcp tcp({.io_threads = 1, .plaintext = true, .identity = {}});
   Scene scene;
   std::promise<void> first_step;
-  scene.recorder.on_step = [&](const observe::StepDone& step) {
+  scene.recorder.on_step = [&](const report::StepDone& step) {
     if (step.step == 0) first_step.set_value();
   };
   const auto listener = *tcp.listen({"127.0.0.1", 0}, [&](std::shared_ptr<transport::Connection> connection) {
@@ -188,7 +188,7 @@ TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillLeavesOfItsOwnWill) {
   const Status status = scene.wait();
   ASSERT_TRUE(status) << test::message(status);
   const auto& seen = scene.recorder.workers;
-  const auto end = std::find_if(seen.begin(), seen.end(), [](const observe::WorkerChanged& event) {
+  const auto end = std::find_if(seen.begin(), seen.end(), [](const report::WorkerChanged& event) {
     return event.worker == "there/cpu" && event.change != "joined";
   });
   ASSERT_NE(end, seen.end());

@@ -1,13 +1,12 @@
-#include <unistd.h>
+#include "report/json_sink.h"
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "observe/observer.h"
-#include "observe/write_all.h"
+#include "report/write_all.h"
 
-namespace motley::observe {
+namespace motley::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -21,11 +20,16 @@ Json whole(double value) {
                                            : Json(nullptr);
 }
 
-class JsonObserver final : public Observer {
+class JsonSink final : public Sink {
  public:
-  explicit JsonObserver(int descriptor) : descriptor_(descriptor) {}
+  explicit JsonSink(int descriptor) : descriptor_(descriptor) {}
 
-  void run(const RunStarted& e) override {
+  void take(const Event& event) override {
+    std::visit([this](const auto& e) { say(e); }, event);
+  }
+
+ private:
+  void say(const RunStarted& e) {
     write({{"event", "run"},
            {"run", e.run},
            {"parameters", e.parameters},
@@ -39,7 +43,7 @@ class JsonObserver final : public Observer {
            {"first_step", e.first_step},
            {"plaintext", e.plaintext}});
   }
-  void worker(const WorkerChanged& e) override {
+  void say(const WorkerChanged& e) {
     const bool parked = e.change == "parked";  // programs know that as excluded
     write({{"event", "worker"},
            {"worker", e.worker},
@@ -50,7 +54,7 @@ class JsonObserver final : public Observer {
            {"reason", e.reason},
            {"description", e.description}});
   }
-  void step(const StepDone& e) override {
+  void say(const StepDone& e) {
     Json workers = Json::array();
     for (const WorkerPart& part : e.workers) {
       workers.push_back({{"worker", part.worker},
@@ -74,7 +78,7 @@ class JsonObserver final : public Observer {
            {"steps", e.steps},
            {"workers", std::move(workers)}});
   }
-  void plan(const PlanMade& e) override {
+  void say(const PlanMade& e) {
     Json shares = Json::object();
     Json outlook = Json::array();
     for (const PlanMade::Share& share : e.shares) {
@@ -99,7 +103,7 @@ class JsonObserver final : public Observer {
            {"noise_scale", known(e.noise.scale)},
            {"useful_global_batch", whole(e.noise.useful_batch)}});
   }
-  void eval(const EvalDone& e) override {
+  void say(const EvalDone& e) {
     Json event{{"event", "eval"},
                {"step", e.step},
                {"epoch", e.epoch},
@@ -110,10 +114,8 @@ class JsonObserver final : public Observer {
     for (const auto& [name, mean] : e.scores) event["scores"][name] = number(mean);
     write(event);
   }
-  void checkpoint(std::uint64_t step, const std::string& path) override {
-    write({{"event", "checkpoint"}, {"step", step}, {"path", path}});
-  }
-  void done(const Done& e) override {
+  void say(const CheckpointWritten& e) { write({{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}}); }
+  void say(const Done& e) {
     write({{"event", "done"},
            {"steps", e.steps},
            {"samples", e.samples},
@@ -126,73 +128,25 @@ class JsonObserver final : public Observer {
            {"useful_global_batch", whole(e.noise.useful_batch)},
            {"checkpoint", e.checkpoint}});
   }
-  void error(const Error& e) override {
-    write({{"event", "error"}, {"code", to_word(e.code)}, {"message", e.message}, {"try", e.hint}});
+  void say(const Failure& e) {
+    const Error& error = e.error;
+    write({{"event", "error"}, {"code", to_word(error.code)}, {"message", error.message}, {"try", error.hint}});
   }
-  void note(const std::string&) override {}
-  void waiting(const std::string&) override {}
-  void download(const std::string&, std::uint64_t, std::uint64_t) override {}
+  // For people and scripts.
+  void say(const MarkReached&) {}
+  void say(const Held&) {}
+  void say(const Note&) {}
+  void say(const Waiting&) {}
+  void say(const Download&) {}
 
- private:
   void write(const Json& object) {
     write_all(descriptor_, object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   int descriptor_;
 };
 
-class Tee final : public Observer {
- public:
-  Tee(std::unique_ptr<Observer> first, std::unique_ptr<Observer> second)
-      : first_(std::move(first)), second_(std::move(second)) {}
-  void run(const RunStarted& e) override {
-    both([&](Observer& o) { o.run(e); });
-  }
-  void worker(const WorkerChanged& e) override {
-    both([&](Observer& o) { o.worker(e); });
-  }
-  void plan(const PlanMade& e) override {
-    both([&](Observer& o) { o.plan(e); });
-  }
-  void step(const StepDone& e) override {
-    both([&](Observer& o) { o.step(e); });
-  }
-  void eval(const EvalDone& e) override {
-    both([&](Observer& o) { o.eval(e); });
-  }
-  void checkpoint(std::uint64_t step, const std::string& path) override {
-    both([&](Observer& o) { o.checkpoint(step, path); });
-  }
-  void done(const Done& e) override {
-    both([&](Observer& o) { o.done(e); });
-  }
-  void error(const Error& e) override {
-    both([&](Observer& o) { o.error(e); });
-  }
-  void note(const std::string& text) override {
-    both([&](Observer& o) { o.note(text); });
-  }
-  void waiting(const std::string& text) override {
-    both([&](Observer& o) { o.waiting(text); });
-  }
-  void download(const std::string& file, std::uint64_t done, std::uint64_t total) override {
-    both([&](Observer& o) { o.download(file, done, total); });
-  }
-
- private:
-  template <class F>
-  void both(F&& call) {
-    call(*first_);
-    call(*second_);
-  }
-  std::unique_ptr<Observer> first_, second_;
-};
-
 }  // namespace
 
-std::unique_ptr<Observer> make_json_observer(int descriptor) { return std::make_unique<JsonObserver>(descriptor); }
+std::unique_ptr<Sink> make_json_sink(int descriptor) { return std::make_unique<JsonSink>(descriptor); }
 
-std::unique_ptr<Observer> make_tee(std::unique_ptr<Observer> first, std::unique_ptr<Observer> second) {
-  return std::make_unique<Tee>(std::move(first), std::move(second));
-}
-
-}  // namespace motley::observe
+}  // namespace motley::report

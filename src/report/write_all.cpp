@@ -1,10 +1,10 @@
-#include "observe/write_all.h"
+#include "report/write_all.h"
 
 #include <unistd.h>
 
 #include <cerrno>
 
-namespace motley::observe {
+namespace motley::report {
 
 void write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
@@ -14,4 +14,4 @@ void write_all(int descriptor, std::string_view text) noexcept {
   }
 }
 
-}  // namespace motley::observe
+}  // namespace motley::report

@@ -1,13 +1,18 @@
 #pragma once
-// Pure helpers of the live display: what a line looks like. Widths are in columns; every symbol used is one column
-// wide.
+// What a board looks like in a terminal. Pure. Widths are in columns; every symbol used is one column wide.
 
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace motley::observe {
+#include "report/board.h"
+
+namespace motley::report {
+
+/// The lines that move: progress, loss, a line a worker, and what the run waits for.
+std::vector<std::string> screen_of(const Board& board);
 
 /// "━━━━━╸────": `fraction` in [0, 1] of `width` columns.
 std::string progress_bar(double fraction, std::size_t width);
@@ -20,4 +25,4 @@ std::string count_text(double value);
 /// The first `columns` columns of a UTF-8 text that holds no control characters.
 std::string fit(std::string_view text, std::size_t columns);
 
-}  // namespace motley::observe
+}  // namespace motley::report

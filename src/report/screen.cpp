@@ -1,4 +1,4 @@
-#include "observe/screen_text.h"
+#include "report/screen.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 
-namespace motley::observe {
+namespace motley::report {
 namespace {
 
 std::string repeat(std::string_view symbol, std::size_t count) {
@@ -15,7 +15,51 @@ std::string repeat(std::string_view symbol, std::size_t count) {
   return out;
 }
 
+constexpr std::size_t kProgressColumns = 28, kCurveColumns = 28, kShareColumns = 10;
+
+std::string progress_line(const Board& board) {
+  const std::uint64_t steps = board.run ? board.run->steps : 0;
+  if (steps == 0) return "  measuring";
+  const double fraction = static_cast<double>(board.steps_done) / static_cast<double>(steps);
+  std::string line =
+      "  " + progress_bar(fraction, kProgressColumns) +
+      formatted("  %3.0f %%  step %llu/%llu  epoch %llu", 100 * fraction,
+                static_cast<unsigned long long>(board.steps_done), static_cast<unsigned long long>(steps),
+                static_cast<unsigned long long>(board.step ? board.step->epoch : 0));
+  if (board.samples_per_s <= 0 || board.steps_done > steps) return line;
+  const auto samples_left = static_cast<double>((steps - board.steps_done) * board.run->global_batch);
+  return line + "  " + duration_text(samples_left / board.samples_per_s) + " left";
+}
+
+std::string loss_line(const Board& board) {
+  if (board.loss.empty()) return "  loss –";
+  std::vector<double> means;
+  for (const Curve::Bucket& bucket : board.loss.buckets()) means.push_back(bucket.mean());
+  return formatted("  loss %.4f  ", board.loss.buckets().back().last) + sparkline(means, kCurveColumns) + "  " +
+         count_text(board.samples_per_s) + " samples/s";
+}
+
+std::string worker_line(const std::string& name, const Board::Worker& worker, const Board& board) {
+  if (!worker.present) return "  " + name + "  " + worker.change;
+  const WorkerPart& part = worker.part;
+  const std::uint64_t samples = board.step ? board.step->samples : 0;
+  const double share = samples > 0 ? static_cast<double>(part.samples) / static_cast<double>(samples) : 0;
+  const std::uint64_t bytes = part.sent_bytes + part.received_bytes;
+  return "  " + progress_bar(share, kShareColumns) + "  " + name +
+         formatted("  %5llu samples  %3.0f %%  computes %.0f ms, waits %.0f ms",
+                   static_cast<unsigned long long>(part.samples), 100 * share, 1e3 * part.compute_s,
+                   1e3 * part.wait_s) +
+         (bytes > 0 ? "  " + count_text(static_cast<double>(bytes)) + "B" : "");
+}
+
 }  // namespace
+
+std::vector<std::string> screen_of(const Board& board) {
+  std::vector<std::string> lines{progress_line(board), loss_line(board)};
+  for (const auto& [name, worker] : board.workers) lines.push_back(worker_line(name, worker, board));
+  lines.push_back(board.waiting.empty() ? " " : "  " + board.waiting);
+  return lines;
+}
 
 std::string progress_bar(double fraction, std::size_t width) {
   const double clamped = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0.0;
@@ -71,4 +115,4 @@ std::string fit(std::string_view text, std::size_t columns) {
   return std::string(text);
 }
 
-}  // namespace motley::observe
+}  // namespace motley::report

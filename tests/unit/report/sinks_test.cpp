@@ -1,4 +1,4 @@
-// What the observers write, read back through a pipe.
+// What the sinks write, read back through a pipe.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <string>
 
-#include "observe/observer.h"
+#include "report/json_sink.h"
+#include "report/plain_sink.h"
+#include "report/terminal_sink.h"
+#include "some_events.h"
 
-namespace motley::observe {
+namespace motley::report {
 namespace {
 
 class Pipe {
@@ -51,11 +55,11 @@ StepDone a_step() {
   return step;
 }
 
-TEST(JsonObserver, WhoIsParkedIsExcludedForProgramsAndSaysSo) {
+TEST(JsonSink, WhoIsParkedIsExcludedForProgramsAndSaysSo) {
   Pipe pipe;
-  const auto observer = make_json_observer(pipe.in());
-  observer->worker({"laptop/cpu", "laptop", "cpu", "4 cores", "parked", "it is slow"});
-  observer->worker({"laptop/cpu", "laptop", "cpu", "4 cores", "excluded", "struck out"});
+  const auto sink = make_json_sink(pipe.in());
+  sink->take(WorkerChanged{"laptop/cpu", "laptop", "cpu", "4 cores", "parked", "it is slow"});
+  sink->take(WorkerChanged{"laptop/cpu", "laptop", "cpu", "4 cores", "excluded", "struck out"});
   const std::string text = pipe.text();
   const std::string first = text.substr(0, text.find('\n'));
   EXPECT_NE(first.find(R"("change":"excluded")"), std::string::npos) << first;
@@ -63,18 +67,41 @@ TEST(JsonObserver, WhoIsParkedIsExcludedForProgramsAndSaysSo) {
   EXPECT_NE(text.find(R"("parked":false)", first.size()), std::string::npos) << text;
 }
 
-TEST(PlainObserver, WhoIsParkedIsNotStruckOut) {
+TEST(PlainSink, WhoIsParkedIsNotStruckOut) {
   Pipe pipe;
-  make_plain_observer(pipe.in())->worker({"laptop/cpu", "laptop", "cpu", "", "parked", "it is slow"});
+  make_plain_sink(pipe.in(), 0)->take(WorkerChanged{"laptop/cpu", "laptop", "cpu", "", "parked", "it is slow"});
   EXPECT_EQ(pipe.text(), "laptop/cpu parked: it is slow\n");
 }
 
-TEST(JsonObserver, WritesOneObjectALine) {
+std::string slurp(const std::string& name) {
+  std::ifstream file(std::string(MOTLEY_TEST_DATA "/") + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(JsonSink, WritesWhatProgramsReadToTheByte) {
   Pipe pipe;
-  const auto observer = make_json_observer(pipe.in());
-  observer->step(a_step());
-  observer->checkpoint(5, "runs/a/checkpoints/step-000000005");
-  observer->note("for people only");
+  const auto sink = make_json_sink(pipe.in());
+  for (const Event& event : test::some_events()) sink->take(event);
+  sink->take(MarkReached{.epoch = 1, .version = 235});
+  sink->take(Held{.version = 235});
+  EXPECT_EQ(pipe.text(), slurp("events.jsonl"));
+}
+
+TEST(PlainSink, WritesWhatPeopleReadToTheByte) {
+  Pipe pipe;
+  const auto sink = make_plain_sink(pipe.in(), 0);
+  for (const Event& event : test::some_events()) sink->take(event);
+  sink->take(MarkReached{.epoch = 1, .version = 235});
+  sink->take(Held{.version = 235});
+  EXPECT_EQ(pipe.text(), slurp("events.txt"));
+}
+
+TEST(JsonSink, WritesOneObjectALine) {
+  Pipe pipe;
+  const auto sink = make_json_sink(pipe.in());
+  sink->take(a_step());
+  sink->take(CheckpointWritten{5, "runs/a/checkpoints/step-000000005"});
+  sink->take(Note{"for people only"});
   EXPECT_EQ(
       pipe.text(),
       "{\"event\":\"step\",\"step\":4,\"epoch\":0,\"loss\":0.1234567,\"samples\":256,\"seconds\":0.5,\"samples_per_s\":"
@@ -99,9 +126,9 @@ PlanMade a_plan() {
   return plan;
 }
 
-TEST(JsonObserver, APlanNamesSharesAndTheFastestAlone) {
+TEST(JsonSink, APlanNamesSharesAndTheFastestAlone) {
   Pipe pipe;
-  make_json_observer(pipe.in())->plan(a_plan());
+  make_json_sink(pipe.in())->take(a_plan());
   EXPECT_EQ(
       pipe.text(),
       "{\"event\":\"plan\",\"global_batch\":256,\"predicted\":{\"samples_per_s\":2560.0,\"step_s\":0.1},"
@@ -111,41 +138,41 @@ TEST(JsonObserver, APlanNamesSharesAndTheFastestAlone) {
       "\"computing on desktop/cpu\",\"noise_scale\":812.5,\"useful_global_batch\":279}\n");
 }
 
-TEST(JsonObserver, APlanSaysWhatLinksCarryWhereThatIsKnown) {
+TEST(JsonSink, APlanSaysWhatLinksCarryWhereThatIsKnown) {
   Pipe pipe;
   PlanMade plan = a_plan();
   plan.shares = {{"a", 1, 1, 1, 0, "fp32", 6.25e6, 0}, {"b", 1, 1, 1, 0, "fp32", 0, 1.2e7}};
-  make_json_observer(pipe.in())->plan(plan);
+  make_json_sink(pipe.in())->take(plan);
   const std::string text = pipe.text();
   EXPECT_NE(text.find("\"codec\":\"fp32\",\"up_bytes_per_s\":6250000},{\"worker\":\"b\""), std::string::npos) << text;
   EXPECT_NE(text.find("\"codec\":\"fp32\",\"down_bytes_per_s\":12000000}]"), std::string::npos) << text;
 }
 
-TEST(PlainObserver, APlanSaysWhatToDo) {
+TEST(PlainSink, APlanSaysWhatToDo) {
   Pipe pipe;
-  make_plain_observer(pipe.in())->plan(a_plan());
+  make_plain_sink(pipe.in())->take(a_plan());
   EXPECT_EQ(pipe.text(), "plan for 256 samples a step: 2560 samples/s; use desktop/cpu: nobody else has joined\n");
 }
 
-TEST(JsonObserver, NotANumberIsNull) {
+TEST(JsonSink, NotANumberIsNull) {
   Pipe pipe;
   StepDone step = a_step();
   step.loss = std::nan("");
-  make_json_observer(pipe.in())->step(step);
+  make_json_sink(pipe.in())->take(step);
   EXPECT_NE(pipe.text().find("\"loss\":null"), std::string::npos);
 }
 
-TEST(JsonObserver, BadUtf8DoesNotBreakALine) {
+TEST(JsonSink, BadUtf8DoesNotBreakALine) {
   Pipe pipe;
-  make_json_observer(pipe.in())->error({ErrorCode::input, "name \xff\xfe\n", ""});
+  make_json_sink(pipe.in())->take(Failure{{ErrorCode::input, "name \xff\xfe\n", ""}});
   const std::string text = pipe.text();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   EXPECT_NE(text.find("\"code\":\"input\""), std::string::npos);
 }
 
-TEST(PlainObserver, SaysErrorsWithWhatToTry) {
+TEST(PlainSink, SaysErrorsWithWhatToTry) {
   Pipe pipe;
-  make_plain_observer(pipe.in())->error({ErrorCode::busy, "port 7117 is in use", "--listen :7118"});
+  make_plain_sink(pipe.in())->take(Failure{{ErrorCode::busy, "port 7117 is in use", "--listen :7118"}});
   EXPECT_EQ(pipe.text(), "error (busy): port 7117 is in use\n  try: --listen :7118\n");
 }
 
@@ -153,11 +180,11 @@ std::string last_words(const Noise& noise) {
   Pipe pipe;
   Done done;
   done.noise = noise;
-  make_plain_observer(pipe.in())->done(done);
+  make_plain_sink(pipe.in())->take(done);
   return pipe.text();
 }
 
-TEST(PlainObserver, SaysAtTheEndWhatIsKnownOfTheNoise) {
+TEST(PlainSink, SaysAtTheEndWhatIsKnownOfTheNoise) {
   EXPECT_NE(
       last_words({100, 812.5, 278.6})
           .find("gradient noise scale: 812 samples; a global batch of about 279 makes the most progress a second"),
@@ -166,38 +193,38 @@ TEST(PlainObserver, SaysAtTheEndWhatIsKnownOfTheNoise) {
   EXPECT_NE(last_words({}).find("it needs a second worker"), std::string::npos);
 }
 
-TEST(PlainObserver, LimitsStepLinesButNotTheLast) {
+TEST(PlainSink, LimitsStepLinesButNotTheLast) {
   Pipe pipe;
-  const auto observer = make_plain_observer(pipe.in(), 1e9);
+  const auto sink = make_plain_sink(pipe.in(), 1e9);
   RunStarted run;
   run.steps = 6;
-  observer->run(run);
+  sink->take(run);
   StepDone step = a_step();
   step.step = 3;
-  observer->step(step);
+  sink->take(step);
   step.step = 4;
-  observer->step(step);
+  sink->take(step);
   step.step = 5;
-  observer->step(step);
+  sink->take(step);
   const std::string text = pipe.text();
   EXPECT_EQ(text.find("step 5/6"), std::string::npos);
   EXPECT_NE(text.find("step 6/6  loss 0.123457"), std::string::npos);
 }
 
-TEST(TerminalObserver, LeavesTheLastWordToPlainText) {
+TEST(TerminalSink, LeavesTheLastWordToPlainText) {
   Pipe pipe;
   {
-    const auto observer = make_terminal_observer(pipe.in());
+    const auto sink = make_terminal_sink(pipe.in());
     RunStarted run;
     run.name = "fashion-cnn";
     run.steps = 5;
     run.global_batch = 256;
-    observer->run(run);
-    observer->step(a_step());
+    sink->take(run);
+    sink->take(a_step());
     Done done;
     done.steps = 5;
     done.checkpoint = "runs/a/checkpoints/step-000000005";
-    observer->done(done);
+    sink->take(done);
   }
   const std::string text = pipe.text();
   EXPECT_NE(text.find("step 5/5"), std::string::npos);
@@ -209,23 +236,23 @@ TEST(TerminalObserver, LeavesTheLastWordToPlainText) {
 std::string after_others(const std::string& begun) {
   Pipe pipe;
   {
-    const auto display = make_terminal_observer(pipe.in());
+    const auto display = make_terminal_sink(pipe.in());
     RunStarted run;
     run.steps = 5;
     run.global_batch = 256;
-    display->run(run);
-    display->step(a_step());
+    display->take(run);
+    display->take(a_step());
     display->hide();
-    display->note("of the run");
+    display->take(Note{"of the run"});
     EXPECT_EQ(write(pipe.in(), "theirs\n", 7), 7);
     display->show(begun);
     display->end();
     display->end();
-    display->note("behind it");
+    display->take(Note{"behind it"});
   }
   const std::string text = pipe.text();
-  const std::size_t at = text.rfind("of the run\n");
-  EXPECT_EQ(text.substr(at, 18), "of the run\ntheirs\n");
+  const std::size_t at = text.rfind("theirs\n");
+  EXPECT_EQ(text.substr(at, 18), "theirs\nof the run\n") << "the run writes nothing while it is hidden";
   return text.substr(at + 18);
 }
 
@@ -235,14 +262,14 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-TEST(TerminalObserver, IsHiddenWhileOthersWrite) {
+TEST(TerminalSink, IsHiddenWhileOthersWrite) {
   const std::string text = after_others("");
   EXPECT_EQ(text.substr(0, 9), "\x1b[?7l\x1b[2K");
   EXPECT_EQ(count(text, "step 5/5"), 1U) << "drawn again without need: " << text;
   EXPECT_EQ(text.substr(text.size() - 15), "\x1b[?7hbehind it\n");
 }
 
-TEST(TerminalObserver, WhatOthersHaveBegunMovesAlongUntilTheEnd) {
+TEST(TerminalSink, WhatOthersHaveBegunMovesAlongUntilTheEnd) {
   const std::string text = after_others("half a line");
   EXPECT_EQ(count(text, "\x1b[2Khalf a line\n"), 1U) << text;
   EXPECT_EQ(count(text, "step 5/5"), 2U) << text;
@@ -250,4 +277,4 @@ TEST(TerminalObserver, WhatOthersHaveBegunMovesAlongUntilTheEnd) {
 }
 
 }  // namespace
-}  // namespace motley::observe
+}  // namespace motley::report

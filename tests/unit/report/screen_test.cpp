@@ -1,11 +1,11 @@
-#include "observe/screen_text.h"
+#include "report/screen.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <vector>
 
-namespace motley::observe {
+namespace motley::report {
 namespace {
 
 std::size_t columns(const std::string& text) {
@@ -58,4 +58,4 @@ TEST(Fit, CutsAtColumnsNotAtBytes) {
 }
 
 }  // namespace
-}  // namespace motley::observe
+}  // namespace motley::report

@@ -1,0 +1,152 @@
+#pragma once
+// What a run reports to the outside, one struct a kind. JSON has those of the program's contract, people see some more,
+// scripts get others. Values: names instead of numbers, nothing that points into the coordinator.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "motley/bytes.h"
+#include "motley/result.h"
+
+namespace motley::report {
+
+struct RunStarted {
+  std::string run{};   // hex
+  std::string name{};  // recipe or file, for people
+  std::string directory{};
+  std::uint64_t parameters = 0, global_batch = 0, seed = 0, steps_per_epoch = 0, samples = 0;
+  std::uint64_t steps = 0;       // 0: as many as it takes to measure
+  std::uint64_t first_step = 0;  // > 0: resumed
+  std::string join{};            // token; empty when it went to a file
+  std::string token_file{};      // where it went
+  std::string join_with{};       // what a worker says behind the token
+  bool plaintext = false;
+  bool tested = false;  // evaluates at its marks
+};
+
+struct WorkerChanged {
+  std::string worker{}, machine{}, device{}, description{};
+  std::string change{};  // joined | left | lost | excluded | readmitted | refused | parked
+  std::string reason{};
+};
+
+struct WorkerPart {
+  std::string worker{};
+  std::uint64_t samples = 0;
+  double compute_s = 0, wait_s = 0;
+  double finish_s = 0;                               // from its grant until its contribution had arrived
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // by the worker, on the wire, since the last step event
+};
+
+/// How much the gradients of samples differ, in samples; zero: not known.
+struct Noise {
+  std::uint64_t records = 0;  // steps that said something
+  double scale = 0;
+  double useful_batch = 0;  // the global batch that makes the most progress a second
+};
+
+struct StepDone {
+  std::uint64_t step = 0, epoch = 0, samples = 0;
+  double loss = 0, seconds = 0, samples_per_s = 0, learning_rate = 0;
+  Noise noise{};
+  std::uint64_t global_batch = 0, steps = 0;  // now; steps: until the end of the run
+  std::vector<WorkerPart> workers{};
+  double gradient_norm = 0;  // before clipping; 0 without clipping
+};
+
+struct PlanMade {
+  struct Share {
+    std::string worker{};
+    std::uint64_t samples = 0;  // 0: left out
+    double alone_samples_per_s = 0, compute_s = 0, exposed_s = 0;
+    std::string codec{};
+    double up_bytes_per_s = 0, down_bytes_per_s = 0;  // of its link; 0: not known
+  };
+  std::uint64_t global_batch = 0;
+  double step_s = 0, samples_per_s = 0;  // predicted
+  std::string fastest_alone{};           // worker
+  double fastest_alone_samples_per_s = 0;
+  std::vector<Share> shares{};
+  std::string recommendation{}, limit{};
+  Noise noise{};
+};
+
+struct EvalDone {
+  std::uint64_t step = 0, epoch = 0, samples = 0;
+  double loss = 0, accuracy = 0;
+  bool has_accuracy = true;                              // false for regressions: null in JSON
+  bool exact = true;                                     // of the weights that are saved, not of what workers hold
+  std::vector<std::pair<std::string, double>> scores{};  // of a script, by name: means over the samples
+};
+
+struct Done {
+  std::uint64_t steps = 0, samples = 0;
+  double seconds = 0, samples_per_s = 0, loss = 0, accuracy = 0;
+  bool has_accuracy = false;
+  double predicted_samples_per_s = 0;  // 0: nothing was predicted
+  Noise noise{};
+  std::string checkpoint{};
+};
+
+struct CheckpointWritten {
+  std::uint64_t step = 0;
+  std::string path{};
+};
+
+/// What the head holds at a version, by chunk. Taking one copies nothing.
+struct ModelState {
+  std::uint64_t version = 0;
+  std::vector<SharedBytes> weights{};
+  std::map<std::string, std::vector<SharedBytes>> optimizer{};  // by name; while the run is held, else empty
+};
+
+/// The end of an epoch, every train.evaluate_every steps where the run is held at marks, and the end of the run.
+struct MarkReached {
+  std::uint64_t epoch = 0, version = 0, samples = 0;  // since the mark before, as are the next three
+  double loss = 0, seconds = 0, learning_rate = 0;    // learning_rate: at the first step
+  ModelState state{};
+};
+
+/// The run waits at a version until it is told to go on, and no worker of this process computes.
+struct Held {
+  std::uint64_t version = 0;
+  bool step = false;  // after a step, else at a mark
+  ModelState state{};
+};
+
+/// The run ends with it, or goes on without what has failed.
+struct Failure {
+  Error error;
+};
+
+/// For people only: one sentence.
+struct Note {
+  std::string text{};
+};
+
+/// What the run waits for right now; empty: nothing.
+struct Waiting {
+  std::string text{};
+};
+
+struct Download {
+  std::string file{};
+  std::uint64_t done = 0, total = 0;  // bytes; total 0: not known
+};
+
+using Event = std::variant<RunStarted, WorkerChanged, PlanMade, StepDone, EvalDone, CheckpointWritten, MarkReached,
+                           Held, Done, Failure, Note, Waiting, Download>;
+
+/// Lambdas as one visitor: overloaded{[](const StepDone& step) {…}, [](const auto&) {}}.
+template <class... F>
+struct overloaded : F... {  // NOLINT(readability-identifier-naming)
+  using F::operator()...;
+};
+template <class... F>
+overloaded(F...) -> overloaded<F...>;
+
+}  // namespace motley::report

@@ -1,0 +1,75 @@
+#include "report/plain_sink.h"
+
+#include <chrono>
+
+#include "report/lines.h"
+#include "report/write_all.h"
+
+namespace motley::report {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds kWaitsLong{2};
+constexpr int kPercentBetween = 10;
+
+class PlainSink final : public Sink {
+ public:
+  PlainSink(int descriptor, double seconds_between) : descriptor_(descriptor), between_(seconds_between) {}
+
+  void take(const Event& event) override {
+    std::visit(overloaded{[&](const RunStarted& e) {
+                            steps_ = e.steps;
+                            say(event);
+                          },
+                          [&](const StepDone& e) { step(e); }, [&](const Waiting& e) { waiting(e); },
+                          [&](const Download& e) { download(e); }, [&](const auto&) { say(event); }},
+               event);
+  }
+
+ private:
+  void say(const Event& event) { write_all(descriptor_, lines_of(event)); }
+  void step(const StepDone& e) {
+    if (e.steps > 0) steps_ = e.steps;
+    const auto now = Clock::now();
+    if (std::chrono::duration<double>(now - last_).count() < between_ && e.step + 1 != steps_) return;
+    last_ = now;
+    StepDone shown = e;
+    shown.steps = steps_;
+    say(shown);
+  }
+  // What still holds the run up after a while is worth a line; what changes every second is not.
+  void waiting(const Waiting& e) {
+    if (e.text != waiting_) {
+      waiting_ = e.text;
+      waiting_since_ = Clock::now();
+      said_waiting_ = false;
+    } else if (!said_waiting_ && !e.text.empty() && Clock::now() - waiting_since_ > kWaitsLong) {
+      said_waiting_ = true;
+      say(Note{e.text});
+    }
+  }
+  void download(const Download& e) {
+    const int percent = e.total > 0 ? static_cast<int>(100 * e.done / e.total) : -1;
+    if (e.file == file_ && percent < percent_ + kPercentBetween) return;
+    file_ = e.file;
+    percent_ = percent;
+    say(e);
+  }
+
+  int descriptor_;
+  double between_;
+  std::uint64_t steps_ = 0;
+  Clock::time_point last_{};
+  std::string waiting_, file_;
+  Clock::time_point waiting_since_{};
+  bool said_waiting_ = false;
+  int percent_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> make_plain_sink(int descriptor, double seconds_between) {
+  return std::make_unique<PlainSink>(descriptor, seconds_between);
+}
+
+}  // namespace motley::report

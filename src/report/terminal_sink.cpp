@@ -1,0 +1,124 @@
+#include "report/terminal_sink.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <mutex>
+
+#include "report/screen.h"
+#include "report/write_all.h"
+
+namespace motley::report {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kRedrawEvery{100};
+
+class TerminalSink final : public Display {
+ public:
+  explicit TerminalSink(int descriptor) : descriptor_(descriptor) {}
+  ~TerminalSink() override { erase(); }
+  TerminalSink(const TerminalSink&) = delete;
+  TerminalSink& operator=(const TerminalSink&) = delete;
+
+  void take(const Event& event) override {
+    const std::lock_guard lock(mutex_);
+    fold(board_, event);
+    const auto* failure = std::get_if<Failure>(&event);
+    const bool last_words = board_.done || (failure != nullptr && failure->error.code == ErrorCode::interrupted);
+    if (active_ && last_words) leave();
+    if (said_ < board_.messages_said) {
+      erase();
+      say();
+      if (std::holds_alternative<RunStarted>(event)) active_ = true;
+      draw(true);
+    } else if (std::holds_alternative<Download>(event)) {
+      draw_download();
+    } else {
+      draw(false);
+    }
+  }
+  void hide() override {
+    const std::lock_guard lock(mutex_);
+    erase();
+    ++hidden_;
+  }
+  void show(const std::string& begun) override {
+    const std::lock_guard lock(mutex_);
+    --hidden_;
+    begun_ = begun;
+    say();
+    draw(true);
+  }
+  void end() override {
+    const std::lock_guard lock(mutex_);
+    hidden_ = 0;
+    say();
+    leave();
+  }
+
+ private:
+  [[nodiscard]] std::size_t width() const {
+    winsize size{};
+    return ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1U : 79U;
+  }
+
+  // What stays goes above the block that moves, which is not there now.
+  void say() {
+    if (hidden_ > 0) return;
+    for (const Board::Message& message : board_.messages)
+      if (message.number > said_) write_all(descriptor_, message.lines);
+    said_ = board_.messages_said;
+  }
+  void erase() {
+    if (drawn_ == 0) return;
+    write_all(descriptor_, "\r\x1b[" + std::to_string(drawn_) + "A\x1b[J");
+    drawn_ = 0;
+  }
+  void leave() {
+    begun_.clear();  // whoever began it writes it again
+    draw(true);
+    active_ = false;
+    drawn_ = 0;
+  }
+
+  void draw(bool now) {
+    if (!active_ || hidden_ > 0 || (!now && Clock::now() - drawn_at_ < kRedrawEvery)) return;
+    drawn_at_ = Clock::now();
+    std::vector<std::string> lines = screen_of(board_);
+    if (!begun_.empty()) lines.insert(lines.begin(), begun_);
+    const std::size_t columns = width();
+    // What others have begun may have symbols of two columns: where it does not fit, the terminal cuts it.
+    std::string text = "\x1b[?7l";
+    for (const std::string& line : lines) text += "\x1b[2K" + fit(line, columns) + "\n";
+    text += drawn_ > lines.size() ? "\x1b[J\x1b[?7h" : "\x1b[?7h";
+    if (drawn_ > 0 && text == drawn_text_) return;
+    write_all(descriptor_, (drawn_ > 0 ? "\r\x1b[" + std::to_string(drawn_) + "A" : "") + text);
+    drawn_ = lines.size();
+    drawn_text_ = std::move(text);
+  }
+  void draw_download() {
+    const Download& file = *board_.download;
+    const double fraction = file.total > 0 ? static_cast<double>(file.done) / static_cast<double>(file.total) : 0;
+    write_all(descriptor_, "\r\x1b[2K" + fit(progress_bar(fraction, 30) + " " + file.file + " " +
+                                                 count_text(static_cast<double>(file.done)) + "B",
+                                             width()));
+    if (file.total > 0 && file.done >= file.total) write_all(descriptor_, "\n");
+  }
+
+  std::mutex mutex_;
+  int descriptor_;
+  Board board_;
+  std::string begun_, drawn_text_;
+  std::size_t hidden_ = 0, drawn_ = 0;
+  std::uint64_t said_ = 0;  // messages
+  bool active_ = false;
+  Clock::time_point drawn_at_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Display> make_terminal_sink(int descriptor) { return std::make_unique<TerminalSink>(descriptor); }
+
+}  // namespace motley::report
