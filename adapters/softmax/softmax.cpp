@@ -153,7 +153,7 @@ Status SoftmaxRegression::start() {
   return {};
 }
 
-Status SoftmaxRegression::forward(const MicroBatch& samples) {
+Result<Forward> SoftmaxRegression::forward(const MicroBatch& samples) {
   const bool evaluate = task_->kind == PassKind::evaluate;
   const std::size_t count = samples.indices.size();
   gather(evaluate ? *test_ : *train_, samples.indices);
@@ -168,7 +168,7 @@ Status SoftmaxRegression::forward(const MicroBatch& samples) {
       add_gradient(x);
   }
   sums_.weight += static_cast<double>(count);
-  return {};
+  return Forward::computed;
 }
 
 std::span<const float> SoftmaxRegression::gradient(ChunkId chunk) const {

@@ -25,7 +25,7 @@ class SoftmaxRegression final : public DeviceModel {
   Status load(ChunkId first, std::span<const std::span<const float>> chunks) override;
   Status start() override;
   /// Gradients and losses are added sample by sample, so they do not depend on the micro-batch at all.
-  Status forward(const MicroBatch& samples) override;
+  Result<Forward> forward(const MicroBatch& samples) override;
   Status backward(Finals* /*finals*/) override { return {}; }  // forward() has done it
   Result<Sums> sums() override { return sums_; }
   Status finish(std::uint64_t /*count*/) override { return {}; }

@@ -77,8 +77,8 @@ class TorchModel final : public DeviceModel {
     return on_device([&] { trains() ? model_.start_training() : model_.start_evaluation(); });
   }
 
-  Status forward(const MicroBatch& samples) override {
-    return on_device([&] {
+  Result<Forward> forward(const MicroBatch& samples) override {
+    const Status done = on_device([&] {
       const at::AutoGradMode grad(trains());
       const SampleReader::Batch batch = reader()->read(samples.indices);
       const at::Tensor output = run(batch.x, task_->first + samples.at);
@@ -89,6 +89,8 @@ class TorchModel final : public DeviceModel {
       // dry.
       if (!trains() || !model_.staged()) add(losses_);
     });
+    if (!done) return done.error();
+    return Forward::computed;
   }
 
   Status backward(Finals* finals) override {

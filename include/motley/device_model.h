@@ -75,6 +75,11 @@ enum class Flow : std::uint8_t {
   overlapped,  // in step, and chunks of the gradient leave while the last backward pass runs
 };
 
+enum class Forward : std::uint8_t {
+  computed,
+  refused,  // nothing was computed: so many do not go together after all, and at_once() is less now
+};
+
 class DeviceModel {
  public:
   virtual ~DeviceModel() = default;
@@ -108,7 +113,7 @@ class DeviceModel {
   virtual Status load(ChunkId first, std::span<const std::span<const float>> chunks) = 0;
   /// Sums and gradient are zero from here on.
   virtual Status start() = 0;
-  virtual Status forward(const MicroBatch& samples) = 0;
+  virtual Result<Forward> forward(const MicroBatch& samples) = 0;
   /// Adds the gradient of the newest forward(). `finals`: nothing will be added after it, and chunks may leave.
   virtual Status backward(Finals* finals) = 0;
   /// Over all forward() of the task. May wait for the device.

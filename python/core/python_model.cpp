@@ -27,6 +27,23 @@ void extend(std::vector<Elements>& ranges, Elements next) {
     ranges.push_back(next);
 }
 
+/// While it lives, Python takes this thread for one and the same, so that what a script keeps for each thread stays. By
+/// that thread alone, without the GIL.
+class KnownThread {
+ public:
+  KnownThread() : state_(PyGILState_Ensure()), saved_(PyEval_SaveThread()) {}
+  ~KnownThread() {
+    PyEval_RestoreThread(saved_);
+    PyGILState_Release(state_);
+  }
+  KnownThread(const KnownThread&) = delete;
+  KnownThread& operator=(const KnownThread&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+  PyThreadState* saved_;
+};
+
 /// What Python said instead of an answer.
 std::optional<Error> failure_in(const nb::object& answer) {
   if (!nb::isinstance<nb::tuple>(answer)) return std::nullopt;
@@ -129,6 +146,7 @@ class PythonModel final : public DeviceModel {
     arriving_ = task.resident ? nullptr : &weights;
     came_.clear();
     if (task.micro_batch > tried_ && capabilities_.device == "cpu") limit_.emplace();
+    thread_.emplace();
     const nb::gil_scoped_acquire gil;
     view_ = nb::cast(TaskView(*this, task));
     return call(
@@ -138,7 +156,11 @@ class PythonModel final : public DeviceModel {
         },
         view_);
   }
-  Status read(const MicroBatch& probable) override { return call_with("read", probable); }
+  Status read(const MicroBatch& probable) override {
+    return call(
+        "read", [this](const nb::object& most) { at_once_ = nb::cast<std::uint32_t>(most); }, probable.at,
+        probable.indices.size(), probable.wanted);
+  }
   Status load(ChunkId first, std::span<const std::span<const float>> chunks) override {
     const std::uint64_t begin = layout_.chunks()[first].offset;
     std::uint64_t end = begin;
@@ -150,7 +172,17 @@ class PythonModel final : public DeviceModel {
     return {};
   }
   Status start() override { return call("start", {}, std::exchange(came_, {})); }
-  Status forward(const MicroBatch& samples) override { return call_with("forward", samples); }
+  Result<Forward> forward(const MicroBatch& samples) override {
+    bool computed = false;
+    const Status done = call(
+        "forward",
+        [&](const nb::object& found) {
+          std::tie(computed, at_once_) = nb::cast<std::tuple<bool, std::uint32_t>>(found);
+        },
+        samples.at, samples.indices.size(), samples.wanted);
+    if (!done) return done.error();
+    return computed ? Forward::computed : Forward::refused;
+  }
   Status backward(Finals* finals) override {
     finals_ = finals;
     Status done = call("backward", {}, finals != nullptr);
@@ -176,10 +208,13 @@ class PythonModel final : public DeviceModel {
     return {gradient_data_ + place.offset, place.elements};
   }
   void close() override {
-    const nb::gil_scoped_acquire gil;
-    static_cast<void>(call("close"));
-    nb::cast<TaskView&>(view_).close();
-    view_.reset();
+    {
+      const nb::gil_scoped_acquire gil;
+      static_cast<void>(call("close"));
+      nb::cast<TaskView&>(view_).close();
+      view_.reset();
+    }
+    thread_.reset();
     limit_.reset();
     arriving_ = nullptr;
   }
@@ -218,11 +253,6 @@ class PythonModel final : public DeviceModel {
       return Error{ErrorCode::internal, error.what(), ""};
     }
   }
-  Status call_with(const char* name, const MicroBatch& samples) {
-    return call(
-        name, [this](const nb::object& most) { at_once_ = nb::cast<std::uint32_t>(most); }, samples.at,
-        samples.indices.size(), samples.wanted);
-  }
 
   std::unique_ptr<Kept> python_;
   Layout layout_;
@@ -243,6 +273,7 @@ class PythonModel final : public DeviceModel {
   std::uint32_t at_once_ = 1;
   bool early_ = false;
   std::optional<machine::ProcessMemoryLimit> limit_;
+  std::optional<KnownThread> thread_;
 };
 
 std::vector<Elements> TaskView::bring(std::uint64_t first, std::uint64_t last) {

@@ -6,8 +6,8 @@
 //   memory(for_others) -> (used, peak, budget, scratch) in bytes
 //   resident: bool, if it also is what python_residence.h asks for; may be missing
 //   open(task) -> (most, early)        samples of a micro-batch at most; whether start() needs not all weights
-//   read(at, size, wanted) -> most     start(came)     forward(at, size, wanted) -> most     backward(last)
-//   sums() -> (weight, loss_sum, [sums of scores])     finish(count)     close()
+//   read(at, size, wanted) -> most     start(came)     forward(at, size, wanted) -> (computed, most)
+//   backward(last)     sums() -> (weight, loss_sum, [sums of scores])     finish(count)     close()
 //
 // with the meanings of motley/device_model.h. `at`: in Task::indices. `came`: ranges of `weights` that are new. `last`:
 // Task.final() is to be told what is final. Each may answer ("memory" | "internal", text) instead: it failed. They are

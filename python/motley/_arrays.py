@@ -116,14 +116,14 @@ class Worker:
         self.gradients[:] = 0
         return _told(lambda: self._computation.load(self._weights))
 
-    def forward(self, at: int, size: int, wanted: int) -> int | tuple[str, str]:
+    def forward(self, at: int, size: int, wanted: int) -> tuple[bool, int] | tuple[str, str]:
         """And backward."""
 
         def add() -> None:
             losses, part = self._computation.gradients(self._task.indices(at, size), self._sums)
             self._weight, self._loss_sum = self._weight + float(part), self._loss_sum + float(losses)
 
-        return _told(add) or self._task.micro_batch
+        return _told(add) or (True, self._task.micro_batch)
 
     def backward(self, last: bool) -> None:
         pass

@@ -156,12 +156,17 @@ class ModelComputation:
             self.bound.show_statistics()
 
     @_devices.told
-    def forward(self, at: int, size: int, wanted: int) -> int:
-        if self._task.kind == "evaluate":
-            self._evaluate(at, size, wanted)
-        else:
-            self._train(at, size, wanted)
-        return self._at_once()
+    def forward(self, at: int, size: int, wanted: int) -> tuple[bool, int]:
+        """(whether it was computed, samples of the next micro-batch at most)."""
+        try:
+            if self._task.kind == "evaluate":
+                self._evaluate(at, size, wanted)
+            else:
+                self._train(at, size, wanted)
+        except _cuts.Refused as refused:
+            self._take_one_group(refused)
+            return False, self._at_once()
+        return True, self._at_once()
 
     @_devices.told
     def backward(self, last: bool) -> None:
@@ -195,7 +200,9 @@ class ModelComputation:
         return min(task.micro_batch, self.micro_batch) if self._group == 1 or self._fused else GROUP
 
     def _take_one_group(self, refused: _cuts.Refused) -> None:
-        """From here on, a micro-batch is one group."""
+        """From here on, a micro-batch is one group. Raises Refused: it was."""
+        if self._fused is None:
+            raise refused
         self._fused = None
         if str(refused):
             sys.stderr.write(f"motley: computes {GROUP} samples at a time from now on, since {refused}\n")
@@ -265,13 +272,9 @@ class ModelComputation:
         return torch.autocast(self._torch_device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
 
     def _train(self, at: int, size: int, wanted: int) -> None:
-        try:
-            batch = self._fetch(self._work.train, at, size, wanted)
-            mean, part = self._forward(self._task, batch, at, size)
-        except _cuts.Refused as refused:
-            self._take_one_group(refused)
-            self._train_one_by_one(at, size, wanted)
-            return
+        """Raises Refused."""
+        batch = self._fetch(self._work.train, at, size, wanted)
+        mean, part = self._forward(self._task, batch, at, size)
         self._newest = mean, part, at, size
         self._weight += part
         if part == 0:  # a mean over nothing is no number
@@ -280,13 +283,6 @@ class ModelComputation:
             self._loss_sum += mean.item() * part
         else:
             self._waiting.append(mean.detach().double() * part if self._torch_device.type != "mps" else mean.detach() * part)
-
-    def _train_one_by_one(self, at: int, size: int, wanted: int) -> None:
-        """Of the last group the forward pass alone, as of a whole micro-batch."""
-        for first, last in _cuts.bounds(_cuts.sizes_of(size, self._group)):
-            self._train(at + first, last - first, wanted)
-            if last < size:
-                self._add_gradient()
 
     def _add_gradient(self) -> None:
         assert self._newest is not None

@@ -78,9 +78,12 @@ void TaskLoop::compute() {
   MOTLEY_ASSERT(claimed_ > 0);
   if (!started_) start();
   if (!goes_on()) return;
-  keep(model_.forward(micro_batch(claimed_, wanted_)));
+  const Result<Forward> found = model_.forward(micro_batch(claimed_, wanted_));
+  keep(found ? Status() : Status(found.error()));
   if (!goes_on()) return;
-  outcome_.count += std::exchange(claimed_, 0);
+  const std::uint64_t count = std::exchange(claimed_, 0);
+  if (*found == Forward::refused) return;  // it is cut anew
+  outcome_.count += count;
   if (trains()) {
     if (flow_ == Flow::overlapped) begin_if_last();
     if (goes_on()) keep(model_.backward(begun_ && publishes() ? this : nullptr));

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/time.h"
+#include "compute/task_io.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
-#include "motley/task.h"
 #include "plan/time_model.h"
 #include "wire/messages.h"
 

@@ -24,16 +24,16 @@ std::string cache_dir() {
 
 // Of everything but the samples that rules how long a pass takes.
 std::string speed_key(const ModelInputs& inputs, const DeviceModel& model, std::uint32_t micro_batch) {
-  std::string model = inputs.config->model_kind + inputs.config->model_loss;
+  std::string about_model = inputs.config->model_kind + inputs.config->model_loss;
   for (const LayoutEntry& entry : model.layout().entries()) {
-    model += entry.name;
-    for (const std::int64_t size : entry.shape) model += "," + std::to_string(size);
+    about_model += entry.name;
+    for (const std::int64_t size : entry.shape) about_model += "," + std::to_string(size);
   }
-  for (const std::int64_t size : inputs.train->sample_shape()) model += "x" + std::to_string(size);
-  if (!inputs.file.empty()) model += transport::sha256_hex(inputs.file.bytes());
+  for (const std::int64_t size : inputs.train->sample_shape()) about_model += "x" + std::to_string(size);
+  if (!inputs.file.empty()) about_model += transport::sha256_hex(inputs.file.bytes());
   const Capabilities about = model.capabilities();
   return about.description + ", " + about.device + ", micro-batch " + std::to_string(micro_batch) + ", fp32, model " +
-         transport::sha256_hex(std::as_bytes(std::span(model))).substr(0, 16);
+         transport::sha256_hex(std::as_bytes(std::span(about_model))).substr(0, 16);
 }
 
 }  // namespace

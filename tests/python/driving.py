@@ -44,7 +44,10 @@ def _run(computation, task):
         found = computation.forward(task.at(done, size), size, wanted)
         if task.abandoned:
             return 0, 0.0, 0.0, []
-        most, done = _answer(found), done + size
+        computed, most = _answer(found)
+        if not computed:
+            continue
+        done += size
         if trains and computation.flow == "overlapped":
             last = _begins(computation, task, done, group)
         if trains:

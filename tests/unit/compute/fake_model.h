@@ -51,16 +51,22 @@ class FakeModel final : public DeviceModel {
     return answer("load" + std::to_string(first) + "+" + std::to_string(chunks.size()));
   }
   Status start() override { return answer("start"); }
-  Status forward(const MicroBatch& samples) override {
+  Result<Forward> forward(const MicroBatch& samples) override {
     EXPECT_EQ(samples.indices.front(), samples.at);
     EXPECT_GE(samples.wanted, samples.indices.size());
+    if (samples.indices.size() > together) {
+      most = together;
+      log.push_back("refused");
+      return Forward::refused;
+    }
     weight_ += static_cast<double>(samples.indices.size());
     const Status done = answer("f" + words_of(samples));
     if (needs) {
       const Chunk& chunk = layout_.chunks()[*std::exchange(needs, std::nullopt)];
       if (!arriving_->bring(chunk.offset, chunk.offset + 1)) return Error{ErrorCode::internal, "no weights", ""};
     }
-    return done;
+    if (!done) return done.error();
+    return Forward::computed;
   }
   Status backward(Finals* finals) override {
     const Status done = answer(finals ? "last" : "b");
@@ -75,7 +81,8 @@ class FakeModel final : public DeviceModel {
   void close() override { ++closed; }
 
   std::vector<std::string> log;
-  std::uint32_t most = 0;  // samples of a micro-batch; 0: the task says
+  std::uint32_t most = 0;             // samples of a micro-batch; 0: the task says
+  std::uint32_t together = 1U << 31;  // samples that go together, as shows when they are to
   bool keeps = false, early = false, reads = false;
   std::optional<ChunkId> needs;  // the next forward()
   std::string fails;             // the call with this beginning, once

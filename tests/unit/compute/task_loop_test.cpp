@@ -127,6 +127,18 @@ TEST(TaskLoop, MicroBatchesAreWholeGroups) {
   }
 }
 
+TEST(TaskLoop, WhatIsRefusedIsCutAnew) {
+  for (const bool from_end : {false, true}) {
+    Rig run(Flow::overlapped, 4);
+    run.model.together = 4;
+    run.task.from_end = from_end;
+    EXPECT_EQ(run.run(14, Limits({14}))->count, 14U);
+    const std::string calls =
+        from_end ? "f12+2 b p2 f8+4 b p6 f4+4 b p10 f0+4" : "f0+4 b p4 f4+4 b p8 f8+4 b p12 f12+2";
+    EXPECT_EQ(joined(run.model.log), "open load0+3 start refused " + calls + " begin14 last c1 end14 c2 c0 p14");
+  }
+}
+
 TEST(TaskLoop, ClosesWhatFails) {
   for (const std::string fails : {"open", "load", "start", "f0", "b", "last", "end"}) {
     Rig run(Flow::overlapped);

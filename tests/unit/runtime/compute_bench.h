@@ -78,7 +78,10 @@ class Scripted final : public DeviceModel {
   }
   Status load(ChunkId, std::span<const std::span<const float>>) override { return {}; }
   Status start() override { return {}; }
-  Status forward(const MicroBatch&) override { return script_.forward ? script_.forward(*task_) : Status(); }
+  Result<Forward> forward(const MicroBatch&) override {
+    if (const Status done = script_.forward ? script_.forward(*task_) : Status(); !done) return done.error();
+    return Forward::computed;
+  }
   Status backward(Finals* finals) override {
     if (finals == nullptr || !script_.last_backward) return {};
     std::ranges::fill(gradient_, static_cast<float>(task_->micro_batch));

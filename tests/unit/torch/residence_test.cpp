@@ -140,6 +140,22 @@ TEST_P(ResidenceTest, AGradientThatIsNotFiniteIsNoticed) {
   EXPECT_EQ(side.server->bring(*residence)->version, 0U);
 }
 
+TEST_P(ResidenceTest, AfterStepsThatAreTakenBackTheWeightsAreLoadedAnew) {
+  const auto& [made, how] = GetParam();
+  Side side(made, how);
+  Residence* residence = side.device->model->residence();
+  RecordingSink before(side.state.layout), resident(side.state.layout), after(side.state.layout);
+  side.run(before, false);
+  const ps::Snapshot start = side.server->snapshot();
+  ASSERT_TRUE(side.server->settle(*residence).ok());
+  const Outcome outcome = side.run(resident, true);
+  ASSERT_TRUE(side.server->step_at(*residence, outcome.weight, outcome.count).ok());
+  residence->leave();
+  side.server->adopt(start);
+  side.run(after, false);
+  EXPECT_EQ(after.flat, before.flat);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, ResidenceTest,
                          testing::Combine(testing::Values(cnn(), batch_norm_and_dropout()),
                                           testing::ValuesIn(kOptimizers)),
