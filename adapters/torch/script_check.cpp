@@ -10,6 +10,8 @@
 #include <string_view>
 
 #include "torch/script_operators.h"
+#include "wire/limits.h"
+#include "wire/utf8.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -23,7 +25,10 @@ constexpr std::size_t kTextBytesMax = std::size_t{64} << 20;
 constexpr std::string_view kLibraryClasses = "torch.classes";
 
 Error refused(const std::string& found) {
-  return {ErrorCode::input, "the TorchScript file " + found + ", which is refused", kWhy};
+  // Names of records are the file's own.
+  const std::string shown =
+      wire::to_printable(wire::to_utf8(found, wire::kStringBytesMax), wire::kSentenceCharactersMax);
+  return {ErrorCode::input, "the TorchScript file " + shown + ", which is refused", kWhy};
 }
 
 bool holds_tensors(std::string_view record) { return record.starts_with("data/") || record.starts_with("constants/"); }
@@ -47,9 +52,8 @@ std::string as_written(const std::string& operation) {
   constexpr std::string_view kAten = "aten::";
   if (operation.starts_with(kAten)) return "torch." + operation.substr(kAten.size());
   if (operation == "prim::Print") return "print";
-  std::string text = operation;
-  if (const std::size_t colons = text.find("::"); colons != std::string::npos) text.replace(colons, 2, ".");
-  return "ops." + text;
+  const std::size_t colons = std::min(operation.find("::"), operation.size());
+  return "ops." + operation.substr(0, colons) + "." + operation.substr(std::min(colons + 2, operation.size()));
 }
 
 void look_for_refused(torch::jit::Block* block, std::set<std::string>& found) {
@@ -112,6 +116,7 @@ Status check_archive(std::istream& file) {
 Status check_operators(const torch::jit::Module& module) {
   std::set<std::string> found;
   for (torch::jit::Function* function : module._ivalue()->compilation_unit()->get_functions()) {
+    function->ensure_defined();
     const torch::jit::GraphFunction* written = torch::jit::tryToGraphFunction(*function);
     if (written == nullptr) {
       found.insert("functions of a library");

@@ -1,15 +1,19 @@
 // TorchScript files as models. They run in the plain interpreter: the optimising executors fuse differently from run to
 // run, which costs the last bits, and recompile for every new batch size.
+#include <torch/csrc/jit/frontend/error_report.h>
 #include <torch/csrc/jit/passes/inliner.h>
 #include <torch/csrc/jit/python/update_graph_executor_opt.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/script.h>
 
+#include <algorithm>
 #include <istream>
 #include <streambuf>
 
 #include "torch/model.h"
 #include "torch/script_check.h"
+#include "wire/limits.h"
+#include "wire/utf8.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -119,6 +123,16 @@ class ScriptModel final : public Model {
   Unheard unheard_;
 };
 
+// Its first line with something in it, which may repeat what is in the file.
+Error unreadable(const ModelSpec& spec, const std::string& why, const char* hint) {
+  const std::size_t begin = std::min(why.find_first_not_of('\n'), why.size());
+  const std::string line = why.substr(begin, why.find('\n', begin) - begin);
+  return {ErrorCode::input,
+          "torch cannot read the model file as TorchScript (" + std::to_string(spec.file.size()) + " bytes): " +
+              wire::to_printable(wire::to_utf8(line, wire::kStringBytesMax), wire::kSentenceCharactersMax),
+          hint};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_script_model(const ModelSpec& spec) {
@@ -135,11 +149,9 @@ Result<std::unique_ptr<Model>> load_script_model(const ModelSpec& spec) {
     }
     return std::unique_ptr<Model>(std::make_unique<ScriptModel>(std::move(module)));
   } catch (const c10::Error& e) {
-    const std::string text = e.what_without_backtrace();
-    return Error{ErrorCode::input,
-                 "torch cannot read the model file as TorchScript (" + std::to_string(spec.file.size()) +
-                     " bytes): " + text.substr(0, text.find('\n')),
-                 hint};
+    return unreadable(spec, e.what_without_backtrace(), hint);
+  } catch (const torch::jit::ErrorReport& e) {  // of its code
+    return unreadable(spec, e.what(), hint);
   }
 }
 
