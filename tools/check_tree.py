@@ -31,7 +31,7 @@ ARROWS = {
     "config": ["ps"],
     "runtime": ["machine", "engine", "config", "data", "store", "report", "transport"],
     "softmax": ["data"],
-    "torch": ["tensor", "data"],
+    "torch": ["tensor", "wire", "data"],
     "sim": ["engine", "data", "softmax"],
     "bench": ["runtime"],
     "cli": ["bench", "softmax", "torch"],
