@@ -123,7 +123,7 @@ TEST(TaskLoop, MicroBatchesAreWholeGroups) {
     EXPECT_TRUE(done == asked || asked - done < group);
     const std::uint64_t whole = run.model.most / group;
     EXPECT_EQ(micro_batches, (groups + whole - 1) / whole);
-    run.loop.close();
+    ASSERT_TRUE(run.loop.close());
   }
 }
 

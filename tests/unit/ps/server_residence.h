@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "motley/residence.h"
+#include "ps/kernels.h"
 #include "ps/server.h"
 
 namespace motley::ps {

@@ -21,6 +21,7 @@ namespace motley::runtime {
 /// What a model does beside counting; the rest goes well and is nothing.
 struct Script {
   std::function<Status(const Task&)> open{};
+  std::function<void(std::span<const std::span<const float>>)> load{};
   std::function<Status(const Task&)> forward{};
   std::function<Status(const Task&, Finals&)> last_backward{};
 };
@@ -76,7 +77,10 @@ class Scripted final : public DeviceModel {
     task_ = &task;
     return script_.open ? script_.open(task) : Status();
   }
-  Status load(ChunkId, std::span<const std::span<const float>>) override { return {}; }
+  Status load(ChunkId, std::span<const std::span<const float>> chunks) override {
+    if (script_.load) script_.load(chunks);
+    return {};
+  }
   Status start() override { return {}; }
   Result<Forward> forward(const MicroBatch&) override {
     if (const Status done = script_.forward ? script_.forward(*task_) : Status(); !done) return done.error();

@@ -121,10 +121,10 @@ struct Scene {
     options.data_connections = [data_connections](const transport::PeerIdentity&) { return data_connections; };
     options.hello = hello_of(name);
     options.prepare = [this, data](const wire::RunSpec&, const SharedBytes&) -> Result<PreparedWorker> {
-      auto model = softmax::SoftmaxRegression::make(train, test, kSeed);
-      if (!model) return model.error();
+      auto made = softmax::SoftmaxRegression::make(train, test, kSeed);
+      if (!made) return made.error();
       PreparedWorker worker;
-      worker.prepared = {std::move(*model), kSamples, kSeed, 8, false};
+      worker.prepared = {std::move(*made), kSamples, kSeed, 8, false};
       worker.train_fingerprint = data.empty() ? train->fingerprint() : data;
       worker.test_fingerprint = test->fingerprint();
       return worker;

@@ -18,41 +18,32 @@ engine::TaskOrder order_without_weights() {
   return order;
 }
 
+using Chunks = std::span<const std::span<const float>>;
+
 TEST(TaskWeights, ATaskWaitsForWhatItNeedsAndNoLonger) {
-  std::promise<void> first_used;
   std::vector<float> seen;
-  Bench bench([&](const Task&, Weights& weights, Sink& sink, const Stop&) {
-    EXPECT_FALSE(weights.here(0));
-    seen.push_back(weights.get(1).front());
-    EXPECT_TRUE(weights.here(1));
-    first_used.set_value();
-    seen.push_back(weights.get(0).front());
-    sink.begin(16, 1, 1);
-    return Outcome{16, 1, 1, 0};
-  });
+  Bench bench({.load = [&](Chunks chunks) {
+    for (const std::span<const float> chunk : chunks) seen.push_back(chunk.front());
+  }});
   bench.thread->start(order_without_weights());
   bench.thread->arrived(1, 1, filled(64, 2));
   bench.thread->arrived(7, 0, filled(4096, 9));  // of another task
-  first_used.get_future().get();
   bench.thread->arrived(1, 0, filled(4096, 3));
   bench.wait();
-  EXPECT_EQ(seen, (std::vector<float>{2, 3}));
+  EXPECT_EQ(seen, (std::vector<float>{3, 2}));
   EXPECT_EQ(bench.outcome->count, 16U);
 }
 
 TEST(TaskWeights, WhatIsThereIsNotReplaced) {
   std::promise<void> used, replaced;
   float seen = 0;
-  Bench bench([&](const Task&, Weights& weights, Sink& sink, const Stop&) {
-    const std::span<const float> span = weights.get(1);
+  Bench bench({.load = [&](Chunks chunks) {
     used.set_value();
     replaced.get_future().get();
-    seen = span.front();
-    sink.begin(16, 1, 1);
-    return Outcome{16, 1, 1, 0};
-  });
+    seen = chunks.back().front();
+  }});
   engine::TaskOrder order = order_without_weights();
-  order.weights[1] = filled(64, 2);
+  order.weights = {filled(4096, 1), filled(64, 2)};
   bench.thread->start(std::move(order));
   used.get_future().get();
   bench.thread->arrived(1, 1, filled(64, 5));
@@ -64,29 +55,16 @@ TEST(TaskWeights, WhatIsThereIsNotReplaced) {
 
 TEST(TaskWeights, AnAbandonedTaskWaitsNoLonger) {
   std::promise<void> starts;
-  Bench bench([&](const Task&, Weights& weights, Sink&, const Stop& stop) {
-    starts.set_value();
-    EXPECT_TRUE(weights.get(0).empty());
-    EXPECT_EQ(stop.limit(), 0U);
-    return Outcome{};
-  });
+  Bench bench({.open = [&](const Task&) -> Status {
+                 starts.set_value();
+                 return {};
+               },
+               .load = [](Chunks) { ADD_FAILURE() << "nothing came"; }});
   bench.thread->start(order_without_weights());
   starts.get_future().get();
   bench.thread->limit(1, 0);
   bench.wait();
   EXPECT_EQ(bench.outcome->count, 0U);
-}
-
-TEST(TaskWeights, AnEndingThreadWaitsNoLonger) {
-  std::promise<void> starts;
-  Bench bench([&](const Task&, Weights& weights, Sink&, const Stop&) {
-    starts.set_value();
-    EXPECT_TRUE(weights.get(0).empty());
-    return Outcome{};
-  });
-  bench.thread->start(order_without_weights());
-  starts.get_future().get();
-  bench.thread->stop();
 }
 
 }  // namespace
