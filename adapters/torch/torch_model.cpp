@@ -97,7 +97,7 @@ class TorchModel final : public DeviceModel {
     if (finals) model_.on_final([finals](std::size_t placement) { finals->placement_final(placement); });
     const Status done = on_device([&] {
       const at::AutoGradMode grad(true);
-      const at::Tensor losses = std::exchange(losses_, {});
+      const at::Tensor losses = std::exchange(losses_, at::Tensor());
       losses.sum().backward();
       if (model_.staged()) add(losses);
     });
@@ -115,7 +115,7 @@ class TorchModel final : public DeviceModel {
   std::span<const float> gradient(ChunkId chunk) const override { return model_.gradient(chunk); }
 
   void close() override {
-    losses_ = {};
+    losses_ = at::Tensor();
     model_.await(nullptr);
   }
 
