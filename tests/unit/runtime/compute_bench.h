@@ -42,8 +42,9 @@ inline Layout two_chunks() {
 }
 
 inline std::vector<SharedBytes> two_chunks_of_zeros() {
+  const Layout layout = two_chunks();
   std::vector<SharedBytes> chunks;
-  for (const Chunk& chunk : two_chunks().chunks()) {
+  for (const Chunk& chunk : layout.chunks()) {
     const std::vector<float> zeros(chunk.elements);
     chunks.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros))));
   }
