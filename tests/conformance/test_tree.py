@@ -28,7 +28,7 @@ def test_arrows_have_no_cycle():
     ("src/transport/a.h", '#include "fleet/token.h"\n', "transport includes fleet"),
     ("src/runtime/a.h", '#include "torch/torch_adapter.h"\n', "runtime includes torch"),
     ("sim/lib/a.h", '#include "transport/connection.h"\n', "sim includes transport"),
-    ("src/ps/CMakeLists.txt", "motley_library(ps DEPENDS wire cluster)\n", "ps links cluster"),
+    ("src/ps/CMakeLists.txt", "motley_library(ps DEPENDS codec cluster)\n", "ps links cluster"),
     ("src/data/source/a.cpp", '#include "data/format/idx.h"\n', "a source knows nothing"),
     ("src/data/format/a.cpp", '#include "data/source/file.h"\n', "a format reads any source"),
     ("src/modes/local/a.h", '#include "modes/exact/pass_work.h"\n', "a mode knows no other"),

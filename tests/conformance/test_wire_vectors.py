@@ -25,7 +25,7 @@ def test_example_of_wire_md():
 
 def test_examples_of_token_md():
     text = (FORMATS / "token.md").read_text(encoding="utf-8")
-    unit_test = (vectors.ROOT / "tests" / "unit" / "cluster" / "token_test.cpp").read_text(encoding="utf-8")
+    unit_test = (vectors.ROOT / "tests" / "unit" / "fleet" / "token_test.cpp").read_text(encoding="utf-8")
     unit_test = re.sub(r'"\s*\n\s*"', "", unit_test)  # the formatter cuts long literals
     for token in vectors.TOKENS:
         assert token in text.split()
