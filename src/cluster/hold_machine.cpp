@@ -9,7 +9,6 @@ bool HoldMachine::may_follow(HoldState from, HoldState to) noexcept {
     case HoldState::none:
       return to == HoldState::step_due || to == HoldState::mark_due || to == HoldState::step_mark_due;
     case HoldState::step_due:
-      return to == HoldState::held;
     case HoldState::mark_due:
       return to == HoldState::held;
     case HoldState::step_mark_due:

@@ -36,7 +36,6 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       evaluations.begin_aside(weights.held_exactly());
       return outbox.send_evaluation_aside(action);
     case ActionKind::cancel_aside:
-      return outbox.send_cancel(action);
     case ActionKind::cancel:
       return outbox.send_cancel(action);
     case ActionKind::taken:

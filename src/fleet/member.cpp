@@ -17,9 +17,7 @@ bool MemberMachine::may_follow(MemberState from, MemberState to) noexcept {
     case syncing:  // again, where it lost weights that were under way
       return to == syncing || to == calibrating || to == member || to == parked || to == yielding || to == excluded;
     case calibrating:
-      return to == syncing || to == member || to == parked || to == yielding || to == excluded;
     case member:  // again, where it was alone and others take part again
-      return to == syncing || to == member || to == parked || to == yielding || to == excluded;
     case parked:
       return to == syncing || to == member || to == parked || to == yielding || to == excluded;
     case yielding:

@@ -131,6 +131,11 @@ void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) 
            {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more", "wait until one leaves"});
     return;
   }
+  if (invitations_.is_sent_away(peer.spki, link.hello->name)) {
+    refuse(id, link,
+           {"wrong-token", "a machine that may come in", "one that was sent away", "ask whoever runs the head"});
+    return;
+  }
   if (const Status welcome = invitations_.admit(token_id, peer.spki, unix_seconds()); !welcome) {
     refuse(id, link, {"wrong-token", "a token that lets it in", welcome.error().message, welcome.error().hint});
     return;

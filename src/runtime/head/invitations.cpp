@@ -146,9 +146,16 @@ Invitations::Revoked Invitations::read_revoked() {
       revoked_keys_.insert(*key);
     } else if (kind == "worker" && !what.empty()) {
       news.workers.emplace_back(what);
+      revoked_workers_.emplace_back(what);
     }
   }
   return news;
+}
+
+bool Invitations::is_sent_away(const Key& key, const std::string& name) const {
+  return is_none(key) && std::ranges::any_of(revoked_workers_, [&](const std::string& word) {
+           return name == word || name.starts_with(word + "/");
+         });
 }
 
 void Invitations::shut_out(const Key& key) {

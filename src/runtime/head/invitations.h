@@ -39,6 +39,8 @@ class Invitations {
   Revoked revoked_now();
   /// Nobody with this key comes in again, whatever its token.
   void shut_out(const Key& key);
+  /// Whether a worker that has no key, and is known by its name alone, was sent away.
+  [[nodiscard]] bool is_sent_away(const Key& key, const std::string& name) const;
 
  private:
   struct Invitation {
@@ -55,6 +57,7 @@ class Invitations {
   std::map<std::uint64_t, Invitation> known_;
   std::set<std::uint64_t> revoked_tokens_;
   std::set<Key> revoked_keys_;
+  std::vector<std::string> revoked_workers_;
   std::uint64_t revoked_bytes_ = 0;  // of the file, that were read
 };
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 #include "data/uri.h"
 
@@ -36,12 +37,13 @@ Status check_uri(const std::string& key, const std::string& uri, const OfferedDa
   for (const std::string& path : data::paths_of(uri)) {
     const auto holds = [&](const std::string& directory) { return lies_under(path, directory); };
     if (std::ranges::any_of(offered.directories, holds)) continue;
-    return Error{ErrorCode::input,
-                 "the head's " + key +
-                     " is a file of this machine, which no --data-dir offers: expected fashion-mnist, "
-                     "mnist or synthetic data, found " +
-                     uri,
-                 "--data-dir DIR, where the file lies below DIR; or --set " + key + "=… with a path of your own"};
+    std::string message = "the head's ";
+    message.append(key).append(
+        " is a file of this machine, which no --data-dir offers: expected fashion-mnist, mnist or synthetic data, ");
+    message.append("found ").append(uri);
+    std::string hint = "--data-dir DIR, where the file lies below DIR; or --set ";
+    hint.append(key).append("=… with a path of your own");
+    return Error{ErrorCode::input, std::move(message), std::move(hint)};
   }
   return {};
 }
@@ -49,6 +51,10 @@ Status check_uri(const std::string& key, const std::string& uri, const OfferedDa
 }  // namespace
 
 Status check_offered(const config::RunConfig& config, const OfferedData& offered) {
+  // The script's own data sets, which no path leads to.
+  if (config.model_kind == config::kScriptKind && config.data_uri == config::kScriptKind &&
+      (config.data_test_uri.empty() || config.data_test_uri == config::kScriptKind))
+    return {};
   if (Status train = check_uri("data.uri", config.data_uri, offered); !train) return train;
   return check_uri("data.test_uri", config.data_test_uri, offered);
 }

@@ -35,6 +35,15 @@ TEST_F(OfferedDataTest, NamedAndMadeUpDataNeedNoOffer) {
     EXPECT_TRUE(asked_for(uri, {}, uri).ok()) << uri;
 }
 
+TEST_F(OfferedDataTest, TheSetsOfAScriptNeedNoOffer) {
+  config::RunConfig config;
+  config.model_kind = config::kScriptKind;
+  config.data_uri = config.data_test_uri = config::kScriptKind;
+  EXPECT_TRUE(check_offered(config, {}).ok());
+  config.data_test_uri = "/etc/passwd";
+  EXPECT_FALSE(check_offered(config, {}).ok());
+}
+
 TEST_F(OfferedDataTest, AFileThatWasNotOfferedIsNotOpened) {
   for (const std::string& uri : {std::string("text:/etc/passwd"), std::string("/etc/passwd"), std::string("notes.txt"),
                                  std::string("set.motley"), std::string("nothing-known"), file("data/x.npy"),
