@@ -5,8 +5,15 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/pem.h>
-#include <openssl/rand.h>
 #include <openssl/x509.h>
+#ifdef _WIN32
+#include <openssl/rand.h>
+#else
+#include <unistd.h>
+#if __has_include(<sys/random.h>)
+#include <sys/random.h>
+#endif
+#endif
 
 #include <limits>
 #include <memory>
@@ -102,8 +109,13 @@ bool equal_constant_time(std::span<const std::uint8_t> a, std::span<const std::u
 
 void random_bytes(std::span<std::uint8_t> out) {
   while (!out.empty()) {
-    const std::size_t count = std::min<std::size_t>(out.size(), 1 << 20);
+    const std::size_t count = std::min<std::size_t>(out.size(), 256);
+#ifdef _WIN32
     MOTLEY_ASSERT(RAND_priv_bytes(out.data(), static_cast<int>(count)) == 1);
+#else
+    // Not OpenSSL's: a connection may come while the process ends, when that has put its generator away already.
+    MOTLEY_ASSERT(getentropy(out.data(), count) == 0);
+#endif
     out = out.subspan(count);
   }
 }
