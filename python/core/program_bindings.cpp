@@ -44,6 +44,11 @@ void bind_program(nb::module_& m) {
                    })
       .def("keep_door",
            [](cli::Launch& launch) { launch.head.train.reception = std::make_shared<runtime::Reception>(); })
+      .def("close_door",
+           [](cli::Launch& launch) {
+             const nb::gil_scoped_release no_gil;
+             if (launch.head.train.reception) launch.head.train.reception->close();
+           })
       .def("go_on",
            [](cli::Launch& launch, const std::string& directory, bool resume) {
              launch.head.train.run_dir = directory;

@@ -99,6 +99,8 @@ class Launch:
         """The directory of the run that is to go on; else empty."""
     @property
     def role(self) -> str: ...
+    def close_door(self) -> None:
+        """Nobody joins any more. Before the process ends, and with it what the door's threads need."""
     def keep_door(self) -> None:
         """From now on the runs of this launch come one after the other: machines that join find each by the token of the first."""
     def go_on(self, directory: str, resume: bool) -> None:

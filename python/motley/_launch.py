@@ -1,5 +1,6 @@
 """What this process was started for: `motley train`, `plan` or `join` with a script, or the script by itself."""
 
+import atexit
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ def use() -> _core.Launch:
         _resumes, _first = bool(launch.resumed), launch.resumed
         if launch in (_given, _own) and launch.role == "train":
             launch.keep_door()
+            atexit.register(launch.close_door)
     elif launch.role == "train":
         place = directory_of(_runs)
         launch.go_on(place, _resumes and _is_run(place))

@@ -18,6 +18,17 @@ Reception::~Reception() {
   }
 }
 
+void Reception::close() {
+  if (::getpid() != process_) return;
+  pause();
+  door_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.clear();
+  }
+  tcp_.reset();
+}
+
 Status Reception::open(transport::TcpOptions options, const std::string& listen, std::uint16_t usual_port,
                        fleet::JoinToken token) {
   MOTLEY_ASSERT(!is_open() && options.identity);

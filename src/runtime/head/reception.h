@@ -38,6 +38,9 @@ class Reception {
   void receive(transport::AcceptHandler guest);
   /// When it returns, `guest` is not called any more: who comes waits.
   void pause();
+  /// Nobody comes any more, and its threads have ended: they need libraries that are gone when a process ends.
+  /// Idempotent.
+  void close();
 
  private:
   void come(std::shared_ptr<transport::Connection> link);
