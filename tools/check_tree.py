@@ -133,9 +133,9 @@ def check_torch(path, text):
 
 
 def check_network(path, text):
-    allowed = ("src/transport/", "src/data/source/sha256.cpp", "tests/unit/transport/", "tests/conformance/transport/")
+    allowed = ("src/transport/", "tests/unit/transport/", "tests/conformance/transport/")
     if pathlib.PurePath(path).suffix in CODE and not path.startswith(allowed) and NETWORK.search(text):
-        yield "Asio and OpenSSL are included in src/transport only, and for SHA-256 in src/data/source"
+        yield "Asio and OpenSSL are included in src/transport only"
 
 
 def check_size(path, text):

@@ -42,6 +42,7 @@ struct Normalisation {
 struct OpenOptions {
   Normalisation normalisation;
   std::string cache_dir;         // where downloads are kept
+  Sha256Hex sha256_hex;          // REQUIRED where cache_dir is
   DownloadProgress on_download;  // may be empty
   std::uint64_t block = 256;     // text: bytes of a sample, > 0
   bool hold_out = false;         // text: the last tenth of the samples is the part "test", the others are "train"

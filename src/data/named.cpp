@@ -79,7 +79,7 @@ Result<ImagesAndLabels> find_or_fetch(const NamedDataset& dataset, const std::st
   for (const RemoteFile* file :
        {test ? &dataset.test_images : &dataset.train_images, test ? &dataset.test_labels : &dataset.train_labels}) {
     if (is_file(directory + "/" + file->name)) continue;
-    if (Status status = fetch(dataset.base_urls, *file, directory, options.on_download); !status) {
+    if (Status status = fetch(dataset.base_urls, *file, directory, options.sha256_hex, options.on_download); !status) {
       return std::move(status).error();
     }
   }

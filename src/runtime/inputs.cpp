@@ -56,6 +56,7 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   options.normalisation = {static_cast<float>(config.data_mean), static_cast<float>(config.data_std)};
   options.on_download = report;
   options.cache_dir = cache_dir();
+  options.sha256_hex = transport::sha256_hex;
   options.block = config.model_block;
   options.hold_out = data::same_text(config.data_uri, config.data_test_uri);
   ModelInputs inputs;

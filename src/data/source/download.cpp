@@ -11,7 +11,7 @@
 #include <memory>
 #include <system_error>
 
-#include "data/source/sha256.h"
+#include "data/source/file.h"
 
 namespace motley::data {
 namespace {
@@ -36,6 +36,7 @@ class PartialFile {
     if (fd_ >= 0 && !kept_) ::unlink(path_.c_str());
   }
   [[nodiscard]] int error() const noexcept { return error_; }  // errno of the first failure
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
   bool write(std::span<const std::byte> bytes) noexcept {
     while (!bytes.empty()) {
@@ -66,7 +67,6 @@ struct Transfer {
   PartialFile& out;
   const std::string& name;
   const DownloadProgress& progress;
-  Sha256 sha256;
   std::uint64_t bytes = 0;
 };
 
@@ -74,7 +74,6 @@ std::size_t on_data(char* data, std::size_t, std::size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(data, count));
   if (transfer.bytes + count > kFileBytesMax || !transfer.out.write(bytes)) return 0;
-  transfer.sha256.add(bytes);
   transfer.bytes += count;
   return count;
 }
@@ -94,7 +93,7 @@ Error disk_error(const std::string& path, int number) {
           full ? "free some space" : "check the directory for downloads"};
 }
 
-Status fetch_one(const std::string& url, const RemoteFile& file, const std::string& path,
+Status fetch_one(const std::string& url, const RemoteFile& file, const std::string& path, const Sha256Hex& sha256_hex,
                  const DownloadProgress& progress) {
   const std::string hint = "check the connection, or put " + file.name + " into " +
                            std::filesystem::path(path).parent_path().string() + " yourself";
@@ -102,7 +101,7 @@ Status fetch_one(const std::string& url, const RemoteFile& file, const std::stri
   if (out.error() != 0) return disk_error(path, out.error());
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> handle(curl_easy_init(), curl_easy_cleanup);
   if (!handle) return Error{ErrorCode::internal, "libcurl cannot be started", ""};
-  Transfer transfer{.out = out, .name = file.name, .progress = progress, .sha256 = {}};
+  Transfer transfer{.out = out, .name = file.name, .progress = progress};
   std::array<char, CURL_ERROR_SIZE> details{};
   CURL* curl = handle.get();
   curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
@@ -126,7 +125,11 @@ Status fetch_one(const std::string& url, const RemoteFile& file, const std::stri
     const std::string why = details[0] != '\0' ? details.data() : curl_easy_strerror(code);
     return Error{ErrorCode::network, url + ": download failed: " + why, hint};
   }
-  const std::string sha256 = transfer.sha256.finish();
+  const Result<std::shared_ptr<const Source>> whole = open_file(out.path());
+  if (!whole) return whole.error();
+  const Result<SharedBytes> bytes = (*whole)->view();
+  if (!bytes) return bytes.error();
+  const std::string sha256 = sha256_hex(bytes->bytes());
   if (sha256 != file.sha256) {
     return Error{ErrorCode::network,
                  url + ": expected SHA-256 " + file.sha256 + ", found " + sha256 + " (" +
@@ -142,7 +145,7 @@ Status fetch_one(const std::string& url, const RemoteFile& file, const std::stri
 const char* redirects_allowed(const std::string& url) { return url.starts_with("https:") ? "https" : "http,https"; }
 
 Status fetch(const std::vector<std::string>& base_urls, const RemoteFile& file, const std::string& directory,
-             const DownloadProgress& progress) {
+             const Sha256Hex& sha256_hex, const DownloadProgress& progress) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return disk_error(directory, failed.value());
@@ -150,7 +153,7 @@ Status fetch(const std::vector<std::string>& base_urls, const RemoteFile& file, 
   if (started != CURLE_OK) return Error{ErrorCode::internal, "libcurl cannot be started", ""};
   Status status = Error{ErrorCode::internal, file.name + ": no address to download it from", ""};
   for (const std::string& base_url : base_urls) {
-    status = fetch_one(base_url + file.name, file, directory + "/" + file.name, progress);
+    status = fetch_one(base_url + file.name, file, directory + "/" + file.name, sha256_hex, progress);
     if (status || status.error().code != ErrorCode::network) return status;
   }
   return status;

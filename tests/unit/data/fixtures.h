@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/xxh64.h"
+
 namespace motley::data::test {
 
 using Bytes = std::vector<std::byte>;
@@ -22,6 +24,9 @@ inline Bytes bytes_of_text(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
+
+/// Stands for SHA-256 where it only matters whether the bytes are the ones that were published.
+inline std::string digest_of(std::span<const std::byte> bytes) { return std::to_string(xxh64(bytes)); }
 
 inline Bytes from_hex(std::string_view hex) {
   Bytes out;

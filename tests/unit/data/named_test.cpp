@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "data/source/sha256.h"
 #include "fixtures.h"
 
 namespace motley::data {
@@ -21,15 +20,10 @@ class Named : public ::testing::Test {
     return {"toy",
             {directory_.path() + "/system"},
             {"file://" + directory_.path() + "/origin/"},
-            {"train-images-idx3-ubyte.gz", sha256_of(images)},
-            {"train-labels-idx1-ubyte.gz", sha256_of(labels)},
-            {"t10k-images-idx3-ubyte.gz", sha256_of(images)},
-            {"t10k-labels-idx1-ubyte.gz", sha256_of(labels)}};
-  }
-  static std::string sha256_of(const Bytes& bytes) {
-    Sha256 hash;
-    hash.add(bytes);
-    return hash.finish();
+            {"train-images-idx3-ubyte.gz", test::digest_of(images)},
+            {"train-labels-idx1-ubyte.gz", test::digest_of(labels)},
+            {"t10k-images-idx3-ubyte.gz", test::digest_of(images)},
+            {"t10k-labels-idx1-ubyte.gz", test::digest_of(labels)}};
   }
 
   Directory directory_;
@@ -38,7 +32,7 @@ class Named : public ::testing::Test {
 
 TEST_F(Named, DownloadsOnceIntoTheCache) {
   NamedDataset toy = toy_dataset();
-  const OpenOptions options{{}, cache_, {}};
+  const OpenOptions options{{}, cache_, test::digest_of, {}};
   const auto fetched = find_or_fetch(toy, "train", options);
   ASSERT_TRUE(fetched) << fetched.error().message;
   EXPECT_EQ(fetched->images, cache_ + "/toy/train-images-idx3-ubyte.gz");
@@ -51,7 +45,7 @@ TEST_F(Named, PrefersWhatTheSystemHas) {
   const NamedDataset toy = toy_dataset();
   directory_.write("system/train-images-idx3-ubyte.gz", {});
   directory_.write("system/train-labels-idx1-ubyte.gz", {});
-  const auto found = find_or_fetch(toy, "train", {{}, cache_, {}});
+  const auto found = find_or_fetch(toy, "train", {{}, cache_, test::digest_of, {}});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->labels, directory_.path() + "/system/train-labels-idx1-ubyte.gz");
 }

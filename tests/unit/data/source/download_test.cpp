@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "../fixtures.h"
-#include "data/source/sha256.h"
 
 namespace motley::data {
 namespace {
@@ -20,12 +19,6 @@ using test::Bytes;
 using test::bytes_of_text;
 using test::Directory;
 using ::testing::HasSubstr;
-
-std::string sha256_of(const Bytes& bytes) {
-  Sha256 hash;
-  hash.add(bytes);
-  return hash.finish();
-}
 
 std::vector<std::string> names_in(const std::string& directory) {
   std::vector<std::string> names;
@@ -82,21 +75,21 @@ class Download : public ::testing::Test {
   void SetUp() override { ::setenv("no_proxy", "*", 1); }
 
   const Bytes content_ = bytes_of_text("what was published");
-  const RemoteFile file_{"file.gz", sha256_of(content_)};
+  const RemoteFile file_{"file.gz", test::digest_of(content_)};
   Directory directory_;
   const std::string cache_ = directory_.path() + "/cache/deep";
 };
 
 TEST_F(Download, PutsAFileInItsPlace) {
   directory_.write("origin/file.gz", content_);
-  ASSERT_TRUE(fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, {}));
+  ASSERT_TRUE(fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, test::digest_of, {}));
   EXPECT_EQ(test::read_text(cache_ + "/file.gz"), "what was published");
   EXPECT_EQ(names_in(cache_), std::vector<std::string>{"file.gz"});
 }
 
 TEST_F(Download, DeletesAFileWithAnotherHashAndSaysSo) {
   directory_.write("origin/file.gz", bytes_of_text("something else"));
-  const Status status = fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, {});
+  const Status status = fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, test::digest_of, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::network);
   EXPECT_THAT(status.error().message, HasSubstr("expected SHA-256 " + file_.sha256));
@@ -106,7 +99,7 @@ TEST_F(Download, DeletesAFileWithAnotherHashAndSaysSo) {
 }
 
 TEST_F(Download, SaysWhereItFoundNothing) {
-  const Status status = fetch({"file://" + directory_.path() + "/nowhere/"}, file_, cache_, {});
+  const Status status = fetch({"file://" + directory_.path() + "/nowhere/"}, file_, cache_, test::digest_of, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::network);
   EXPECT_THAT(status.error().message, HasSubstr("/nowhere/file.gz"));
@@ -116,20 +109,21 @@ TEST_F(Download, SaysWhereItFoundNothing) {
 TEST_F(Download, TriesTheNextAddress) {
   directory_.write("mirror/file.gz", content_);
   const std::string base = "file://" + directory_.path();
-  EXPECT_TRUE(fetch({base + "/nowhere/", base + "/mirror/"}, file_, cache_, {}));
-  EXPECT_FALSE(fetch({}, file_, cache_, {}));
+  EXPECT_TRUE(fetch({base + "/nowhere/", base + "/mirror/"}, file_, cache_, test::digest_of, {}));
+  EXPECT_FALSE(fetch({}, file_, cache_, test::digest_of, {}));
 }
 
 TEST_F(Download, ReportsProgressOverHttp) {
   const OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\nwhat was published");
   std::uint64_t last_done = 0;
   std::uint64_t last_total = 0;
-  const Status status = fetch({server.url()}, file_, cache_, [&](const std::string& file, auto done, auto total) {
-    EXPECT_EQ(file, "file.gz");
-    EXPECT_GE(done, last_done);
-    last_done = done;
-    last_total = total;
-  });
+  const Status status =
+      fetch({server.url()}, file_, cache_, test::digest_of, [&](const std::string& file, auto done, auto total) {
+        EXPECT_EQ(file, "file.gz");
+        EXPECT_GE(done, last_done);
+        last_done = done;
+        last_total = total;
+      });
   ASSERT_TRUE(status) << status.error().message;
   EXPECT_EQ(last_done, 18U);
   EXPECT_EQ(last_total, 18U);
@@ -137,7 +131,7 @@ TEST_F(Download, ReportsProgressOverHttp) {
 
 TEST_F(Download, RefusesATruncatedAnswer) {
   const OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\nwhat was");
-  const Status status = fetch({server.url()}, file_, cache_, {});
+  const Status status = fetch({server.url()}, file_, cache_, test::digest_of, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::network);
   EXPECT_TRUE(names_in(cache_).empty());
@@ -145,7 +139,7 @@ TEST_F(Download, RefusesATruncatedAnswer) {
 
 TEST_F(Download, RefusesAnErrorPage) {
   const OneAnswer server("HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\nwhat was published");
-  const Status status = fetch({server.url()}, file_, cache_, {});
+  const Status status = fetch({server.url()}, file_, cache_, test::digest_of, {});
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message, HasSubstr("404"));
   EXPECT_TRUE(names_in(cache_).empty());
@@ -158,7 +152,7 @@ TEST_F(Download, IsNotLedFromHttpsToHttp) {
 
 TEST_F(Download, NamesADirectoryItCannotMake) {
   directory_.write("in-the-way", {});
-  const Status status = fetch({"file:///"}, file_, directory_.path() + "/in-the-way/cache", {});
+  const Status status = fetch({"file:///"}, file_, directory_.path() + "/in-the-way/cache", test::digest_of, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::io);
 }
