@@ -206,9 +206,7 @@ void CoordinatorHost::send_away_revoked() {
   for (const auto& [id, session] : sessions_) {
     if (session.local) continue;
     const bool by_token = std::ranges::count(revoked.tokens, session.token_id) > 0;
-    const bool by_name = std::ranges::any_of(revoked.workers, [&name = session.name](const std::string& word) {
-      return name == word || name.starts_with(word + "/");
-    });
+    const bool by_name = names(revoked.workers, session.name);
     if (by_token || by_name) away.push_back(id);
     if (by_name) invitations_.shut_out(links_.at(session.control).connection->peer().spki);
   }

@@ -75,7 +75,7 @@ Result<fleet::JoinToken> token_of(const fs::path& run_dir) {
 Invitations::Invitations(fleet::JoinToken own, fs::path run_dir) : run_(own.run), run_dir_(std::move(run_dir)) {
   const std::uint64_t id = own.id;
   known_[id].token = std::move(own);
-  // Who was sent away before is gone already; names are not looked for again, keys and tokens stay out.
+  // Who was sent away before is gone already. Keys and tokens stay out, and names where there is no key.
   static_cast<void>(read_revoked());
 }
 
@@ -152,10 +152,13 @@ Invitations::Revoked Invitations::read_revoked() {
   return news;
 }
 
+bool names(std::span<const std::string> words, const std::string& worker) {
+  return std::ranges::any_of(words,
+                             [&](const std::string& word) { return worker == word || worker.starts_with(word + "/"); });
+}
+
 bool Invitations::is_sent_away(const Key& key, const std::string& name) const {
-  return is_none(key) && std::ranges::any_of(revoked_workers_, [&](const std::string& word) {
-           return name == word || name.starts_with(word + "/");
-         });
+  return is_none(key) && names(revoked_workers_, name);
 }
 
 void Invitations::shut_out(const Key& key) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,9 @@ class Invitations {
   std::vector<std::string> revoked_workers_;
   std::uint64_t revoked_bytes_ = 0;  // of the file, that were read
 };
+
+/// Whether one of the words is this worker's name, or that of its machine.
+bool names(std::span<const std::string> words, const std::string& worker);
 
 /// The calendar's time, which tokens are dated by.
 std::uint64_t unix_seconds();

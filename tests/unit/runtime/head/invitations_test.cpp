@@ -116,6 +116,17 @@ TEST_F(InvitationsTest, WhoIsSentAwayStaysOutByItsKey) {
   EXPECT_TRUE(restarted.revoked_now().workers.empty());  // names of before are over
 }
 
+TEST_F(InvitationsTest, WhoHasNoKeyIsSentAwayByName) {
+  Invitations invitations(own, dir);
+  EXPECT_FALSE(invitations.is_sent_away({}, "laptop/cpu"));
+  ASSERT_TRUE(revoke(dir, "laptop").ok());
+  EXPECT_EQ(invitations.revoked_now().workers, std::vector<std::string>{"laptop"});
+  EXPECT_TRUE(invitations.is_sent_away({}, "laptop/cpu"));
+  EXPECT_FALSE(invitations.is_sent_away({}, "laptop2/cpu"));
+  EXPECT_FALSE(invitations.is_sent_away(key(1), "laptop/cpu"));  // its key is what counts
+  EXPECT_TRUE(Invitations(own, dir).is_sent_away({}, "laptop/cpu"));
+}
+
 TEST_F(InvitationsTest, FilesThatMakeNoSenseLetNobodyIn) {
   fs::create_directories(dir / "invitations");
   const fleet::JoinToken token = once();
