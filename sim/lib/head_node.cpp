@@ -125,7 +125,7 @@ std::vector<SharedBytes> HeadNode::held() const {
 }
 
 bool HeadNode::accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end,
-                      Network::SessionId& session, std::uint32_t& incarnation, Computer& computer) {
+                      Network::SessionId& session, std::uint32_t& incarnation, engine::LocalWorker& here) {
   if (!process_.alive() || process_.frozen()) return false;
   Network::End mine;
   const auto id = std::make_shared<engine::SessionId>(0);
@@ -138,7 +138,7 @@ bool HeadNode::accept(std::size_t worker, const wire::Hello& hello, bool local, 
   session = *id = world_.network.open(worker, std::move(end), std::move(mine));
   incarnation = incarnation_;
   sessions_.push_back(session);
-  if (local) locals_[session] = &computer;
+  if (local) locals_[session] = &here;
   coordinator_->session_opened(session, hello, local ? engine::Reach::process : engine::Reach::network, process_.now());
   return true;
 }
@@ -167,8 +167,8 @@ bool HeadNode::lend(engine::SessionId session, const engine::StretchOrder& order
   const auto local = locals_.find(session);
   if (local == locals_.end()) return false;
   note("lends steps", order.steps, session);
-  Computer::StretchEvents events;
-  events.step = [this, session](const engine::StretchStep& step) {
+  engine::LentEvents events;
+  events.step = [this, session](const engine::StretchStep& step, const std::function<void()>&) {
     process_.run([this, session, step] {
       const std::uint64_t before = version();
       coordinator_->stretch_step(session, step, process_.now());
@@ -178,8 +178,7 @@ bool HeadNode::lend(engine::SessionId session, const engine::StretchOrder& order
   events.ended = [this, session](const engine::StretchEnd& end) {
     process_.run([this, session, end] { coordinator_->stretch_ended(session, end, process_.now()); });
   };
-  local->second->lend(order, std::move(events));
-  return true;
+  return local->second->lend(order, std::move(events));
 }
 
 void HeadNode::cut(engine::SessionId session, std::uint64_t number) {

@@ -39,7 +39,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   [[nodiscard]] std::string waiting_for() const { return coordinator_ ? coordinator_->waiting_for() : "nothing"; }
 
   bool accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end, Network::SessionId& session,
-              std::uint32_t& incarnation, Computer& computer) override;
+              std::uint32_t& incarnation, engine::LocalWorker& here) override;
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
@@ -76,7 +76,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   std::unique_ptr<engine::Coordinator> coordinator_;
   std::uint32_t incarnation_ = 0;
   std::vector<engine::SessionId> sessions_;
-  std::map<engine::SessionId, Computer*> locals_;
+  std::map<engine::SessionId, engine::LocalWorker*> locals_;
   std::uint64_t steps_lent_ = 0;  // and taken over
   std::uint64_t deltas_ = 0;
   bool done_ = false, failed_ = false;

@@ -134,7 +134,7 @@ void WorkerNode::dial() {
     hello.machine = "host" + std::to_string(index_);
     hello.device = "cpu";
     if (!world_.network.reachable(index_) ||
-        !head_.accept(index_, hello, setup().local, std::move(end), session_, incarnation_, computer_)) {
+        !head_.accept(index_, hello, setup().local, std::move(end), session_, incarnation_, *this)) {
       dial_later();
       return;
     }
@@ -205,6 +205,22 @@ void WorkerNode::finish_early(std::uint64_t number) {
   note("task ends early", number);
   computer_.finish_early(number);
 }
+
+bool WorkerNode::lend(engine::StretchOrder order, engine::LentEvents events) {
+  worker_->lend(std::move(order), std::move(events));
+  return true;
+}
+
+void WorkerNode::cut(std::uint64_t number) { worker_->cut(number); }
+
+void WorkerNode::make_steps(engine::StretchOrder order) {
+  Computer::StretchEvents events;
+  events.step = [this](const engine::StretchStep& step) { worker_->lent_step(step, [] {}, process_.now()); };
+  events.ended = [this](const engine::StretchEnd& end) { worker_->lent_ended(end); };
+  computer_.lend(std::move(order), std::move(events));
+}
+
+void WorkerNode::end_steps(std::uint64_t number) { computer_.cut(number); }
 
 void WorkerNode::admitted(std::uint64_t worker) { note("is admitted as", worker); }
 

@@ -11,14 +11,14 @@
 
 namespace motley::sim {
 
-class WorkerNode final : public engine::WorkerOutput {
+class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker {
  public:
   /// The head, as the worker sees it when it dials.
   struct Head {
     virtual ~Head() = default;
     /// False if nobody answers.
     virtual bool accept(std::size_t worker, const wire::Hello& hello, bool local, Network::End end,
-                        Network::SessionId& session, std::uint32_t& incarnation, Computer& computer) = 0;
+                        Network::SessionId& session, std::uint32_t& incarnation, engine::LocalWorker& here) = 0;
   };
 
   WorkerNode(World& world, Head& head, std::size_t index);
@@ -39,12 +39,19 @@ class WorkerNode final : public engine::WorkerOutput {
   [[nodiscard]] bool ended_well() const noexcept { return ended_well_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
+  /// As the head sees it when they are one process.
+  bool lend(engine::StretchOrder order, engine::LentEvents events) override;
+  void cut(std::uint64_t number) override;
+  bool when_idle(std::function<void()>) override { return false; }  // no hold waits for anybody here
+
   void send(wire::Frame frame, engine::Lane lane) override;
   void prepare(const wire::RunSpec& spec, const SharedBytes& model_file) override;
   void start_task(engine::TaskOrder order) override;
   void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;
   void finish_early(std::uint64_t number) override;
+  void make_steps(engine::StretchOrder order) override;
+  void end_steps(std::uint64_t number) override;
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
   void disconnect(bool reconnect, const Error& why) override;

@@ -259,9 +259,21 @@ void Worker::task_failed(std::uint64_t number, const Error& error, Time now) {
   impl_->decide(event::TaskFailed{number}, now);
 }
 
-void Worker::made_step(std::uint64_t samples, double compute_seconds, Time now) {
-  impl_->report.made_step(samples, compute_seconds, now);
+void Worker::lend(StretchOrder order, LentEvents events) {
+  impl_->lent = std::move(events);
+  impl_->output.make_steps(std::move(order));
 }
+
+void Worker::cut(std::uint64_t number) { impl_->output.end_steps(number); }
+
+void Worker::lent_step(StretchStep step, std::function<void()> taken, Time now) {
+  std::uint64_t samples = 0;
+  for (const std::uint64_t part : step.parts) samples += part;
+  impl_->report.made_step(samples, step.compute_seconds, now);
+  impl_->lent.step(std::move(step), std::move(taken));
+}
+
+void Worker::lent_ended(StretchEnd end) { impl_->lent.ended(std::move(end)); }
 
 void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
 

@@ -4,6 +4,7 @@
 // reports back. One thread at a time.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "codec/delta.h"
 #include "compute/task_io.h"
 #include "engine/coordinator.h"
+#include "engine/local_worker.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "motley/result.h"
@@ -58,6 +60,11 @@ class WorkerOutput {
   virtual void limit_task(std::uint64_t number, std::uint64_t count) = 0;
   /// The micro-batch in hand is the last. Where none was begun, the task ends with a count of 0.
   virtual void finish_early(std::uint64_t number) = 0;
+  /// Make these steps one after the other, once a task that runs has ended; then call lent_step() and lent_ended().
+  /// Only where a coordinator of the same process lends.
+  virtual void make_steps(StretchOrder /*order*/) {}
+  /// End that after the step in hand.
+  virtual void end_steps(std::uint64_t /*number*/) {}
   virtual void admitted(std::uint64_t worker) = 0;
   virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
   /// The channel must be closed, if it is not. Exactly once for each connected() (and once for leave() without a
@@ -91,8 +98,12 @@ class Worker {
                      Time now);
   void task_failed(std::uint64_t number, const Error& error, Time now);
 
-  /// The computation was busy until now with a step of its own.
-  void made_step(std::uint64_t samples, double compute_seconds, Time now);
+  /// From the coordinator of the same process: see LocalWorker.
+  void lend(StretchOrder order, LentEvents events);
+  void cut(std::uint64_t number);
+  /// From the computation, in order. `taken`: see LentEvents.
+  void lent_step(StretchStep step, std::function<void()> taken, Time now);
+  void lent_ended(StretchEnd end);
 
   void tick(Time now);   // at least every 100 ms
   void leave(Time now);  // Ctrl-C: Yield, finish the micro-batch in hand, then disconnect(false)

@@ -68,6 +68,7 @@ struct Worker::Impl {
   };
   std::optional<Arriving> arriving;  // while weights of it are on their way
   TaskReport report;
+  LentEvents lent;  // who is told of steps made without asking
   std::string failure;
 };
 

@@ -27,15 +27,14 @@ class WholeBatch final : public Stop {
 
 }  // namespace
 
-bool ComputeThread::lend(engine::StretchOrder order, StretchEvents events) {
-  if (manners_.share < 1) return false;
+void ComputeThread::lend(engine::StretchOrder order, StretchEvents events) {
+  MOTLEY_ASSERT(manners_.share >= 1);
   {
     const std::lock_guard lock(mutex_);
     stretch_ = Stretch{std::move(order), std::move(events)};  // one that still waits here was given up
     untaken_ = 0;
   }
   arrived_.notify_one();
-  return true;
 }
 
 void ComputeThread::cut(std::uint64_t stretch) {
@@ -130,7 +129,6 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
     learn(*outcome, seconds(now() - began));
   }
   const double took = seconds(now() - started);
-  events_.made_step(pass.count, took);
   return soloist.finish(took, now());
 }
 

@@ -37,7 +37,6 @@ struct ComputeEvents {
   std::function<void(std::uint64_t task, ChunkId chunk, SharedBytes gradient)> chunk;
   std::function<void(std::uint64_t task, Outcome outcome, double compute_seconds, double waited_seconds)> finished;
   std::function<void(std::uint64_t task, Error error)> failed;
-  std::function<void(std::uint64_t samples, double compute_seconds)> made_step;  // without asking
 };
 
 /// Called on the compute thread.
@@ -78,8 +77,8 @@ class ComputeThread {
   /// No further micro-batch; cuts a rest short.
   void finish_early(std::uint64_t task);
   /// Makes steps one after the other, once a task that runs has ended; waits when kStepsUntakenMax of them were not
-  /// taken(). False with a share of the device's time: rests are for tasks.
-  bool lend(engine::StretchOrder order, StretchEvents events);
+  /// taken(). REQUIRES all of the device's time: rests are for tasks.
+  void lend(engine::StretchOrder order, StretchEvents events);
   void cut(std::uint64_t stretch);
   void taken();
   /// Calls `idle` once, on any thread, when nothing is being computed and nothing waits to be.

@@ -56,13 +56,13 @@ void CoordinatorHost::accept(std::shared_ptr<transport::Connection> connection) 
 }
 
 void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
-                                std::weak_ptr<ComputeThread> compute) {
-  mailbox_->post([this, hello = std::move(hello), connection = std::move(connection), compute = std::move(compute)] {
+                                std::shared_ptr<engine::LocalWorker> worker) {
+  mailbox_->post([this, hello = std::move(hello), connection = std::move(connection), worker = std::move(worker)] {
     const LinkId id = next_link_++;
     const engine::SessionId session = next_session_++;
     links_[id] = {connection, LinkRole::control, hello, session};
     sessions_[session] = {
-        .name = hello.name, .local = true, .control = id, .lanes = DataLanes(1), .opened = now(), .compute = compute};
+        .name = hello.name, .local = true, .control = id, .lanes = DataLanes(1), .opened = now(), .worker = worker};
     sessions_[session].lanes.add(0, connection);
     engine_.session_opened(session, hello, engine::Reach::process, now());
     connection->start(std::make_shared<LinkReceiver>(*this, id, connection));
@@ -297,14 +297,13 @@ void CoordinatorHost::end_faulty_sessions() {
 }
 
 bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {
-  const std::weak_ptr<ComputeThread> weak = sessions_.at(session).compute;
-  const std::shared_ptr<ComputeThread> compute = weak.lock();
-  if (compute == nullptr) return false;
-  StretchEvents events;
-  events.step = [this, mailbox = mailbox_, session, weak](engine::StretchStep step) {
-    mailbox->post([this, session, weak, step = std::move(step)] {
+  const std::shared_ptr<engine::LocalWorker>& worker = sessions_.at(session).worker;
+  if (worker == nullptr) return false;
+  engine::LentEvents events;
+  events.step = [this, mailbox = mailbox_, session](engine::StretchStep step, std::function<void()> taken) {
+    mailbox->post([this, session, step = std::move(step), taken = std::move(taken)] {
       if (!ended_) engine_.stretch_step(session, step, now());
-      if (const auto thread = weak.lock()) thread->taken();
+      taken();
     });
   };
   events.ended = [this, mailbox = mailbox_, session](engine::StretchEnd end) {
@@ -312,13 +311,12 @@ bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder
       if (!ended_) engine_.stretch_ended(session, end, now());
     });
   };
-  return compute->lend(order, std::move(events));
+  return worker->lend(order, std::move(events));
 }
 
 void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {
   const auto found = sessions_.find(session);
-  if (found == sessions_.end()) return;
-  if (const auto compute = found->second.compute.lock()) compute->cut(number);
+  if (found != sessions_.end() && found->second.worker != nullptr) found->second.worker->cut(number);
 }
 
 }  // namespace motley::runtime

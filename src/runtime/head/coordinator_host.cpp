@@ -218,10 +218,8 @@ void CoordinatorHost::held(std::uint64_t version, bool step) {
     if (--*busy == 0 && !ended_) sink_.take(report::Held{version, step, state_of(engine_.server(), true)});
   };
   for (const auto& [id, session] : sessions_) {
-    const std::shared_ptr<ComputeThread> compute = session.compute.lock();
-    if (compute == nullptr) continue;
-    ++*busy;
-    compute->when_idle([mailbox = mailbox_, one_less] { mailbox->post(one_less); });
+    if (session.worker == nullptr) continue;
+    if (session.worker->when_idle([mailbox = mailbox_, one_less] { mailbox->post(one_less); })) ++*busy;
   }
   one_less();
 }

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "engine/coordinator.h"
+#include "engine/local_worker.h"
 #include "fleet/token.h"
 #include "report/sink.h"
-#include "runtime/compute_thread.h"
 #include "runtime/data_lanes.h"
 #include "runtime/head/events.h"
 #include "runtime/head/invitations.h"
@@ -55,9 +55,9 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void start();
   /// A connection from outside; it has to prove itself first.
   void accept(std::shared_ptr<transport::Connection> connection);
-  /// A worker of this process, and the thread on which it computes.
+  /// A worker of this process, and how steps are lent to it; null: they are not.
   void add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
-                 std::weak_ptr<ComputeThread> compute);
+                 std::shared_ptr<engine::LocalWorker> worker);
   /// A worker of this process ended with an error. Where it was the only one, so does the run.
   void local_failed(const std::string& name, const Error& error);
   /// Of a hold that was told. `mark`: it was that of a mark.
@@ -91,7 +91,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
     std::size_t waiting_bytes = 0;                                // of these
     Time opened{};
     transport::Traffic reported{};
-    std::weak_ptr<ComputeThread> compute{};  // of a local worker
+    std::shared_ptr<engine::LocalWorker> worker{};  // of this process
     std::optional<DataLaneEnd> data_end{};
     [[nodiscard]] std::vector<LinkId> links() const;  // that of control first
   };

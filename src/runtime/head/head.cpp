@@ -98,7 +98,7 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   };
   auto worker = std::make_unique<WorkerHost>(std::move(options), std::move(events));
   auto [mine, theirs] = transport::make_inproc_pair();
-  host.add_local(hello_for(device, machine, number), std::move(theirs), worker->compute());
+  host.add_local(hello_for(device, machine, number), std::move(theirs), worker->local_worker());
   worker->run_local(std::move(mine));
   return worker;
 }

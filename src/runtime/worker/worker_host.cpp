@@ -5,6 +5,32 @@
 
 namespace motley::runtime {
 
+// Posts what the coordinator of the same process orders to the worker's mailbox.
+class WorkerHost::LentThere final : public engine::LocalWorker {
+ public:
+  LentThere(WorkerHost& host, bool able) : mailbox_(host.mailbox_), host_(host), compute_(host.compute_), able_(able) {}
+  bool lend(engine::StretchOrder order, engine::LentEvents events) override {
+    if (!able_) return false;
+    mailbox_->post(
+        [&host = host_, order = std::move(order), events = std::move(events)] { host.worker_->lend(order, events); });
+    return true;
+  }
+  void cut(std::uint64_t number) override {
+    mailbox_->post([&host = host_, number] { host.worker_->cut(number); });
+  }
+  bool when_idle(std::function<void()> idle) override {
+    const std::shared_ptr<ComputeThread> compute = compute_.lock();
+    if (compute != nullptr) compute->when_idle(std::move(idle));
+    return compute != nullptr;
+  }
+
+ private:
+  std::shared_ptr<Mailbox> mailbox_;  // outlives the host; once stopped, it drops what is posted
+  WorkerHost& host_;
+  std::weak_ptr<ComputeThread> compute_;
+  bool able_;
+};
+
 WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
     : options_(std::move(options)), events_(std::move(events)) {
   const auto in_mailbox = [this](auto call) { mailbox_->post([this, call = std::move(call)] { call(*worker_); }); };
@@ -30,9 +56,6 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
       task_failure_ = error;
       w.task_failed(task, error, now());
     });
-  };
-  compute.made_step = [in_mailbox](std::uint64_t samples, double compute_seconds) {
-    in_mailbox([=](engine::Worker& w) { w.made_step(samples, compute_seconds, now()); });
   };
   compute_ = std::make_shared<ComputeThread>(std::move(compute), options_.manners);
 }
@@ -153,6 +176,29 @@ void WorkerHost::limit_task(std::uint64_t number, std::uint64_t count) {
   if (holds > 0) mailbox_->post([this, number, holds] { worker_->task_limited(number, holds, now()); });
 }
 void WorkerHost::finish_early(std::uint64_t number) { compute_->finish_early(number); }
+
+// Who owes its device rests makes no steps without asking: rests are for tasks.
+std::shared_ptr<engine::LocalWorker> WorkerHost::local_worker() {
+  return std::make_shared<LentThere>(*this, options_.manners.share >= 1);
+}
+
+void WorkerHost::make_steps(engine::StretchOrder order) {
+  StretchEvents events;
+  events.step = [this, mailbox = mailbox_, compute = std::weak_ptr(compute_)](engine::StretchStep step) {
+    mailbox->post([this, compute, step = std::move(step)]() mutable {
+      const auto taken = [compute] {
+        if (const auto thread = compute.lock()) thread->taken();
+      };
+      worker_->lent_step(std::move(step), taken, now());
+    });
+  };
+  events.ended = [this, mailbox = mailbox_](engine::StretchEnd end) {
+    mailbox->post([this, end = std::move(end)] { worker_->lent_ended(end); });
+  };
+  compute_->lend(std::move(order), std::move(events));
+}
+
+void WorkerHost::end_steps(std::uint64_t number) { compute_->cut(number); }
 
 void WorkerHost::admitted(std::uint64_t /*worker*/) {
   last_said_.clear();

@@ -62,8 +62,9 @@ class WorkerHost final : engine::WorkerOutput {
   /// Connects, proves the secret and keeps trying until the run is done, it is refused for good, or leave(). REQUIRES
   /// tcp (with `identity`) outlives this.
   void run_remote(transport::Tcp& tcp, const transport::Digest& own_spki, fleet::JoinToken token);
-  /// For the coordinator of the same process, which may have it make steps by itself.
-  [[nodiscard]] std::weak_ptr<ComputeThread> compute() const { return compute_; }
+  /// For the coordinator of the same process, which may have it make steps by itself. What is ordered after the end of
+  /// this host is dropped.
+  [[nodiscard]] std::shared_ptr<engine::LocalWorker> local_worker();
   /// Finish the micro-batch in hand, say goodbye, end.
   void leave();
   /// The same, but model, data and identity are kept, and resume() joins again. REQUIRES run_remote(), now or later.
@@ -72,6 +73,7 @@ class WorkerHost final : engine::WorkerOutput {
 
  private:
   class LaneReceiver;
+  class LentThere;
   static constexpr Duration kBackoffFirst = std::chrono::milliseconds(200);
   static constexpr Duration kBackoffMax = std::chrono::seconds(3);
   enum class Stage : std::uint8_t { idle, connecting, proving, joined, ended };
@@ -101,6 +103,8 @@ class WorkerHost final : engine::WorkerOutput {
   void weights_arrived(std::uint64_t number, ChunkId chunk, SharedBytes weights) override;
   void limit_task(std::uint64_t number, std::uint64_t count) override;
   void finish_early(std::uint64_t number) override;
+  void make_steps(engine::StretchOrder order) override;
+  void end_steps(std::uint64_t number) override;
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
   void disconnect(bool reconnect, const Error& why) override;

@@ -115,7 +115,6 @@ struct Bench {
   std::optional<Outcome> outcome;
   std::optional<Error> error, refused;
   double compute_seconds = 0, waited_seconds = 0;
-  std::uint64_t made = 0;  // samples of steps without asking
   std::function<void()> on_begin = [] {}, on_progress = [] {};
   std::vector<std::promise<void>> over = std::vector<std::promise<void>>(32);  // of each task
   std::size_t ended = 0, waited = 0;
@@ -146,7 +145,6 @@ struct Bench {
       error = std::move(what);
       over.at(ended++).set_value();
     };
-    events.made_step = [this](std::uint64_t samples, double) { made += samples; };
     thread = std::make_unique<ComputeThread>(std::move(events), manners);
     std::promise<void> ready;
     thread->prepare(
