@@ -4,10 +4,11 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "models.h"
+#include "output.h"
 #include "program.h"
-#include "report/sink.h"
 #include "runtime/stop.h"
 
 namespace motley::cli {
@@ -16,10 +17,27 @@ struct Context {
   bool json = false;
   runtime::StopSource stop;
   std::unique_ptr<runtime::ModelProvider> models = make_models();
-  std::unique_ptr<report::Sink> sink;  // made after parsing
+  std::unique_ptr<Output> sink;  // made after parsing
   bool has_python = false;
   std::vector<std::string> script_arguments;
   std::optional<Launch> launch;  // what the script is to be run for after the command
+
+  /// Says the rest there; the commands' thread.
+  void replace_sink(std::unique_ptr<Output> output) {
+    {
+      const std::lock_guard lock(mutex);
+      std::swap(sink, output);
+      if (hurried) sink->hurry();
+    }
+  }
+  /// Somebody wants to leave. Any thread.
+  void hurry() {
+    const std::lock_guard lock(mutex);
+    hurried = true;
+    if (sink) sink->hurry();
+  }
+  std::mutex mutex;  // of `sink` as a pointer, and the next
+  bool hurried = false;
 };
 
 using Command = std::function<Status(Context&)>;

@@ -1,7 +1,5 @@
 // The `motley` program, from its arguments to its exit status.
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -16,11 +14,9 @@
 #include "commands.h"
 #include "fleet/token.h"
 #include "machine/arguments.h"
+#include "output.h"
 #include "program.h"
 #include "ranks.h"
-#include "report/json_sink.h"
-#include "report/plain_sink.h"
-#include "report/terminal_sink.h"
 #include "runtime/head/train.h"
 #include "signals.h"
 
@@ -44,7 +40,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
     if (!known && !close.empty()) problem.hint = "did you mean 'motley " + close + "'?";
     if (known) problem.hint = std::string("motley ") + argv[1] + " --help";
   }
-  make_sink(json)->take(report::Failure{problem});
+  make_output(json)->take(report::Failure{problem});
   return exit_status(ErrorCode::usage);
 }
 
@@ -120,10 +116,13 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
   }
   machine::hide_arguments(fleet::JoinToken::kPrefix);
   context.has_python = static_cast<bool>(run_script);
-  context.sink = make_sink(context.json);
+  context.replace_sink(make_output(context.json));
   Status status;
   {
-    const SignalThread signals([&context] { context.stop.request(); });
+    const SignalThread signals([&context] {
+      context.stop.request();
+      context.hurry();
+    });
     status = chosen(context);
   }
   if (status) return context.launch ? run_script(*context.launch) : 0;
@@ -168,16 +167,6 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train) {
   return join;
 }
 
-std::unique_ptr<report::Sink> make_sink(bool json, bool quiet) {
-  if (json) {
-    return std::make_unique<report::Tee>(std::vector<std::shared_ptr<report::Sink>>{
-        report::make_json_sink(STDOUT_FILENO), report::make_plain_sink(STDERR_FILENO)});
-  }
-  if (quiet) return report::make_plain_sink(STDERR_FILENO);
-  if (isatty(STDOUT_FILENO) == 1) return report::make_terminal_sink(STDOUT_FILENO);
-  return report::make_plain_sink(STDOUT_FILENO);
-}
-
 int run_program(int argc, char** argv, const ScriptRunner& run_script) {
   try {
     return run(argc, argv, run_script);
@@ -196,7 +185,7 @@ Status start(Launch launch, Context& context) {
   if (Status status = take_rank(launch, context.stop, *context.sink); !status) return status;
   if (launch.role == Role::join) {  // standard output is the head's
     context.json = false;
-    context.sink = make_sink(false, true);
+    context.replace_sink(make_output(false, true));
   }
   launch.script = launch.head.train.target;
   if (is_script(launch.script)) return hand_over(context, std::move(launch));

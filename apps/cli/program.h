@@ -42,10 +42,6 @@ using ScriptRunner = std::function<int(const Launch&)>;
 /// Without `run_script`, commands with a script are errors. No exception leaves it.
 int run_program(int argc, char** argv, const ScriptRunner& run_script = {});
 
-/// JSON on standard output and lines on standard error; else a live display in a terminal, lines elsewhere. `quiet`: no
-/// live display, because others print too.
-std::unique_ptr<report::Sink> make_sink(bool json, bool quiet = false);
-
 /// Workers report to it from their own threads. REQUIRES `sink` outlives what is returned.
 class JoinDisplay {
  public:

@@ -17,6 +17,10 @@
 #include "motley/bytes.h"
 #include "motley/result.h"
 
+namespace motley::cli {
+class Output;
+}
+
 namespace motley::python {
 
 namespace nb = nanobind;
@@ -70,6 +74,10 @@ void wait_interruptibly(std::mutex& mutex, std::condition_variable& changed, Rea
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
 }
+
+/// Waits, without the GIL, until all that was said is written. Ctrl-C becomes KeyboardInterrupt, and what nobody reads
+/// is given up.
+void say_all(cli::Output& output);
 
 /// All threads that are yet to come use the heap of the first one, see keep_freed_memory().
 void share_one_heap();

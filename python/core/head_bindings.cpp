@@ -7,6 +7,7 @@
 
 #include "bindings.h"
 #include "machine/keep_awake.h"
+#include "output.h"
 #include "program.h"
 #include "report/terminal_sink.h"
 #include "runtime/head/head.h"
@@ -63,8 +64,8 @@ class HeadRun {
       : options_(launch.head.train),
         models_(std::make_shared<const Script>(script)),
         story_(std::make_shared<Story>(told_, steps || holds == "steps", holds_of(holds))),
-        sink_(std::make_unique<report::Tee>(
-            std::vector<std::shared_ptr<report::Sink>>{make_screen(launch.json, live), story_})),
+        output_(make_screen(launch.json, live)),
+        sink_(std::make_unique<report::Tee>(std::vector<std::shared_ptr<report::Sink>>{output_, story_})),
         groups_(script.optimizer ? script.optimizer->groups.size() : 0) {
     keep_freed_memory();
     options_.target = launch.script;
@@ -81,9 +82,13 @@ class HeadRun {
     if (forked()) {  // its threads are not in this process, and the terminal is the other's
       static_cast<void>(head_.release());
       static_cast<void>(sink_.release());
+      static_cast<void>(new std::shared_ptr(std::move(output_)));
       static_cast<void>(new std::shared_ptr(std::move(display_)));
+    } else {
+      const nb::gil_scoped_release no_gil;
+      output_->hurry();  // close() was the time to wait
+      end_threads();
     }
-    close();
   }
   HeadRun(const HeadRun&) = delete;
   HeadRun& operator=(const HeadRun&) = delete;
@@ -132,15 +137,17 @@ class HeadRun {
   /// `final`: for good; else whoever works here may come back.
   void stop(bool final) {
     if (!started_ || forked()) return;
+    if (!final) output_->hurry();  // somebody waits for this process to end
     head_->host().stop(final);
   }
   /// Ends the threads, whatever they do. Idempotent.
   void close() {
     if (forked()) return;
-    const nb::gil_scoped_release no_gil;
-    head_.reset();
-    awake_.reset();
-    if (display_ != nullptr) display_->end();
+    {
+      const nb::gil_scoped_release no_gil;
+      end_threads();
+    }
+    say_all(*output_);
   }
   void note(const std::string& text) {
     if (head_ != nullptr && started_) {
@@ -162,6 +169,11 @@ class HeadRun {
   std::string token() const { return fleet::to_text(head_->run().token); }
 
  private:
+  void end_threads() {
+    head_.reset();
+    awake_.reset();
+    if (display_ != nullptr) display_->end();
+  }
   /// On the coordinator's thread.
   std::vector<double> follow(const nb::object& follower, const report::EvalDone& done) {
     const nb::gil_scoped_acquire gil;
@@ -174,10 +186,11 @@ class HeadRun {
       return {};
     }
   }
-  std::shared_ptr<report::Sink> make_screen(bool json, bool live) {
-    if (!live) return cli::make_sink(json, true);
-    display_ = report::make_terminal_sink(STDERR_FILENO);
-    return display_;
+  std::shared_ptr<cli::Output> make_screen(bool json, bool live) {
+    if (!live) return cli::make_output(json, true);
+    auto writer = std::make_shared<report::Writer>(STDERR_FILENO);
+    display_ = report::make_terminal_sink(writer);
+    return std::make_shared<cli::Output>(display_, std::vector{std::move(writer)});
   }
   /// In a child of the process that trains nothing of it runs.
   [[nodiscard]] bool forked() const { return getpid() != process_; }
@@ -194,6 +207,7 @@ class HeadRun {
   ScriptModels models_;
   std::shared_ptr<report::Display> display_;  // where the run is shown live
   std::shared_ptr<Story> story_;
+  std::shared_ptr<cli::Output> output_;
   std::unique_ptr<report::Sink> sink_;
   std::optional<machine::KeepAwake> awake_;
   std::size_t groups_;

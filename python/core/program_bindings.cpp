@@ -3,6 +3,7 @@
 #include <nanobind/stl/function.h>
 
 #include "bindings.h"
+#include "output.h"
 #include "program.h"
 #include "runtime/head/reception.h"
 
@@ -71,7 +72,7 @@ void bind_program(nb::module_& m) {
   m.def(
       "report",
       [](bool json, const std::string& code, const std::string& message, const std::string& hint) {
-        cli::make_sink(json, true)->take(report::Failure{{code_of(code), message, hint}});
+        cli::make_output(json, true)->take(report::Failure{{code_of(code), message, hint}});
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
   m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"));

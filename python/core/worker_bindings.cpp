@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "bindings.h"
+#include "output.h"
 #include "program.h"
 #include "ranks.h"
 #include "runtime/inputs.h"
@@ -13,8 +14,8 @@
 namespace motley::python {
 namespace {
 
-/// Runs `work` on a thread of its own. Ctrl-C asks it to stop; once more ends the process.
-Status run_interruptibly(const std::function<Status(runtime::StopSource&)>& work) {
+/// Runs `work` on a thread of its own. Ctrl-C asks it to stop, and lets `output` hurry; once more ends the process.
+Status run_interruptibly(cli::Output& output, const std::function<Status(runtime::StopSource&)>& work) {
   end_idle_openmp_threads();
   runtime::StopSource stop;
   std::mutex mutex;
@@ -31,6 +32,7 @@ Status run_interruptibly(const std::function<Status(runtime::StopSource&)>& work
     wait_interruptibly(mutex, changed, over);
   } catch (nb::python_error&) {
     stop.request();
+    output.hurry();
     try {
       wait_interruptibly(mutex, changed, over);
     } catch (nb::python_error&) {
@@ -52,19 +54,20 @@ std::optional<Duration> patience_of(double seconds) {
 std::optional<std::uint64_t> serve(const cli::Launch& launch, const Script& script, double patience) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
-  const std::unique_ptr<report::Sink> sink = cli::make_sink(launch.json, true);
+  const std::unique_ptr<cli::Output> sink = cli::make_output(launch.json, true);
   cli::JoinDisplay display(*sink);
   runtime::JoinOptions options = launch.join;
   options.patience = patience_of(patience);
   bool asked_to_stop = false;
-  const Status status = run_interruptibly([&](runtime::StopSource& stop) {
+  const Status status = run_interruptibly(*sink, [&](runtime::StopSource& stop) {
     Status end = runtime::join(options, models, display.events(), stop);
     asked_to_stop = stop.requested();
     return end;
   });
   const bool gone = !status && options.patience && status.error().code == ErrorCode::network;
   const bool other = status && models.run_of_head() != script.run;
-  if (!other && (status || gone)) sink->take(report::Note{left_text(display)});
+  if (!other && (status || gone)) sink->take(report::Note{cli::left_text(display)});
+  say_all(*sink);
   if (asked_to_stop || gone) return std::nullopt;
   raise_if(status);
   return models.run_of_head();
@@ -73,7 +76,7 @@ std::optional<std::uint64_t> serve(const cli::Launch& launch, const Script& scri
 // What fetch_script() gets of the head once it trains, or no bytes, where its run ended first; empty: this machine
 // left, or nothing has answered for so long.
 std::optional<nb::bytes> fetch(const cli::Launch& launch, double patience) {
-  const std::unique_ptr<report::Sink> sink = cli::make_sink(launch.json, true);
+  const std::unique_ptr<cli::Output> sink = cli::make_output(launch.json, true);
   cli::JoinDisplay display(*sink);
   runtime::JoinEvents events = display.events();
   events.note = {};
@@ -81,7 +84,7 @@ std::optional<nb::bytes> fetch(const cli::Launch& launch, double patience) {
   options.patience = patience_of(patience);
   SharedBytes files;
   bool asked_to_stop = false;
-  const Status status = run_interruptibly([&](runtime::StopSource& stop) {
+  const Status status = run_interruptibly(*sink, [&](runtime::StopSource& stop) {
     Result<SharedBytes> fetched = runtime::fetch_script(options, events, stop);
     asked_to_stop = stop.requested();
     if (!fetched) return Status(fetched.error());
@@ -97,8 +100,8 @@ std::optional<nb::bytes> fetch(const cli::Launch& launch, double patience) {
 
 // A script that was started without the command may be one of several ranks as well.
 void take_rank(cli::Launch& launch) {
-  const std::unique_ptr<report::Sink> sink = cli::make_sink(launch.json, true);
-  raise_if(run_interruptibly([&](runtime::StopSource& stop) { return cli::take_rank(launch, stop, *sink); }));
+  const std::unique_ptr<cli::Output> sink = cli::make_output(launch.json, true);
+  raise_if(run_interruptibly(*sink, [&](runtime::StopSource& stop) { return cli::take_rank(launch, stop, *sink); }));
 }
 
 std::vector<std::string> chosen_devices(cli::Launch& launch, const Script& script) {
@@ -113,14 +116,14 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
           const nb::callable& begun) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
-  const std::unique_ptr<report::Sink> sink = cli::make_sink(launch.json, true);
+  const std::unique_ptr<cli::Output> sink = cli::make_output(launch.json, true);
   runtime::PlanOptions options = launch.head;
   options.train.text = config;
   options.train.join_with = launch.join_with();
   std::vector<std::string>& overrides = options.train.overrides;
   overrides.insert(overrides.begin(), "train.min_workers=" + std::to_string(std::max<std::size_t>(1, workers)));
   std::exception_ptr raised;
-  const Status status = run_interruptibly([&](runtime::StopSource& stop) {
+  const Status status = run_interruptibly(*sink, [&](runtime::StopSource& stop) {
     options.begun = [&](const fleet::JoinToken& token) {
       const nb::gil_scoped_acquire gil;
       try {
@@ -133,10 +136,24 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
     return runtime::plan(options, models, *sink, stop);
   });
   if (raised) std::rethrow_exception(raised);
+  say_all(*sink);
   raise_if(status);
 }
 
 }  // namespace
+
+void say_all(cli::Output& output) {
+  constexpr std::chrono::milliseconds kLookForSignals{50};
+  for (;;) {
+    {
+      const nb::gil_scoped_release no_gil;
+      if (output.flush(kLookForSignals)) return;
+    }
+    if (PyErr_CheckSignals() == 0) continue;
+    output.hurry();
+    throw nb::python_error();
+  }
+}
 
 void bind_worker(nb::module_& m) {
   m.def("serve", &serve, nb::arg("launch"), nb::arg("script"), nb::arg("patience"));

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "report/write_all.h"
+#include "report/event_writer.h"
 
 namespace motley::report {
 namespace {
@@ -22,39 +22,39 @@ Json whole(double value) {
 
 class JsonSink final : public Sink {
  public:
-  explicit JsonSink(int descriptor) : descriptor_(descriptor) {}
+  explicit JsonSink(std::shared_ptr<Writer> writer) : out_(std::move(writer), gap) {}
 
   void take(const Event& event) override {
-    std::visit([this](const auto& e) { say(e); }, event);
+    std::visit([&](const auto& e) { out_.write(event, json(e)); }, event);
   }
 
  private:
-  void say(const RunStarted& e) {
-    write({{"event", "run"},
-           {"run", e.run},
-           {"parameters", e.parameters},
-           {"global_batch", e.global_batch},
-           {"seed", e.seed},
-           {"join", e.join},
-           {"directory", e.directory},
-           {"steps", e.steps},
-           {"steps_per_epoch", e.steps_per_epoch},
-           {"samples", e.samples},
-           {"first_step", e.first_step},
-           {"plaintext", e.plaintext}});
+  static std::string json(const RunStarted& e) {
+    return line({{"event", "run"},
+                 {"run", e.run},
+                 {"parameters", e.parameters},
+                 {"global_batch", e.global_batch},
+                 {"seed", e.seed},
+                 {"join", e.join},
+                 {"directory", e.directory},
+                 {"steps", e.steps},
+                 {"steps_per_epoch", e.steps_per_epoch},
+                 {"samples", e.samples},
+                 {"first_step", e.first_step},
+                 {"plaintext", e.plaintext}});
   }
-  void say(const WorkerChanged& e) {
+  static std::string json(const WorkerChanged& e) {
     const bool parked = e.change == "parked";  // programs know that as excluded
-    write({{"event", "worker"},
-           {"worker", e.worker},
-           {"machine", e.machine},
-           {"device", e.device},
-           {"change", parked ? "excluded" : e.change},
-           {"parked", parked},
-           {"reason", e.reason},
-           {"description", e.description}});
+    return line({{"event", "worker"},
+                 {"worker", e.worker},
+                 {"machine", e.machine},
+                 {"device", e.device},
+                 {"change", parked ? "excluded" : e.change},
+                 {"parked", parked},
+                 {"reason", e.reason},
+                 {"description", e.description}});
   }
-  void say(const StepDone& e) {
+  static std::string json(const StepDone& e) {
     Json workers = Json::array();
     for (const WorkerPart& part : e.workers) {
       workers.push_back({{"worker", part.worker},
@@ -65,20 +65,20 @@ class JsonSink final : public Sink {
                          {"sent_bytes", part.sent_bytes},
                          {"received_bytes", part.received_bytes}});
     }
-    write({{"event", "step"},
-           {"step", e.step},
-           {"epoch", e.epoch},
-           {"loss", number(e.loss)},
-           {"samples", e.samples},
-           {"seconds", number(e.seconds)},
-           {"samples_per_s", number(e.samples_per_s)},
-           {"learning_rate", number(e.learning_rate)},
-           {"noise_scale", known(e.noise.scale)},
-           {"global_batch", e.global_batch},
-           {"steps", e.steps},
-           {"workers", std::move(workers)}});
+    return line({{"event", "step"},
+                 {"step", e.step},
+                 {"epoch", e.epoch},
+                 {"loss", number(e.loss)},
+                 {"samples", e.samples},
+                 {"seconds", number(e.seconds)},
+                 {"samples_per_s", number(e.samples_per_s)},
+                 {"learning_rate", number(e.learning_rate)},
+                 {"noise_scale", known(e.noise.scale)},
+                 {"global_batch", e.global_batch},
+                 {"steps", e.steps},
+                 {"workers", std::move(workers)}});
   }
-  void say(const PlanMade& e) {
+  static std::string json(const PlanMade& e) {
     Json shares = Json::object();
     Json outlook = Json::array();
     for (const PlanMade::Share& share : e.shares) {
@@ -92,18 +92,19 @@ class JsonSink final : public Sink {
       if (share.up_bytes_per_s > 0) outlook.back()["up_bytes_per_s"] = whole(share.up_bytes_per_s);
       if (share.down_bytes_per_s > 0) outlook.back()["down_bytes_per_s"] = whole(share.down_bytes_per_s);
     }
-    write({{"event", "plan"},
-           {"global_batch", e.global_batch},
-           {"predicted", {{"samples_per_s", number(e.samples_per_s)}, {"step_s", number(e.step_s)}}},
-           {"fastest_alone", {{"worker", e.fastest_alone}, {"samples_per_s", number(e.fastest_alone_samples_per_s)}}},
-           {"shares", std::move(shares)},
-           {"outlook", std::move(outlook)},
-           {"recommendation", e.recommendation},
-           {"limit", e.limit},
-           {"noise_scale", known(e.noise.scale)},
-           {"useful_global_batch", whole(e.noise.useful_batch)}});
+    return line(
+        {{"event", "plan"},
+         {"global_batch", e.global_batch},
+         {"predicted", {{"samples_per_s", number(e.samples_per_s)}, {"step_s", number(e.step_s)}}},
+         {"fastest_alone", {{"worker", e.fastest_alone}, {"samples_per_s", number(e.fastest_alone_samples_per_s)}}},
+         {"shares", std::move(shares)},
+         {"outlook", std::move(outlook)},
+         {"recommendation", e.recommendation},
+         {"limit", e.limit},
+         {"noise_scale", known(e.noise.scale)},
+         {"useful_global_batch", whole(e.noise.useful_batch)}});
   }
-  void say(const EvalDone& e) {
+  static std::string json(const EvalDone& e) {
     Json event{{"event", "eval"},
                {"step", e.step},
                {"epoch", e.epoch},
@@ -112,41 +113,47 @@ class JsonSink final : public Sink {
                {"samples", e.samples},
                {"weights", e.exact ? "exact" : "held"}};
     for (const auto& [name, mean] : e.scores) event["scores"][name] = number(mean);
-    write(event);
+    return line(event);
   }
-  void say(const CheckpointWritten& e) { write({{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}}); }
-  void say(const Done& e) {
-    write({{"event", "done"},
-           {"steps", e.steps},
-           {"samples", e.samples},
-           {"seconds", number(e.seconds)},
-           {"samples_per_s", number(e.samples_per_s)},
-           {"loss", number(e.loss)},
-           {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
-           {"predicted_samples_per_s", known(e.predicted_samples_per_s)},
-           {"noise_scale", known(e.noise.scale)},
-           {"useful_global_batch", whole(e.noise.useful_batch)},
-           {"checkpoint", e.checkpoint}});
+  static std::string json(const CheckpointWritten& e) {
+    write({{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}});
   }
-  void say(const Failure& e) {
+  static std::string json(const Done& e) {
+    return line({{"event", "done"},
+                 {"steps", e.steps},
+                 {"samples", e.samples},
+                 {"seconds", number(e.seconds)},
+                 {"samples_per_s", number(e.samples_per_s)},
+                 {"loss", number(e.loss)},
+                 {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
+                 {"predicted_samples_per_s", known(e.predicted_samples_per_s)},
+                 {"noise_scale", known(e.noise.scale)},
+                 {"useful_global_batch", whole(e.noise.useful_batch)},
+                 {"checkpoint", e.checkpoint}});
+  }
+  static std::string json(const Failure& e) {
     const Error& error = e.error;
-    write({{"event", "error"}, {"code", to_word(error.code)}, {"message", error.message}, {"try", error.hint}});
+    return line({{"event", "error"}, {"code", to_word(error.code)}, {"message", error.message}, {"try", error.hint}});
   }
   // For people and scripts.
-  void say(const MarkReached&) {}
-  void say(const Held&) {}
-  void say(const Note&) {}
-  void say(const Waiting&) {}
-  void say(const Download&) {}
+  static std::string json(const MarkReached&) { return {}; }
+  static std::string json(const Held&) { return {}; }
+  static std::string json(const Note&) { return {}; }
+  static std::string json(const Waiting&) { return {}; }
+  static std::string json(const Download&) { return {}; }
 
-  void write(const Json& object) {
-    write_all(descriptor_, object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  static std::string gap(std::uint64_t dropped) { return line({{"event", "dropped"}, {"events", dropped}}); }
+  static std::string line(const Json& object) {
+    return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
-  int descriptor_;
+
+  EventWriter out_;
 };
 
 }  // namespace
 
-std::unique_ptr<Sink> make_json_sink(int descriptor) { return std::make_unique<JsonSink>(descriptor); }
+std::unique_ptr<Sink> make_json_sink(std::shared_ptr<Writer> writer) {
+  return std::make_unique<JsonSink>(std::move(writer));
+}
 
 }  // namespace motley::report

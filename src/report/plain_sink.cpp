@@ -2,8 +2,9 @@
 
 #include <chrono>
 
+#include "base/format.h"
+#include "report/event_writer.h"
 #include "report/lines.h"
-#include "report/write_all.h"
 
 namespace motley::report {
 namespace {
@@ -14,7 +15,8 @@ constexpr int kPercentBetween = 10;
 
 class PlainSink final : public Sink {
  public:
-  PlainSink(int descriptor, double seconds_between) : descriptor_(descriptor), between_(seconds_between) {}
+  PlainSink(std::shared_ptr<Writer> writer, double seconds_between)
+      : out_(std::move(writer), gap), between_(seconds_between) {}
 
   void take(const Event& event) override {
     std::visit(overloaded{[&](const RunStarted& e) {
@@ -27,7 +29,11 @@ class PlainSink final : public Sink {
   }
 
  private:
-  void say(const Event& event) { write_all(descriptor_, lines_of(event)); }
+  static std::string gap(std::uint64_t dropped) {
+    return formatted("(%llu messages are missing here: nobody read them in time)\n",
+                     static_cast<unsigned long long>(dropped));
+  }
+  void say(const Event& event) { out_.write(event, lines_of(event)); }
   void step(const StepDone& e) {
     if (e.steps > 0) steps_ = e.steps;
     const auto now = Clock::now();
@@ -56,7 +62,7 @@ class PlainSink final : public Sink {
     say(e);
   }
 
-  int descriptor_;
+  EventWriter out_;
   double between_;
   std::uint64_t steps_ = 0;
   Clock::time_point last_{};
@@ -68,8 +74,8 @@ class PlainSink final : public Sink {
 
 }  // namespace
 
-std::unique_ptr<Sink> make_plain_sink(int descriptor, double seconds_between) {
-  return std::make_unique<PlainSink>(descriptor, seconds_between);
+std::unique_ptr<Sink> make_plain_sink(std::shared_ptr<Writer> writer, double seconds_between) {
+  return std::make_unique<PlainSink>(std::move(writer), seconds_between);
 }
 
 }  // namespace motley::report

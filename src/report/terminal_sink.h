@@ -1,11 +1,13 @@
 #pragma once
 // A live display in a terminal, drawn from a Board alone: progress bar with step, loss (with a small history),
 // samples/s and time left; a line per worker with its share and what it waits for; messages scroll above it. Redraws at
-// most 10 times a second, where there is something new, and leaves the terminal as it found it.
+// most 10 times a second, where there is something new and the terminal keeps up, and leaves the terminal as it found
+// it.
 
 #include <memory>
 
 #include "report/sink.h"
+#include "report/writer.h"
 
 namespace motley::report {
 
@@ -22,6 +24,6 @@ class Display : public Sink {
   virtual void end() = 0;
 };
 
-std::unique_ptr<Display> make_terminal_sink(int descriptor);
+std::unique_ptr<Display> make_terminal_sink(std::shared_ptr<Writer> writer);
 
 }  // namespace motley::report

@@ -20,6 +20,7 @@ FIELDS = {
     "done": dict(steps=WHOLE, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER, loss=NUMBER, accuracy=MAYBE,
                  predicted_samples_per_s=MAYBE, checkpoint=TEXT),
     "error": {"code": TEXT, "message": TEXT, "try": TEXT},
+    "dropped": dict(events=WHOLE),
     "audit": dict(epochs=WHOLE, samples=WHOLE, missing=WHOLE, duplicate=WHOLE),
     "device": dict(device=TEXT, description=TEXT),
     "check": {"subject": TEXT, "good": bool, "text": TEXT, "try": TEXT},

@@ -1,14 +1,15 @@
 // What the sinks write, read back through a pipe.
 
 #include <gtest/gtest.h>
+
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fstream>
 #include <string>
 
+#include "pipe.h"
 #include "report/json_sink.h"
 #include "report/plain_sink.h"
 #include "report/terminal_sink.h"
@@ -17,32 +18,12 @@
 namespace motley::report {
 namespace {
 
-class Pipe {
- public:
-  Pipe() {
-    if (pipe(ends_.data()) != 0) std::abort();
-  }
-  ~Pipe() {
-    close(ends_[0]);
-    if (ends_[1] >= 0) close(ends_[1]);
-  }
-  Pipe(const Pipe&) = delete;
-  Pipe& operator=(const Pipe&) = delete;
-  [[nodiscard]] int in() const { return ends_[1]; }
-  std::string text() {
-    close(ends_[1]);
-    ends_[1] = -1;
-    std::string all;
-    std::array<char, 4096> buffer{};
-    for (ssize_t got = 0; (got = read(ends_[0], buffer.data(), buffer.size())) > 0;) {
-      all.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-    return all;
-  }
+using test::Pipe;
 
- private:
-  std::array<int, 2> ends_{-1, -1};
-};
+std::string written(Pipe& pipe) {
+  pipe.close_in();
+  return pipe.text();
+}
 
 StepDone a_step() {
   StepDone step;
@@ -57,10 +38,10 @@ StepDone a_step() {
 
 TEST(JsonSink, WhoIsParkedIsExcludedForProgramsAndSaysSo) {
   Pipe pipe;
-  const auto sink = make_json_sink(pipe.in());
+  const auto sink = make_json_sink(pipe.writer());
   sink->take(WorkerChanged{"laptop/cpu", "laptop", "cpu", "4 cores", "parked", "it is slow"});
   sink->take(WorkerChanged{"laptop/cpu", "laptop", "cpu", "4 cores", "excluded", "struck out"});
-  const std::string text = pipe.text();
+  const std::string text = written(pipe);
   const std::string first = text.substr(0, text.find('\n'));
   EXPECT_NE(first.find(R"("change":"excluded")"), std::string::npos) << first;
   EXPECT_NE(first.find(R"("parked":true)"), std::string::npos) << first;
@@ -69,8 +50,8 @@ TEST(JsonSink, WhoIsParkedIsExcludedForProgramsAndSaysSo) {
 
 TEST(PlainSink, WhoIsParkedIsNotStruckOut) {
   Pipe pipe;
-  make_plain_sink(pipe.in(), 0)->take(WorkerChanged{"laptop/cpu", "laptop", "cpu", "", "parked", "it is slow"});
-  EXPECT_EQ(pipe.text(), "laptop/cpu parked: it is slow\n");
+  make_plain_sink(pipe.writer(), 0)->take(WorkerChanged{"laptop/cpu", "laptop", "cpu", "", "parked", "it is slow"});
+  EXPECT_EQ(written(pipe), "laptop/cpu parked: it is slow\n");
 }
 
 std::string slurp(const std::string& name) {
@@ -80,30 +61,30 @@ std::string slurp(const std::string& name) {
 
 TEST(JsonSink, WritesWhatProgramsReadToTheByte) {
   Pipe pipe;
-  const auto sink = make_json_sink(pipe.in());
+  const auto sink = make_json_sink(pipe.writer());
   for (const Event& event : test::some_events()) sink->take(event);
   sink->take(MarkReached{.epoch = 1, .version = 235});
   sink->take(Held{.version = 235});
-  EXPECT_EQ(pipe.text(), slurp("events.jsonl"));
+  EXPECT_EQ(written(pipe), slurp("events.jsonl"));
 }
 
 TEST(PlainSink, WritesWhatPeopleReadToTheByte) {
   Pipe pipe;
-  const auto sink = make_plain_sink(pipe.in(), 0);
+  const auto sink = make_plain_sink(pipe.writer(), 0);
   for (const Event& event : test::some_events()) sink->take(event);
   sink->take(MarkReached{.epoch = 1, .version = 235});
   sink->take(Held{.version = 235});
-  EXPECT_EQ(pipe.text(), slurp("events.txt"));
+  EXPECT_EQ(written(pipe), slurp("events.txt"));
 }
 
 TEST(JsonSink, WritesOneObjectALine) {
   Pipe pipe;
-  const auto sink = make_json_sink(pipe.in());
+  const auto sink = make_json_sink(pipe.writer());
   sink->take(a_step());
   sink->take(CheckpointWritten{5, "runs/a/checkpoints/step-000000005"});
   sink->take(Note{"for people only"});
   EXPECT_EQ(
-      pipe.text(),
+      written(pipe),
       "{\"event\":\"step\",\"step\":4,\"epoch\":0,\"loss\":0.1234567,\"samples\":256,\"seconds\":0.5,\"samples_per_s\":"
       "512.0,"
       "\"learning_rate\":0.0,\"noise_scale\":null,\"global_batch\":0,\"steps\":0,\"workers\":[{\"worker\":\"laptop/"
@@ -128,9 +109,9 @@ PlanMade a_plan() {
 
 TEST(JsonSink, APlanNamesSharesAndTheFastestAlone) {
   Pipe pipe;
-  make_json_sink(pipe.in())->take(a_plan());
+  make_json_sink(pipe.writer())->take(a_plan());
   EXPECT_EQ(
-      pipe.text(),
+      written(pipe),
       "{\"event\":\"plan\",\"global_batch\":256,\"predicted\":{\"samples_per_s\":2560.0,\"step_s\":0.1},"
       "\"fastest_alone\":{\"worker\":\"desktop/cpu\",\"samples_per_s\":2000.0},\"shares\":{\"desktop/cpu\":256},"
       "\"outlook\":[{\"worker\":\"desktop/cpu\",\"samples\":256,\"alone_samples_per_s\":2000.0,\"compute_s\":0.1,"
@@ -142,46 +123,46 @@ TEST(JsonSink, APlanSaysWhatLinksCarryWhereThatIsKnown) {
   Pipe pipe;
   PlanMade plan = a_plan();
   plan.shares = {{"a", 1, 1, 1, 0, "fp32", 6.25e6, 0}, {"b", 1, 1, 1, 0, "fp32", 0, 1.2e7}};
-  make_json_sink(pipe.in())->take(plan);
-  const std::string text = pipe.text();
+  make_json_sink(pipe.writer())->take(plan);
+  const std::string text = written(pipe);
   EXPECT_NE(text.find("\"codec\":\"fp32\",\"up_bytes_per_s\":6250000},{\"worker\":\"b\""), std::string::npos) << text;
   EXPECT_NE(text.find("\"codec\":\"fp32\",\"down_bytes_per_s\":12000000}]"), std::string::npos) << text;
 }
 
 TEST(PlainSink, APlanSaysWhatToDo) {
   Pipe pipe;
-  make_plain_sink(pipe.in())->take(a_plan());
-  EXPECT_EQ(pipe.text(), "plan for 256 samples a step: 2560 samples/s; use desktop/cpu: nobody else has joined\n");
+  make_plain_sink(pipe.writer())->take(a_plan());
+  EXPECT_EQ(written(pipe), "plan for 256 samples a step: 2560 samples/s; use desktop/cpu: nobody else has joined\n");
 }
 
 TEST(JsonSink, NotANumberIsNull) {
   Pipe pipe;
   StepDone step = a_step();
   step.loss = std::nan("");
-  make_json_sink(pipe.in())->take(step);
-  EXPECT_NE(pipe.text().find("\"loss\":null"), std::string::npos);
+  make_json_sink(pipe.writer())->take(step);
+  EXPECT_NE(written(pipe).find("\"loss\":null"), std::string::npos);
 }
 
 TEST(JsonSink, BadUtf8DoesNotBreakALine) {
   Pipe pipe;
-  make_json_sink(pipe.in())->take(Failure{{ErrorCode::input, "name \xff\xfe\n", ""}});
-  const std::string text = pipe.text();
+  make_json_sink(pipe.writer())->take(Failure{{ErrorCode::input, "name \xff\xfe\n", ""}});
+  const std::string text = written(pipe);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
   EXPECT_NE(text.find("\"code\":\"input\""), std::string::npos);
 }
 
 TEST(PlainSink, SaysErrorsWithWhatToTry) {
   Pipe pipe;
-  make_plain_sink(pipe.in())->take(Failure{{ErrorCode::busy, "port 7117 is in use", "--listen :7118"}});
-  EXPECT_EQ(pipe.text(), "error (busy): port 7117 is in use\n  try: --listen :7118\n");
+  make_plain_sink(pipe.writer())->take(Failure{{ErrorCode::busy, "port 7117 is in use", "--listen :7118"}});
+  EXPECT_EQ(written(pipe), "error (busy): port 7117 is in use\n  try: --listen :7118\n");
 }
 
 std::string last_words(const Noise& noise) {
   Pipe pipe;
   Done done;
   done.noise = noise;
-  make_plain_sink(pipe.in())->take(done);
-  return pipe.text();
+  make_plain_sink(pipe.writer())->take(done);
+  return written(pipe);
 }
 
 TEST(PlainSink, SaysAtTheEndWhatIsKnownOfTheNoise) {
@@ -195,7 +176,7 @@ TEST(PlainSink, SaysAtTheEndWhatIsKnownOfTheNoise) {
 
 TEST(PlainSink, LimitsStepLinesButNotTheLast) {
   Pipe pipe;
-  const auto sink = make_plain_sink(pipe.in(), 1e9);
+  const auto sink = make_plain_sink(pipe.writer(), 1e9);
   RunStarted run;
   run.steps = 6;
   sink->take(run);
@@ -206,7 +187,7 @@ TEST(PlainSink, LimitsStepLinesButNotTheLast) {
   sink->take(step);
   step.step = 5;
   sink->take(step);
-  const std::string text = pipe.text();
+  const std::string text = written(pipe);
   EXPECT_EQ(text.find("step 5/6"), std::string::npos);
   EXPECT_NE(text.find("step 6/6  loss 0.123457"), std::string::npos);
 }
@@ -214,7 +195,7 @@ TEST(PlainSink, LimitsStepLinesButNotTheLast) {
 TEST(TerminalSink, LeavesTheLastWordToPlainText) {
   Pipe pipe;
   {
-    const auto sink = make_terminal_sink(pipe.in());
+    const auto sink = make_terminal_sink(pipe.writer());
     RunStarted run;
     run.name = "fashion-cnn";
     run.steps = 5;
@@ -226,7 +207,7 @@ TEST(TerminalSink, LeavesTheLastWordToPlainText) {
     done.checkpoint = "runs/a/checkpoints/step-000000005";
     sink->take(done);
   }
-  const std::string text = pipe.text();
+  const std::string text = written(pipe);
   EXPECT_NE(text.find("step 5/5"), std::string::npos);
   EXPECT_NE(text.find("laptop/cpu"), std::string::npos);
   EXPECT_EQ(text.substr(text.rfind("checkpoint: ")), "checkpoint: runs/a/checkpoints/step-000000005\n");
@@ -236,7 +217,7 @@ TEST(TerminalSink, LeavesTheLastWordToPlainText) {
 std::string after_others(const std::string& begun) {
   Pipe pipe;
   {
-    const auto display = make_terminal_sink(pipe.in());
+    const auto display = make_terminal_sink(pipe.writer());
     RunStarted run;
     run.steps = 5;
     run.global_batch = 256;
@@ -250,7 +231,7 @@ std::string after_others(const std::string& begun) {
     display->end();
     display->take(Note{"behind it"});
   }
-  const std::string text = pipe.text();
+  const std::string text = written(pipe);
   const std::size_t at = text.rfind("theirs\n");
   EXPECT_EQ(text.substr(at, 18), "theirs\nof the run\n") << "the run writes nothing while it is hidden";
   return text.substr(at + 18);
