@@ -158,8 +158,9 @@ void WorkerNode::prepare(const wire::RunSpec&, const SharedBytes&) {
   prepared_ = true;
   process_.later(loading, [this] {
     const Data& data = world_.data;
+    const engine::SampleCounts samples{data.train->size(), data.test ? data.test->size() : 0};
     worker_->prepared(computer_.model().layout(), data.train->fingerprint(), data.test ? data.test->fingerprint() : "",
-                      std::nullopt, process_.now());
+                      samples, std::nullopt, process_.now());
   });
 }
 

@@ -37,6 +37,7 @@ struct Timeouts {
   Duration loading = std::chrono::seconds(300);          // from session_opened to Ready
   Duration lease_min = std::chrono::milliseconds(1500);  // a lease is overdue after max(this, 3 x predicted)
   Duration lease_unknown = std::chrono::seconds(60);     // likewise before anything was measured
+  Duration lease_max = std::chrono::hours(6);            // whatever was measured
 };
 
 /// A Hello's feature: not to compute, but to have the files of the run's script.

@@ -23,18 +23,18 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::open_pass:
       return outbox.send_pass(action);
     case ActionKind::grant:
-      return outbox.send_grant(action);
+      return outbox.send_grant(action, now);
     case ActionKind::trim:
       return outbox.send_trim(action);
     case ActionKind::calibrate:
-      return outbox.send_calibration(action);
+      return outbox.send_calibration(action, now);
     case ActionKind::park:
       return outbox.tell(action, WorkerEvent::parked);
     case ActionKind::take_in:
       return outbox.tell(action, WorkerEvent::readmitted);
     case ActionKind::evaluate_aside:
       evaluations.begin_aside(weights.held_exactly());
-      return outbox.send_evaluation_aside(action);
+      return outbox.send_evaluation_aside(action, now);
     case ActionKind::cancel_aside:
     case ActionKind::cancel:
       return outbox.send_cancel(action);

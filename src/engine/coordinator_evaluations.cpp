@@ -30,7 +30,7 @@ std::optional<Evaluated> Evaluations::aside(const modes::Aside& aside, const wir
                                             std::uint64_t samples) const {
   // Where losses are not finite the newest version will not be better; a pass of everybody says so.
   const bool whole = finish.count == samples && std::isfinite(finish.weight) && finish.weight >= 0 &&
-                     finish.correct <= static_cast<std::uint64_t>(finish.weight);
+                     static_cast<double>(finish.correct) <= finish.weight;
   if (!whole) return std::nullopt;
   return Evaluated{.version = aside.version,
                    .epoch = aside.epoch,

@@ -143,7 +143,7 @@ void Inbox::on_failed(Session& session, const wire::Failed& failure) {
   if (is_aside(session, failure.lease)) return feed_(modes::EvaluatedAside{session.id, failure.lease, false});
   const bool calibration = is_calibration(failure.pass);
   if (!calibration && live_lease(session, failure.pass, failure.lease) == nullptr) return;
-  parts_.output.warning(session.name + " could not compute its share: " + failure.message);
+  warn(session, session.name + " could not compute its share: " + failure.message);
   if (calibration) return feed_(modes::Calibrated{session.id, failure.lease, true});
   feed_(modes::LeaseFailed{session.id, failure.lease});
 }
@@ -165,9 +165,9 @@ void Inbox::on_synced(Session& session, const wire::Synced& synced) {
 void Inbox::on_refresh(Session& session, const wire::Refresh& refresh) {
   session.holds.reset();
   if (refresh.version != 0) {
-    parts_.output.warning(session.name + " found its weights of version " + std::to_string(refresh.version) +
-                          " to differ from those of this run; it gets them whole, and a strike" +
-                          " (its memory or its processor may be faulty)");
+    warn(session, session.name + " found its weights of version " + std::to_string(refresh.version) +
+                      " to differ from those of this run; it gets them whole, and a strike" +
+                      " (its memory or its processor may be faulty)");
   }
   feed_(modes::RefreshWanted{session.id, refresh.version != 0});
 }
@@ -183,21 +183,46 @@ void Inbox::on_begin(Session& session, const wire::Begin& begin) {
   feed_(modes::LeaseBegun{session.id, lease->id, range, begin.weight, begin.loss_sum});
 }
 
-void Inbox::on_finish(Session& session, const wire::Finish& finish) {
-  parts_.pace.uses_micro_batch(session.worker, finish.micro_batch);
-  if (!session.local()) parts_.pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, finish.sent_seconds});
+void Inbox::warn(Session& session, std::string text) {
+  if (session.lines.take(text, now_)) parts_.output.warning(std::move(text));
+}
+
+void Inbox::measure(Session& session, const wire::Finish& finish, const Asked::Lease& asked) {
+  const Duration slack = parts_.options.timeouts.lease_min;
+  const std::optional<double> took = asked.took(finish.count, finish.compute_seconds, now_, slack);
+  const std::optional<double> waited = asked.took(0, finish.wait_seconds, now_, slack);
   if (is_calibration(finish.pass)) {
-    parts_.pace.calibrated(session.worker, finish.count, finish.compute_seconds);
-    return feed_(modes::Calibrated{session.id, finish.lease});
+    if (took) parts_.pace.calibrated(session.worker, finish.count, *took);
+    return;
   }
-  if (finish.count > 0) {
-    // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
-    KnownWorker& worker = parts_.workers.at(session.worker);
-    worker.compute_seconds = finish.compute_seconds;
-    worker.wait_seconds = finish.wait_seconds;
-    parts_.pace.residual(session.worker, finish.residual);
-    parts_.pace.computed(modes::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count,
-                         finish.compute_seconds);
+  // Of the last lease even when its pass is closed already: the last chunk closes it, and this comes after.
+  KnownWorker& worker = parts_.workers.at(session.worker);
+  worker.compute_seconds = took.value_or(0);
+  worker.wait_seconds = waited.value_or(0);
+  parts_.pace.residual(session.worker, finish.residual);
+  if (took)
+    parts_.pace.computed(modes::PassId::unpack(finish.pass).kind, session.worker, finish.lease, finish.count, *took);
+}
+
+void Inbox::on_finish(Session& session, const wire::Finish& finish) {
+  parts_.pace.uses_micro_batch(session.worker,
+                               std::min<std::uint64_t>(finish.micro_batch, parts_.options.train_samples));
+  if (const Asked::Lease* sent = session.local() ? nullptr : session.asked.find(finish.sent_lease)) {
+    const auto took = sent->took(0, finish.sent_seconds, now_, parts_.options.timeouts.lease_min);
+    if (took && finish.sent_bytes <= parts_.server.layout().flat_elements() * sizeof(float))
+      parts_.pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, *took});
+  }
+  const Asked::Lease* asked = session.asked.find(finish.lease);
+  if (asked == nullptr || asked->pass != finish.pass) return;
+  if (finish.count > asked->count) {
+    return violation(session, "a Finish for at most " + std::to_string(asked->count) + " positions",
+                     range_text(finish.first, finish.count));
+  }
+  if (finish.count > 0) measure(session, finish, *asked);
+  if (is_calibration(finish.pass)) {
+    const fleet::Member* member = parts_.machine.members().find(session.id);
+    const bool leaves = member == nullptr || member->state == fleet::MemberState::yielding;
+    return feed_(modes::Calibrated{session.id, finish.lease, finish.count == 0 && !leaves});
   }
   if (is_aside(session, finish.lease)) {
     const auto result = parts_.evaluations.aside(*parts_.machine.aside(), finish, parts_.options.test_samples);

@@ -48,6 +48,10 @@ class Inbox {
   void on_begin(Session& session, const wire::Begin& begin);
   void on_finish(Session& session, const wire::Finish& finish);
   void on_failed(Session& session, const wire::Failed& failure);
+  /// What it says of time, as far as that can be.
+  void measure(Session& session, const wire::Finish& finish, const Asked::Lease& asked);
+  /// A line on the screen because of what a session says: so many at the most.
+  void warn(Session& session, std::string text);
   void on_bye(Session& session, const wire::Bye& bye);
   [[nodiscard]] std::optional<wire::Bye> refusal(const wire::Ready& ready) const;
   void name_worker(Session& session);

@@ -128,23 +128,25 @@ void Outbox::close_pass(const modes::Action& action, std::uint64_t version) {
     if (member.streams) parts_.sessions.say(parts_.sessions.at(member.session), closed);
 }
 
-void Outbox::send_calibration(const modes::Action& action) {
-  parts_.sessions.say(parts_.sessions.at(action.session), wire::Grant{.pass = action.pass.pack(),
-                                                                      .lease = action.lease,
-                                                                      .version = action.version,
-                                                                      .first = action.range.first,
-                                                                      .count = action.range.count,
-                                                                      .state = parts_.state.state().number});
+void Outbox::send_calibration(const modes::Action& action, Time now) {
+  ask(action, now,
+      wire::Grant{.pass = action.pass.pack(),
+                  .lease = action.lease,
+                  .version = action.version,
+                  .first = action.range.first,
+                  .count = action.range.count,
+                  .state = parts_.state.state().number});
 }
 
-void Outbox::send_evaluation_aside(const modes::Action& action) {
+void Outbox::send_evaluation_aside(const modes::Action& action, Time now) {
   send_pass(action);
-  parts_.sessions.say(parts_.sessions.at(action.session), wire::Grant{.pass = action.pass.pack(),
-                                                                      .lease = action.lease,
-                                                                      .version = action.version,
-                                                                      .epoch = action.positions.epoch,
-                                                                      .count = action.range.count,
-                                                                      .state = parts_.state.state().number});
+  ask(action, now,
+      wire::Grant{.pass = action.pass.pack(),
+                  .lease = action.lease,
+                  .version = action.version,
+                  .epoch = action.positions.epoch,
+                  .count = action.range.count,
+                  .state = parts_.state.state().number});
 }
 
 void Outbox::send_trim(const modes::Action& action) {
@@ -178,21 +180,27 @@ void Outbox::send_taken(const modes::Action& action) {
   parts_.sessions.say(parts_.sessions.at(action.session), taken);
 }
 
-void Outbox::send_grant(const modes::Action& action) {
+void Outbox::send_grant(const modes::Action& action, Time now) {
   const bool meets = action.ceiling != action.range;
-  parts_.sessions.say(parts_.sessions.at(action.session),
-                      wire::Grant{.pass = action.pass.pack(),
-                                  .lease = action.lease,
-                                  .version = action.version,
-                                  .epoch = action.positions.epoch,
-                                  .pass_first = action.positions.order_first,
-                                  .first = action.ceiling.first,
-                                  .count = action.ceiling.count,
-                                  .limit = meets ? action.range.count : 0,
-                                  .from_end = action.ceiling.first < action.range.first,
-                                  .codec = static_cast<std::uint32_t>(codec_of(action)),
-                                  .feedback = has_feedback(action),
-                                  .state = parts_.state.state().number});
+  ask(action, now,
+      wire::Grant{.pass = action.pass.pack(),
+                  .lease = action.lease,
+                  .version = action.version,
+                  .epoch = action.positions.epoch,
+                  .pass_first = action.positions.order_first,
+                  .first = action.ceiling.first,
+                  .count = action.ceiling.count,
+                  .limit = meets ? action.range.count : 0,
+                  .from_end = action.ceiling.first < action.range.first,
+                  .codec = static_cast<std::uint32_t>(codec_of(action)),
+                  .feedback = has_feedback(action),
+                  .state = parts_.state.state().number});
+}
+
+void Outbox::ask(const modes::Action& action, Time now, const wire::Grant& grant) {
+  Session& session = parts_.sessions.at(action.session);
+  session.asked.add(grant.pass, grant.lease, grant.count, now);
+  parts_.sessions.say(session, grant);
 }
 
 }  // namespace motley::engine

@@ -34,12 +34,12 @@ class Outbox {
   void admit(const modes::Action& action);
   void send_weights(const modes::Action& action, Time now);
   void send_pass(const modes::Action& action);
-  void send_grant(const modes::Action& action);
+  void send_grant(const modes::Action& action, Time now);
   void send_trim(const modes::Action& action);
   void send_cancel(const modes::Action& action);
   void send_taken(const modes::Action& action);
-  void send_calibration(const modes::Action& action);
-  void send_evaluation_aside(const modes::Action& action);
+  void send_calibration(const modes::Action& action, Time now);
+  void send_evaluation_aside(const modes::Action& action, Time now);
   void send_heartbeat(const modes::Action& action, Time now);
   /// To all that stream: the pass is closed, and this version is the newest.
   void close_pass(const modes::Action& action, std::uint64_t version);
@@ -52,6 +52,8 @@ class Outbox {
   /// a pass only, since the gradient of a range that is granted again must not depend on who computes it.
   [[nodiscard]] wire::CodecId codec_of(const modes::Action& lease) const;
   [[nodiscard]] bool has_feedback(const modes::Action& lease) const;
+  /// Sends it, and remembers when.
+  void ask(const modes::Action& action, Time now, const wire::Grant& grant);
   void report_closed(const Session& session, const modes::Action& action, const std::string& reason);
 
   Parts parts_;

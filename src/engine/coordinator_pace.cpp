@@ -93,7 +93,8 @@ void MeasuredPace::begin_others() {
 Duration MeasuredPace::allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return timeouts_.lease_unknown;
-  return std::max<Duration>(timeouts_.lease_min, 3 * duration(time->seconds(static_cast<double>(samples))));
+  const Duration predicted = duration(time->seconds(static_cast<double>(samples)));
+  return std::clamp<Duration>(3 * predicted, timeouts_.lease_min, timeouts_.lease_max);
 }
 
 std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {

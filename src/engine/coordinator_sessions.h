@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/asked.h"
 #include "engine/coordinator.h"
+#include "engine/line_budget.h"
 #include "modes/action.h"
 #include "modes/exact/lease.h"
 #include "wire/frame.h"
@@ -38,6 +40,8 @@ struct Session {
   std::optional<Sent> weights_sent{};  // beside the run, until they are there
   // A version of which every chunk is there before what is sent now on the lane of weights.
   std::optional<std::uint64_t> holds{};
+  Asked asked{};
+  LineBudget lines{};
 
   [[nodiscard]] bool admitted() const noexcept { return fence != 0; }
   [[nodiscard]] bool local() const noexcept { return reach == Reach::process; }

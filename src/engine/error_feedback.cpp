@@ -25,6 +25,8 @@ SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::
   if (std::exchange(lease_, lease.lease) != lease.lease) forget_sent();
   if (chunk >= slots_.size()) slots_.resize(chunk + 1);
   Slot& slot = slots_[chunk];
+  // A coordinator that says it is the one before may come with another model.
+  if (slot.residual.size() != gradient.size()) slot.residual.clear();
   slot.left.resize(gradient.size());
   codec::encode(codec, gradient, slot.residual, body.bytes(), slot.left);
   slot.sent = true;

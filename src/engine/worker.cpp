@@ -193,13 +193,14 @@ void Worker::disconnected(const std::string& why, Time now) {
 }
 
 void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint,
-                      std::optional<plan::Affine> speed, Time now) {
+                      SampleCounts samples, std::optional<plan::Affine> speed, Time now) {
   Impl& w = *impl_;
   if (w.machine.state() != cluster::WorkerState::loading || w.layout) return;
   w.layout = layout;
   w.weights.reset(*w.layout);
   w.train_fingerprint = std::move(train_fingerprint);
   w.test_fingerprint = std::move(test_fingerprint);
+  w.samples = samples;
   w.known_speed = speed;
   w.decide(event::Prepared{}, now);
 }

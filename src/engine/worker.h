@@ -15,6 +15,7 @@
 #include "codec/delta.h"
 #include "compute/task_io.h"
 #include "engine/coordinator.h"
+#include "engine/grant_check.h"
 #include "engine/local_worker.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
@@ -82,8 +83,8 @@ class Worker {
   void connected(Time now, bool checksums = true);
   void frame(const wire::Frame& frame, Time now);
   void disconnected(const std::string& why, Time now);
-  /// `speed`: of this device with this model, if an earlier run learned it.
-  void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint,
+  /// `samples`: what leases may ask for. `speed`: of this device with this model, if an earlier run learned it.
+  void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, SampleCounts samples,
                 std::optional<plan::Affine> speed, Time now);
   void prepare_failed(const Error& error, Time now);
 

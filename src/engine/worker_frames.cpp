@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cluster/fence.h"
+#include "engine/grant_check.h"
 #include "engine/worker_bye.h"
 #include "engine/worker_impl.h"
 #include "wire/limits.h"
@@ -48,22 +49,10 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
   } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
     decide(*closed, now);
   } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {
-    const auto kind = static_cast<PassKind>(grant->pass >> 56);
-    if (kind != PassKind::train && kind != PassKind::evaluate && kind != PassKind::calibrate) {
-      malformed({ErrorCode::protocol,
-                 "a pass trains, evaluates or calibrates; found kind " + std::to_string(grant->pass >> 56),
-                 "update motley on both machines to the same version"},
-                now);
-      return;
-    }
-    if (grant->codec > static_cast<std::uint32_t>(wire::CodecId::int4)) {
-      malformed({ErrorCode::protocol, "a codec is 0 to 3; found " + std::to_string(grant->codec),
-                 "update motley on both machines to the same version"},
-                now);
-      return;
-    }
+    if (Status sound = check_grant(*grant, samples); !sound) return malformed(std::move(sound).error(), now);
     // A calibration counts for its time alone.
-    if (kind != PassKind::calibrate && grant->state != state.state().number) {
+    const bool timed = static_cast<PassKind>(grant->pass >> 56) == PassKind::calibrate;
+    if (!timed && grant->state != state.state().number) {
       malformed({ErrorCode::protocol,
                  "a lease needs state " + std::to_string(grant->state) + " of the loss, and " +
                      std::to_string(state.state().number) + " is here",

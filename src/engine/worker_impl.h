@@ -58,6 +58,7 @@ struct Worker::Impl {
   LossStateAssembler state;
   std::optional<Layout> layout;
   std::string train_fingerprint, test_fingerprint;
+  SampleCounts samples;
   std::optional<plan::Affine> known_speed;  // of an earlier run
   std::optional<Error> why;                 // of the disconnect under way
   GradientSender gradients;

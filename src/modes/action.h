@@ -56,7 +56,9 @@ enum class ReasonCode : std::uint8_t {
   overdue,         // worker; a: milliseconds since the grant
   poisoned,        // worker; a: first position, b: count
   poisoned_twice,  // worker; a: first position, b: count
+  unlikely,        // worker; a: first position, b: count
   failed_lease,    // worker
+  handed_back,     // worker; a: leases
   overlap,         // worker
   wrong_weight,    // worker
   strike,          // worker; a: strikes, b: of

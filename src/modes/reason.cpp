@@ -66,6 +66,11 @@ std::string sentence(const Reason& reason, const NameOf& name) {
              "; its contribution is refused and computed again";
     case ReasonCode::poisoned_twice:
       return "the gradient of " + positions(reason) + " is not finite, computed twice";
+    case ReasonCode::unlikely:
+      return who + " declared a weight or a loss for " + positions(reason) +
+             " that no other worker comes near; they are computed again by another";
+    case ReasonCode::handed_back:
+      return who + " handed " + number(reason.a) + " leases back without a sample computed";
     case ReasonCode::failed_lease:
       return who + " could not compute its lease";
     case ReasonCode::overlap:

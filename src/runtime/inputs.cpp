@@ -134,6 +134,7 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   }
   worker.prepared.model = std::move(*model);
   worker.train_fingerprint = inputs.train->fingerprint();
+  worker.samples = {inputs.train->size(), inputs.test != nullptr ? inputs.test->size() : 0};
   if (inputs.test != nullptr) worker.test_fingerprint = inputs.test->fingerprint();
   return worker;
 }

@@ -6,12 +6,6 @@
 #include "base/assert.h"
 
 namespace motley::modes {
-namespace {
-
-// x - x is 0 exactly for finite numbers; keeps the decision free of the mathematics library.
-bool finite(double x) noexcept { return x - x == 0; }
-
-}  // namespace
 
 Lease* Contributions::live_lease(SessionId session, LeaseId id) {
   Lease* lease = work_.pass ? work_.leases.find(id) : nullptr;
@@ -23,7 +17,10 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   if (lease == nullptr || lease->state != LeaseState::granted || !work_.training()) return;
   if (event.range.count == 0 || event.range.count > lease->range.count || event.range != lease->part(event.range.count))
     return refuse(*lease, {.code = ReasonCode::failed_lease, .worker = lease->worker});
-  if (!finite(event.weight) || !finite(event.loss_sum) || event.weight < 0) return poison(*lease);
+  const Declared said{event.range.count, event.weight, event.loss_sum};
+  if (!DeclaredBounds::possible(said)) return poison(*lease);
+  if (doubts_.arise(*lease, said))
+    return refuse(*lease, {ReasonCode::unlikely, lease->worker, lease->range.first, lease->range.count});
   const auto verdict = work_.coverage.begin(
       {.lease = lease->id, .range = event.range, .weight = event.weight, .loss_sum = event.loss_sum});
   if (verdict == Coverage::BeginVerdict::overlap)
@@ -83,6 +80,7 @@ void Contributions::take_chunk(Lease& lease, ChunkId chunk) {
 void Contributions::settle(Lease& lease, Time now) {
   if (!lease.live() || lease.settled < lease.chunks.size()) return;
   lease.state.enter(LeaseState::ended);
+  work_.run.roster.record(lease.worker).handed_back = 0;
   work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
   if (lease.first_of_pass) {
     Action& measured = work_.act(ActionKind::measured);
@@ -105,13 +103,13 @@ void Contributions::on(const LeaseFinished& event, Time now) {
   Lease* lease = live_lease(event.session, event.lease);
   if (lease == nullptr || event.count > lease->range.count) return;
   if (event.count == 0) {
-    if (lease->state == LeaseState::granted) refuse(*lease, {.code = ReasonCode::cut_short, .worker = lease->worker});
+    if (lease->state == LeaseState::granted) handed_back(*lease);
     return;
   }
   if (work_.training()) return;  // its chunks say when it is complete
   const Interval range{lease->range.first, event.count};
   // The loss of a model that diverged is worth reporting, a negative or infinite weight is not.
-  if (!finite(event.weight) || event.weight < 0)
+  if (!DeclaredBounds::possible(event.count, event.weight))
     return refuse(*lease, {.code = ReasonCode::failed_lease, .worker = lease->worker});
   const auto verdict = work_.coverage.begin({.lease = lease->id,
                                              .range = range,
@@ -164,6 +162,20 @@ void Contributions::refuse(Lease& lease, Reason reason) {
   ends_.end(lease);
   work_.reissue = reason;
   host_.idle(session);
+}
+
+// Who wants to leave gives back what it has, and so does who begins anew with its weights: neither is asked again.
+void Contributions::handed_back(Lease& lease) {
+  const WorkerId worker = lease.worker;
+  const fleet::Member* member = work_.run.roster.find(lease.session);
+  const bool leaves = member == nullptr || member->state == fleet::MemberState::yielding;
+  if (!leaves) work_.avoid.push_back({.range = lease.range, .worker = worker});
+  refuse(lease, {.code = ReasonCode::cut_short, .worker = worker});
+  if (leaves) return;
+  fleet::WorkerRecord& record = work_.run.roster.record(worker);
+  if (++record.handed_back < fleet::Roster::kHandedBackMax) return;
+  work_.act(ActionKind::warn, {.code = ReasonCode::handed_back, .worker = worker, .a = record.handed_back});
+  host_.strike(worker);
 }
 
 void Contributions::watch(Time now) {

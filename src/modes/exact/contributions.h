@@ -4,6 +4,7 @@
 #include "modes/event.h"
 #include "modes/exact/balance.h"
 #include "modes/exact/chunks.h"
+#include "modes/exact/doubts.h"
 #include "modes/exact/lease_ends.h"
 #include "modes/exact/pass_work.h"
 #include "modes/mode.h"
@@ -14,13 +15,15 @@ class Contributions {
  public:
   /// REQUIRES all outlive this.
   Contributions(PassWork& work, Host& host, LeaseEnds& ends, Balance& balance, Chunks& chunks)
-      : work_(work), host_(host), ends_(ends), balance_(balance), chunks_(chunks) {}
+      : work_(work), host_(host), ends_(ends), balance_(balance), chunks_(chunks), doubts_(work) {}
 
   void on(const LeaseBegun& event, Time now);
   void on(const ChunkArrived& event, Time now);
   void on(const LeaseFinished& event, Time now);
   void on(const LeaseFailed& event);
   void watch(Time now);
+  /// The train pass is done.
+  void learn() { doubts_.learn(); }
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
 
  private:
@@ -29,12 +32,14 @@ class Contributions {
   void settle(Lease& lease, Time now);
   void poison(Lease& lease);
   void refuse(Lease& lease, Reason reason);
+  void handed_back(Lease& lease);
 
   PassWork& work_;
   Host& host_;
   LeaseEnds& ends_;
   Balance& balance_;
   Chunks& chunks_;
+  Doubts doubts_;
 };
 
 }  // namespace motley::modes

@@ -51,6 +51,7 @@ void ExactMode::on(const PassFinished&, Time now) {
   work_.pass.reset();
   chunks_.begin();
   if (trained) {
+    contributions_.learn();
     ++run_.version;
     host_.version_made(true, took, now);
   } else {
@@ -59,7 +60,7 @@ void ExactMode::on(const PassFinished&, Time now) {
   // Somebody computed the same positions and found them finite: the first worker is to blame.
   const std::vector<PassWork::Avoid> suspects = std::exchange(work_.avoid, {});
   for (const PassWork::Avoid& suspect : suspects)
-    if (suspect.poisoned) host_.strike(suspect.worker);
+    if (suspect.poisoned || suspect.unlikely) host_.strike(suspect.worker);
   host_.all_idle();
   MOTLEY_ASSERT(!run_.finished);
 }

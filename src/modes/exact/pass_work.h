@@ -47,6 +47,7 @@ struct PassWork {
     Interval range{};
     WorkerId worker = 0;
     bool poisoned = false;
+    bool unlikely = false;  // it declared what no other comes near
   };
 
   Run& run;

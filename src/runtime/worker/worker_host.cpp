@@ -139,22 +139,22 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
     return;
   }
   prepared_spec_.reset();
-  auto fingerprints = std::make_shared<std::tuple<std::string, std::string, std::string>>();
-  auto build = [this, spec, model_file, fingerprints]() -> Result<Prepared> {
+  auto found = std::make_shared<std::tuple<std::string, std::string, engine::SampleCounts, std::string>>();
+  auto build = [this, spec, model_file, found]() -> Result<Prepared> {
     Result<PreparedWorker> worker = options_.prepare(spec, model_file);
     if (!worker) return worker.error();
-    *fingerprints = {worker->train_fingerprint, worker->test_fingerprint, worker->speed_key};
+    *found = {worker->train_fingerprint, worker->test_fingerprint, worker->samples, worker->speed_key};
     return std::move(worker->prepared);
   };
-  compute_->prepare(std::move(build), [this, spec, fingerprints](Result<const Layout*> layout) {
-    mailbox_->post([this, spec, fingerprints, layout = std::move(layout)] {
+  compute_->prepare(std::move(build), [this, spec, found](Result<const Layout*> layout) {
+    mailbox_->post([this, spec, found, layout = std::move(layout)] {
       if (!layout) {
         worker_->prepare_failed(layout.error(), now());
         return;
       }
       prepared_spec_ = spec;
       layout_ = **layout;
-      std::tie(train_fingerprint_, test_fingerprint_, speed_key_) = *fingerprints;
+      std::tie(train_fingerprint_, test_fingerprint_, samples_, speed_key_) = *found;
       speed_key_.insert(0, options_.hello.name + ": ");
       tell_prepared();
     });
@@ -163,7 +163,7 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
 
 void WorkerHost::tell_prepared() {
   const std::optional<plan::Affine> speed = SpeedStore(options_.speeds).find(speed_key_);
-  worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, speed, now());
+  worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, samples_, speed, now());
 }
 
 void WorkerHost::start_task(engine::TaskOrder order) { compute_->start(std::move(order)); }

@@ -26,6 +26,7 @@ namespace motley::runtime {
 struct PreparedWorker {
   Prepared prepared;
   std::string train_fingerprint, test_fingerprint;
+  engine::SampleCounts samples;
   std::string speed_key;  // of device, model and precision
 };
 
@@ -134,6 +135,7 @@ class WorkerHost final : engine::WorkerOutput {
   std::optional<Error> task_failure_;  // of the last task
   std::optional<wire::RunSpec> prepared_spec_;
   std::string train_fingerprint_, test_fingerprint_, speed_key_;
+  engine::SampleCounts samples_;
   Layout layout_;
   std::shared_ptr<ComputeThread> compute_;
 };

@@ -127,6 +127,7 @@ struct Scene {
       worker.prepared = {std::move(*made), kSamples, kSeed, 8, false};
       worker.train_fingerprint = data.empty() ? train->fingerprint() : data;
       worker.test_fingerprint = test->fingerprint();
+      worker.samples = {train->size(), test->size()};
       return worker;
     };
     WorkerHostEvents events;

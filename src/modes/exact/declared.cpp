@@ -1,0 +1,51 @@
+#include "modes/exact/declared.h"
+
+#include <algorithm>
+
+namespace motley::modes {
+namespace {
+
+double magnitude(double x) noexcept { return x < 0 ? -x : x; }
+
+}  // namespace
+
+// Comparisons are written so that NaN fails them.
+bool DeclaredBounds::possible(std::uint64_t count, double weight) noexcept {
+  return weight >= 0 && weight <= kWeightPerSampleMax * static_cast<double>(count);
+}
+
+bool DeclaredBounds::possible(const Declared& said) noexcept {
+  const double items = std::max(said.weight, static_cast<double>(said.count));
+  return possible(said.count, said.weight) && magnitude(said.loss_sum) <= kLossMax * items;
+}
+
+bool DeclaredBounds::likely(WorkerId worker, const Declared& said) const noexcept {
+  Seen most;
+  for (const Seen& other : seen_) {
+    if (other.worker == worker) continue;
+    most.contributions += other.contributions;
+    most.weight = std::max(most.weight, other.weight);
+    most.weight_per_sample = std::max(most.weight_per_sample, other.weight_per_sample);
+    most.loss = std::max(most.loss, other.loss);
+    most.loss_per_item = std::max(most.loss_per_item, other.loss_per_item);
+  }
+  if (most.contributions < kEnough) return true;
+  // A few samples may carry as much as all of another contribution: many of the others weigh nothing.
+  const auto count = static_cast<double>(said.count);
+  if (said.weight > kFar * (most.weight + most.weight_per_sample * count)) return false;
+  return magnitude(said.loss_sum) <= kLossFar * (most.loss + most.loss_per_item * std::max(said.weight, count));
+}
+
+void DeclaredBounds::counted(WorkerId worker, const Declared& said) {
+  if (said.count == 0 || said.weight <= 0) return;  // says nothing of others
+  auto known = std::ranges::find(seen_, worker, &Seen::worker);
+  if (known == seen_.end()) known = seen_.insert(seen_.end(), Seen{.worker = worker});
+  ++known->contributions;
+  const double loss = magnitude(said.loss_sum);
+  known->weight = std::max(known->weight, said.weight);
+  known->weight_per_sample = std::max(known->weight_per_sample, said.weight / static_cast<double>(said.count));
+  known->loss = std::max(known->loss, loss);
+  known->loss_per_item = std::max(known->loss_per_item, loss / said.weight);
+}
+
+}  // namespace motley::modes

@@ -1,0 +1,43 @@
+#pragma once
+// What contributions say of themselves, held against what can be and against what those of other workers said. A weight
+// or a loss that no others come near is not refused for good: it is computed once more by somebody else, and believed
+// if that says the same. Value type; one thread at a time.
+
+#include <cstdint>
+#include <vector>
+
+#include "modes/exact/lease.h"
+
+namespace motley::modes {
+
+struct Declared {
+  std::uint64_t count = 0;
+  double weight = 0, loss_sum = 0;
+};
+
+class DeclaredBounds {
+ public:
+  static constexpr double kWeightPerSampleMax = 1099511627776.0;  // 2^40: sums over a pass stay finite and exact enough
+  static constexpr double kLossMax = 1e38;                        // of an item, or a sample; what a float can hold
+  static constexpr std::uint32_t kEnough = 8;                     // contributions of others, to compare with
+  static constexpr double kFar = 16;                              // times as much as any other said
+  static constexpr double kLossFar = 1000;                        // losses of steps differ more than counts of items
+
+  /// Whether the weight can be that of so many samples at all.
+  [[nodiscard]] static bool possible(std::uint64_t count, double weight) noexcept;
+  [[nodiscard]] static bool possible(const Declared& said) noexcept;
+  /// False where others said enough, and nothing near.
+  [[nodiscard]] bool likely(WorkerId worker, const Declared& said) const noexcept;
+  /// It counts in a step.
+  void counted(WorkerId worker, const Declared& said);
+
+ private:
+  struct Seen {
+    WorkerId worker = 0;
+    std::uint32_t contributions = 0;
+    double weight = 0, weight_per_sample = 0, loss = 0, loss_per_item = 0;  // the largest
+  };
+  std::vector<Seen> seen_;
+};
+
+}  // namespace motley::modes

@@ -1,0 +1,29 @@
+#include "modes/exact/doubts.h"
+
+namespace motley::modes {
+
+bool Doubts::arise(const Lease& lease, const Declared& said) {
+  if (bounds_.likely(lease.worker, said)) return false;
+  bool confirmed = false;
+  for (PassWork::Avoid& avoid : work_.avoid) {
+    if (!avoid.unlikely || !avoid.range.overlaps(lease.range)) continue;
+    // Two say so: it is the samples. Or it is asked again, because nobody else is there.
+    avoid.unlikely = false;
+    confirmed = true;
+  }
+  if (confirmed) return false;
+  work_.act(ActionKind::warn, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
+  work_.avoid.push_back({.range = lease.range, .worker = lease.worker, .unlikely = true});
+  return true;
+}
+
+void Doubts::learn() {
+  for (const Coverage::Piece& piece : work_.coverage.pieces(0)) {
+    const Contribution* part = work_.coverage.find(piece.lease);
+    const Lease* lease = work_.leases.find(piece.lease);
+    if (part != nullptr && lease != nullptr)
+      bounds_.counted(lease->worker, {part->range.count, part->weight, part->loss_sum});
+  }
+}
+
+}  // namespace motley::modes

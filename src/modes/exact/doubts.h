@@ -1,0 +1,26 @@
+#pragma once
+// What no other worker comes near is not believed until a second one says it: which ranges are computed again for that,
+// and what is learned of the contributions that count. One thread at a time.
+
+#include "modes/exact/declared.h"
+#include "modes/exact/pass_work.h"
+
+namespace motley::modes {
+
+class Doubts {
+ public:
+  /// REQUIRES it outlives this.
+  explicit Doubts(PassWork& work) : work_(work) {}
+
+  /// Whether the range is to be computed by somebody else before this is believed. Then its worker is not to get it
+  /// again.
+  bool arise(const Lease& lease, const Declared& said);
+  /// The train pass is done: its contributions count.
+  void learn();
+
+ private:
+  PassWork& work_;
+  DeclaredBounds bounds_;
+};
+
+}  // namespace motley::modes

@@ -1,0 +1,144 @@
+// Workers that say of themselves what cannot be. Nobody waits for them, and the weights are those of one undisturbed
+// machine.
+
+#include <limits>
+
+#include "coordinator_disturbed.h"
+
+namespace motley::engine {
+namespace {
+
+class CoordinatorClaims : public CoordinatorDisturbed {
+ protected:
+  void steps(std::uint64_t count) {
+    options.steps = count;
+    two();
+  }
+  void hand_back(Peer& peer, const wire::Grant& grant) {
+    wire::Finish nothing;
+    nothing.pass = grant.pass;
+    nothing.lease = grant.lease;
+    nothing.first = grant.first;
+    say(peer, nothing);
+  }
+  /// Both answer what they have, until this version is open.
+  void until(std::uint64_t version) {
+    for (int rounds = 0; rounds < 1000 && coordinator->server().version() < version; ++rounds)
+      for (Peer* peer : {a, b})
+        if (!peer->grants.empty() && coordinator->server().version() < version) work(*peer);
+    ASSERT_EQ(coordinator->server().version(), version);
+  }
+};
+
+TEST_F(CoordinatorClaims, YearsOfComputingHoldUpNobody) {
+  steps(12);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double claim : {1e300, std::numeric_limits<double>::quiet_NaN(), -1.0, kInfinity, 1e-300, 1e300}) {
+    a->seconds_per_sample = claim;
+    until(coordinator->server().version() + 1);
+  }
+  const auto granted = a->grants;
+  ASSERT_FALSE(granted.empty()) << "it has a share as before";
+  while (!b->grants.empty()) work(*b);
+  pass_time(std::chrono::seconds(61), {a, b});
+  EXPECT_FALSE(b->grants.empty()) << "what it holds is granted to the other";
+}
+
+TEST_F(CoordinatorClaims, WhatWasNeverAskedForIsNotMeasured) {
+  steps(4);
+  wire::Grant made_up = a->grants.front();
+  made_up.lease = 1000;
+  for (int i = 0; i < 50; ++i) finish(*a, made_up);
+  made_up = a->grants.front();
+  made_up.pass ^= 1;
+  finish(*a, made_up);
+  EXPECT_TRUE(output.closed.empty());
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorClaims, LeasesHandedBackAreStrikes) {
+  steps(12);
+  int handed_back = 0;
+  while (output.closed.count(1) == 0 && handed_back < 100) {
+    while (!b->grants.empty() && a->grants.empty()) work(*b);
+    ASSERT_FALSE(a->grants.empty());
+    const wire::Grant grant = take(*a);
+    hand_back(*a, grant);
+    ++handed_back;
+  }
+  EXPECT_EQ(output.closed.at(1).code, "excluded");
+  EXPECT_LT(handed_back, 10);
+  run();
+  expect_exact(12);
+}
+
+TEST_F(CoordinatorClaims, ALeaseHandedBackGoesToTheOther) {
+  steps(4);
+  const wire::Grant grant = take(*a);
+  hand_back(*a, grant);
+  EXPECT_TRUE(a->grants.empty());
+  EXPECT_EQ(positions(*b), 16u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorClaims, AWeightBeyondAnySampleIsPoison) {
+  steps(4);
+  const wire::Grant grant = take(*a);
+  say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, 1e308, 1});
+  EXPECT_EQ(positions(*b), 16u);
+  run();
+  expect_exact(4);
+}
+
+TEST_F(CoordinatorClaims, AWeightThatNoOtherComesNearIsComputedAgain) {
+  steps(24);
+  until(18);
+  const wire::Grant grant = take(*a);
+  say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, 1e6, 1});
+  ASSERT_FALSE(output.warnings.empty());
+  EXPECT_NE(output.warnings.back().find("no other worker comes near"), std::string::npos);
+  run();
+  expect_exact(24);
+}
+
+TEST_F(CoordinatorClaims, ALossThatNoOtherComesNearIsComputedAgain) {
+  steps(24);
+  until(18);
+  const wire::Grant grant = take(*a);
+  say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, static_cast<double>(grant.count), -1e12});
+  ASSERT_FALSE(output.warnings.empty());
+  run();
+  expect_exact(24);
+}
+
+TEST_F(CoordinatorClaims, WhatTwoSayIsBelieved) {
+  steps(24);
+  until(18);
+  const auto heavy = [this](Peer& peer, const wire::Grant& grant) {
+    const double weight = 1000.0 * static_cast<double>(grant.count);
+    say(peer, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, weight, 1});
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(peer, grant, chunk);
+    finish(peer, grant);
+  };
+  heavy(*a, take(*a));
+  while (!b->grants.empty() && coordinator->server().version() == 18) heavy(*b, take(*b));
+  while (!a->grants.empty() && coordinator->server().version() == 18) heavy(*a, take(*a));
+  EXPECT_EQ(coordinator->server().version(), 19u);
+  EXPECT_FALSE(output.error.has_value());
+  run();
+  EXPECT_EQ(output.closed.at(1).code, "done") << "nobody was struck out";
+}
+
+TEST_F(CoordinatorClaims, LinesOnTheScreenAreFew) {
+  steps(4);
+  const std::uint64_t pass = std::uint64_t{static_cast<std::uint8_t>(PassKind::calibrate)} << 56;
+  for (int i = 0; i < 1000; ++i) say(*a, wire::Failed{pass, 0, "too tired"});
+  EXPECT_LT(output.warnings.size(), 20u);
+  run();
+  expect_exact(4);
+}
+
+}  // namespace
+}  // namespace motley::engine
