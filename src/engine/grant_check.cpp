@@ -3,7 +3,7 @@
 #include <string>
 
 #include "codec/codec.h"
-#include "motley/computation.h"
+#include "motley/task.h"
 
 namespace motley::engine {
 namespace {

@@ -116,7 +116,7 @@ class JsonSink final : public Sink {
     return line(event);
   }
   static std::string json(const CheckpointWritten& e) {
-    write({{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}});
+    return line({{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}});
   }
   static std::string json(const Done& e) {
     return line({{"event", "done"},

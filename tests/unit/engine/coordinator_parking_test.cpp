@@ -43,8 +43,10 @@ class ParkingTest : public CoordinatorTest {
 
 TEST_F(ParkingTest, ANewcomerIsMeasuredBeforeItTakesPart) {
   make();
-  Peer& first = join(1);
+  constexpr double kPace = 1.0 / 32;  // a step of the first takes 1 s, which is believed
+  Peer& first = join(1, {}, false, kPace);
   Peer& second = open(2);
+  second.seconds_per_sample = kPace;
   ready(second);
   hold_calibrations = true;
   synced(second);

@@ -26,15 +26,15 @@ TEST_F(WorkerTest, StepsThatAreLentGoToItsComputationAndBack) {
   join(0);
   Told told;
   worker.lend({.number = 4, .steps = 2, .batches = BatchPlan(100, 16), .server = nullptr}, told.events());
-  ASSERT_EQ(output.lent.size(), 1U);
-  EXPECT_EQ(output.lent[0].number, 4U);
+  ASSERT_EQ(out.lent.size(), 1U);
+  EXPECT_EQ(out.lent[0].number, 4U);
   for (std::uint64_t step = 0; step < 2; ++step) {
     StretchStep made;
     made.step = step;
     worker.lent_step(std::move(made), [&] { ++told.taken; }, now);
   }
   worker.cut(4);
-  EXPECT_EQ(output.cut, (std::vector<std::uint64_t>{4}));
+  EXPECT_EQ(out.cut, (std::vector<std::uint64_t>{4}));
   worker.lent_ended({.number = 4, .failure = {}, .after = {}});
   EXPECT_EQ(told.steps, (std::vector<std::uint64_t>{0, 1}));
   EXPECT_EQ(told.taken, 2);

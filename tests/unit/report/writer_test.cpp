@@ -48,8 +48,9 @@ TEST(Writer, AReaderThatComesLateHasTheBeginningTheEndAndTheNumberOfWhatIsMissin
   for (std::string line; std::getline(lines, line);) {
     ASSERT_TRUE(line.starts_with(begins) && line.ends_with("}")) << line;
     kinds.push_back(line.substr(begins.size(), line.find('"', begins.size()) - begins.size()));
-    if (kinds.back() == "step")
+    if (kinds.back() == "step") {
       EXPECT_NE(line.find("\"step\":" + std::to_string(steps++) + ","), std::string::npos) << "the oldest are kept";
+    }
     if (kinds.back() == "dropped") dropped += std::stoull(line.substr(line.rfind(':') + 1));
   }
   EXPECT_EQ(kinds.front(), "run");

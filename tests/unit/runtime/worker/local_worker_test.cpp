@@ -13,7 +13,7 @@ WorkerHostOptions with_share(double share) {
 
 TEST(LocalWorker, WhoOwesItsDeviceRestIsLentNoSteps) {
   WorkerHost rests(with_share(0.5), {});
-  EXPECT_FALSE(rests.local_worker()->lend({.batches = BatchPlan(1, 1)}, {}));
+  EXPECT_FALSE(rests.local_worker()->lend({.batches = BatchPlan(1, 1), .server = nullptr}, {}));
 }
 
 TEST(LocalWorker, WhatIsOrderedAfterItsEndIsDropped) {
@@ -22,7 +22,7 @@ TEST(LocalWorker, WhatIsOrderedAfterItsEndIsDropped) {
     WorkerHost host(with_share(1), {});
     orders = host.local_worker();
   }
-  EXPECT_TRUE(orders->lend({.batches = BatchPlan(1, 1)}, {}));
+  EXPECT_TRUE(orders->lend({.batches = BatchPlan(1, 1), .server = nullptr}, {}));
   orders->cut(1);
 }
 
