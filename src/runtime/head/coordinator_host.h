@@ -1,6 +1,6 @@
 #pragma once
 // The coordinator with its threads: engine::Coordinator on a mailbox, the door where connections prove themselves,
-// sessions with their two lanes, persistence and events.
+// sessions with their two lanes, the journal.
 
 #include <atomic>
 #include <functional>
@@ -16,11 +16,10 @@
 #include "fleet/token.h"
 #include "report/sink.h"
 #include "runtime/data_lanes.h"
-#include "runtime/head/events.h"
 #include "runtime/head/invitations.h"
+#include "runtime/head/journal.h"
 #include "runtime/lanes.h"
 #include "runtime/mailbox.h"
-#include "runtime/persist/persister.h"
 #include "runtime/persist/redo_budget.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
@@ -31,14 +30,8 @@ struct CoordinatorHostOptions {
   engine::CoordinatorOptions engine;
   fleet::JoinToken token;
   transport::Digest own_spki{};
-  std::string run_dir;
-  double checkpoint_seconds = 30;
-  bool has_accuracy = true;
-  std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
+  JournalOptions journal;
   std::function<std::vector<double>(const report::EvalDone&)> rates_after;  // may be empty
-  SinceMark since_mark;
-  /// Fills in what a checkpoint needs besides the server's snapshot.
-  store::CheckpointContent checkpoint_base;
 };
 
 class CoordinatorHost final : engine::CoordinatorOutput {
@@ -112,12 +105,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void end_faulty_sessions();
   void on_tick();
   void judge_local_failures();
-  void note_position(std::uint64_t step);
-  void note_batch(const engine::StepClosed& step);
-  void write_checkpoint();
   /// By a worker's session on the wire, since it was asked before.
   void add_traffic(report::WorkerPart& part);
-  void tell_mark(const engine::StepClosed& step);
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
@@ -133,10 +122,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void finished() override;
   void failed(Error error) override;
   void end(Status status, bool worth_keeping = true);
-  void report_done(const std::string& checkpoint);
 
   CoordinatorHostOptions options_;
-  std::unique_ptr<Persister> persister_;
   report::Sink& sink_;
   std::function<void(Status)> on_end_;
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
@@ -144,6 +131,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   // The mailbox thread's own.
   const std::shared_ptr<RedoBudget> redo_budget_ = std::make_shared<RedoBudget>();
   engine::Coordinator engine_;
+  Journal journal_;
   std::map<LinkId, Link> links_;
   std::map<engine::SessionId, Session> sessions_;
   engine::SessionId next_session_ = 1;
@@ -151,17 +139,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   bool ended_ = false;
   bool stopping_ = false;
   Invitations invitations_;
-  Time last_checkpoint_{}, last_refusal_said_{}, looked_for_revoked_{};
+  Time last_refusal_said_{}, looked_for_revoked_{};
   std::uint64_t strangers_ = 0;  // connections that did not prove the secret
-  double unlogged_seconds_ = 0;  // between checkpoints where the redo log pauses
-  Time started_{};
-  std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
-  std::uint64_t steps_ = 0, samples_ = 0;   // of this process
-  double steady_seconds_ = 0;
-  std::uint64_t steady_samples_ = 0;
-  double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
-  report::Noise noise_;
-  bool evaluated_once_ = false;
 };
 
 }  // namespace motley::runtime

@@ -12,6 +12,27 @@ namespace {
 
 std::string hex(std::uint64_t value) { return formatted("%016llx", static_cast<unsigned long long>(value)); }
 
+JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions& e) {
+  JournalOptions journal;
+  journal.run_dir = run.dir->path().string();
+  journal.checkpoint_seconds = run.config.checkpoint_seconds;
+  journal.incarnation = run.incarnation;
+  // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
+  if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
+  journal.scores = run.initial.scores;
+  journal.has_accuracy = run.config.model_kind == config::kScriptKind
+                             ? std::ranges::find(journal.scores, "accuracy") != journal.scores.end()
+                             : run.config.model_loss != "mse";
+  journal.since_mark = run.since_mark;
+  journal.checkpoint_base.layout = run.initial.layout;
+  journal.checkpoint_base.run = run.token.run;
+  journal.checkpoint_base.incarnation = run.incarnation;
+  journal.checkpoint_base.config = e.config;
+  journal.checkpoint_base.model_kind = run.config.model_kind;
+  journal.checkpoint_base.frozen = run.initial.frozen;
+  return journal;
+}
+
 CoordinatorHostOptions host_options(const Run& run) {
   CoordinatorHostOptions host;
   engine::CoordinatorOptions& e = host.engine;
@@ -41,24 +62,11 @@ CoordinatorHostOptions host_options(const Run& run) {
   if (run.inputs.test != nullptr) e.test_fingerprint = run.inputs.test->fingerprint();
   host.token = run.token;
   host.own_spki = run.identity.spki;
-  host.run_dir = run.dir->path().string();
-  host.checkpoint_seconds = run.config.checkpoint_seconds;
-  host.has_accuracy = run.config.model_loss != "mse";
-  host.scores = run.initial.scores;
-  if (run.config.model_kind == config::kScriptKind) {
-    host.has_accuracy = std::ranges::find(host.scores, "accuracy") != host.scores.end();
-  }
   e.holds = run.options.holds;
   e.hold_owed = run.hold_owed;
   e.state = run.loss_state;
-  host.since_mark = run.since_mark;
   host.rates_after = run.options.rates_after;
-  host.checkpoint_base.layout = run.initial.layout;
-  host.checkpoint_base.run = run.token.run;
-  host.checkpoint_base.incarnation = run.incarnation;
-  host.checkpoint_base.config = e.config;
-  host.checkpoint_base.model_kind = run.config.model_kind;
-  host.checkpoint_base.frozen = run.initial.frozen;
+  host.journal = journal_options(run, e);
   return host;
 }
 

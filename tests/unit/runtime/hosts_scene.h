@@ -84,9 +84,9 @@ struct Scene {
     options.engine.weights = settings.weights;
     options.engine.train_fingerprint = train->fingerprint();
     options.engine.test_fingerprint = test->fingerprint();
-    options.run_dir = dir.path().string();
-    options.checkpoint_base.layout = model->layout();
-    options.checkpoint_base.run = settings.run;
+    options.journal.run_dir = dir.path().string();
+    options.journal.checkpoint_base.layout = model->layout();
+    options.journal.checkpoint_base.run = settings.run;
     auto ledger =
         store::LedgerWriter::open(dir / "ledger", {settings.run, kSeed, kSamples, kBatch, train->fingerprint()});
     EXPECT_TRUE(ledger) << message(ledger);

@@ -1,0 +1,143 @@
+#include "runtime/head/journal.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "runtime/mailbox.h"
+
+namespace motley::runtime {
+namespace {
+
+// Where steps come faster than the redo log may write, a kill costs what was done since the newest checkpoint: then
+// they come as often as this, unless they would write more than the log.
+constexpr double kUnloggedSeconds = 5;
+constexpr double kUnloggedBytesPerSecondMax = 50e6;
+
+PersisterEvents events_for(std::function<void(report::Event)> tell) {
+  PersisterEvents events;
+  events.checkpoint = [tell](std::uint64_t step, const std::filesystem::path& path) {
+    tell(report::CheckpointWritten{step, path.string()});
+  };
+  events.error = [tell](const Error& error) { tell(report::Failure{error}); };
+  return events;
+}
+
+}  // namespace
+
+Journal::Journal(JournalOptions options, const engine::Coordinator& engine, store::LedgerWriter ledger,
+                 std::shared_ptr<RedoBudget> budget, report::Sink& sink, std::function<void(report::Event)> tell)
+    : options_(std::move(options)),
+      engine_(engine),
+      sink_(sink),
+      persister_(options_.run_dir, std::move(ledger), std::move(budget), events_for(std::move(tell))) {}
+
+void Journal::begin() {
+  started_ = last_checkpoint_ = now();
+  note_position(engine_.server().version());
+}
+
+void Journal::note_position(std::uint64_t step) {
+  const StepRange range = engine_.range(step);
+  epoch_ = range.epoch;
+  position_ = range.order_first;
+}
+
+void Journal::note_batch(const engine::StepClosed& step) {
+  const BatchChange& change = *step.batch_change;
+  persister_.batch(change);
+  std::string text = formatted(
+      "from step %llu on a step has %llu samples instead of %llu, because the gradient noise scale is %.0f samples; "
+      "the learning rate is %.3g times the one that was set",
+      static_cast<unsigned long long>(change.first_step) + 1, static_cast<unsigned long long>(change.batch),
+      static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate);
+  sink_.take(report::Note{std::move(text)});
+}
+
+void Journal::step(const engine::StepClosed& step, const report::StepDone& done) {
+  store::LedgerStep record = record_of(step, options_.incarnation, engine_.server().limits_norm());
+  options_.since_mark.add(record, done.seconds, done.learning_rate);
+  persister_.step(std::move(record), step.gradients);
+  if (step.batch_change) note_batch(step);
+
+  // The first steps of a process pay for first touch and compilation; they are not the steady part.
+  constexpr std::uint64_t kWarmUpSteps = 3;
+  if (steps_ == kWarmUpSteps) steady_seconds_ = 0, steady_samples_ = 0;
+  ++steps_;
+  samples_ += step.samples;
+  steady_seconds_ += done.seconds;
+  steady_samples_ += step.samples;
+  last_loss_ = done.loss;
+  noise_ = done.noise;
+  note_position(step.step + 1);
+  sink_.take(done);
+  tell_mark(step);
+
+  const bool newest = step.step + 1 == engine_.server().version();  // else its weights are gone
+  if (newest && step.step + 1 < engine_.steps() && checkpoint_due()) write_checkpoint();
+}
+
+bool Journal::checkpoint_due() {
+  const double since = seconds(now() - last_checkpoint_);
+  return since >= options_.checkpoint_seconds || (since >= unlogged_seconds_ && persister_.wants_checkpoint());
+}
+
+void Journal::tell_mark(const engine::StepClosed& step) {
+  const std::uint64_t version = step.step + 1;
+  const bool at_mark =
+      options_.mark_every > 0 ? version % options_.mark_every == 0 : engine_.range(version).order_first == 0;
+  if (!at_mark && version < engine_.steps()) return;
+  sink_.take(options_.since_mark.take(step.epoch, version, state_of(engine_.server(), false)));
+}
+
+report::EvalDone Journal::event(const engine::Evaluated& evaluation) const {
+  return event_of(evaluation, options_.has_accuracy, options_.scores);
+}
+
+void Journal::evaluated(const engine::Evaluated& evaluation) {
+  const report::EvalDone done = event(evaluation);
+  accuracy_ = done.accuracy;
+  evaluated_once_ = true;
+  sink_.take(done);
+}
+
+void Journal::planned(const engine::Planned& plan) {
+  predicted_samples_per_s_ = plan.step.samples_per_second;
+  sink_.take(event_of(plan));
+}
+
+void Journal::released(const engine::Release& release, bool mark) {
+  persister_.released(release.version, mark, release.state ? std::optional(engine_.state()) : std::nullopt);
+}
+
+void Journal::write_checkpoint() {
+  store::CheckpointContent content = options_.checkpoint_base;
+  ps::Snapshot snapshot = engine_.server().snapshot();
+  content.step = snapshot.version;
+  content.epoch = epoch_;
+  content.position = position_;
+  content.weights = std::move(snapshot.weights);
+  content.optimizer = std::move(snapshot.optimizer);
+  const std::size_t vectors = 1 + content.optimizer.size();
+  const double bytes = static_cast<double>(content.layout.flat_elements() * sizeof(float) * vectors);
+  unlogged_seconds_ = std::max(kUnloggedSeconds, bytes / kUnloggedBytesPerSecondMax);
+  persister_.checkpoint(std::move(content));
+  last_checkpoint_ = now();
+}
+
+report::Done Journal::done(const std::string& checkpoint) const {
+  report::Done done;
+  done.steps = engine_.server().version();
+  done.samples = samples_;
+  done.seconds = seconds(now() - started_);
+  done.samples_per_s = steady_seconds_ > 0 ? static_cast<double>(steady_samples_) / steady_seconds_ : 0;
+  done.loss = last_loss_;
+  done.accuracy = accuracy_;
+  done.has_accuracy = evaluated_once_ && options_.has_accuracy;
+  done.predicted_samples_per_s = predicted_samples_per_s_;
+  done.noise = noise_;
+  done.checkpoint = checkpoint;
+  return done;
+}
+
+}  // namespace motley::runtime

@@ -1,0 +1,74 @@
+#pragma once
+// What a run keeps and tells of its steps: ledger, redo log and checkpoints on disk; steps, marks, evaluations and the
+// end as events. One thread at a time: the coordinator's mailbox.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/coordinator.h"
+#include "report/sink.h"
+#include "runtime/head/events.h"
+#include "runtime/persist/persister.h"
+#include "runtime/persist/redo_budget.h"
+#include "store/checkpoint.h"
+
+namespace motley::runtime {
+
+struct JournalOptions {
+  std::string run_dir;
+  double checkpoint_seconds = 30;
+  std::uint32_t incarnation = 0;
+  std::uint64_t mark_every = 0;  // steps; 0: marks are where epochs begin
+  bool has_accuracy = true;
+  std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
+  SinceMark since_mark;
+  /// Fills in what a checkpoint needs besides the server's snapshot.
+  store::CheckpointContent checkpoint_base;
+};
+
+class Journal {
+ public:
+  /// `tell` is called on another thread: events of the disk. REQUIRES `engine` and `sink` outlive this.
+  Journal(JournalOptions options, const engine::Coordinator& engine, store::LedgerWriter ledger,
+          std::shared_ptr<RedoBudget> budget, report::Sink& sink, std::function<void(report::Event)> tell);
+
+  /// The run begins, or goes on, where the engine stands.
+  void begin();
+  /// `done`: the step as an event, complete.
+  void step(const engine::StepClosed& step, const report::StepDone& done);
+  void evaluated(const engine::Evaluated& evaluation);
+  void planned(const engine::Planned& plan);
+  /// Who looked at the held run let it go on, and maybe changed its state.
+  void released(const engine::Release& release, bool mark);
+  [[nodiscard]] report::EvalDone event(const engine::Evaluated& evaluation) const;
+  void write_checkpoint();
+  /// All is on disk when it returns; the newest checkpoint. Nothing may follow but done().
+  Result<std::filesystem::path> drain() { return persister_.drain(); }
+  [[nodiscard]] report::Done done(const std::string& checkpoint) const;
+
+ private:
+  void note_position(std::uint64_t step);
+  void note_batch(const engine::StepClosed& step);
+  void tell_mark(const engine::StepClosed& step);
+  [[nodiscard]] bool checkpoint_due();
+
+  JournalOptions options_;
+  const engine::Coordinator& engine_;
+  report::Sink& sink_;
+  Persister persister_;
+  Time started_{}, last_checkpoint_{};
+  double unlogged_seconds_ = 0;             // between checkpoints where the redo log pauses
+  std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
+  std::uint64_t steps_ = 0, samples_ = 0;   // of this process
+  double steady_seconds_ = 0;
+  std::uint64_t steady_samples_ = 0;
+  double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
+  report::Noise noise_;
+  bool evaluated_once_ = false;
+};
+
+}  // namespace motley::runtime
