@@ -99,6 +99,20 @@ SchedulePoint schedule_point(std::span<const RateChange> changes, std::uint64_t 
   return {static_cast<std::uint64_t>(passed), now.rate};
 }
 
+void Rates::follow(FollowedRates rates) {
+  std::erase_if(followed_, [&](const FollowedRates& each) { return each.first_step >= rates.first_step; });
+  followed_.push_back(std::move(rates));
+}
+
+GroupSpec Rates::at(std::uint64_t step, std::size_t index, const GroupSpec& group) const {
+  const SchedulePoint point = schedule_point(changes_, step);
+  GroupSpec found = group_at(schedule_, index, group, point.step);
+  for (const FollowedRates& rates : followed_)
+    if (rates.first_step <= step) found.lr = rates.lr[index];
+  found.lr *= point.rate;
+  return found;
+}
+
 Status check(const OptimizerSpec& optimizer) {
   if (optimizer.groups.empty()) {
     return Error{ErrorCode::input, "the optimizer has no parameter group, expected at least one", "add a group"};
@@ -125,6 +139,24 @@ Status check(const ScheduleSpec& schedule) {
     const bool whole = table != nullptr && table->steps_per_row > 0 && table->groups > 0 && !table->rates.empty() &&
                        table->rates.size() % table->groups == 0;
     if (!whole) return Error{ErrorCode::input, "the schedule's table has no rows, or incomplete ones", ""};
+  }
+  return {};
+}
+
+Status check_groups(const Layout& layout, const OptimizerSpec& optimizer, const ScheduleSpec& schedule) {
+  if (schedule.kind == ScheduleKind::table && schedule.table->groups != optimizer.groups.size()) {
+    return Error{ErrorCode::input,
+                 "the schedule is of " + std::to_string(schedule.table->groups) + " parameter groups, expected " +
+                     std::to_string(optimizer.groups.size()),
+                 ""};
+  }
+  for (const LayoutEntry& entry : layout.entries()) {
+    if (entry.kind == TensorKind::trained && entry.group >= optimizer.groups.size()) {
+      return Error{ErrorCode::input,
+                   "tensor '" + entry.name + "' is in parameter group " + std::to_string(entry.group) +
+                       ", expected a number below " + std::to_string(optimizer.groups.size()),
+                   "add the group to the optimizer"};
+    }
   }
   return {};
 }

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
+#include "motley/layout.h"
 #include "motley/result.h"
 #include "ps/spec.h"
 
@@ -24,8 +27,29 @@ struct SchedulePoint {
 };
 SchedulePoint schedule_point(std::span<const RateChange> changes, std::uint64_t step) noexcept;
 
+/// A group's numbers at each step: those of the schedule, and what was said since the run began.
+class Rates {
+ public:
+  /// REQUIRES check(schedule).
+  explicit Rates(ScheduleSpec schedule = {}) : schedule_(std::move(schedule)) {}
+
+  [[nodiscard]] const ScheduleSpec& schedule() const noexcept { return schedule_; }
+  /// All changes so far, in order of steps.
+  void set_changes(std::vector<RateChange> changes) { changes_ = std::move(changes); }
+  /// From its step on; replaces what was said of that step and later ones.
+  void follow(FollowedRates rates);
+  [[nodiscard]] GroupSpec at(std::uint64_t step, std::size_t index, const GroupSpec& group) const;
+
+ private:
+  ScheduleSpec schedule_;
+  std::vector<RateChange> changes_;
+  std::vector<FollowedRates> followed_;  // in order of steps
+};
+
 /// ErrorCode::input with the first value outside the range that torch accepts.
 Status check(const OptimizerSpec& optimizer);
 Status check(const ScheduleSpec& schedule);
+/// ErrorCode::input where a tensor or a table is of groups that the optimizer does not have.
+Status check_groups(const Layout& layout, const OptimizerSpec& optimizer, const ScheduleSpec& schedule);
 
 }  // namespace motley::ps

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "ps/server_impl.h"
+#include "ps/update.h"
 
 namespace motley::ps {
 
@@ -23,41 +24,38 @@ Result<Server> Server::make(Layout layout, OptimizerSpec optimizer, ScheduleSpec
     return Error{ErrorCode::input, "train.clip_norm is not finite, expected a number (0: no clipping)",
                  "correct train.clip_norm"};
   }
-  if (schedule.kind == ScheduleKind::table && schedule.table->groups != optimizer.groups.size()) {
-    return Error{ErrorCode::input,
-                 "the schedule is of " + std::to_string(schedule.table->groups) + " parameter groups, expected " +
-                     std::to_string(optimizer.groups.size()),
-                 ""};
-  }
-  for (const LayoutEntry& entry : layout.entries()) {
-    if (entry.kind == TensorKind::trained && entry.group >= optimizer.groups.size()) {
-      return Error{ErrorCode::input,
-                   "tensor '" + entry.name + "' is in parameter group " + std::to_string(entry.group) +
-                       ", expected a number below " + std::to_string(optimizer.groups.size()),
-                   "add the group to the optimizer"};
-    }
-  }
-  auto impl = std::make_unique<Impl>();
-  impl->layout = std::move(layout);
-  impl->optimizer = std::move(optimizer);
-  impl->schedule = std::move(schedule);
-  impl->clip_norm = clip_norm;
-  impl->states = state_names(impl->optimizer);
-  impl->chunks.resize(impl->layout.chunks().size());
-  for (ChunkId c = 0; c < impl->chunks.size(); ++c) impl->chunks[c].segments = segments_of(impl->layout, c);
+  if (auto status = check_groups(layout, optimizer, schedule); !status) return status.error();
+  auto impl = std::make_unique<Impl>(std::move(layout), std::move(optimizer), std::move(schedule), clip_norm);
   if (auto status = impl->take(snapshot); !status) return status.error();
   impl->open_step();
   return Server(std::move(impl));
 }
 
-const Layout& Server::layout() const noexcept { return impl_->layout; }
+Status Server::Impl::take(const Snapshot& snapshot) {
+  if (Status weights = chunks.take_weights(snapshot); !weights) return weights;
+  version = snapshot.version;
+  norm_before = snapshot.norm_before;
+  if (optimizer.kind == OptimizerKind::outside) return optimizer.outside->restore(version, snapshot.optimizer);
+  return chunks.take_states(snapshot, pool);
+}
+
+void Server::Impl::open_step() {
+  clipped = false;
+  scalars.clear();
+  for (std::size_t group = 0; group < optimizer.groups.size(); ++group) {
+    const GroupSpec now = group_now(group);
+    if (optimizer.kind != OptimizerKind::outside) scalars.push_back(step_scalars(optimizer.kind, now, now.lr, version));
+  }
+}
+
+const Layout& Server::layout() const noexcept { return impl_->chunks.layout(); }
 std::uint64_t Server::version() const noexcept { return impl_->version; }
 bool Server::limits_norm() const noexcept { return impl_->clip_norm > 0; }
 bool Server::clips() const noexcept { return limits_norm() && !impl_->norm_before; }
 bool Server::clips_by_step_before() const noexcept { return impl_->clip_by_before; }
 
 void Server::clip_by_step_before(std::optional<double> norm) {
-  MOTLEY_ASSERT(limits_norm() && impl_->all(Phase::waiting) && (!norm || std::isfinite(*norm)));
+  MOTLEY_ASSERT(limits_norm() && impl_->chunks.all(Phase::waiting) && (!norm || std::isfinite(*norm)));
   impl_->clip_by_before = true;
   impl_->norm_before = norm;
 }
@@ -80,9 +78,9 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::waiting);
   MOTLEY_ASSERT(!parts.empty());
-  const std::size_t elements = impl_->layout.chunks()[id].elements;
+  const std::size_t elements = impl_->chunks.layout().chunks()[id].elements;
   for (const auto& part : parts) MOTLEY_ASSERT(part.elements() == elements);
-  const bool statistics = impl_->statistics(id);
+  const bool statistics = impl_->chunks.statistics(id);
   const double divisor = statistics ? static_cast<double>(samples) : weight;
   MOTLEY_ASSERT(divisor > 0 && std::isfinite(divisor));
 
@@ -95,7 +93,7 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
   chunk.sums.resize(limited || !part_squares.empty() ? blocks : 0);
   chunk.part_sums.resize(part_squares.empty() ? 0 : blocks * parts.size());
   const float factor = limited && impl_->norm_before ? impl_->clip_factor(*impl_->norm_before) : 1;
-  impl_->in_stretches(elements, [&](std::size_t first, std::size_t count) {
+  impl_->stretches.each(elements, [&](std::size_t first, std::size_t count) {
     const auto of_blocks = [&](std::vector<double>& all, std::size_t each) {
       if (all.empty()) return std::span<double>();
       return std::span(all).subspan(first / kBlock * each, (count + kBlock - 1) / kBlock * each);
@@ -114,14 +112,14 @@ double Server::reduce(ChunkId id, std::span<const codec::Encoded> parts, double 
 
 double Server::clip() {
   MOTLEY_ASSERT(clips() && !impl_->clipped);
-  MOTLEY_ASSERT(impl_->all(Phase::reduced));
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::reduced));
   const double norm = gradient_norm();
   const float factor = impl_->clip_factor(norm);
   for (ChunkId c = 0; c < impl_->chunks.size() && !(factor >= 1.0F); ++c) {
-    if (impl_->statistics(c)) continue;
+    if (impl_->chunks.statistics(c)) continue;
     const std::span<float> values = impl_->chunks[c].open_gradient.floats();
-    impl_->in_stretches(values.size(),
-                        [&](std::size_t first, std::size_t count) { scale(values.subspan(first, count), factor); });
+    impl_->stretches.each(values.size(),
+                          [&](std::size_t first, std::size_t count) { scale(values.subspan(first, count), factor); });
   }
   impl_->clipped = true;
   return norm;
@@ -132,13 +130,13 @@ double Server::gradient_norm() const {
   double squares = 0;
   for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
     MOTLEY_ASSERT(impl_->chunks[c].phase != Phase::waiting);
-    if (!impl_->statistics(c)) squares += impl_->chunks[c].squares;
+    if (!impl_->chunks.statistics(c)) squares += impl_->chunks[c].squares;
   }
   return std::sqrt(squares);
 }
 
 Status Server::step_outside() {
-  MOTLEY_ASSERT(outside() && impl_->all(Phase::reduced) && (!clips() || impl_->clipped));
+  MOTLEY_ASSERT(outside() && impl_->chunks.all(Phase::reduced) && (!clips() || impl_->clipped));
   std::vector<GroupSpec> groups;
   groups.reserve(impl_->optimizer.groups.size());
   for (std::size_t group = 0; group < impl_->optimizer.groups.size(); ++group)
@@ -148,7 +146,7 @@ Status Server::step_outside() {
   for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
     weights.push_back(impl_->chunks[c].weights);
     gradients.push_back(gradient(c));
-    impl_->outside_weights.push_back(impl_->pool.take(impl_->bytes_of(c)));
+    impl_->outside_weights.push_back(impl_->pool.take(impl_->chunks.bytes_of(c)));
   }
   return impl_->optimizer.outside->step(groups, weights, gradients, impl_->outside_weights);
 }
@@ -163,7 +161,15 @@ SharedBytes Server::apply(ChunkId id) {
     values = impl_->pool.take(kept.size());
     std::ranges::copy(kept.floats(), values.floats().begin());
   }
-  impl_->update(id, values.floats());
+  if (impl_->chunks.statistics(id)) {
+    update_statistics(chunk, values.floats());
+  } else if (outside()) {
+    std::ranges::copy(impl_->outside_weights[id].floats(), values.floats().begin());
+  } else {
+    update_parameters(impl_->optimizer, impl_->scalars, impl_->chunks.states(), chunk, values.floats(), impl_->pool,
+                      impl_->stretches);
+  }
+  clear_padding(values.floats(), chunk.segments);
   chunk.new_weights = std::move(values).seal();
   chunk.phase = Phase::applied;
   return chunk.new_weights;
@@ -177,10 +183,10 @@ SharedBytes Server::gradient(ChunkId id) {
   return chunk.gradient;
 }
 
-void Server::share_work(std::shared_ptr<Parallel> helpers) { impl_->helpers = std::move(helpers); }
+void Server::share_work(std::shared_ptr<Parallel> helpers) { impl_->stretches.helpers = std::move(helpers); }
 
 void Server::finish_step() {
-  MOTLEY_ASSERT(impl_->all(Phase::applied));
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::applied));
   if (impl_->clip_by_before) impl_->norm_before = gradient_norm();
   for (ChunkState& chunk : impl_->chunks) {
     chunk.weights = std::move(chunk.new_weights);
@@ -192,20 +198,19 @@ void Server::finish_step() {
 }
 
 void Server::set_rate_changes(std::vector<RateChange> changes) {
-  MOTLEY_ASSERT(impl_->all(Phase::waiting));
-  impl_->rate_changes = std::move(changes);
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting));
+  impl_->rates.set_changes(std::move(changes));
   impl_->open_step();
 }
 
 void Server::follow(FollowedRates rates) {
-  MOTLEY_ASSERT(impl_->all(Phase::waiting) && rates.lr.size() == impl_->optimizer.groups.size());
-  std::erase_if(impl_->followed, [&](const FollowedRates& each) { return each.first_step >= rates.first_step; });
-  impl_->followed.push_back(std::move(rates));
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && rates.lr.size() == impl_->optimizer.groups.size());
+  impl_->rates.follow(std::move(rates));
   impl_->open_step();
 }
 
 Status Server::redo(std::span<const SharedBytes> gradients) {
-  MOTLEY_ASSERT(impl_->all(Phase::waiting) && !impl_->clip_by_before);
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && !impl_->clip_by_before);
   if (gradients.size() != impl_->chunks.size()) {
     return Error{ErrorCode::input,
                  "the logged step holds " + std::to_string(gradients.size()) + " chunks, expected " +
@@ -213,9 +218,9 @@ Status Server::redo(std::span<const SharedBytes> gradients) {
                  "use a log written for this model"};
   }
   for (ChunkId c = 0; c < gradients.size(); ++c) {
-    if (gradients[c].size() != impl_->bytes_of(c)) {
+    if (gradients[c].size() != impl_->chunks.bytes_of(c)) {
       return size_error("chunk " + std::to_string(c) + " of the logged gradient", gradients[c].size(),
-                        impl_->bytes_of(c));
+                        impl_->chunks.bytes_of(c));
     }
   }
   for (ChunkId c = 0; c < gradients.size(); ++c) {

@@ -9,12 +9,12 @@
 namespace motley::ps {
 
 Status Server::settle(Residence& there) const {
-  MOTLEY_ASSERT(impl_->all(Phase::waiting) && !outside());
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && !outside());
   return there.settle(snapshot(), impl_->optimizer.kind);
 }
 
 Result<double> Server::step_at(Residence& there, double weight, std::uint64_t samples) {
-  MOTLEY_ASSERT(impl_->all(Phase::waiting) && !outside());
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && !outside());
   const Result<double> norm = there.reduce(weight, samples);
   if (!norm) return norm.error();
   if (!std::isfinite(*norm)) return Error{ErrorCode::diverged, "a gradient or loss is not finite", ""};

@@ -97,7 +97,7 @@ class Disturber:
         return self.head.wait_event("worker", after=after, worker=f"{machine}/cpu", change=change)
 
     def wait_placed(self, machine, after):
-        """It has samples of a step, or the planner has measured that steps are no shorter with it: what it decides, not whether it should."""
+        """It has samples of a step, or the planner has measured that steps are no shorter with it."""
         worker = f"{machine}/cpu"
 
         def placed():
