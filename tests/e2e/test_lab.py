@@ -21,6 +21,8 @@ import pytest
 from conftest import ROOT
 from program import Starter, settings
 
+pytestmark = pytest.mark.alone
+
 LAB = [sys.executable, str(ROOT / "tools" / "lab")]
 STATE, LOCK = pathlib.Path("/run/lab.json"), pathlib.Path("/run/lab.lock")
 HOSTS = {"head": 0.35, "first": 0.3, "second": 0.2, "third": 0.15, "late": 0.25}  # cores; together less than two

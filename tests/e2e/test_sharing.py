@@ -10,6 +10,8 @@ import pytest
 
 from program import settings
 
+pytestmark = pytest.mark.alone
+
 LOCAL = ["--listen", "127.0.0.1:0"]
 DATA = settings(data_uri="synthetic:20000:784:10", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
 MANY = settings(train_steps=1000000)
