@@ -76,7 +76,8 @@ std::string sentence(const Reason& reason, const NameOf& name) {
     case ReasonCode::overlap:
       return who + " began positions that others began already";
     case ReasonCode::wrong_weight:
-      return who + " declared another weight than was declared before for " + positions(reason);
+      return who + " declared another weight for " + positions(reason) +
+             " than was declared before; somebody else computes them, which shows who is wrong";
     case ReasonCode::strike:
       return who + " has " + number(reason.a) + " of " + number(reason.b) + " strikes";
     case ReasonCode::run_over:

@@ -21,17 +21,15 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   if (!DeclaredBounds::possible(said)) return poison(*lease);
   if (doubts_.arise(*lease, said))
     return refuse(*lease, {ReasonCode::unlikely, lease->worker, lease->range.first, lease->range.count});
-  const auto verdict = work_.coverage.begin(
-      {.lease = lease->id, .range = event.range, .weight = event.weight, .loss_sum = event.loss_sum});
+  const Contribution contribution{
+      .lease = lease->id, .range = event.range, .weight = event.weight, .loss_sum = event.loss_sum};
+  const auto verdict = work_.coverage.begin(contribution);
   if (verdict == Coverage::BeginVerdict::overlap)
     return refuse(*lease, {.code = ReasonCode::overlap, .worker = lease->worker});
   if (verdict == Coverage::BeginVerdict::wrong_weight) {
     const Reason reason{ReasonCode::wrong_weight, lease->worker, event.range.first, event.range.count};
-    work_.act(ActionKind::warn, reason);
-    work_.avoid.push_back({.range = lease->range, .worker = lease->worker});
-    const WorkerId worker = lease->worker;
-    refuse(*lease, reason);
-    return host_.strike(worker);
+    if (!disputes_.believes(*lease, contribution)) return refuse(*lease, reason);
+    work_.coverage.replace(contribution);
   }
   const Interval promised = lease->range;
   lease->state.enter(LeaseState::begun);
@@ -137,22 +135,48 @@ void Contributions::on(const LeaseFailed& event) {
   host_.strike(worker);
 }
 
+// A broken device sends NaN, and so may whoever wants the run to end. The head's own device decides where there is one;
+// else all who could compute the positions must say so, or three.
+bool Contributions::confirmed(const Lease& lease) const {
+  constexpr std::size_t kEnough = 3;
+  std::vector<WorkerId> said{lease.worker};
+  std::size_t answers = 1;
+  for (const PassWork::Avoid& avoid : work_.avoid) {
+    if (!avoid.poisoned || !avoid.range.overlaps(lease.range)) continue;
+    ++answers;
+    if (std::ranges::find(said, avoid.worker) == said.end()) said.push_back(avoid.worker);
+  }
+  std::size_t members = 0;
+  bool local = false, local_said = false;
+  for (const fleet::Member& member : work_.run.roster.all()) {
+    if (member.state != fleet::MemberState::member) continue;
+    ++members;
+    local |= member.local;
+    local_said |= member.local && std::ranges::find(said, member.worker) != said.end();
+  }
+  if (answers < 2) return false;
+  return local ? local_said && said.size() >= std::min<std::size_t>(2, members)
+               : said.size() >= std::min(kEnough, members);
+}
+
 void Contributions::poison(Lease& lease) {
   const Interval range = lease.range;
   const WorkerId worker = lease.worker;
-  const bool again = std::any_of(work_.avoid.begin(), work_.avoid.end(), [&](const PassWork::Avoid& avoid) {
-    return avoid.poisoned && avoid.range.overlaps(range);
-  });
-  if (again) {
+  if (confirmed(lease)) {
     Action& diverged = work_.act(ActionKind::diverged, {ReasonCode::poisoned_twice, worker, range.first, range.count});
     diverged.range = range;
     return host_.finish(diverged.reason);
   }
+  // Who says it again and again, and nobody else does, has no end.
+  const bool insists = std::ranges::count_if(work_.avoid, [&](const PassWork::Avoid& avoid) {
+                         return avoid.poisoned && avoid.worker == worker && avoid.range.overlaps(range);
+                       }) > 1;
   const Reason reason{ReasonCode::poisoned, worker, range.first, range.count};
   work_.act(ActionKind::warn, reason);
   work_.avoid.push_back({.range = range, .worker = worker, .poisoned = true});
   work_.coverage.withdraw(lease.id);
   refuse(lease, reason);
+  if (insists) host_.strike(worker);
 }
 
 void Contributions::refuse(Lease& lease, Reason reason) {

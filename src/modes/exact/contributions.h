@@ -4,6 +4,7 @@
 #include "modes/event.h"
 #include "modes/exact/balance.h"
 #include "modes/exact/chunks.h"
+#include "modes/exact/disputes.h"
 #include "modes/exact/doubts.h"
 #include "modes/exact/lease_ends.h"
 #include "modes/exact/pass_work.h"
@@ -15,15 +16,25 @@ class Contributions {
  public:
   /// REQUIRES all outlive this.
   Contributions(PassWork& work, Host& host, LeaseEnds& ends, Balance& balance, Chunks& chunks)
-      : work_(work), host_(host), ends_(ends), balance_(balance), chunks_(chunks), doubts_(work) {}
+      : work_(work),
+        host_(host),
+        ends_(ends),
+        balance_(balance),
+        chunks_(chunks),
+        doubts_(work),
+        disputes_(work, host, ends) {}
 
   void on(const LeaseBegun& event, Time now);
   void on(const ChunkArrived& event, Time now);
   void on(const LeaseFinished& event, Time now);
   void on(const LeaseFailed& event);
   void watch(Time now);
+  /// A new pass begins.
+  void begin() { disputes_.clear(); }
   /// The train pass is done.
   void learn() { doubts_.learn(); }
+  /// At the end of a pass: as Disputes::liars().
+  [[nodiscard]] std::vector<WorkerId> liars() const { return disputes_.liars(); }
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
 
  private:
@@ -31,6 +42,8 @@ class Contributions {
   /// Where all of it is there.
   void settle(Lease& lease, Time now);
   void poison(Lease& lease);
+  /// Enough others found these positions not finite, too.
+  [[nodiscard]] bool confirmed(const Lease& lease) const;
   void refuse(Lease& lease, Reason reason);
   void handed_back(Lease& lease);
 
@@ -40,6 +53,7 @@ class Contributions {
   Balance& balance_;
   Chunks& chunks_;
   Doubts doubts_;
+  Disputes disputes_;
 };
 
 }  // namespace motley::modes

@@ -7,17 +7,16 @@
 namespace motley::modes {
 namespace {
 
-// Weights are sums of counts or of token weights; another cut of the same positions may round differently.
+auto by_position = [](const auto& item, std::uint64_t first) { return item.range.first < first; };
+
 constexpr double kWeightTolerance = 1e-6;
 
-bool about_equal(double a, double b) noexcept {
+}  // namespace
+
+bool same_weight(double a, double b) noexcept {
   const double difference = a < b ? b - a : a - b;
   return difference <= kWeightTolerance * std::max({a, b, 1.0});
 }
-
-auto by_position = [](const auto& item, std::uint64_t first) { return item.range.first < first; };
-
-}  // namespace
 
 void Coverage::reset(std::uint64_t positions, std::uint32_t chunks) {
   MOTLEY_ASSERT(positions > 0 && chunks > 0);
@@ -52,6 +51,20 @@ Coverage::BeginVerdict Coverage::begin(const Contribution& contribution) {
   return BeginVerdict::replacement;
 }
 
+void Coverage::replace(const Contribution& contribution) {
+  if (begin(contribution) == BeginVerdict::wrong_weight) contributions_.push_back(contribution);
+}
+
+std::vector<Contribution> Coverage::beside(Interval range) const {
+  std::vector<Contribution> found;
+  for (const Basis& basis : basis_) {
+    if (!basis.range.overlaps(range)) continue;
+    for (const Contribution& contribution : contributions_)
+      if (contribution.range.overlaps(basis.range)) found.push_back(contribution);
+  }
+  return found;
+}
+
 bool Coverage::weight_fits(const Basis& basis, const Contribution& contribution) const {
   IntervalSet tiled(contribution.range);
   double sum = contribution.weight;
@@ -60,8 +73,8 @@ bool Coverage::weight_fits(const Basis& basis, const Contribution& contribution)
     tiled.insert(other.range);
     sum += other.weight;
   }
-  if (tiled.size() == basis.range.count) return about_equal(sum, basis.weight);
-  return sum <= basis.weight || about_equal(sum, basis.weight);
+  if (tiled.size() == basis.range.count) return same_weight(sum, basis.weight);
+  return sum <= basis.weight || same_weight(sum, basis.weight);
 }
 
 bool Coverage::deliver(LeaseId lease, ChunkId chunk) {

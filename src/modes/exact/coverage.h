@@ -15,6 +15,9 @@ namespace motley::modes {
 
 using LeaseId = std::uint64_t;
 
+/// Weights are sums of counts or of token weights; another cut of the same positions may round differently.
+[[nodiscard]] bool same_weight(double a, double b) noexcept;
+
 /// What a worker declares when its range is frozen.
 struct Contribution {
   LeaseId lease = 0;
@@ -46,6 +49,11 @@ class Coverage {
 
   /// REQUIRES range within the pass and not empty, weight finite and >= 0, the lease not begun before.
   BeginVerdict begin(const Contribution& contribution);
+  /// It lies within a range begun before, and counts with the weight that was declared for that; where nothing of it is
+  /// begun, with its own. REQUIRES as begin(), and no `overlap`.
+  void replace(const Contribution& contribution);
+  /// The contributions to the range that was begun around this one.
+  [[nodiscard]] std::vector<Contribution> beside(Interval range) const;
   /// True: the chunk counts. False: some of its positions are covered already. REQUIRES the lease is begun.
   bool deliver(LeaseId lease, ChunkId chunk);
   /// Nothing more comes from this lease; what was accepted stays. No effect on unknown leases.

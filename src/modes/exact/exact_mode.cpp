@@ -29,6 +29,7 @@ void ExactMode::open(PassId id, PassRange range, Time now) {
   work_.balance = false;
   work_.leases.clear();
   work_.avoid.clear();
+  contributions_.begin();
   // The result of an evaluation lease comes in one piece: one chunk.
   work_.coverage.reset(range.count, id.kind == PassKind::train ? run_.config.chunks : 1);
   grants_.share_out(now);
@@ -47,6 +48,7 @@ void ExactMode::on(const PassFinished&, Time now) {
   MOTLEY_ASSERT(work_.pass);
   const bool trained = work_.training();
   const Duration took = now - work_.pass->opened;
+  const std::vector<WorkerId> liars = contributions_.liars();
   work_.state.enter(PassState::closed);
   work_.pass.reset();
   chunks_.begin();
@@ -61,6 +63,7 @@ void ExactMode::on(const PassFinished&, Time now) {
   const std::vector<PassWork::Avoid> suspects = std::exchange(work_.avoid, {});
   for (const PassWork::Avoid& suspect : suspects)
     if (suspect.poisoned || suspect.unlikely) host_.strike(suspect.worker);
+  for (const WorkerId liar : liars) host_.strike(liar);
   host_.all_idle();
   MOTLEY_ASSERT(!run_.finished);
 }

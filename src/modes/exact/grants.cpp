@@ -94,14 +94,21 @@ void Grants::reissue(Time now) {
   std::vector<Interval> promised;
   for (const Lease& lease : work_.leases.all())
     if (lease.live() && !lease.overdue) promised.push_back(lease.range);
-  const std::vector<Interval> parts = work_.coverage.tiles(work_.coverage.missing(promised));
+  const std::vector<Interval> parts = work_.apart(work_.coverage.tiles(work_.coverage.missing(promised)));
   if (parts.empty()) return;
   std::sort(to.begin(), to.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   std::vector<Interval> free;
   for (const Interval& part : parts) {
     std::vector<const Member*> others = to;
     std::erase_if(others, [&](const Member* member) { return work_.avoids(member->worker, part); });
-    if (others.size() == to.size() || others.empty()) {
+    // One says it all, so that words can be compared; that of the head's own device settles it.
+    const auto local = std::ranges::find_if(others, &Member::local);
+    if (local != others.end() && work_.contested(part)) {
+      others = {*local};
+    } else if (work_.disputed(part)) {
+      others = {others.empty() ? to.front() : others.front()};
+    }
+    if (others.empty() || (others.size() == to.size() && !work_.disputed(part))) {
       free.push_back(part);
     } else {
       grant_parts({&part, 1}, others, reason, now);

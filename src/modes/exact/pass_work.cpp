@@ -46,6 +46,33 @@ Action& PassWork::act_on(const Lease& lease, ActionKind kind, Reason reason) {
   return action;
 }
 
+bool PassWork::contested(Interval range) const noexcept {
+  return disputed(range) ||
+         std::ranges::any_of(avoid, [&](const Avoid& one) { return one.poisoned && one.range.overlaps(range); });
+}
+
+bool PassWork::disputed(Interval range) const noexcept {
+  return std::ranges::any_of(avoid, [&](const Avoid& one) { return one.disputed && one.range.overlaps(range); });
+}
+
+std::vector<Interval> PassWork::apart(std::vector<Interval> ranges) const {
+  const auto cut = [&](std::uint64_t at) {
+    for (std::size_t i = 0; i < ranges.size(); ++i) {
+      const Interval whole = ranges[i];
+      if (at <= whole.first || at >= whole.end()) continue;
+      ranges[i].count = at - whole.first;
+      ranges.insert(ranges.begin() + static_cast<std::ptrdiff_t>(i) + 1, {at, whole.end() - at});
+      return;
+    }
+  };
+  for (const Avoid& one : avoid) {
+    if (!one.disputed) continue;
+    cut(one.range.first);
+    cut(one.range.end());
+  }
+  return ranges;
+}
+
 bool PassWork::avoids(WorkerId worker, Interval range) const noexcept {
   return std::any_of(avoid.begin(), avoid.end(),
                      [&](const Avoid& one) { return one.worker == worker && one.range.overlaps(range); });

@@ -48,6 +48,7 @@ struct PassWork {
     WorkerId worker = 0;
     bool poisoned = false;
     bool unlikely = false;  // it declared what no other comes near
+    bool disputed = false;  // it declared another weight than somebody else
   };
 
   Run& run;
@@ -65,6 +66,12 @@ struct PassWork {
   Action& act(ActionKind kind, Reason reason = {});
   /// Likewise, of the lease.
   Action& act_on(const Lease& lease, ActionKind kind, Reason reason);
+  /// What was made of these positions is not believed yet, and not refuted.
+  [[nodiscard]] bool contested(Interval range) const noexcept;
+  /// Workers declared different weights for some of these positions.
+  [[nodiscard]] bool disputed(Interval range) const noexcept;
+  /// Splits the ranges where what is disputed begins or ends, so that it is computed as it was.
+  [[nodiscard]] std::vector<Interval> apart(std::vector<Interval> ranges) const;
   /// Has `worker` made something of these positions that is no good?
   [[nodiscard]] bool avoids(WorkerId worker, Interval range) const noexcept;
 };

@@ -1,5 +1,6 @@
 // Contributions that are not finite or do not agree. After each the weights are those of one undisturbed machine.
 
+#include <algorithm>
 #include <limits>
 
 #include "coordinator_disturbed.h"
@@ -13,6 +14,28 @@ class CoordinatorPoison : public CoordinatorDisturbed {
     std::vector<float> values = gradient_sum(layout.chunks()[chunk], grant.pass_first + grant.first, grant.count);
     values[values.size() / 2] = std::numeric_limits<float>::quiet_NaN();
     deliver(peer, gradient_frame(peer, grant, chunk, values));
+  }
+
+  [[nodiscard]] long strikes_of(const std::string& name) const {
+    return std::ranges::count_if(output.warnings, [&](const std::string& warning) {
+      return warning.find(name) != std::string::npos && warning.find("of 3 strikes") != std::string::npos;
+    });
+  }
+
+  /// To the end, while one is heard of but does nothing more.
+  void run_without(const Peer& silent) {
+    std::vector<Peer*> alive;
+    for (auto& [session, peer] : peers) alive.push_back(&peer);
+    for (int rounds = 0; rounds < 100 && coordinator->server().version() < 4; ++rounds) {
+      bool worked = false;
+      for (Peer* peer : alive) {
+        if (peer == &silent || peer->grants.empty()) continue;
+        work(*peer);
+        worked = true;
+      }
+      if (!worked) pass_time(std::chrono::seconds(61), alive);
+    }
+    expect_exact(4);
   }
 };
 
@@ -75,6 +98,83 @@ TEST_F(CoordinatorPoison, TwiceEndsTheRun) {
   EXPECT_NE(output.error->message.find("positions 0 to 7"), std::string::npos);
   EXPECT_EQ(output.times_finished, 0);
   EXPECT_EQ(output.closed.at(1).code, "diverged");
+}
+
+// Two names are had cheaply; the device of the head's own process is not.
+TEST_F(CoordinatorPoison, TwoStrangersDoNotEndTheRunOfAHeadThatComputes) {
+  options.shares = {1, 1, 1};
+  options.min_workers = 3;
+  make();
+  Peer& first = join(1);
+  Peer& second = join(2);
+  join(3, {}, true);
+  for (Peer* liar : {&first, &second}) {
+    const wire::Grant grant = take(*liar);
+    begin(*liar, grant);
+    poison(*liar, grant, 0);
+  }
+  EXPECT_TRUE(first.grants.empty());
+  EXPECT_TRUE(second.grants.empty()) << "the head's own device is asked";
+  run();
+  expect_exact(4);
+  EXPECT_FALSE(output.error.has_value());
+  EXPECT_EQ(strikes_of("w1"), 1);
+  EXPECT_EQ(strikes_of("w2"), 1);
+  EXPECT_EQ(strikes_of("w3"), 0);
+}
+
+TEST_F(CoordinatorPoison, WhereTheHeadDoesNotComputeAThirdWorkerIsAsked) {
+  options.shares = {1, 1, 1};
+  options.min_workers = 3;
+  make();
+  Peer& first = join(1);
+  Peer& second = join(2);
+  Peer& third = join(3);
+  const wire::Grant grant = take(first);
+  begin(first, grant);
+  poison(first, grant, 0);
+  for (Peer* other : {&second, &third}) work(*other);
+  while (!second.grants.empty() && second.grants[0].first < grant.first + grant.count) {
+    const wire::Grant again = take(second);
+    begin(second, again);
+    poison(second, again, 0);
+  }
+  EXPECT_FALSE(output.error.has_value()) << "two of three said so";
+  run();
+  expect_exact(4);
+}
+
+// Today's attack: three times the weight, then heartbeats alone.
+TEST_F(CoordinatorPoison, AWeightThatNobodyElseDeclaresIsNotBelieved) {
+  two();
+  Peer& c = join(3);
+  const wire::Grant grant = take(*a);
+  say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, 3.0 * static_cast<double>(grant.count), 0});
+  work(*b);
+  pass_time(std::chrono::seconds(61), {a, b, &c});
+  pass_time(ms(100), {a, b, &c});
+  run_without(*a);
+  EXPECT_EQ(strikes_of("w2"), 0);
+  EXPECT_EQ(strikes_of("w3"), 0);
+  EXPECT_GE(strikes_of("w1"), 1);
+  EXPECT_FALSE(output.error.has_value());
+}
+
+TEST_F(CoordinatorPoison, AWeightThatTheHeadsOwnDeviceRefutesIsNotBelieved) {
+  options.shares = {1, 1};
+  options.min_workers = 2;
+  make();
+  Peer& liar = join(1);
+  Peer& own = join(2, {}, true);
+  const wire::Grant grant = take(liar);
+  say(liar, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, 3.0 * static_cast<double>(grant.count), 0});
+  work(own);
+  pass_time(std::chrono::seconds(61), {&liar, &own});
+  pass_time(ms(100), {&liar, &own});
+  ASSERT_FALSE(own.grants.empty()) << "the liar is overdue";
+  run_without(liar);
+  EXPECT_EQ(strikes_of("w2"), 0);
+  EXPECT_GE(strikes_of("w1"), 1);
 }
 
 TEST_F(CoordinatorPoison, AChunkThatWasRefusedBecauseOfItIsComputedAgain) {
