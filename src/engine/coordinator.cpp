@@ -104,10 +104,10 @@ void Coordinator::start(Time now) {
   impl_->feed(modes::Started{});
 }
 
-void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now) {
+void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now, std::string key) {
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
-  const bool local = c.sessions.open(session, hello, reach).local();
+  const bool local = c.sessions.open(session, hello, reach, std::move(key)).local();
   c.feed(modes::SessionOpened{session, local});
   // The machine may have closed it at once: the run is over, or full.
   if (const Session* open = c.sessions.find(session)) c.outbox.send_spec(*open);

@@ -192,8 +192,9 @@ class Coordinator {
   ~Coordinator();
 
   void start(Time now);
-  /// The worker has proven itself. Sends RunSpec (and the model file).
-  void session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now);
+  /// The worker has proven itself. Sends RunSpec (and the model file). `key`: by which its machine is known again
+  /// whatever name it gives; empty: by the name alone.
+  void session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now, std::string key = {});
   void session_frame(SessionId session, const wire::Frame& frame, Time now);
   void session_closed(SessionId session, const std::string& why, Time now);
   void stretch_step(SessionId session, const StretchStep& step, Time now);

@@ -279,19 +279,21 @@ void Inbox::on_ready(Session& session, const wire::Ready& ready) {
 void Inbox::name_worker(Session& session) {
   std::string name = session.hello.name;
   for (int copy = 2;; ++copy) {
-    Session* holder = parts_.sessions.named(name);
-    if (holder == nullptr) break;
-    const fleet::Member* member = parts_.machine.members().find(holder->id);
-    if (member == nullptr || !lives(*member, parts_.options.timeouts, now_)) {
-      const std::string why = "it came back on a new connection";
-      end_session(*holder, wire::Bye{"lost", {}, why, {}}, why);
-      break;
+    if (!parts_.workers.is_of_another(name, session.key)) {
+      Session* holder = parts_.sessions.named(name);
+      if (holder == nullptr) break;
+      const fleet::Member* member = parts_.machine.members().find(holder->id);
+      if (member == nullptr || !lives(*member, parts_.options.timeouts, now_)) {
+        const std::string why = "it came back on a new connection";
+        end_session(*holder, wire::Bye{"lost", {}, why, {}}, why);
+        break;
+      }
     }
-    // Two workers of one name: both may work, the display tells them apart.
+    // Two workers of one name: both may work, the display tells them apart, and neither has the other's strikes.
     name = session.hello.name + " (" + std::to_string(copy) + ")";
   }
-  session.name = name;
-  session.worker = parts_.workers.number(name);
+  session.worker = parts_.workers.number(name, session.key);
+  session.name = parts_.workers.at(session.worker).name;
   parts_.pace.connected(session.worker, session.remote());
 }
 

@@ -88,6 +88,7 @@ void Outbox::report_closed(const Session& session, const modes::Action& action, 
       if (admitted) parts_.sessions.tell(session, WorkerEvent::left, reason);
       return;
     case ReasonCode::excluded:
+      parts_.workers.at(session.worker).excluded = true;
       return parts_.sessions.tell(session, admitted ? WorkerEvent::excluded : WorkerEvent::refused, reason);
     default:
       return parts_.sessions.tell(session, admitted ? WorkerEvent::lost : WorkerEvent::refused, reason);

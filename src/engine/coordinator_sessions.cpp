@@ -7,12 +7,13 @@
 
 namespace motley::engine {
 
-Session& Sessions::open(SessionId id, const wire::Hello& hello, Reach reach) {
+Session& Sessions::open(SessionId id, const wire::Hello& hello, Reach reach, std::string key) {
   const auto [at, fresh] = sessions_.try_emplace(id);
   MOTLEY_ASSERT(fresh);
   Session& session = at->second;
   session.id = id;
   session.hello = hello;
+  session.key = std::move(key);
   session.reach = reach;
   session.name = hello.name;
   return session;
@@ -73,11 +74,22 @@ void Sessions::tell(const Session& of, WorkerEvent event, const std::string& rea
                           .reason = reason});
 }
 
-fleet::WorkerId KnownWorkers::number(const std::string& name) {
+fleet::WorkerId KnownWorkers::number(const std::string& name, const std::string& key) {
   const auto known = std::ranges::find(workers_, name, &KnownWorker::name);
-  const auto number = static_cast<fleet::WorkerId>(known - workers_.begin()) + 1;
-  if (known == workers_.end()) workers_.push_back({.name = name});
-  return number;
+  if (known != workers_.end()) {
+    if (known->key.empty()) known->key = key;
+    return static_cast<fleet::WorkerId>(known - workers_.begin()) + 1;
+  }
+  const auto struck_out = std::ranges::find_if(
+      workers_, [&](const KnownWorker& worker) { return worker.excluded && !key.empty() && worker.key == key; });
+  if (struck_out != workers_.end()) return static_cast<fleet::WorkerId>(struck_out - workers_.begin()) + 1;
+  workers_.push_back({.name = name, .key = key});
+  return workers_.size();
+}
+
+bool KnownWorkers::is_of_another(const std::string& name, const std::string& key) const {
+  const auto known = std::ranges::find(workers_, name, &KnownWorker::name);
+  return known != workers_.end() && !known->key.empty() && known->key != key;
 }
 
 std::string KnownWorkers::name(fleet::WorkerId worker) const {

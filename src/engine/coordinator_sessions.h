@@ -21,6 +21,7 @@ namespace motley::engine {
 struct Session {
   SessionId id = 0;
   wire::Hello hello;
+  std::string key;  // by which its machine is known; empty: by its name alone
   Reach reach = Reach::network;
   std::uint64_t fence = 0;  // 0: not admitted
   fleet::WorkerId worker = 0;
@@ -55,7 +56,7 @@ class Sessions {
       : run_(run), checksums_(checksums), output_(output) {}
 
   /// REQUIRES a session that is new.
-  Session& open(SessionId id, const wire::Hello& hello, Reach reach);
+  Session& open(SessionId id, const wire::Hello& hello, Reach reach, std::string key);
   /// Forgets it. REQUIRES it is here.
   Session take(SessionId id);
   [[nodiscard]] Session* find(SessionId id) noexcept;
@@ -86,6 +87,8 @@ class Sessions {
 /// Keeps its number, and what it last did, over all its sessions.
 struct KnownWorker {
   std::string name;
+  std::string key;
+  bool excluded = false;
   bool seen = false;                             // was a member before
   double compute_seconds = 0, wait_seconds = 0;  // of its last finished lease
   double finish_seconds = 0;                     // of its first lease of the pass
@@ -94,8 +97,11 @@ struct KnownWorker {
 
 class KnownWorkers {
  public:
-  /// The number of the worker of this name, which is new at first.
-  fleet::WorkerId number(const std::string& name);
+  /// The number of the worker of this name and key, which is new at first. Where a worker of this key was excluded the
+  /// machine has no other names than those that it had by then: that worker's number.
+  fleet::WorkerId number(const std::string& name, const std::string& key);
+  /// The name is that of a machine with another key.
+  [[nodiscard]] bool is_of_another(const std::string& name, const std::string& key) const;
   [[nodiscard]] KnownWorker& at(fleet::WorkerId worker) { return workers_[worker - 1]; }
   [[nodiscard]] const KnownWorker& at(fleet::WorkerId worker) const { return workers_[worker - 1]; }
   [[nodiscard]] std::string name(fleet::WorkerId worker) const;

@@ -48,6 +48,11 @@ std::filesystem::path speeds_file() {
   return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "speeds.json";
 }
 
+std::filesystem::path key_file() {
+  const std::string directory = cache_dir();
+  return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "key.pem";
+}
+
 Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report) {
   if (config.model_kind == config::kScriptKind) {
     return Error{ErrorCode::input, "this run trains the model of a Python script", "motley join TOKEN SCRIPT.py"};

@@ -30,6 +30,8 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
 std::filesystem::path home_directory();
 /// Where this user's machine keeps how fast its devices are; empty for a user without a home.
 std::filesystem::path speeds_file();
+/// Likewise, of machine_identity().
+std::filesystem::path key_file();
 
 /// The devices to use: as asked for, else accelerators, else the CPU. Empty for "none". Errors name what there is.
 Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted);

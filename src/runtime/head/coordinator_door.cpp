@@ -21,6 +21,12 @@ constexpr std::size_t kUnreadModelsMax = 4;
 constexpr std::size_t kUnreadBytesMax = 64U << 20;
 constexpr Duration kRevokedEvery = std::chrono::seconds(1);
 
+/// Without TLS there is none.
+std::string key_of(const transport::PeerIdentity& peer) {
+  const bool has_key = std::ranges::any_of(peer.spki, [](std::uint8_t byte) { return byte != 0; });
+  return has_key ? std::string(peer.spki.begin(), peer.spki.end()) : std::string();
+}
+
 }  // namespace
 
 class CoordinatorHost::LinkReceiver final : public transport::Receiver {
@@ -147,7 +153,7 @@ void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) 
   const wire::ProofReply reply{proof_mac(*token, "head", peer, options_.own_spki, Side::head)};
   link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
   engine_.session_opened(link.session, *link.hello, peer.same_machine ? engine::Reach::machine : engine::Reach::network,
-                         now());
+                         now(), key_of(peer));
 }
 
 void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attach) {

@@ -12,6 +12,7 @@
 #include "machine/confinement.h"
 #include "machine/keep_awake.h"
 #include "runtime/inputs.h"
+#include "runtime/worker/machine_key.h"
 #include "runtime/worker/offered_data.h"
 #include "runtime/worker/use_watch.h"
 #include "runtime/worker/worker_host.h"
@@ -165,7 +166,7 @@ Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& e
   host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
   transport::TcpOptions options_of_tcp;
   options_of_tcp.plaintext = options.token.plaintext;
-  options_of_tcp.identity = transport::make_identity();
+  options_of_tcp.identity = machine_identity(key_file());
   const transport::Digest spki = options_of_tcp.identity->spki;
   transport::Tcp tcp(std::move(options_of_tcp));
   Status status;
@@ -186,6 +187,8 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   Result<std::vector<Device>> devices = choose_devices(provider, options.devices);
   if (!devices) return devices.error();
   if (devices->empty()) return Error{ErrorCode::usage, "--device none: a worker needs a device", "motley devices"};
+  // One key for all: it is this machine that a token lets in. It also ties data connections to their sessions.
+  const transport::Identity identity = machine_identity(key_file());
   if (provider.confines()) confine(options, *devices);
   if (options.token.plaintext)
     events.note("this token is one without encryption: whoever is on the way sees the run's data, and can change them");
@@ -199,8 +202,6 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   SharedInputs inputs(options, provider, events);
   Countdown countdown(devices->size());
 
-  // One key for all: it is this machine that a token lets in. It also ties data connections to their sessions.
-  const transport::Identity identity = transport::make_identity();
   std::vector<std::unique_ptr<transport::Tcp>> tcps;
   std::vector<std::unique_ptr<WorkerHost>> workers;
   for (std::size_t i = 0; i < devices->size(); ++i) {

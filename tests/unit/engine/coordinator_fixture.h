@@ -158,12 +158,13 @@ class CoordinatorTest : public testing::Test {
 
   // --- joining ---
 
-  Peer& open(SessionId session, const std::string& name = {}, Reach reach = Reach::network) {
+  Peer& open(SessionId session, const std::string& name = {}, Reach reach = Reach::network,
+             const std::string& key = {}) {
     wire::Hello hello;
     hello.name = name.empty() ? std::string("w").append(std::to_string(session)) : name;
     hello.machine = std::string("host").append(std::to_string(session));
     hello.device = "cpu";
-    coordinator->session_opened(session, hello, reach, now);
+    coordinator->session_opened(session, hello, reach, now, key);
     Peer& peer = peers[session];
     peer.session = session;
     collect();

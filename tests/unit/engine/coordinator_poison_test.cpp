@@ -16,6 +16,30 @@ class CoordinatorPoison : public CoordinatorDisturbed {
     deliver(peer, gradient_frame(peer, grant, chunk, values));
   }
 
+  void two_with_keys() {
+    options.shares = {1, 1, 1, 1};
+    options.min_workers = 2;
+    options.steps = 8;
+    make();
+    a = &open(1, {}, Reach::network, "key of a");
+    b = &open(2, {}, Reach::network, "key of b");
+    for (Peer* peer : {a, b}) ready(*peer);
+    for (Peer* peer : {a, b}) synced(*peer);
+  }
+
+  /// By NaN, while b computes.
+  void strike_out(Peer& peer) {
+    for (int round = 0; round < 20 && output.closed.count(peer.session) == 0; ++round) {
+      if (!peer.grants.empty()) {
+        const wire::Grant grant = take(peer);
+        begin(peer, grant);
+        poison(peer, grant, 0);
+      }
+      while (!b->grants.empty() && output.closed.count(peer.session) == 0) work(*b);
+    }
+    ASSERT_EQ(output.closed.at(peer.session).code, "excluded");
+  }
+
   [[nodiscard]] long strikes_of(const std::string& name) const {
     return std::ranges::count_if(output.warnings, [&](const std::string& warning) {
       return warning.find(name) != std::string::npos && warning.find("of 3 strikes") != std::string::npos;
@@ -71,6 +95,31 @@ TEST_F(CoordinatorPoison, ThreeStrikesExclude) {
   EXPECT_EQ(output.closed.at(9).code, "excluded") << "reconnecting does not shed strikes";
   run();
   expect_exact(4);
+}
+
+TEST_F(CoordinatorPoison, AnotherNameDoesNotShedStrikes) {
+  two_with_keys();
+  strike_out(*a);
+  ready(open(9, "innocent", Reach::network, "key of a"));
+  EXPECT_EQ(output.closed.at(9).code, "excluded");
+  Peer& other = open(10, "innocent", Reach::network, "another key");
+  ready(other);
+  EXPECT_EQ(output.closed.count(10), 0u);
+}
+
+TEST_F(CoordinatorPoison, WhoTakesAnothersNameHasStrikesOfItsOwn) {
+  two_with_keys();
+  lose(*a);
+  Peer& impostor = open(7, "w1", Reach::network, "key of nobody");
+  ready(impostor);
+  synced(impostor);
+  strike_out(impostor);
+  EXPECT_EQ(events_of("w1 (2)").back(), WorkerEvent::excluded);
+  Peer& again = open(8, "w1", Reach::network, "key of a");
+  ready(again);
+  synced(again);
+  EXPECT_EQ(output.closed.count(8), 0u);
+  EXPECT_EQ(events_of("w1").back(), WorkerEvent::readmitted);
 }
 
 TEST_F(CoordinatorPoison, ALoneWorkerTriesAgainItself) {
