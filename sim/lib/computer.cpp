@@ -239,7 +239,8 @@ void Computer::next_lent_step() {
   if (!soloist_->more() || cut_ == soloist_->number()) return end_stretch({});
   const Duration time = time_for(soloist_->pass().count);
   process_.later(time, [this, number = soloist_->number(), version = soloist_->version(), time] {
-    if (soloist_ && !order_ && soloist_->number() == number && soloist_->version() == version) make_lent_step(seconds(time));
+    if (soloist_ && !order_ && soloist_->number() == number && soloist_->version() == version)
+      make_lent_step(seconds(time));
   });
 }
 
