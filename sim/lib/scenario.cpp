@@ -13,10 +13,11 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 constexpr std::uint64_t kScenarioStream = 1;
+constexpr std::uint64_t kFaultStream = 2;
 
 class Dice {
  public:
-  explicit Dice(std::uint64_t seed) : random_(seed, kScenarioStream) {}
+  explicit Dice(std::uint64_t seed, std::uint64_t stream = kScenarioStream) : random_(seed, stream) {}
   std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + random_.below(high - low + 1); }
   double uniform(double low, double high) { return low + (high - low) * random_.uniform(); }
   bool chance(double probability) { return random_.uniform() < probability; }
@@ -176,6 +177,18 @@ Scenario make_scenario(std::uint64_t seed, std::uint64_t steps, Codecs codecs) {
   return scenario;
 }
 
+void add_fault(Scenario& scenario) {
+  if (scenario.workers.size() < 2) return;
+  Dice dice(scenario.seed, kFaultStream);
+  WorkerSetup& worker = scenario.workers[dice.between(1, scenario.workers.size() - 1)];
+  worker.fault = static_cast<Fault>(dice.between(1, kFaults));
+  worker.faulty = dice.chance(0.5) ? 1 : dice.uniform(0.1, 1);
+  // The first one stays: a machine that is alone has nobody who could show that it is wrong.
+  std::erase_if(scenario.disturbances, [](const Disturbance& d) {
+    return d.trouble >= Trouble::head_kill || (d.worker == 0 && d.trouble != Trouble::slow);
+  });
+}
+
 std::string_view to_word(std::optional<wire::CodecId> codec) { return codec ? codec::to_word(*codec) : "auto"; }
 
 std::string describe(const Scenario& scenario) {
@@ -191,7 +204,9 @@ std::string describe(const Scenario& scenario) {
     const WorkerSetup& w = scenario.workers[i];
     text << "  worker " << i << (w.local ? " (local)" : "") << ": " << w.samples_per_second
          << " samples/s, micro-batch " << w.micro_batch << ", joins at " << seconds(w.joins_at) << " s, delay "
-         << seconds(w.link.delay_mean) * 1e3 << " ms, " << w.link.bytes_per_second / 1e6 << " MB/s\n";
+         << seconds(w.link.delay_mean) * 1e3 << " ms, " << w.link.bytes_per_second / 1e6 << " MB/s";
+    if (w.fault != Fault::none) text << ", faulty: " << to_word(w.fault) << " in " << w.faulty << " of its leases";
+    text << "\n";
   }
   for (const Disturbance& d : scenario.disturbances) {
     text << "  " << seconds(d.at) << " s: " << to_word(d.trouble) << " of worker " << d.worker << " for "

@@ -2,6 +2,7 @@
 // What a seed stands for: a run, the machines that do it, and what happens to them. A pure function of the seed. The
 // head's own worker, if there is one, is worker 0; it lives and dies with the head.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "base/time.h"
 #include "modes/holds.h"
 #include "ps/spec.h"
+#include "sim/faults.h"
 #include "sim/network.h"
 
 namespace motley::sim {
@@ -34,6 +36,8 @@ struct WorkerSetup {
   double jitter = 0;  // of the time of a micro-batch, as a fraction
   std::uint32_t micro_batch = 1;
   LinkProfile link;
+  Fault fault = Fault::none;
+  double faulty = 0;  // part of its leases
 };
 
 enum class Trouble : std::uint8_t {
@@ -86,12 +90,17 @@ struct Scenario {
   Codecs codecs;
   modes::Holds holds = modes::Holds::never;
 
+  [[nodiscard]] bool faulty() const {
+    return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault != Fault::none; });
+  }
   /// One worker, nothing goes wrong: the result must be the reference's, bit for bit.
   [[nodiscard]] bool undisturbed_single() const {
     return workers.size() == 1 && disturbances.empty() && (codecs == Codecs{} || workers[0].local);
   }
 };
 
+/// One of the workers beside the first is not as it should be; the others and what happens to them stay as they are.
+void add_fault(Scenario& scenario);
 /// `steps`: 0 leaves the number to the seed; so many that troubles would be rare bring more of them.
 Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, Codecs codecs = {});
 std::string describe(const Scenario& scenario);

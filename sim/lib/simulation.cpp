@@ -70,8 +70,11 @@ class Simulation {
   }
 
   Report report() {
-    for (const auto& worker : workers_) {
-      if (worker->ended() && !worker->ended_well()) world_.checks.fail(worker->name() + " was turned away for good");
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      const auto& worker = workers_[i];
+      const bool sound = scenario_.workers[i].fault == Fault::none;
+      if (sound && worker->ended() && !worker->ended_well())
+        world_.checks.fail(worker->name() + " was turned away for good");
     }
     Report report;
     report.failures = world_.checks.failures();

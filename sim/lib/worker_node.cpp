@@ -11,6 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 constexpr std::uint64_t kNodeStream = 100;
 constexpr std::uint64_t kComputerStream = 200;
+constexpr std::uint64_t kMouthStream = 300;
 
 }  // namespace
 
@@ -26,6 +27,8 @@ WorkerNode::WorkerNode(World& world, Head& head, std::size_t index)
       index_(index),
       name_("worker " + std::to_string(index)),
       random_(world.scenario.seed, kNodeStream + index),
+      mouth_(world.scenario.workers[index].fault, world.scenario.workers[index].faulty, world.scenario.seed,
+             kMouthStream + index),
       process_(world.queue),
       computer_(process_, world.scenario.run, world.scenario.workers[index], kComputerStream + index) {}
 
@@ -144,6 +147,7 @@ void WorkerNode::dial() {
 }
 
 void WorkerNode::send(wire::Frame frame, engine::Lane lane) {
+  if (!mouth_.changes(frame)) return;
   if (world_.trace.printing() && frame.header.type == wire::FrameType::control) {
     if (auto message = wire::decode(frame.body.bytes());
         message && !std::holds_alternative<wire::Heartbeat>(*message)) {
@@ -183,6 +187,19 @@ void WorkerNode::start_task(engine::TaskOrder order) {
         computer_.delay_next(std::chrono::hours(1));
         break;
       default:
+        break;
+    }
+  }
+  if (order.kind == PassKind::train) {
+    switch (mouth_.start()) {
+      case FaultyMouth::Start::not_finite:
+        computer_.poison_next();
+        break;
+      case FaultyMouth::Start::handed_back:
+        return process_.later(Duration(0), [this, number = order.number] {
+          worker_->task_finished(number, Outcome{}, 0, 0, process_.now());
+        });
+      case FaultyMouth::Start::sound:
         break;
     }
   }

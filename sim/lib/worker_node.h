@@ -68,6 +68,7 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   std::size_t index_;
   std::string name_;
   Philox random_;
+  FaultyMouth mouth_;
   Process process_;
   Computer computer_;
   std::unique_ptr<engine::Worker> worker_;

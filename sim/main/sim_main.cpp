@@ -15,7 +15,7 @@ using namespace motley;
 
 struct Flags {
   std::uint64_t seed = 0, steps = 0;
-  bool trace = false;
+  bool trace = false, faulty = false;
   std::string seeds, gradients = "fp32", weights = "fp32", holds = "never";
   double minutes = 0;
 };
@@ -26,6 +26,7 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   scenario.holds = flags.holds == "steps"   ? modes::Holds::steps
                    : flags.holds == "marks" ? modes::Holds::marks
                                             : modes::Holds::never;
+  if (flags.faulty) sim::add_fault(scenario);
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
   if (chatty) std::cout << sim::describe(scenario);
@@ -45,7 +46,8 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
     std::cout << "replay: sim --seed " << seed << (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "")
               << (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients)
               << (flags.weights == "fp32" ? "" : " --weights " + flags.weights)
-              << (flags.holds == "never" ? "" : " --holds " + flags.holds) << " --trace" << std::endl;
+              << (flags.holds == "never" ? "" : " --holds " + flags.holds) << (flags.faulty ? " --faulty" : "")
+              << " --trace" << std::endl;
   }
   return report;
 }
@@ -107,6 +109,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--holds", flags.holds, "when the run is held, for as long as the seed says")
       ->check(CLI::IsMember({"never", "marks", "steps"}));
+  app.add_flag("--faulty", flags.faulty,
+               "one worker is not as it should be: NaN, other weights, handed-back leases, …");
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");
   seed->excludes(seeds)->excludes(minutes);
   seeds->excludes(minutes);

@@ -1,7 +1,8 @@
 """The noise scale that a run reports, against one computed by brute force from the gradients of the whole training set.
 
 The run trains for a while and is then held where it is, by a learning rate of zero: the estimate is a moving mean over many
-steps, and while the weights move it follows them. It is off by some 8 % from chance, so what is compared is the mean of its last values.
+steps, and while the weights move it follows them. It is off by some 8 % from chance (CHANCE), so what is compared is the mean of
+its last values.
 """
 
 import statistics
@@ -16,6 +17,7 @@ from program import checkpoint
 
 MOVING, HELD, BATCH = 40, 300, 256
 LAST = 200  # steps whose estimates are compared
+CHANCE = 0.08  # a busy machine makes "auto" choose another batch, and so draws other samples
 SMALL = 50  # samples of one gradient of the brute-force estimate
 
 
@@ -52,4 +54,4 @@ def test_noise_scale_is_that_of_brute_force(motley, fashion, tmp_path, measure, 
     found = statistics.fmean(step["noise_scale"] for step in held.of("step")[-LAST:])
     (done,) = held.of("done")
     assert done["useful_global_batch"] > 0
-    measure(f"expected {expected:.0f}, found {found:.0f}", abs(found / expected - 1), 0.15)
+    measure(f"expected {expected:.0f}, found {found:.0f}", abs(found / expected - 1), 3 * CHANCE)

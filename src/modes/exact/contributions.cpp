@@ -28,7 +28,7 @@ void Contributions::on(const LeaseBegun& event, Time now) {
     return refuse(*lease, {.code = ReasonCode::overlap, .worker = lease->worker});
   if (verdict == Coverage::BeginVerdict::wrong_weight) {
     const Reason reason{ReasonCode::wrong_weight, lease->worker, event.range.first, event.range.count};
-    if (!disputes_.believes(*lease, contribution)) return refuse(*lease, reason);
+    if (!disputes_.believes(*lease, contribution, now)) return refuse(*lease, reason);
     work_.coverage.replace(contribution);
   }
   const Interval promised = lease->range;
@@ -149,7 +149,8 @@ bool Contributions::confirmed(const Lease& lease) const {
   std::size_t members = 0;
   bool local = false, local_said = false;
   for (const fleet::Member& member : work_.run.roster.all()) {
-    if (member.state != fleet::MemberState::member) continue;
+    // Who is about to take part will be asked as well.
+    if (member.state == fleet::MemberState::yielding || member.state == fleet::MemberState::excluded) continue;
     ++members;
     local |= member.local;
     local_said |= member.local && std::ranges::find(said, member.worker) != said.end();

@@ -23,7 +23,7 @@ bool Disputes::note(const Claim& claim) {
   return !known;
 }
 
-bool Disputes::believes(const Lease& lease, const Contribution& said) {
+bool Disputes::believes(const Lease& lease, const Contribution& said, Time now) {
   const Claim claim{said.range, lease.worker, local(lease.worker), said.weight};
   const std::vector<Contribution> rivals = work_.coverage.beside(said.range);
   bool against_local = false;
@@ -43,7 +43,7 @@ bool Disputes::believes(const Lease& lease, const Contribution& said) {
   const bool believed = claim.local || (!against_local && (agreed || repeated));
   if (!believed) work_.avoid.push_back({.range = lease.range, .worker = lease.worker, .disputed = true});
   if (!against_local || claim.local)
-    for (const Contribution& rival : rivals) give_up(rival);
+    for (const Contribution& rival : rivals) give_up(rival, now);
   return believed;
 }
 
@@ -60,7 +60,7 @@ void Disputes::note_parts(const Contribution& of, const Contribution& said, cons
   if (tiled.size() == of.range.count) note({.range = of.range, .weight = weight});
 }
 
-void Disputes::give_up(const Contribution& rival) {
+void Disputes::give_up(const Contribution& rival, Time now) {
   work_.coverage.withdraw(rival.lease);
   const Reason reason{.code = ReasonCode::wrong_weight, .worker = 0};
   Lease* lease = work_.leases.find(rival.lease);
@@ -70,6 +70,7 @@ void Disputes::give_up(const Contribution& rival) {
     return;
   }
   work_.act_on(*lease, ActionKind::taken, reason);
+  ends_.report_late(*lease, now);
   ends_.end(*lease);
   host_.idle(lease->session);
 }
@@ -111,8 +112,11 @@ bool Disputes::refuted(const Claim& claim) const {
 
 std::vector<WorkerId> Disputes::liars() const {
   std::vector<WorkerId> found;
-  for (const Claim& claim : claims_)
-    if (refuted(claim) && std::ranges::find(found, claim.worker) == found.end()) found.push_back(claim.worker);
+  for (const Claim& claim : claims_) {
+    const bool several = claim.worker == 0;  // one of them is wrong, and nobody knows which
+    if (!several && refuted(claim) && std::ranges::find(found, claim.worker) == found.end())
+      found.push_back(claim.worker);
+  }
   return found;
 }
 

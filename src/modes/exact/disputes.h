@@ -18,7 +18,7 @@ class Disputes {
   Disputes(PassWork& work, Host& host, LeaseEnds& ends) : work_(work), host_(host), ends_(ends) {}
 
   /// What the lease declares differs from what others did. True: it counts all the same, and may begin.
-  bool believes(const Lease& lease, const Contribution& said);
+  bool believes(const Lease& lease, const Contribution& said, Time now);
   /// The pass is about to be closed; the workers whose word two others, or the head's own device, showed to be wrong.
   [[nodiscard]] std::vector<WorkerId> liars() const;
   /// A new pass begins.
@@ -35,7 +35,7 @@ class Disputes {
   /// False if it said so before.
   bool note(const Claim& claim);
   void note_parts(const Contribution& of, const Contribution& said, const std::vector<Contribution>& rivals);
-  void give_up(const Contribution& rival);
+  void give_up(const Contribution& rival, Time now);
   void add_counted(std::vector<Claim>& said, const Claim& about) const;
   [[nodiscard]] bool refuted(const Claim& claim) const;
   [[nodiscard]] bool local(WorkerId worker) const;

@@ -35,6 +35,16 @@ TEST_P(Seeds, KeepTheirPromises) {
 
 INSTANTIATE_TEST_SUITE_P(Fixed, Seeds, testing::Range<std::uint64_t>(1, 201, 25));
 
+// One worker is not as it should be: the run ends with the weights of one machine, and no sound worker is turned away.
+TEST_P(Seeds, AFaultyWorkerDoesNoHarm) {
+  for (std::uint64_t seed = GetParam(); seed < GetParam() + 25; ++seed) {
+    Scenario scenario = make_scenario(seed);
+    add_fault(scenario);
+    const Report report = simulate(scenario);
+    EXPECT_TRUE(report.ok()) << text_of(report) << "replay: sim --seed " << seed << " --faulty --trace";
+  }
+}
+
 using enum wire::CodecId;
 
 class LossyCodecs : public testing::TestWithParam<Codecs> {};

@@ -1,0 +1,46 @@
+#include "sim/faults.h"
+
+#include <array>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "wire/messages.h"
+
+namespace motley::sim {
+
+std::string_view to_word(Fault fault) noexcept {
+  constexpr std::array<std::string_view, kFaults + 1> kWords{"none",       "not finite", "other weight",
+                                                             "hands back", "odd times",  "silent"};
+  return kWords[static_cast<std::size_t>(fault)];
+}
+
+FaultyMouth::Start FaultyMouth::start() {
+  if (fault_ == Fault::not_finite && strikes()) return Start::not_finite;
+  if (fault_ == Fault::hands_back && strikes()) return Start::handed_back;
+  return Start::sound;
+}
+
+bool FaultyMouth::changes(wire::Frame& frame) {
+  if (frame.header.type == wire::FrameType::gradient || frame.header.type == wire::FrameType::statistic)
+    return !mute_.contains(frame.header.subject);
+  if (frame.header.type != wire::FrameType::control) return true;
+  Result<wire::Message> message = wire::decode(frame.body.bytes());
+  if (!message) return true;
+  if (auto* begin = std::get_if<wire::Begin>(&*message);
+      begin != nullptr && (fault_ == Fault::other_weight || fault_ == Fault::silent) && strikes()) {
+    mute_.insert(begin->lease);
+    if (fault_ == Fault::other_weight) begin->weight *= 3;
+    frame = wire::seal(frame.header, wire::encode(*begin));
+  } else if (auto* finish = std::get_if<wire::Finish>(&*message); finish != nullptr) {
+    if (mute_.contains(finish->lease)) return false;
+    if (fault_ != Fault::odd_times || !strikes()) return true;
+    constexpr std::array<double, 4> kTimes{0, -1, 1e308, std::numeric_limits<double>::quiet_NaN()};
+    finish->compute_seconds = kTimes[random_.below(kTimes.size())];
+    finish->wait_seconds = kTimes[random_.below(kTimes.size())];
+    frame = wire::seal(frame.header, wire::encode(*finish));
+  }
+  return true;
+}
+
+}  // namespace motley::sim

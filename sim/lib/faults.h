@@ -1,0 +1,47 @@
+#pragma once
+// What a machine does wrong that computes and talks, but not as it should: broken memory, an old program, or ill will.
+// It changes what the machine says; whether it is found is the coordinator's affair. One thread.
+
+#include <cstdint>
+#include <set>
+#include <string_view>
+
+#include "base/philox.h"
+#include "wire/frame.h"
+
+namespace motley::sim {
+
+enum class Fault : std::uint8_t {
+  none,
+  not_finite,    // contributions with a NaN
+  other_weight,  // declares three times the weight, and then sends nothing
+  hands_back,    // leases come back without a sample computed
+  odd_times,     // says that it took no time, less than none, or longer than the world is old
+  silent,        // begins, and sends nothing
+};
+constexpr std::uint64_t kFaults = 5;  // beside none
+std::string_view to_word(Fault fault) noexcept;
+
+/// What its frames become.
+class FaultyMouth {
+ public:
+  /// `often`: part of the leases that the fault is in.
+  FaultyMouth(Fault fault, double often, std::uint64_t seed, std::uint64_t stream)
+      : fault_(fault), often_(often), random_(seed, stream) {}
+
+  /// A new lease: whether its contribution gets a NaN, or is handed back at once.
+  enum class Start : std::uint8_t { sound, not_finite, handed_back };
+  Start start();
+  /// False: it is not sent.
+  bool changes(wire::Frame& frame);
+
+ private:
+  bool strikes() { return fault_ != Fault::none && random_.uniform() < often_; }
+
+  Fault fault_;
+  double often_;
+  Philox random_;
+  std::set<std::uint64_t> mute_;  // leases of which nothing more is sent
+};
+
+}  // namespace motley::sim
