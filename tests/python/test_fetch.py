@@ -41,7 +41,8 @@ def test_nothing_runs_without_an_answer(motley, tmp_path, monkeypatch):
     assert other.process.returncode == 2, other.story()
     assert other.error()["message"] == "the script was not run" and "--yes" in other.error()["try"]
     assert "train_case.py" in "\n".join(other.text)
-    assert not (tmp_path / "home").exists()
+    kept = [path.name for path in (tmp_path / "home").rglob("*") if path.is_file()]
+    assert set(kept) <= {"key.pem"}, kept  # nothing of the head
     assert not head.named("step")
 
 
