@@ -183,7 +183,8 @@ void add_fault(Scenario& scenario) {
   WorkerSetup& worker = scenario.workers[dice.between(1, scenario.workers.size() - 1)];
   worker.fault = static_cast<Fault>(dice.between(1, kFaults));
   worker.faulty = dice.chance(0.5) ? 1 : dice.uniform(0.1, 1);
-  // The first one stays: a machine that is alone has nobody who could show that it is wrong.
+  // The first one is there first and stays: a machine that is alone has nobody who could show that it is wrong.
+  worker.joins_at = std::max(worker.joins_at, scenario.workers.front().joins_at + milliseconds(500));
   std::erase_if(scenario.disturbances, [](const Disturbance& d) {
     return d.trouble >= Trouble::head_kill || (d.worker == 0 && d.trouble != Trouble::slow);
   });

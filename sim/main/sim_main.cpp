@@ -1,6 +1,9 @@
 // sim: runs the engine in a simulated world. A seed stands for the machines, the network and all that goes wrong.
 #include <CLI/CLI.hpp>
+#include <unistd.h>
+
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
@@ -20,7 +23,22 @@ struct Flags {
   double minutes = 0;
 };
 
+std::string replay;  // the seed that runs: also an abort names it
+
+std::string how_to_replay(std::uint64_t seed, const Flags& flags) {
+  return "replay: sim --seed " + std::to_string(seed) +
+         (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "") +
+         (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
+         (flags.weights == "fp32" ? "" : " --weights " + flags.weights) +
+         (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") + " --trace\n";
+}
+
+extern "C" void on_abort(int) {
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, replay.data(), replay.size());
+}
+
 sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
+  replay = how_to_replay(seed, flags);
   sim::Scenario scenario =
       sim::make_scenario(seed, flags.steps, {codec::from_word(flags.gradients), codec::from_word(flags.weights)});
   scenario.holds = flags.holds == "steps"   ? modes::Holds::steps
@@ -42,13 +60,7 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
         report.measured.loss_error, report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
   }
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
-  if (!report.ok() && !chatty) {
-    std::cout << "replay: sim --seed " << seed << (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "")
-              << (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients)
-              << (flags.weights == "fp32" ? "" : " --weights " + flags.weights)
-              << (flags.holds == "never" ? "" : " --holds " + flags.holds) << (flags.faulty ? " --faulty" : "")
-              << " --trace" << std::endl;
-  }
+  if (!report.ok() && !chatty) std::cout << replay << std::flush;
   return report;
 }
 
@@ -120,6 +132,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  std::signal(SIGABRT, on_abort);
   if (*seeds) return run_range(flags);
   if (*minutes) return run_minutes(flags);
   return run_one(flags.seed, flags, true).ok() ? 0 : 1;
