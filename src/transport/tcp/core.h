@@ -13,7 +13,9 @@
 
 #include "transport/connection.h"
 #include "transport/tcp/frame_reader.h"
+#include "transport/tcp/handshake.h"
 #include "transport/tcp/net.h"
+#include "transport/tcp/read_budget.h"
 #include "transport/tcp/send_queue.h"
 #include "transport/tcp/tls.h"
 
@@ -81,12 +83,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   void close_on_strand();
   void finish_sending();
   void arm(std::chrono::milliseconds time, const char* what);
-  void exchange_nonces();
-  void handshake_step();
-  void handshake_flush(TlsSession::Step step);
-  void handshake_read();
-  void handshake_done(Status status);
-  [[nodiscard]] Error handshake_error() const;
+  void on_handshaken(const Status& status);
   [[nodiscard]] Error network_error(const std::string& what) const;
 
   // core_read.cpp
@@ -102,7 +99,6 @@ class Core final : public std::enable_shared_from_this<Core> {
   bool count_received(std::size_t count);
   void on_read_error(const NetError& error);
   void on_end();
-  [[nodiscard]] std::size_t read_limit(std::size_t wanted) const;
   void refuse_tls();
 
   // core_write.cpp
@@ -122,9 +118,10 @@ class Core final : public std::enable_shared_from_this<Core> {
   net::steady_timer unproven_timer_;
   CoreSetup setup_;
   PeerIdentity peer_;
+  ReadBudget budget_;
   std::unique_ptr<TlsSession> tls_;
   std::function<void(Status)> on_handshake_;
-  Digest own_nonce_{}, their_nonce_{};  // of a local socket
+  std::optional<Handshake> handshake_;
   State state_ = State::handshaking;
 
   // Reading.
@@ -132,7 +129,6 @@ class Core final : public std::enable_shared_from_this<Core> {
   std::shared_ptr<Receiver> receiver_;
   std::vector<std::byte> input_;  // plain: small frames; TLS: ciphertext
   std::vector<std::byte> plain_;  // TLS: plain text of small frames
-  std::uint64_t raw_received_ = 0;
   bool reading_ = false;
   bool read_waits_ = false;           // for set_reading(true)
   std::optional<Error> closed_with_;  // set when closed before start()
@@ -150,7 +146,6 @@ class Core final : public std::enable_shared_from_this<Core> {
   bool writing_ = false;
   bool no_more_sends_ = false;
   bool closed_ = false;
-  std::atomic<bool> proven_;
   std::atomic<bool> held_{false};  // by set_reading(false)
   std::atomic<std::size_t> queued_bytes_{0};
   std::atomic<std::uint64_t> sent_bytes_{0};

@@ -47,21 +47,10 @@ void Core::set_reading(bool on) {
   });
 }
 
-/// One byte above the limit for unproven connections: enough to notice, no more.
-std::size_t Core::read_limit(std::size_t wanted) const {
-  if (proven_) return wanted;
-  MOTLEY_ASSERT(raw_received_ <= setup_.unproven_bytes_max);
-  return static_cast<std::size_t>(std::min<std::uint64_t>(wanted, setup_.unproven_bytes_max - raw_received_ + 1));
-}
-
 bool Core::count_received(std::size_t count) {
-  raw_received_ += count;
-  if (proven_ || raw_received_ <= setup_.unproven_bytes_max) return true;
-  fail({ErrorCode::refused,
-        peer_.address + " sent more than " + std::to_string(setup_.unproven_bytes_max) +
-            " bytes before it had proven itself",
-        ""});
-  return false;
+  const Status within = budget_.count(count, peer_.address);
+  if (!within) fail(within.error());
+  return within.ok();
 }
 
 // A large body is read straight into its frame, with just the next header behind it so that the body after that is not
@@ -70,7 +59,7 @@ void Core::read_plain() {
   if (input_.empty()) input_.resize(kReadBytes);
   const std::span<std::byte> gap = reader_.gap();
   const bool large = gap.size() >= kDirectBytes;
-  const std::size_t limit = read_limit(gap.size() + (large ? wire::kHeaderBytes : input_.size()));
+  const std::size_t limit = budget_.at_most(gap.size() + (large ? wire::kHeaderBytes : input_.size()));
   const std::size_t direct = std::min(gap.size(), limit);
   const std::array<net::mutable_buffer, 2> buffers{net::buffer(gap.data(), direct),
                                                    net::buffer(input_.data(), limit - direct)};
@@ -91,7 +80,7 @@ void Core::on_plain(std::size_t count, std::size_t direct) {
 }
 
 void Core::read_tls() {
-  socket_.async_read_some(net::buffer(input_.data(), read_limit(input_.size())),
+  socket_.async_read_some(net::buffer(input_.data(), budget_.at_most(input_.size())),
                           [self = shared_from_this()](const NetError& error, std::size_t count) {
                             if (self->state_ == State::closed) return;
                             if (error) return self->on_read_error(error);
@@ -120,7 +109,7 @@ void Core::on_cipher() {
 
 /// False when the connection was closed on the way.
 bool Core::on_bytes(std::span<const std::byte> bytes) {
-  if (tls_ == nullptr && raw_received_ == bytes.size() && looks_like_tls(bytes)) {
+  if (tls_ == nullptr && budget_.received() == bytes.size() && looks_like_tls(bytes)) {
     refuse_tls();
     return false;
   }
