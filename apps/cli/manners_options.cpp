@@ -33,7 +33,7 @@ void add_name(CLI::App& command, std::string& name) {
 
 void add_manners(CLI::App& command, runtime::Manners& manners) {
   command
-      .add_option("--share", manners.share,
+      .add_option("--share", manners.duty,
                   "F: compute at most this part of the time, and rest in between (default: 1; 0.5: half of it)")
       ->check(CLI::Validator(share_fault, "0.01 to 1"));
   command

@@ -143,7 +143,7 @@ std::vector<std::string>& Launch::devices() { return role == Role::join ? join.d
 
 std::vector<std::string> Launch::join_options() const {
   const runtime::JoinOptions as = role == Role::join ? join : as_join(head.train);
-  std::vector<std::string> words{"--share", formatted("%.9g", as.manners.share), "--nice",
+  std::vector<std::string> words{"--share", formatted("%.9g", as.manners.duty), "--nice",
                                  std::to_string(as.manners.nice), "--no-keep-awake"};  // this process does that
   const auto add = [&words](const char* option, const std::string& value) {
     words.emplace_back(option);

@@ -14,6 +14,7 @@
 #include "base/batch_plan.h"
 #include "base/time.h"
 #include "engine/stretch.h"
+#include "fleet/member.h"
 #include "modes/holds.h"
 #include "motley/bytes.h"
 #include "motley/result.h"
@@ -25,8 +26,7 @@
 
 namespace motley::engine {
 
-/// An authenticated worker channel, numbered by whoever drives the engine; never reused.
-using SessionId = std::uint64_t;
+using fleet::SessionId;
 
 /// Frames of one class keep their order; classes may overtake each other (they travel on different connections).
 enum class Lane : std::uint8_t { control, weights, gradients, background };
@@ -81,13 +81,13 @@ struct CoordinatorOptions {
 };
 
 /// Parked is who is too slow for now, excluded who was struck out.
-enum class WorkerEvent : std::uint8_t { joined, left, lost, excluded, readmitted, refused, parked };
+enum class Membership : std::uint8_t { joined, left, lost, excluded, readmitted, refused, parked };
 
 struct WorkerChange {
   SessionId session = 0;
   std::uint64_t worker = 0;
   std::string name, machine, device, description;
-  WorkerEvent event = WorkerEvent::joined;
+  Membership event = Membership::joined;
   std::string reason;
 };
 

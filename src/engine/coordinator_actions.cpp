@@ -29,9 +29,9 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::calibrate:
       return outbox.send_calibration(action, now);
     case ActionKind::park:
-      return outbox.tell(action, WorkerEvent::parked);
+      return outbox.tell(action, Membership::parked);
     case ActionKind::take_in:
-      return outbox.tell(action, WorkerEvent::readmitted);
+      return outbox.tell(action, Membership::readmitted);
     case ActionKind::evaluate_aside:
       evaluations.begin_aside(weights.held_exactly());
       return outbox.send_evaluation_aside(action, now);

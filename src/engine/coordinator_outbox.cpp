@@ -60,7 +60,7 @@ void Outbox::send_spec(const Session& session) {
   }
 }
 
-void Outbox::tell(const modes::Action& action, WorkerEvent event) {
+void Outbox::tell(const modes::Action& action, Membership event) {
   parts_.sessions.tell(parts_.sessions.at(action.session), event, parts_.workers.sentence(action.reason));
 }
 
@@ -70,7 +70,7 @@ void Outbox::admit(const modes::Action& action) {
   session.fence = action.fence;
   parts_.state.send(session);
   KnownWorker& worker = parts_.workers.at(session.worker);
-  parts_.sessions.tell(session, worker.seen ? WorkerEvent::readmitted : WorkerEvent::joined,
+  parts_.sessions.tell(session, worker.seen ? Membership::readmitted : Membership::joined,
                        worker.seen ? "it came back" : "model and data are the same");
   worker.seen = true;
   // Its connection may have broken before it came: without, error feedback would add a second time what counted.
@@ -85,13 +85,13 @@ void Outbox::report_closed(const Session& session, const modes::Action& action, 
       return;
     case ReasonCode::left:
     case ReasonCode::yielded:
-      if (admitted) parts_.sessions.tell(session, WorkerEvent::left, reason);
+      if (admitted) parts_.sessions.tell(session, Membership::left, reason);
       return;
     case ReasonCode::excluded:
       parts_.workers.at(session.worker).excluded = true;
-      return parts_.sessions.tell(session, admitted ? WorkerEvent::excluded : WorkerEvent::refused, reason);
+      return parts_.sessions.tell(session, admitted ? Membership::excluded : Membership::refused, reason);
     default:
-      return parts_.sessions.tell(session, admitted ? WorkerEvent::lost : WorkerEvent::refused, reason);
+      return parts_.sessions.tell(session, admitted ? Membership::lost : Membership::refused, reason);
   }
 }
 

@@ -45,7 +45,7 @@ class Outbox {
   void close_pass(const modes::Action& action, std::uint64_t version);
   /// `failed`: the run is over because it cannot go on.
   void close_session(const modes::Action& action, bool failed);
-  void tell(const modes::Action& action, WorkerEvent event);
+  void tell(const modes::Action& action, Membership event);
 
  private:
   /// Of a grant, or of what was granted: what may come, for chunks of large tensors. With feedback: the first lease of

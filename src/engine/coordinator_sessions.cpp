@@ -63,7 +63,7 @@ void Sessions::pass_on(const Session& to, wire::Frame frame, Lane lane) {
   if (!to.gone) output_.send(to.id, std::move(frame), lane);
 }
 
-void Sessions::tell(const Session& of, WorkerEvent event, const std::string& reason) {
+void Sessions::tell(const Session& of, Membership event, const std::string& reason) {
   output_.worker_changed({.session = of.id,
                           .worker = of.worker,
                           .name = of.name,

@@ -75,7 +75,7 @@ class Sessions {
   void pass_on(const Session& to, wire::Frame frame, Lane lane);
   /// The header of a frame to it.
   [[nodiscard]] wire::FrameHeader header(const Session& to) const noexcept;
-  void tell(const Session& of, WorkerEvent event, const std::string& reason);
+  void tell(const Session& of, Membership event, const std::string& reason);
 
  private:
   std::uint64_t run_;

@@ -28,7 +28,7 @@ class WholeBatch final : public Stop {
 }  // namespace
 
 void ComputeThread::lend(engine::StretchOrder order, StretchEvents events) {
-  MOTLEY_ASSERT(manners_.share >= 1);
+  MOTLEY_ASSERT(manners_.duty >= 1);
   {
     const std::lock_guard lock(mutex_);
     stretch_ = Stretch{std::move(order), std::move(events)};  // one that still waits here was given up

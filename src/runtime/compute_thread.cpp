@@ -98,7 +98,7 @@ class ComputeThread::TaskStop final : public Stop {
     return thread_.range_.limit();
   }
   [[nodiscard]] bool claim(std::uint64_t count) const noexcept override {
-    if (thread_.manners_.share < 1) thread_.rest(sink_);
+    if (thread_.manners_.duty < 1) thread_.rest(sink_);
     const std::lock_guard lock(thread_.mutex_);
     return thread_.range_.claim(count);
   }
@@ -109,8 +109,8 @@ class ComputeThread::TaskStop final : public Stop {
 };
 
 ComputeThread::ComputeThread(ComputeEvents events, Manners manners)
-    : events_(std::move(events)), manners_(manners), duty_(manners.share), thread_([this] { loop(); }) {
-  MOTLEY_ASSERT(manners.share > 0 && manners.share <= 1);
+    : events_(std::move(events)), manners_(manners), duty_(manners.duty), thread_([this] { loop(); }) {
+  MOTLEY_ASSERT(manners.duty > 0 && manners.duty <= 1);
 }
 
 ComputeThread::~ComputeThread() { stop(); }

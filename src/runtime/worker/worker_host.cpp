@@ -179,7 +179,7 @@ void WorkerHost::finish_early(std::uint64_t number) { compute_->finish_early(num
 
 // Who owes its device rests makes no steps without asking: rests are for tasks.
 std::shared_ptr<engine::LocalWorker> WorkerHost::local_worker() {
-  return std::make_shared<LentThere>(*this, options_.manners.share >= 1);
+  return std::make_shared<LentThere>(*this, options_.manners.duty >= 1);
 }
 
 void WorkerHost::make_steps(engine::StretchOrder order) {

@@ -23,7 +23,7 @@ class AsideTest : public CoordinatorTest {
     Peer& fast = join(1, "fast", false, 0.001);
     work(fast);
     Peer& slow = join(2, "slow", false, 0.5);
-    ASSERT_THAT(events_of("slow"), testing::ElementsAre(WorkerEvent::joined, WorkerEvent::parked));
+    ASSERT_THAT(events_of("slow"), testing::ElementsAre(Membership::joined, Membership::parked));
     work(fast);
     ASSERT_EQ(slow.grants.size(), 1u);
     trial = slow.grants[0];

@@ -15,7 +15,7 @@ TEST_F(CoordinatorDisturbed, ALeaseNotBegunIsGrantedAgainInTheSameStep) {
   EXPECT_EQ(b->grants[0].version, 0u);
   run();
   expect_exact(4);
-  EXPECT_EQ(events_of("w1"), (std::vector{WorkerEvent::joined, WorkerEvent::lost}));
+  EXPECT_EQ(events_of("w1"), (std::vector{Membership::joined, Membership::lost}));
 }
 
 TEST_F(CoordinatorDisturbed, ChunksDeliveredBeforeTheLossStay) {
@@ -250,7 +250,7 @@ TEST_F(CoordinatorDisturbed, AWorkerComesBackUnderItsNumber) {
   two();
   lose(*a);
   join(5, "w1");
-  EXPECT_EQ(events_of("w1"), (std::vector{WorkerEvent::joined, WorkerEvent::lost, WorkerEvent::readmitted}));
+  EXPECT_EQ(events_of("w1"), (std::vector{Membership::joined, Membership::lost, Membership::readmitted}));
   EXPECT_EQ(output.changes.back().worker, 1u);
   run();
   expect_exact(4);
@@ -310,7 +310,7 @@ TEST_F(CoordinatorDisturbed, YieldFinishesWhatIsBegun) {
   EXPECT_EQ(coordinator->workers(), 2u);
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(*a, grant, chunk);
   EXPECT_EQ(output.closed.at(1).code, "leave");
-  EXPECT_EQ(events_of("w1").back(), WorkerEvent::left);
+  EXPECT_EQ(events_of("w1").back(), Membership::left);
   run();
   expect_exact(4);
 }
@@ -332,7 +332,7 @@ TEST_F(CoordinatorDisturbed, LeavingAtOnceIsNoLoss) {
   two();
   say(*a, wire::Bye{"leave", {}, {}, {}});
   a->grants.clear();
-  EXPECT_EQ(events_of("w1").back(), WorkerEvent::left);
+  EXPECT_EQ(events_of("w1").back(), Membership::left);
   run();
   expect_exact(4);
 }

@@ -335,8 +335,8 @@ class CoordinatorTest : public testing::Test {
     }
   }
 
-  [[nodiscard]] std::vector<WorkerEvent> events_of(const std::string& name) const {
-    std::vector<WorkerEvent> found;
+  [[nodiscard]] std::vector<Membership> events_of(const std::string& name) const {
+    std::vector<Membership> found;
     for (const WorkerChange& change : output.changes)
       if (change.name == name) found.push_back(change.event);
     return found;

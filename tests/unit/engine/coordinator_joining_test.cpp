@@ -21,7 +21,7 @@ class CoordinatorJoining : public CoordinatorTest {
     EXPECT_FALSE(bye.hint.empty());
     EXPECT_EQ(peer.all<wire::Bye>().size(), 1u);
     ASSERT_EQ(output.changes.size(), 1u);
-    EXPECT_EQ(output.changes[0].event, WorkerEvent::refused);
+    EXPECT_EQ(output.changes[0].event, Membership::refused);
     EXPECT_NE(output.changes[0].reason.find(found), std::string::npos) << output.changes[0].reason;
     EXPECT_EQ(coordinator->workers(), 0u);
   }
@@ -133,7 +133,7 @@ TEST_F(CoordinatorJoining, AWorkerThatCannotPrepareSaysWhy) {
   Peer& peer = open(1);
   say(peer, wire::Bye{"data", {}, "no such file: x.npy", {}});
   ASSERT_EQ(output.changes.size(), 1u);
-  EXPECT_EQ(output.changes[0].event, WorkerEvent::refused);
+  EXPECT_EQ(output.changes[0].event, Membership::refused);
   EXPECT_NE(output.changes[0].reason.find("x.npy"), std::string::npos);
   EXPECT_TRUE(peer.all<wire::Bye>().empty());
   EXPECT_EQ(output.closed.count(1), 1u);
@@ -181,7 +181,7 @@ TEST_P(CoordinatorProtocol, ABadHeaderClosesTheSession) {
   ASSERT_EQ(output.closed.count(1), 1u);
   EXPECT_EQ(output.closed.at(1).code, "protocol");
   EXPECT_NE(output.closed.at(1).found.find(GetParam().found), std::string::npos) << output.closed.at(1).found;
-  EXPECT_EQ(events_of("w1").back(), WorkerEvent::lost);
+  EXPECT_EQ(events_of("w1").back(), Membership::lost);
   run();
   expect_exact(4);
 }

@@ -71,7 +71,7 @@ TEST_F(ParkingTest, WhoWouldHoldUpTheOthersWaitsOutside) {
   Peer& fast = join(1, "fast", false, 0.001);
   step_of(fast);
   Peer& slow = join(2, "slow", false, 0.5);
-  EXPECT_THAT(events_of("slow"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked));
+  EXPECT_THAT(events_of("slow"), ElementsAre(Membership::joined, Membership::parked));
   EXPECT_THAT(output.changes.back().reason, HasSubstr("and takes 32 ms without"));
   for (int i = 0; i < 5; ++i) step_of(fast);
   EXPECT_TRUE(slow.grants.empty());
@@ -88,7 +88,7 @@ TEST_F(ParkingTest, IsMeasuredAgainAndTakenInWhenItPays) {
     pass_time(ms(32), {&fast, &slow});
     if (slow.grants.empty()) work(fast);
   }
-  EXPECT_THAT(events_of("slow"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked, WorkerEvent::readmitted));
+  EXPECT_THAT(events_of("slow"), ElementsAre(Membership::joined, Membership::parked, Membership::readmitted));
   ASSERT_EQ(slow.grants.size(), 1u);
   EXPECT_GE(slow.grants[0].count, 8u);
   run();
@@ -142,7 +142,7 @@ TEST_F(ParkingTest, AMemberThatBecameSlowIsParked) {
   ASSERT_EQ(other.grants.size(), 1u);
   other.seconds_per_sample = 0.05;
   for (int i = 0; i < 8; ++i) both();
-  EXPECT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked));
+  EXPECT_THAT(events_of("other"), ElementsAre(Membership::joined, Membership::parked));
   EXPECT_TRUE(other.grants.empty());
 }
 
@@ -152,7 +152,7 @@ TEST_F(ParkingTest, WhomTheWeightsReachTooSlowlyDoesNotHoldUpASinglePass) {
   Peer& fast = join(1, "fast", false, 0.001);
   step_of(fast);
   Peer& far = join_from_afar(fast, 0.001, ms(1400));
-  EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked));
+  EXPECT_THAT(events_of("far"), ElementsAre(Membership::joined, Membership::parked));
   for (int i = 0; i < 5; ++i) step_of(fast);
   EXPECT_TRUE(far.grants.empty());
   // The link may have been busy with something else: it is tried in the end.
@@ -160,7 +160,7 @@ TEST_F(ParkingTest, WhomTheWeightsReachTooSlowlyDoesNotHoldUpASinglePass) {
     pass_time(ms(1000), {&fast, &far});
     if (far.grants.empty()) work(fast);
   }
-  EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked, WorkerEvent::readmitted));
+  EXPECT_THAT(events_of("far"), ElementsAre(Membership::joined, Membership::parked, Membership::readmitted));
 }
 
 // A pass moves a quarter of what a first version takes.
@@ -174,9 +174,9 @@ TEST_F(ParkingTest, WithFewerBitsASlowLinkMayDo) {
     step_of(fast);
     join_from_afar(fast, 0.02, ms(700));
     if (codec == wire::CodecId::fp32) {
-      EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked));
+      EXPECT_THAT(events_of("far"), ElementsAre(Membership::joined, Membership::parked));
     } else {
-      EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined));
+      EXPECT_THAT(events_of("far"), ElementsAre(Membership::joined));
     }
   }
 }
@@ -187,7 +187,7 @@ TEST_F(ParkingTest, ALinkThatBecameFasterIsNoticed) {
   Peer& fast = join(1, "fast", false, 0.001);
   step_of(fast);
   Peer& far = join_from_afar(fast, 0.001, ms(1400));
-  ASSERT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked));
+  ASSERT_THAT(events_of("far"), ElementsAre(Membership::joined, Membership::parked));
   std::size_t known = far.weights.size();
   const auto seconds_until_sent = [&] {
     int tenths = 0;
@@ -211,7 +211,7 @@ TEST_F(ParkingTest, ALinkThatBecameFasterIsNoticed) {
     pass_time(ms(1000), {&fast, &far});
     if (far.grants.empty()) work(fast);
   }
-  EXPECT_THAT(events_of("far"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked, WorkerEvent::readmitted));
+  EXPECT_THAT(events_of("far"), ElementsAre(Membership::joined, Membership::parked, Membership::readmitted));
 }
 
 class LateTest : public ParkingTest {
@@ -251,7 +251,7 @@ TEST_F(LateTest, WhoIsNeverDoneIsParked) {
   ASSERT_EQ(other->grants.size(), 1u);
   for (int i = 0; i < 8; ++i) pass_without_other([](const wire::Grant& on) { return wire::Heartbeat{1, 0, on.lease}; });
   EXPECT_EQ(other->grants.size(), 2u) << "the first might be a hiccup";
-  EXPECT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked));
+  EXPECT_THAT(events_of("other"), ElementsAre(Membership::joined, Membership::parked));
 }
 
 TEST_F(LateTest, WhoWaitsForWeightsIsLeftOutForItsLinkAndNotForItsSpeed) {
@@ -259,7 +259,7 @@ TEST_F(LateTest, WhoWaitsForWeightsIsLeftOutForItsLinkAndNotForItsSpeed) {
   const int most = 12;
   for (int i = 0; i < most && events_of("other").size() == 1; ++i)
     pass_without_other([](const wire::Grant&) { return wire::Heartbeat{1, 0, 0}; });
-  ASSERT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked));
+  ASSERT_THAT(events_of("other"), ElementsAre(Membership::joined, Membership::parked));
   // Beside the run it is as fast as ever, which does not bring it back at once.
   for (int i = 0; i < 5; ++i) {
     ASSERT_EQ(fast->grants.size(), 1u);
@@ -273,7 +273,7 @@ TEST_F(LateTest, WhoIsNotHeardOfSaysNothingAboutItsSpeed) {
   options.timeouts.silence = std::chrono::hours(1);
   start();
   for (int i = 0; i < 4; ++i) pass_without_other({});
-  EXPECT_THAT(events_of("other"), ElementsAre(WorkerEvent::joined));
+  EXPECT_THAT(events_of("other"), ElementsAre(Membership::joined));
 }
 
 TEST_F(ParkingTest, AParkedWorkerTakesOverWhenNobodyElseIsLeft) {
@@ -284,7 +284,7 @@ TEST_F(ParkingTest, AParkedWorkerTakesOverWhenNobodyElseIsLeft) {
   coordinator->session_closed(1, "gone", now);
   output.closed[1] = {};
   collect();
-  EXPECT_THAT(events_of("slow"), ElementsAre(WorkerEvent::joined, WorkerEvent::parked, WorkerEvent::readmitted));
+  EXPECT_THAT(events_of("slow"), ElementsAre(Membership::joined, Membership::parked, Membership::readmitted));
   ASSERT_EQ(slow.grants.size(), 1u);
   EXPECT_EQ(slow.grants[0].version, 1u);
   EXPECT_EQ(slow.weights.count(1), 1u);

@@ -89,7 +89,7 @@ TEST_F(CoordinatorPoison, ThreeStrikesExclude) {
   }
   EXPECT_EQ(coordinator->workers(), 1u);
   EXPECT_EQ(output.closed.at(1).code, "excluded");
-  EXPECT_EQ(events_of("w1").back(), WorkerEvent::excluded);
+  EXPECT_EQ(events_of("w1").back(), Membership::excluded);
   open(9, "w1");
   ready(peers[9]);
   EXPECT_EQ(output.closed.at(9).code, "excluded") << "reconnecting does not shed strikes";
@@ -114,12 +114,12 @@ TEST_F(CoordinatorPoison, WhoTakesAnothersNameHasStrikesOfItsOwn) {
   ready(impostor);
   synced(impostor);
   strike_out(impostor);
-  EXPECT_EQ(events_of("w1 (2)").back(), WorkerEvent::excluded);
+  EXPECT_EQ(events_of("w1 (2)").back(), Membership::excluded);
   Peer& again = open(8, "w1", Reach::network, "key of a");
   ready(again);
   synced(again);
   EXPECT_EQ(output.closed.count(8), 0u);
-  EXPECT_EQ(events_of("w1").back(), WorkerEvent::readmitted);
+  EXPECT_EQ(events_of("w1").back(), Membership::readmitted);
 }
 
 TEST_F(CoordinatorPoison, ALoneWorkerTriesAgainItself) {
@@ -290,7 +290,7 @@ TEST_F(CoordinatorDisturbed, AWorkerThatCannotComputeIsStruck) {
     say(*a, wire::Failed{grant.pass, grant.lease, "out of memory"});
     while (!b->grants.empty() && b->grants[0].version == grant.version) work(*b);
   }
-  EXPECT_EQ(events_of("w1").back(), WorkerEvent::excluded);
+  EXPECT_EQ(events_of("w1").back(), Membership::excluded);
   run();
   expect_exact(4);
 }

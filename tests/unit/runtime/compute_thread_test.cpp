@@ -159,7 +159,7 @@ TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
                 work += newest;
                 return done;
               }},
-              1, {.share = 0.25});
+              1, {.duty = 0.25});
   const Time started = now();
   bench.start();
   bench.wait();
@@ -169,7 +169,7 @@ TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
 }
 
 // At this share a rest lasts for minutes.
-constexpr Manners kMinutesOfRest{.share = 1e-5};
+constexpr Manners kMinutesOfRest{.duty = 1e-5};
 
 TEST(ComputeThread, ARestEndsWhenTheTaskIsToEndWithWhatIsDone) {
   const Script script = {.forward = take_a_moment};

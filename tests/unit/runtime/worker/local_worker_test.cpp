@@ -7,7 +7,7 @@ namespace {
 
 WorkerHostOptions with_share(double share) {
   WorkerHostOptions options;
-  options.manners.share = share;
+  options.manners.duty = share;
   return options;
 }
 
