@@ -83,6 +83,8 @@ class Machine final : public engine::WorkerOutput {
   }
   void finish_early(std::uint64_t) override { limit_ = std::max<std::uint64_t>(done_, 1); }
   void admitted(std::uint64_t) override {}
+  void make_steps(engine::StretchOrder) override {}
+  void end_steps(std::uint64_t) override {}
   void step_done(std::uint64_t, std::uint64_t) override {}
   void disconnect(bool, const Error& why) override {
     MOTLEY_ASSERT(why.message.size() < 100000);

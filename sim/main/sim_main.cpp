@@ -1,6 +1,6 @@
 // sim: runs the engine in a simulated world. A seed stands for the machines, the network and all that goes wrong.
-#include <CLI/CLI.hpp>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <csignal>

@@ -179,10 +179,7 @@ Status serve_link(const LinkListenOptions& options, const LinkListenEvents& even
   runtime::renew(house.token, identity);
   house.own_spki = identity.spki;
 
-  transport::TcpOptions tcp_options;
-  tcp_options.plaintext = options.plaintext;
-  tcp_options.identity = identity;
-  transport::Tcp tcp(std::move(tcp_options));
+  transport::Tcp tcp(runtime::tcp_options(house.token, identity));
   const auto accept = [&house](const std::shared_ptr<Connection>& connection) {
     connection->start(std::make_shared<Guest>(house, connection));
   };

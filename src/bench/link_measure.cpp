@@ -8,6 +8,7 @@
 #include "bench/link.h"
 #include "bench/link_lane.h"
 #include "bench/meter.h"
+#include "runtime/auth.h"
 #include "runtime/head/door.h"
 #include "transport/tcp/tcp.h"
 
@@ -30,7 +31,10 @@ constexpr double kWarmUp = 0.25;           // of a phase: until TCP has found th
 class Measurement {
  public:
   Measurement(const LinkOptions& options, runtime::StopSource& stop)
-      : options_(options), stop_(stop), identity_(transport::make_identity()), tcp_(tcp_options()) {
+      : options_(options),
+        stop_(stop),
+        identity_(transport::make_identity()),
+        tcp_(runtime::tcp_options(options_.token, identity_)) {
     stop_.on_request([this] { shared_.interrupt(); });
   }
   Measurement(const Measurement&) = delete;
@@ -48,12 +52,6 @@ class Measurement {
   struct Mark {
     Flow up, down;
   };
-  transport::TcpOptions tcp_options() const {
-    transport::TcpOptions options;
-    options.plaintext = options_.token.plaintext;
-    options.identity = identity_;
-    return options;
-  }
   [[nodiscard]] bool broken() const;  // REQUIRES the mutex of shared_ held
   [[nodiscard]] Error what_failed(const std::string& otherwise);
   Result<std::shared_ptr<Lane>> open_lane();

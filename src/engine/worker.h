@@ -63,9 +63,9 @@ class WorkerOutput {
   virtual void finish_early(std::uint64_t number) = 0;
   /// Make these steps one after the other, once a task that runs has ended; then call lent_step() and lent_ended().
   /// Only where a coordinator of the same process lends.
-  virtual void make_steps(StretchOrder /*order*/) {}
+  virtual void make_steps(StretchOrder order) = 0;
   /// End that after the step in hand.
-  virtual void end_steps(std::uint64_t /*number*/) {}
+  virtual void end_steps(std::uint64_t number) = 0;
   virtual void admitted(std::uint64_t worker) = 0;
   virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
   /// The channel must be closed, if it is not. Exactly once for each connected() (and once for leave() without a

@@ -3,6 +3,19 @@
 #include "wire/frame.h"
 
 namespace motley::runtime {
+namespace {
+
+/// What every token of a run knows, and no stranger: docs/formats/token.md.
+transport::Digest knock_key(const fleet::JoinToken& token) {
+  constexpr std::string_view kRole = "motley knock";
+  std::vector<std::byte> input;
+  for (const char letter : kRole) input.push_back(static_cast<std::byte>(letter));
+  for (std::size_t i = 0; i < sizeof token.run; ++i) input.push_back(static_cast<std::byte>(token.run >> (8 * i)));
+  for (const std::uint8_t byte : token.spki) input.push_back(static_cast<std::byte>(byte));
+  return transport::sha256(input);
+}
+
+}  // namespace
 
 std::vector<std::uint8_t> proof_mac(const fleet::JoinToken& token, std::string_view role,
                                     const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side) {
@@ -19,6 +32,14 @@ std::vector<std::uint8_t> proof_mac(const fleet::JoinToken& token, std::string_v
 bool proof_holds(std::span<const std::uint8_t> mac, const fleet::JoinToken& token, std::string_view role,
                  const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side) {
   return transport::equal_constant_time(mac, proof_mac(token, role, peer, own_spki, side));
+}
+
+transport::TcpOptions tcp_options(const fleet::JoinToken& token, const transport::Identity& own) {
+  transport::TcpOptions options;
+  options.plaintext = token.plaintext;
+  options.identity = own;
+  if (!token.plaintext) options.knock = knock_key(token);
+  return options;
 }
 
 }  // namespace motley::runtime

@@ -9,6 +9,7 @@
 #include "fleet/token.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
+#include "transport/tcp/tcp.h"
 
 namespace motley::runtime {
 
@@ -19,5 +20,8 @@ std::vector<std::uint8_t> proof_mac(const fleet::JoinToken& token, std::string_v
                                     const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side);
 bool proof_holds(std::span<const std::uint8_t> mac, const fleet::JoinToken& token, std::string_view role,
                  const transport::PeerIdentity& peer, const transport::Digest& own_spki, Side side);
+
+/// Of whoever has the token, to connect, and of the head, to be connected to.
+transport::TcpOptions tcp_options(const fleet::JoinToken& token, const transport::Identity& own);
 
 }  // namespace motley::runtime

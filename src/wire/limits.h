@@ -14,6 +14,9 @@ inline constexpr std::size_t kUnprovenBytesMax = 64 << 10;  // everything a conn
 inline constexpr std::chrono::seconds kUnprovenTime{5};     // from accept to proof
 inline constexpr std::size_t kUnprovenMax = 32;             // connections not yet proven, at once
 inline constexpr std::size_t kUnprovenPerAddressMax = 4;
+inline constexpr std::size_t kSilentMax = 256;  // connections without a byte, where there is TLS: they cost a socket
+inline constexpr std::size_t kSilentPerAddressMax = 64;
+inline constexpr std::size_t kKnockedMax = 128;  // connections whose knock was good, not yet proven
 inline constexpr std::size_t kHandshakesPerSecondMax = 50;
 inline constexpr std::size_t kSessionsMax = 256;       // workers of a run
 inline constexpr std::size_t kDataConnectionsMax = 8;  // of a session

@@ -14,7 +14,7 @@ namespace {
 constexpr double kUnloggedSeconds = 5;
 constexpr double kUnloggedBytesPerSecondMax = 50e6;
 
-PersisterEvents events_for(std::function<void(report::Event)> tell) {
+PersisterEvents events_for(const std::function<void(report::Event)>& tell) {
   PersisterEvents events;
   events.checkpoint = [tell](std::uint64_t step, const std::filesystem::path& path) {
     tell(report::CheckpointWritten{step, path.string()});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "runtime/auth.h"
 #include "runtime/data_lanes.h"
 #include "wire/limits.h"
 
@@ -29,11 +30,11 @@ void Reception::close() {
   tcp_.reset();
 }
 
-Status Reception::open(transport::TcpOptions options, const std::string& listen, std::uint16_t usual_port,
+Status Reception::open(transport::Identity identity, const std::string& listen, std::uint16_t usual_port,
                        fleet::JoinToken token) {
-  MOTLEY_ASSERT(!is_open() && options.identity);
-  identity_ = *options.identity;
-  tcp_ = std::make_unique<transport::Tcp>(std::move(options));
+  MOTLEY_ASSERT(!is_open());
+  identity_ = std::move(identity);
+  tcp_ = std::make_unique<transport::Tcp>(tcp_options(token, identity_));
   const auto accept = [this](std::shared_ptr<transport::Connection> link) { come(std::move(link)); };
   Result<Door> door = open_door(*tcp_, listen, usual_port, accept);
   if (!door) return door.error();

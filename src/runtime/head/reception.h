@@ -27,7 +27,7 @@ class Reception {
   Reception& operator=(const Reception&) = delete;
 
   /// `listen`, `usual_port`: of open_door(). Completes the token by the way here. REQUIRES it is not open.
-  Status open(transport::TcpOptions options, const std::string& listen, std::uint16_t usual_port,
+  Status open(transport::Identity identity, const std::string& listen, std::uint16_t usual_port,
               fleet::JoinToken token);
   [[nodiscard]] bool is_open() const noexcept { return door_.has_value(); }
   /// REQUIRES is_open(), both.

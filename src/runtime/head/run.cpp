@@ -157,10 +157,7 @@ Status Run::make_server() {
 Status Run::start_listening() {
   if (!reception->is_open()) {
     const std::uint16_t usual = options.resume && token.port != 0 ? token.port : kDefaultPort;
-    transport::TcpOptions tcp;
-    tcp.plaintext = options.plaintext;
-    tcp.identity = identity;
-    if (Status status = reception->open(std::move(tcp), options.listen, usual, token); !status) return status;
+    if (Status status = reception->open(identity, options.listen, usual, token); !status) return status;
   }
   token = reception->token();
   if (Status status = dir->write_file("token", fleet::to_text(token) + "\n", true); !status) return status;

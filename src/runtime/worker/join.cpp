@@ -11,6 +11,7 @@
 #include "data/uri.h"
 #include "machine/confinement.h"
 #include "machine/keep_awake.h"
+#include "runtime/auth.h"
 #include "runtime/inputs.h"
 #include "runtime/worker/machine_key.h"
 #include "runtime/worker/offered_data.h"
@@ -164,15 +165,12 @@ Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& e
   WorkerHostEvents host;
   host.note = events.note;
   host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
-  transport::TcpOptions options_of_tcp;
-  options_of_tcp.plaintext = options.token.plaintext;
-  options_of_tcp.identity = machine_identity(key_file());
-  const transport::Digest spki = options_of_tcp.identity->spki;
-  transport::Tcp tcp(std::move(options_of_tcp));
+  const transport::Identity identity = machine_identity(key_file());
+  transport::Tcp tcp(tcp_options(options.token, identity));
   Status status;
   {
     WorkerHost worker(std::move(fetcher), std::move(host));
-    worker.run_remote(tcp, spki, options.token);
+    worker.run_remote(tcp, identity.spki, options.token);
     stop.on_request([&worker] { worker.leave(); });
     status = countdown.wait();
     stop.on_request({});
@@ -224,10 +222,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     };
     host.step = [&events, name](std::uint64_t version, std::uint64_t samples) { events.step(name, version, samples); };
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
-    transport::TcpOptions tcp;
-    tcp.plaintext = options.token.plaintext;
-    tcp.identity = identity;
-    tcps.push_back(std::make_unique<transport::Tcp>(std::move(tcp)));
+    tcps.push_back(std::make_unique<transport::Tcp>(tcp_options(options.token, identity)));
     workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));
   }
   const auto use_changed = [&workers, &events, &stay_awake](PauseReason reason) {

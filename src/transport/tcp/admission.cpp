@@ -7,15 +7,15 @@
 namespace motley::transport {
 
 std::optional<std::uint64_t> Admission::enter(std::uint64_t id, const std::string& source) {
-  MOTLEY_ASSERT(limits_.unproven_max > 0 && limits_.unproven_per_address_max > 0);
+  MOTLEY_ASSERT(max_ > 0 && per_source_max_ > 0);
   std::optional<std::uint64_t> evicted;
-  if (count_of(source) >= limits_.unproven_per_address_max) {
+  if (count_of(source) >= per_source_max_) {
     evicted = evict_oldest_of(source);
-  } else if (waiting_.size() >= limits_.unproven_max) {
+  } else if (waiting_.size() >= max_) {
     evicted = evict_oldest_of(busiest());
   }
   waiting_.push_back({id, source});
-  MOTLEY_ASSERT(waiting_.size() <= limits_.unproven_max);
+  MOTLEY_ASSERT(waiting_.size() <= max_);
   return evicted;
 }
 
@@ -56,20 +56,24 @@ HandshakeGate::HandshakeGate(std::size_t per_second_max, Instant now)
       credit_max_(std::chrono::seconds(1)),
       paid_until_(now - credit_max_) {}
 
-void HandshakeGate::leave(std::uint64_t id) { std::erase(queue_, id); }
+void HandshakeGate::leave(std::uint64_t id) {
+  std::erase(known_, id);
+  std::erase(strangers_, id);
+}
 
 std::optional<std::uint64_t> HandshakeGate::next(Instant now) {
-  if (queue_.empty()) return std::nullopt;
+  if (empty()) return std::nullopt;
   paid_until_ = std::max(paid_until_, now - credit_max_);
   if (paid_until_ + interval_ > now) return std::nullopt;
   paid_until_ += interval_;
-  const std::uint64_t id = queue_.front();
-  queue_.pop_front();
+  std::deque<std::uint64_t>& queue = known_.empty() ? strangers_ : known_;
+  const std::uint64_t id = queue.front();
+  queue.pop_front();
   return id;
 }
 
 std::optional<std::chrono::nanoseconds> HandshakeGate::wait(Instant now) const {
-  if (queue_.empty()) return std::nullopt;
+  if (empty()) return std::nullopt;
   return std::max<std::chrono::nanoseconds>(paid_until_ + interval_ - now, std::chrono::nanoseconds(0));
 }
 

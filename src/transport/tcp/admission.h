@@ -9,13 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "transport/tcp/tcp.h"
-
 namespace motley::transport {
 
 class Admission {
  public:
-  explicit Admission(const TcpLimits& limits) : limits_(limits) {}
+  /// REQUIRES both are positive.
+  Admission(std::size_t max, std::size_t per_source_max) : max_(max), per_source_max_(per_source_max) {}
 
   /// A newcomer is always let in; the answer is who must go for it: the oldest of its own source when that has too
   /// many, else the oldest of the busiest source when all have. So whoever connects and says nothing is pushed out by
@@ -34,17 +33,18 @@ class Admission {
   [[nodiscard]] std::size_t count_of(const std::string& source) const;
   [[nodiscard]] std::string busiest() const;
 
-  TcpLimits limits_;
-  std::vector<Guest> waiting_;  // oldest first; never more than limits_.unproven_max
+  std::size_t max_, per_source_max_;
+  std::vector<Guest> waiting_;  // oldest first; never more than max_
 };
 
-/// Handshakes in the order of arrival, at most so many a second (a second's worth may come at once).
+/// Handshakes in the order of arrival, but of those who are known first, at most so many a second (a second's worth may
+/// come at once).
 class HandshakeGate {
  public:
   using Instant = std::chrono::steady_clock::time_point;
   HandshakeGate(std::size_t per_second_max, Instant now);
 
-  void enter(std::uint64_t id) { queue_.push_back(id); }
+  void enter(std::uint64_t id, bool known) { (known ? known_ : strangers_).push_back(id); }
   void leave(std::uint64_t id);
   /// The next one to start now, if there is one and its time has come.
   [[nodiscard]] std::optional<std::uint64_t> next(Instant now);
@@ -52,10 +52,12 @@ class HandshakeGate {
   [[nodiscard]] std::optional<std::chrono::nanoseconds> wait(Instant now) const;
 
  private:
+  [[nodiscard]] bool empty() const { return known_.empty() && strangers_.empty(); }
+
   std::chrono::nanoseconds interval_;
   std::chrono::nanoseconds credit_max_;
   Instant paid_until_;  // never further back than credit_max_
-  std::deque<std::uint64_t> queue_;
+  std::deque<std::uint64_t> known_, strangers_;
 };
 
 }  // namespace motley::transport

@@ -150,14 +150,32 @@ Error Core::network_error(const std::string& what) const {
   return {ErrorCode::network, "the connection with " + peer_.address + " ended: " + what, ""};
 }
 
+void Core::hear(Handshake::Judge judge, std::function<void(Knocks::Who)> on_heard) {
+  MOTLEY_ASSERT(tls_ != nullptr);
+  if (state_ != State::handshaking) return;
+  greeting().hear(shared_from_this(), std::move(judge),
+                  [this, on_heard = std::move(on_heard)](const Result<Knocks::Who>& who) {
+                    if (!who) return fail(who.error());
+                    on_heard(*who);
+                  });
+}
+
+Handshake& Core::greeting() {
+  if (handshake_) return *handshake_;
+  return handshake_.emplace(Handshake::Over{socket_, budget_, tls_.get(), setup_.role, input_}, peer_);
+}
+
 void Core::handshake(std::function<void(Status)> on_done) {
   if (state_ == State::closed) return on_done(network_error("closed before the handshake"));
   MOTLEY_ASSERT(state_ == State::handshaking && !on_handshake_);
   on_handshake_ = std::move(on_done);
   if (!setup_.same_machine && tls_ == nullptr) return on_handshaken({});
-  if (tls_ != nullptr) input_.resize(kCipherBytes);
-  handshake_.emplace(Handshake::Over{socket_, budget_, tls_.get(), setup_.role, input_}, peer_);
-  handshake_->start(shared_from_this(), [this](const Status& status) { on_handshaken(status); });
+  if (tls_ != nullptr && setup_.role == TlsRole::client && setup_.knock) {
+    const Knock knock = make_knock(*setup_.knock);
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(knock));
+    tls_->output().assign(bytes.begin(), bytes.end());
+  }
+  greeting().start(shared_from_this(), [this](const Status& status) { on_handshaken(status); });
 }
 
 void Core::on_handshaken(const Status& status) {

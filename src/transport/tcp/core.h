@@ -39,6 +39,7 @@ struct CoreSetup {
   std::string address;  // of the peer, for people
   bool same_machine = false;
   std::optional<Digest> pin;
+  std::optional<Digest> knock;  // of the side that connects
   bool proven = true;
   std::size_t unproven_bytes_max = 0;
 };
@@ -64,6 +65,9 @@ class Core final : public std::enable_shared_from_this<Core> {
   [[nodiscard]] Socket::executor_type executor() { return socket_.get_executor(); }
 
   // On the strand.
+  /// On the side that was connected to, over TLS: waits for the first bytes, and says whose they are. Nothing is said
+  /// of a connection that ends before.
+  void hear(Handshake::Judge judge, std::function<void(Knocks::Who)> on_heard);
   /// Calls back once, at once for a plain connection of the network. The connection is open after success, closed after
   /// failure.
   void handshake(std::function<void(Status)> on_done);
@@ -83,6 +87,7 @@ class Core final : public std::enable_shared_from_this<Core> {
   void close_on_strand();
   void finish_sending();
   void arm(std::chrono::milliseconds time, const char* what);
+  Handshake& greeting();
   void on_handshaken(const Status& status);
   [[nodiscard]] Error network_error(const std::string& what) const;
 

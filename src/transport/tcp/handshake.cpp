@@ -32,11 +32,50 @@ void Handshake::start(std::shared_ptr<const void> keep, Done on_done) {
   keep_ = std::move(keep);
   on_done_ = std::move(on_done);
   if (over_.tls == nullptr) return exchange_nonces();
+  over_.input.resize(kCipherBytes);
+  if (heard_ > knock_bytes_) over_.tls->provide(std::span(over_.input).first(heard_).subspan(knock_bytes_));
   step();
+}
+
+void Handshake::hear(std::shared_ptr<const void> keep, Judge judge, Heard on_heard) {
+  judge_ = std::move(judge);
+  on_heard_ = std::move(on_heard);
+  hear_more(std::move(keep));
+}
+
+/// Memory for what comes is taken when it has come: who is silent costs a socket.
+void Handshake::hear_more(std::shared_ptr<const void> keep) {
+  over_.socket.async_wait(Socket::wait_read, [this, keep = std::move(keep)](const NetError& error) {
+    if (!on_heard_) return;
+    if (error) return std::exchange(on_heard_, nullptr)(ended(peer_, reason_of(error)));
+    hear_them(keep);
+  });
+}
+
+void Handshake::hear_them(const std::shared_ptr<const void>& keep) {
+  over_.input.resize(kCipherBytes);
+  const std::span<std::byte> rest = std::span(over_.input).subspan(heard_);
+  over_.socket.async_read_some(net::buffer(rest.data(), over_.budget.at_most(rest.size())),
+                               [this, keep](const NetError& error, std::size_t count) {
+                                 if (!on_heard_) return;
+                                 if (error) return std::exchange(on_heard_, nullptr)(ended(peer_, reason_of(error)));
+                                 on_heard(count, keep);
+                               });
+}
+
+void Handshake::on_heard(std::size_t count, const std::shared_ptr<const void>& keep) {
+  if (const Status within = over_.budget.count(count, peer_.address); !within)
+    return std::exchange(on_heard_, nullptr)(within.error());
+  heard_ += count;
+  const Knocks::First first = judge_(std::span(over_.input).first(heard_));
+  if (first.who == Knocks::Who::unclear) return hear_more(keep);
+  knock_bytes_ = first.bytes;
+  std::exchange(on_heard_, nullptr)(first.who);
 }
 
 void Handshake::cancel() {
   on_done_ = nullptr;
+  on_heard_ = nullptr;
   keep_ = nullptr;
 }
 
@@ -111,7 +150,7 @@ void Handshake::read() {
                               "a side started with --plaintext cannot talk to one that encrypts"});
         }
         if (!goes_on(count)) return;
-        over_.tls->provide(std::span(over_.input.data(), count));
+        over_.tls->provide(std::span(over_.input).first(count));
         step();
       });
 }

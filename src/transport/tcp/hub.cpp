@@ -18,6 +18,8 @@ void set_network_options(Socket& socket) {
 #endif
 }
 
+Error crowded() { return {ErrorCode::refused, "too many connections that have not proven themselves", ""}; }
+
 class TcpConnection final : public Connection {
  public:
   explicit TcpConnection(std::shared_ptr<Core> core) : core_(std::move(core)) {}
@@ -49,7 +51,10 @@ Hub::Hub(TcpOptions options)
       reactor_(std::make_shared<Reactor>()),
       work_(net::make_work_guard(reactor_->io)),
       gate_timer_(reactor_->io),
-      admission_(options_.limits),
+      silent_(options_.limits.silent_max, options_.limits.silent_per_address_max),
+      strangers_(options_.limits.unproven_max, options_.limits.unproven_per_address_max),
+      known_(options_.limits.knocked_max, options_.limits.knocked_max),
+      knocks_(options_.knock),
       gate_(options_.limits.handshakes_per_second_max, SteadyClock::now()) {
   MOTLEY_ASSERT(options_.io_threads > 0);
   MOTLEY_ASSERT(options_.plaintext || options_.identity.has_value());
@@ -83,6 +88,7 @@ std::shared_ptr<Core> Hub::connected(Socket socket, const Peer& peer, std::optio
   CoreSetup setup;
   setup.role = TlsRole::client;
   setup.pin = pin;
+  setup.knock = options_.knock;
   return make_core(std::move(socket), peer, std::move(setup));
 }
 
@@ -99,18 +105,46 @@ void Hub::accepted(Socket socket, std::shared_ptr<const AcceptHandler> on_accept
   std::shared_ptr<Core> evicted;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto id = admission_.enter(core->id(), peer->source)) evicted = cores_[*id].lock();
-    if (!plain) {
-      waiting_.emplace(core->id(), Waiting{core, on_accept});
-      gate_.enter(core->id());
-    }
+    evicted = find((plain ? strangers_ : silent_).enter(core->id(), peer->source));
   }
-  if (evicted != nullptr) {
-    evicted->abort({ErrorCode::refused, "too many connections that have not proven themselves", ""});
-  }
+  if (evicted != nullptr) evicted->abort(crowded());
   net::post(core->executor(), [core, time = options_.limits.unproven_time] { core->limit_unproven_time(time); });
-  if (plain) return begin_handshake({core, std::move(on_accept)});
+  const Waiting waiting{core, std::move(on_accept)};
+  if (plain) return begin_handshake(waiting);
+  net::post(core->executor(), [this, waiting, source = peer->source] {
+    const auto judge = [this](std::span<const std::byte> bytes) {
+      const std::lock_guard lock(mutex_);
+      return knocks_.judge(bytes);
+    };
+    waiting.core->hear(judge, [this, waiting, source](Knocks::Who who) { heard(waiting, source, who); });
+  });
+}
+
+/// Who says nothing takes nobody's turn.
+void Hub::heard(const Waiting& waiting, const std::string& source, Knocks::Who who) {
+  const bool known = who == Knocks::Who::known;
+  const std::uint64_t id = waiting.core->id();
+  std::shared_ptr<Core> evicted;
+  {
+    const std::lock_guard lock(mutex_);
+    silent_.leave(id);
+    evicted = find((known ? known_ : strangers_).enter(id, source));
+    waiting_.emplace(id, waiting);
+    gate_.enter(id, known);
+  }
+  if (evicted != nullptr) evicted->abort(crowded());
   pump_handshakes();
+}
+
+std::shared_ptr<Core> Hub::find(std::optional<std::uint64_t> id) {
+  const auto found = id ? cores_.find(*id) : cores_.end();
+  return found == cores_.end() ? nullptr : found->second.lock();
+}
+
+void Hub::leave_door(std::uint64_t id) {
+  silent_.leave(id);
+  strangers_.leave(id);
+  known_.leave(id);
 }
 
 /// Starts those whose turn it is, and comes back when the next one's is.
@@ -163,14 +197,14 @@ void Hub::remove(const Activity* activity) {
 
 void Hub::proven(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
-  admission_.leave(id);
+  leave_door(id);
 }
 
 void Hub::gone(std::uint64_t id, bool dropped) {
   Waiting last;
   const std::lock_guard lock(mutex_);
   if (dropped) ++dropped_;
-  admission_.leave(id);
+  leave_door(id);
   if (const auto found = waiting_.find(id); found != waiting_.end()) {
     gate_.leave(id);
     last = std::move(found->second);

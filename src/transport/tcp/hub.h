@@ -59,7 +59,10 @@ class Hub final : public CoreHost {
   void gone(std::uint64_t id, bool dropped) override;
   std::shared_ptr<Core> make_core(Socket socket, const Peer& peer, CoreSetup setup);
   void pump_handshakes();
+  void heard(const Waiting& waiting, const std::string& source, Knocks::Who who);
   void begin_handshake(const Waiting& waiting);
+  std::shared_ptr<Core> find(std::optional<std::uint64_t> id);  // REQUIRES the mutex held
+  void leave_door(std::uint64_t id);                            // likewise
   [[nodiscard]] std::vector<std::shared_ptr<Core>> all_cores();
   bool wait_until_empty(std::chrono::milliseconds time);
 
@@ -76,9 +79,10 @@ class Hub final : public CoreHost {
   std::vector<std::thread> threads_;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::weak_ptr<Core>> cores_;
-  std::map<std::uint64_t, Waiting> waiting_;  // accepted, handshake not begun
+  std::map<std::uint64_t, Waiting> waiting_;  // heard, handshake not begun
   std::map<const Activity*, std::shared_ptr<Activity>> activities_;
-  Admission admission_;
+  Admission silent_, strangers_, known_;  // until they have proven themselves
+  Knocks knocks_;
   HandshakeGate gate_;
 };
 

@@ -20,6 +20,9 @@ struct TcpLimits {
   std::chrono::milliseconds unproven_time = wire::kUnprovenTime;
   std::size_t unproven_max = wire::kUnprovenMax;
   std::size_t unproven_per_address_max = wire::kUnprovenPerAddressMax;
+  std::size_t silent_max = wire::kSilentMax;
+  std::size_t silent_per_address_max = wire::kSilentPerAddressMax;
+  std::size_t knocked_max = wire::kKnockedMax;
   std::size_t handshakes_per_second_max = wire::kHandshakesPerSecondMax;
 };
 
@@ -27,6 +30,8 @@ struct TcpOptions {
   std::size_t io_threads = 1;
   bool plaintext = false;
   std::optional<Identity> identity;  // required unless plaintext; shown in both roles
+  // With TLS: who connects shows that he knows this, and of those who connect the ones that do come in first.
+  std::optional<Digest> knock = {};
   TcpLimits limits = {};
 };
 

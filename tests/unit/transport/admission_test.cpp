@@ -7,15 +7,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TcpLimits limits_of(std::size_t all, std::size_t per_address) {
-  TcpLimits limits;
-  limits.unproven_max = all;
-  limits.unproven_per_address_max = per_address;
-  return limits;
-}
-
 TEST(Admission, ASourcePushesItselfOut) {
-  Admission admission(limits_of(8, 2));
+  Admission admission(8, 2);
   EXPECT_FALSE(admission.enter(1, "a"));
   EXPECT_FALSE(admission.enter(2, "b"));
   EXPECT_FALSE(admission.enter(3, "a"));
@@ -25,7 +18,7 @@ TEST(Admission, ASourcePushesItselfOut) {
 }
 
 TEST(Admission, WhenFullTheOldestOfTheBusiestGoes) {
-  Admission admission(limits_of(4, 3));
+  Admission admission(4, 3);
   EXPECT_FALSE(admission.enter(1, "a"));
   EXPECT_FALSE(admission.enter(2, "b"));
   EXPECT_FALSE(admission.enter(3, "b"));
@@ -37,7 +30,7 @@ TEST(Admission, WhenFullTheOldestOfTheBusiestGoes) {
 }
 
 TEST(Admission, WhoIsProvenMakesRoom) {
-  Admission admission(limits_of(1, 1));
+  Admission admission(1, 1);
   EXPECT_FALSE(admission.enter(1, "a"));
   admission.leave(1);
   admission.leave(1);
@@ -49,7 +42,7 @@ TEST(HandshakeGate, GivesASecondsWorthAtOnceThenOneAnInterval) {
   HandshakeGate::Instant now{};
   HandshakeGate gate(10, now);
   EXPECT_FALSE(gate.wait(now));
-  for (std::uint64_t id = 0; id < 12; ++id) gate.enter(id);
+  for (std::uint64_t id = 0; id < 12; ++id) gate.enter(id, false);
   for (std::uint64_t id = 0; id < 10; ++id) EXPECT_EQ(gate.next(now), id);
   EXPECT_FALSE(gate.next(now));
   ASSERT_TRUE(gate.wait(now));
@@ -65,20 +58,31 @@ TEST(HandshakeGate, RestBringsNoMoreThanASecondsWorth) {
   HandshakeGate::Instant now{};
   HandshakeGate gate(5, now);
   now += 1h;
-  for (std::uint64_t id = 0; id < 20; ++id) gate.enter(id);
+  for (std::uint64_t id = 0; id < 20; ++id) gate.enter(id, false);
   std::size_t count = 0;
   while (gate.next(now)) ++count;
   EXPECT_EQ(count, 5U);
+}
+
+TEST(HandshakeGate, WhoIsKnownComesBeforeAllStrangers) {
+  HandshakeGate::Instant now{};
+  HandshakeGate gate(5, now);
+  for (std::uint64_t id = 0; id < 20; ++id) gate.enter(id, false);
+  gate.enter(100, true);
+  gate.enter(101, true);
+  EXPECT_EQ(gate.next(now), 100U);
+  EXPECT_EQ(gate.next(now), 101U);
+  EXPECT_EQ(gate.next(now), 0U);
 }
 
 TEST(HandshakeGate, WhoLeavesDoesNotCost) {
   HandshakeGate::Instant now{};
   HandshakeGate gate(1, now);
   for (std::uint64_t id = 0; id < 1000; ++id) {
-    gate.enter(id);
+    gate.enter(id, false);
     gate.leave(id);
   }
-  gate.enter(7);
+  gate.enter(7, false);
   EXPECT_EQ(gate.next(now), 7U);
   EXPECT_FALSE(gate.wait(now));
 }

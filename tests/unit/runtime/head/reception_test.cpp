@@ -17,14 +17,12 @@ constexpr std::chrono::seconds kPatience{10};
 class ReceptionTest : public testing::Test {
  protected:
   ReceptionTest() {
-    transport::TcpOptions options;
-    options.plaintext = true;
-    options.identity = transport::make_identity();
+    const transport::Identity identity = transport::make_identity();
     fleet::JoinToken token;
     token.plaintext = true;
     token.run = transport::random_u64();
-    renew(token, *options.identity);
-    EXPECT_TRUE(reception_.open(std::move(options), "127.0.0.1:0", 0, token).ok());
+    renew(token, identity);
+    EXPECT_TRUE(reception_.open(identity, "127.0.0.1:0", 0, token).ok());
   }
   /// A connection by the token's way.
   Link connect() {
