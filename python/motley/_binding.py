@@ -53,7 +53,7 @@ class Binding:
         self._there = [(p, p.data) for p, *_ in self._own]
         self._there_buffers = _buffers(parts.root)
         self.shown = False
-        self._shown_from: tuple[torch.Tensor, list[tuple[_model.Named, torch.Tensor]]] | None = None
+        self._shown_from: tuple[torch.Tensor, tuple[list[str], list[torch.Tensor], list[torch.Tensor]]] | None = None
 
     def _bind(self, names: list[_model.Named], final: Final | None) -> None:
         weights = _model.pieces(self._layout, names, self.device_weights)
@@ -111,17 +111,19 @@ class Binding:
         """The script finds the model where it left it, with these weights (float32 [layout.flat_elements])."""
         self._put_back()
         with torch.no_grad():
-            shown = self._pieces_of(flat)
-            torch._foreach_copy_([named.tensor for named, _ in shown], [view for _, view in shown])
+            _, tensors, views = self._pieces_of(flat)
+            torch._foreach_copy_(tensors, views)
         _model.set_counters(self._names, version)
         for named in self._names:
             if named.name in self._own_followers:
                 self._own_followers[named.name].copy_(named.tensor)
 
-    def _pieces_of(self, flat: torch.Tensor) -> list[tuple[_model.Named, torch.Tensor]]:
-        """Views are made once for a vector: it is the same one in all epochs."""
+    def _pieces_of(self, flat: torch.Tensor) -> tuple[list[str], list[torch.Tensor], list[torch.Tensor]]:
+        """Names, tensors of the model, views of `flat`; made once for a vector: it is the same one in all epochs."""
         if self._shown_from is None or self._shown_from[0] is not flat:
-            self._shown_from = flat, _model.pieces(self._layout, self._names, flat)
+            pieces = _model.pieces(self._layout, self._names, flat)
+            self._shown_from = flat, ([named.name for named, _ in pieces], [named.tensor for named, _ in pieces],
+                                      [view for _, view in pieces])
         return self._shown_from[1]
 
     def _put_back(self) -> None:
@@ -135,13 +137,13 @@ class Binding:
 
     def differs(self, flat: torch.Tensor) -> str | None:
         """The name of a tensor that is not what show() made it."""
-        shown = self._pieces_of(flat)
+        names, tensors, views = self._pieces_of(flat)
         with contextlib.suppress(RuntimeError), torch.no_grad():  # of another device
-            if all(map(torch.equal, [named.tensor for named, _ in shown], [view for _, view in shown])):
+            if all(map(torch.equal, tensors, views)):
                 return None
-        for named, expected in shown:
-            if not _equal(named.tensor.detach(), expected):
-                return named.name
+        for name, tensor, expected in zip(names, tensors, views, strict=True):
+            if not _equal(tensor.detach(), expected):
+                return name
         return None
 
     def resume(self) -> None:

@@ -118,24 +118,34 @@ class Contents:
         """`flat`: float64 [N]."""
         if flat.numel() == 0:
             return
-        finite = torch.isfinite(flat)
-        if not bool(finite.all()):  # which are not numbers is exact
+        largest = float(flat.abs().max())
+        if not math.isfinite(largest):  # which are not numbers is exact
+            finite = torch.isfinite(flat)
             self._exact("not finite", str(torch.nonzero(~finite).reshape(-1).tolist()), str(flat[~finite].tolist()))
             flat = torch.where(finite, flat, 0.0)
-        largest = float(flat.abs().max())
+            largest = float(flat.abs().max())
         scaled = flat / largest if largest > NOTHING else flat * 0
-        root = math.sqrt(float(scaled.square().mean()))
+        root = float(torch.linalg.vector_norm(scaled)) / math.sqrt(flat.numel())
         self._floats += 1
-        weight = random.Random(self._floats).uniform(0.5, 1.5)  # so that two arrays of a sample cannot change places unnoticed
         if root > 0:
-            unit = scaled / root
-            self._figures[0] += weight * float(unit.mean())
-            self._figures[1] += weight * math.log(root * largest)
-            for which in (0, 1):
-                self._figures[2 + which] += weight * float(unit @ _direction(flat.numel(), which)) / math.sqrt(flat.numel())
+            mean, *projections = (_rows(flat.numel()) @ scaled).tolist()
+            weight = _weight(self._floats)
+            for figure, value in enumerate((mean / root, math.log(root * largest), *(each / root for each in projections))):
+                self._figures[figure] += weight * value
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=64)
+def _weight(number: int) -> float:
+    """Of an array, so that two of a sample cannot change places unnoticed."""
+    return random.Random(number).uniform(0.5, 1.5)
+
+
+@functools.lru_cache(maxsize=4)
+def _rows(count: int) -> torch.Tensor:
+    """float64 [3, count]: by which the mean and two projections are taken."""
+    return torch.stack([torch.full((count,), 1 / count, dtype=torch.float64), *(_direction(count, which) / math.sqrt(count) for which in (0, 1))])
+
+
 def _direction(count: int, which: int) -> torch.Tensor:
     """`count` numbers between -1 and 1, the same ones on every machine."""
     data = torch.frombuffer(bytearray(random.Random(2 * count + which).randbytes(count)), dtype=torch.uint8)

@@ -143,7 +143,8 @@ class Tensor(Spot):
         super().__init__(owner, what)
         self._version, self._data = _version(owner), owner.data
         self._values = owner.detach().clone() if keep and owner.layout == torch.strided else None
-        self._some = None if keep else _some(owner)
+        some = None if keep else _some(owner)
+        self._some = None if some is None else some.clone()
 
     def changes(self) -> Iterator[Change]:
         moved = self.owner.shape != self._data.shape or self.owner.dtype != self._data.dtype
@@ -239,11 +240,11 @@ def same(a: Any, b: Any) -> bool:
 
 
 def _some(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Elements from all over it. None: there is no cheap way to them."""
+    """A view of elements from all over it. None: there is no cheap way to them."""
     if tensor.layout != torch.strided or not tensor.is_contiguous() or tensor.device.type == "meta":
         return None
     flat = tensor.detach().view(-1)
-    return flat[:: max(1, flat.numel() // SOME)].clone()
+    return flat[:: max(1, flat.numel() // SOME)]
 
 
 def _version(tensor: torch.Tensor) -> int:
@@ -272,7 +273,8 @@ def _equal(a: Any, b: Any) -> bool:
     if a is b:
         return True
     if isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor):
-        return a.shape == b.shape and a.dtype == b.dtype and a.device == b.device and bool(((a == b) | ((a != a) & (b != b))).all())
+        alike = a.shape == b.shape and a.dtype == b.dtype and a.device == b.device
+        return alike and (torch.equal(a, b) or bool(((a == b) | ((a != a) & (b != b))).all()))
     if isinstance(a, PLAIN) and isinstance(b, PLAIN):
         return type(a) is type(b) and (a == b or a != a and b != b)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):

@@ -90,8 +90,8 @@ bool contains(const fs::path& directory, const fs::path& path) {
 std::set<fs::path> mapped_directories() {
   std::set<fs::path> found;
   std::ifstream maps("/proc/self/maps");
-  for (std::string line; std::getline(maps, line);)
-    if (const std::size_t at = line.find(" /"); at != std::string::npos)
+  for (std::string line; std::getline(maps, line);)  // 7f00-7f10 r-xp 00000000 08:01 123   /usr/lib/libx.so
+    if (const std::size_t at = line.find(" /"); at != std::string::npos && line.find(" r-xp ") < at)
       found.insert(fs::path(line.substr(at + 1)).parent_path());
   return found;
 }

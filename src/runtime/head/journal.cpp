@@ -26,11 +26,11 @@ PersisterEvents events_for(const std::function<void(report::Event)>& tell) {
 }  // namespace
 
 Journal::Journal(JournalOptions options, const engine::Coordinator& engine, store::LedgerWriter ledger,
-                 std::shared_ptr<RedoBudget> budget, report::Sink& sink, std::function<void(report::Event)> tell)
+                 std::shared_ptr<RedoBudget> budget, report::Sink& sink, const std::function<void(report::Event)>& tell)
     : options_(std::move(options)),
       engine_(engine),
       sink_(sink),
-      persister_(options_.run_dir, std::move(ledger), std::move(budget), events_for(std::move(tell))) {}
+      persister_(options_.run_dir, std::move(ledger), std::move(budget), events_for(tell)) {}
 
 void Journal::begin() {
   started_ = last_checkpoint_ = now();

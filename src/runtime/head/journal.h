@@ -34,7 +34,7 @@ class Journal {
  public:
   /// `tell` is called on another thread: events of the disk. REQUIRES `engine` and `sink` outlive this.
   Journal(JournalOptions options, const engine::Coordinator& engine, store::LedgerWriter ledger,
-          std::shared_ptr<RedoBudget> budget, report::Sink& sink, std::function<void(report::Event)> tell);
+          std::shared_ptr<RedoBudget> budget, report::Sink& sink, const std::function<void(report::Event)>& tell);
 
   /// The run begins, or goes on, where the engine stands.
   void begin();

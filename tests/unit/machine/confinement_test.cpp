@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,6 +61,17 @@ TEST_F(ConfinementTest, OnlyWhatIsOfferedInTheHomeIsOpened) {
     if (problem) return 6;
     if (!reads("/etc/passwd") || !reads("/proc/self/status") || !writes("/dev/null")) return 7;
     return writes(home.parent_path() / "motley-beside") ? 8 : 0;
+  });
+  if (failed == kCannot) GTEST_SKIP() << "this system has no Landlock";
+  EXPECT_EQ(failed, 0);
+}
+
+TEST_F(ConfinementTest, AFileInMemoryOffersNotItsDirectory) {
+  const int failed = in_child([&] {
+    const int file = open((home / "secret" / "file").c_str(), O_RDONLY | O_CLOEXEC);
+    if (mmap(nullptr, 1, PROT_READ, MAP_PRIVATE, file, 0) == MAP_FAILED) return 1;
+    if (!confine_files({.writable = {home / "cache"}, .home = home})) return kCannot;
+    return reads(home / "secret" / "file") ? 2 : 0;
   });
   if (failed == kCannot) GTEST_SKIP() << "this system has no Landlock";
   EXPECT_EQ(failed, 0);
