@@ -143,7 +143,8 @@ def _weight(number: int) -> float:
 @functools.lru_cache(maxsize=4)
 def _rows(count: int) -> torch.Tensor:
     """float64 [3, count]: by which the mean and two projections are taken."""
-    return torch.stack([torch.full((count,), 1 / count, dtype=torch.float64), *(_direction(count, which) / math.sqrt(count) for which in (0, 1))])
+    mean = torch.full((count,), 1 / count, dtype=torch.float64)
+    return torch.stack([mean, *(_direction(count, which) / math.sqrt(count) for which in (0, 1))])
 
 
 def _direction(count: int, which: int) -> torch.Tensor:
