@@ -9,13 +9,11 @@ One JSON object a line on standard output.
 
 import argparse
 import json
-import pathlib
 import sys
 import time
 
 import measure
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 MODELS = ("mlp", "blocks")  # 6 tensors; 204
 
 
@@ -71,9 +69,7 @@ def main():
     args = parser.parse_args()
     if args.script:
         return script(args.script, args.epochs)
-    python = ROOT / "build/python-env/bin/python"
-    if not python.exists():
-        sys.exit(f"expected the Python package in {python.parents[1]}, found nothing; try: make python")
+    python = measure.python_package()
     with measure.Scratch() as scratch:
         for name in MODELS:
             found = []

@@ -22,6 +22,14 @@ SAME_WORK = {
 }
 
 
+def python_package():
+    """The Python of `make python`; ends the program where there is none."""
+    python = ROOT / "build/python-env/bin/python"  # not what it is a link to
+    if not python.exists():
+        sys.exit(f"expected the Python package in {python.parents[1]}, found nothing; try: make python")
+    return python
+
+
 def machine():
     """The processor's name and how many cores this process may use."""
     name = platform.processor() or platform.machine()

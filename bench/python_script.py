@@ -18,7 +18,6 @@ import time
 
 import measure
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 EPOCHS, BATCH = 3, 256
 
 
@@ -52,7 +51,7 @@ def make(name, samples):
         import resnet
 
         return resnet.make(name), torch.randn(samples, 3, 32, 32), torch.randint(10, (samples,))
-    sys.path.insert(0, str(ROOT / "tests" / "parity"))
+    sys.path.insert(0, str(measure.ROOT / "tests" / "parity"))
     import plain
 
     x, y = plain.load_idx(plain.find_fashion())["train"]
@@ -134,9 +133,7 @@ def main():
     args = parser.parse_args()
     if args.turn:
         return turn(args.turn, args.model, args.samples, args.turn_threads, args.read_ms, args.processes)
-    python = ROOT / "build/python-env/bin/python"  # not what it is a link to
-    if not python.exists():
-        sys.exit(f"expected the Python package in {python.parents[1]}, found nothing; try: make python")
+    python = measure.python_package()
     results = []
     with measure.Scratch() as scratch:
         for word in dict.fromkeys(args.threads.split(",")):
