@@ -113,7 +113,7 @@ std::optional<Encoded> Encoded::make(CodecId codec, std::span<const std::byte> b
   return Encoded(codec, body, elements);
 }
 
-bool Encoded::finite() const noexcept { return best().finite({codec_, body_.data(), elements_}); }
+float Encoded::largest() const noexcept { return best().largest({codec_, body_.data(), elements_}); }
 
 void Encoded::decode(std::size_t first, std::span<float> out) const noexcept {
   MOTLEY_ASSERT(first % kStride == 0 && first <= elements_ && out.size() <= elements_ - first);

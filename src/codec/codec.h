@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -41,8 +42,10 @@ class Encoded {
       : codec_(CodecId::fp32), body_(std::as_bytes(values)), elements_(values.size()) {}
 
   [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
-  /// False if any element is NaN, infinite, or of a block that says it was.
-  [[nodiscard]] bool finite() const noexcept;
+  /// The largest magnitude (int8, int4: the most that the scales allow); infinity if any element is NaN, infinite, or
+  /// of a block that says it was.
+  [[nodiscard]] float largest() const noexcept;
+  [[nodiscard]] bool finite() const noexcept { return largest() <= std::numeric_limits<float>::max(); }
   // REQUIRES first % kStride == 0 and first + out.size() <= elements().
   void decode(std::size_t first, std::span<float> out) const noexcept;
   /// sum += element, each product exact and each sum rounded once.

@@ -31,7 +31,7 @@ struct Kernels {
                  float* left) noexcept = nullptr;
   void (*decode)(const Body& body, std::size_t first, std::size_t count, float* out) noexcept = nullptr;
   void (*add)(const Body& body, std::size_t first, std::size_t count, float* sum) noexcept = nullptr;
-  bool (*finite)(const Body& body) noexcept = nullptr;
+  float (*largest)(const Body& body) noexcept = nullptr;
   /// As codec::encode_delta and codec::add_delta.
   bool (*encode_delta)(CodecId codec, const float* target, const float* base, std::size_t count, std::byte* body,
                        float* moved) noexcept = nullptr;

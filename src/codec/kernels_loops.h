@@ -261,34 +261,45 @@ void decode_as(const Body& body, std::size_t first, std::size_t count, float* __
   }
 }
 
-template <BlockShape kShape>
-bool finite_blocks(const Body& body) noexcept {
-  Bits32 bad = 0;
-  const std::size_t blocks = (body.elements + kShape.elements - 1) / kShape.elements;
-  for (std::size_t i = 0; i < blocks; ++i) bad |= static_cast<Bits32>(body.bytes[i] == HalfSteps::kMark);
-  return bad == 0;
+/// By the scales: as much as the codes of a block can say. Every block has one, of zeros too.
+template <class Block>
+float largest_block(const Body& body) noexcept {
+  std::int32_t largest = 0;
+  const std::size_t blocks = (body.elements + Block::kShape.elements - 1) / Block::kShape.elements;
+  for (std::size_t i = 0; i < blocks; ++i) {
+    const auto byte = static_cast<std::int32_t>(body.bytes[i]);
+    largest = byte > largest ? byte : largest;
+  }
+  const auto byte = static_cast<std::byte>(largest);
+  return byte == HalfSteps::kMark ? float_of(kExponent) : HalfSteps::scale_of(byte) * (Block::kLevels + 1);
 }
 
-bool finite_any(const Body& body) noexcept {
-  Bits32 bad = 0;
+// Magnitudes order as their bits do, infinity and NaN above all.
+float largest_any(const Body& body) noexcept {
+  std::int32_t largest = 0;
   switch (body.codec) {
     case CodecId::fp32:
       for (std::size_t i = 0; i < body.elements; ++i) {
-        Bits32 bits = 0;
+        std::int32_t bits = 0;
         __builtin_memcpy(&bits, body.bytes + sizeof bits * i, sizeof bits);
-        bad |= static_cast<Bits32>((bits & kExponent) == kExponent);
+        bits &= static_cast<std::int32_t>(kNoSign);
+        largest = bits > largest ? bits : largest;
       }
-      return bad == 0;
+      break;
     case CodecId::bf16:
-      for (std::size_t i = 0; i < body.elements; ++i)
-        bad |= static_cast<Bits32>((load16(body.bytes + 2 * i) & 0x7F80U) == 0x7F80U);
-      return bad == 0;
+      for (std::size_t i = 0; i < body.elements; ++i) {
+        const std::int32_t bits = load16(body.bytes + 2 * i) & 0x7FFF;
+        largest = bits > largest ? bits : largest;
+      }
+      largest <<= 16;
+      break;
     case CodecId::int8:
-      return finite_blocks<kInt8Block>(body);
+      return largest_block<Int8>(body);
     case CodecId::int4:
-      return finite_blocks<kInt4Block>(body);
+      return largest_block<Int4>(body);
   }
-  return false;
+  const auto bits = static_cast<Bits32>(largest);
+  return float_of(bits > kExponent ? kExponent : bits);
 }
 
 // --- deltas ---
@@ -366,7 +377,7 @@ bool add_delta_blocks(const Body& body, const float* base, float* moved) noexcep
 bool add_delta_any(const Body& body, const float* base, float* moved) noexcept {
   if (body.codec == CodecId::int8) return add_delta_blocks<Int8>(body, base, moved);
   if (body.codec == CodecId::int4) return add_delta_blocks<Int4>(body, base, moved);
-  if (body.codec != CodecId::bf16 || !finite_any(body)) return false;
+  if (body.codec != CodecId::bf16 || bits_of(largest_any(body)) == kExponent) return false;
   add_in_pieces(body.elements, base, moved, [&](std::size_t first, std::size_t count, float* sum) {
     decode_bf16(body.bytes + 2 * first, count, sum, Add{});
   });
@@ -374,7 +385,7 @@ bool add_delta_any(const Body& body, const float* base, float* moved) noexcept {
 }
 
 constexpr Kernels make_kernels(const char* name) noexcept {
-  return {name, encode_any, decode_as<Set>, decode_as<Add>, finite_any, encode_delta_any, add_delta_any};
+  return {name, encode_any, decode_as<Set>, decode_as<Add>, largest_any, encode_delta_any, add_delta_any};
 }
 
 }  // namespace

@@ -100,9 +100,13 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   if (lease->chunks[header.chunk] != modes::Lease::ChunkState::awaited) return;
   if (!parts_.uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!parts_.uploads.add(lease->id, frame)) return;
-  const bool finite =
-      parts_.uploads.encoded(lease->id, header.chunk, parts_.server.layout().chunks()[header.chunk].elements).finite();
-  feed_(modes::ChunkArrived{session.id, lease->id, header.chunk, finite});
+  const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
+  const double largest = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements).largest();
+  const bool statistic = chunk.kind == ChunkKind::statistics;
+  feed_(modes::ChunkArrived{session.id,
+                            lease->id,
+                            header.chunk,
+                            {.gradient = statistic ? 0 : largest, .statistic = statistic ? largest : 0}});
 }
 
 // --- control ---

@@ -38,12 +38,13 @@ struct LeaseBegun {
   Interval range{};
   double weight = 0, loss_sum = 0;
 };
-/// All bytes of one chunk of a contribution are here. REQUIRES no earlier ChunkArrived for the same (lease, chunk).
+/// All bytes of one chunk of a contribution are here; `largest` is infinite where an element is not finite. REQUIRES
+/// no earlier ChunkArrived for the same (lease, chunk).
 struct ChunkArrived {
   SessionId session = 0;
   LeaseId lease = 0;
   ChunkId chunk = 0;
-  bool finite = true;
+  Largest largest{};
 };
 struct LeaseProgress {
   SessionId session = 0;

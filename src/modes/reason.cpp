@@ -67,7 +67,7 @@ std::string sentence(const Reason& reason, const NameOf& name) {
     case ReasonCode::poisoned_twice:
       return "the gradient of " + positions(reason) + " is not finite, computed twice";
     case ReasonCode::unlikely:
-      return who + " declared a weight or a loss for " + positions(reason) +
+      return who + " sent a weight, a loss or a gradient for " + positions(reason) +
              " that no other worker comes near; they are computed again by another";
     case ReasonCode::handed_back:
       return who + " handed " + number(reason.a) + " leases back without a sample computed";

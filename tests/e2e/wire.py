@@ -9,9 +9,10 @@ import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
-from wire_vectors import CONTROL, crc32c, frame_header, proof_input  # noqa: E402
+from wire_vectors import CONTROL, GRADIENT, WEIGHTS, crc32c, frame_header, proof_input  # noqa: E402, F401
 
-HELLO, PROOF, PROOF_REPLY, RUN_SPEC, READY, ADMITTED, ATTACH, HEARTBEAT, BYE = 1, 2, 3, 4, 5, 6, 7, 21, 22
+HELLO, PROOF, PROOF_REPLY, RUN_SPEC, READY, ADMITTED, ATTACH, SYNCED = 1, 2, 3, 4, 5, 6, 7, 8
+GRANT, BEGIN, FINISH, HEARTBEAT, BYE = 11, 15, 16, 21, 22
 HEADER_BYTES = 80
 
 
@@ -47,9 +48,11 @@ def varint(value):
 
 
 def field(number, value):
-    """One protobuf field: whole numbers as varint, bytes and texts with their length, ("fixed64", n) as eight bytes."""
+    """One protobuf field: whole numbers as varint, bytes and texts with their length, ("fixed64", n) and floats as eight bytes."""
     if isinstance(value, tuple):
         return varint(number << 3 | 1) + struct.pack("<Q", value[1])
+    if isinstance(value, float):
+        return varint(number << 3 | 1) + struct.pack("<d", value)
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     data = value.encode() if isinstance(value, str) else value
@@ -92,17 +95,41 @@ def hello(token, *, protocol=1, frame_protocol=1, name="stranger/cpu", token_id=
     return control(HELLO, body, run=token["run"], protocol=frame_protocol)
 
 
-def proof(token, *, role=b"join"):
+def mac(token, role):
     """On a connection without TLS: exporter and keys are zero."""
     text = proof_input(role, bytes(32), bytes(32), bytes(32), token["run"], token["id"], 1)
-    return control(PROOF, field(1, hmac.digest(token["secret"], text, hashlib.sha256)), run=token["run"])
+    return hmac.digest(token["secret"], text, hashlib.sha256)
+
+
+def proof(token, *, role=b"join"):
+    return control(PROOF, field(1, mac(token, role)), run=token["run"])
+
+
+def attach(token, fence):
+    """The first message of the one data connection."""
+    return control(ATTACH, field(1, ("fixed64", fence)) + field(2, mac(token, b"lane")), run=token["run"], fence=fence)
+
+
+def frames(buffer):
+    """Takes the frames that are whole out of the buffer: (type, version, chunk, bytes of the chunk, body)."""
+    while len(buffer) >= HEADER_BYTES:
+        length, total = struct.unpack_from("<II", buffer, 56)
+        if len(buffer) < HEADER_BYTES + length:
+            return
+        version, chunk = struct.unpack_from("<QI", buffer, 40)
+        yield buffer[5], version, chunk, total, bytes(buffer[HEADER_BYTES:HEADER_BYTES + length])
+        del buffer[:HEADER_BYTES + length]
+
+
+def open_to(token, timeout_s=30):
+    return socket.create_connection((token["addresses"][0], token["port"]), timeout=timeout_s)
 
 
 class Peer:
     """A plaintext connection that may say anything."""
 
     def __init__(self, token, timeout_s=30):
-        self.socket = socket.create_connection((token["addresses"][0], token["port"]), timeout=timeout_s)
+        self.socket = open_to(token, timeout_s)
 
     def __enter__(self):
         return self

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "base/assert.h"
 
@@ -17,10 +18,9 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   if (lease == nullptr || lease->state != LeaseState::granted || !work_.training()) return;
   if (event.range.count == 0 || event.range.count > lease->range.count || event.range != lease->part(event.range.count))
     return refuse(*lease, {.code = ReasonCode::failed_lease, .worker = lease->worker});
-  const Declared said{event.range.count, event.weight, event.loss_sum};
+  const Declared said{event.range.count, event.weight, event.loss_sum, lease->largest};
   if (!DeclaredBounds::possible(said)) return poison(*lease);
-  if (doubts_.arise(*lease, said))
-    return refuse(*lease, {ReasonCode::unlikely, lease->worker, lease->range.first, lease->range.count});
+  if (doubts_.arise(*lease, said)) return doubt(*lease);
   const Contribution contribution{
       .lease = lease->id, .range = event.range, .weight = event.weight, .loss_sum = event.loss_sum};
   const auto verdict = work_.coverage.begin(contribution);
@@ -54,11 +54,16 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   }
   MOTLEY_ASSERT(event.chunk < lease->chunks.size());
   MOTLEY_ASSERT(lease->chunks[event.chunk] == Lease::ChunkState::awaited);
-  if (!event.finite) return poison(*lease);
+  const auto [gradient, statistic] = event.largest;
+  if (!std::isfinite(gradient) || !std::isfinite(statistic)) return poison(*lease);
+  lease->largest = {std::max(lease->largest.gradient, gradient), std::max(lease->largest.statistic, statistic)};
   if (lease->state == LeaseState::granted) {
     lease->chunks[event.chunk] = Lease::ChunkState::early;
     return;
   }
+  const Contribution* part = work_.coverage.find(lease->id);
+  MOTLEY_ASSERT(part != nullptr);
+  if (doubts_.arise(*lease, {part->range.count, part->weight, part->loss_sum, event.largest})) return doubt(*lease);
   take_chunk(*lease, event.chunk);
   chunks_.reduce_if_ready(event.chunk);
   settle(*lease, now);
@@ -178,6 +183,11 @@ void Contributions::poison(Lease& lease) {
   work_.coverage.withdraw(lease.id);
   refuse(lease, reason);
   if (insists) host_.strike(worker);
+}
+
+void Contributions::doubt(Lease& lease) {
+  work_.coverage.withdraw(lease.id);
+  refuse(lease, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
 }
 
 void Contributions::refuse(Lease& lease, Reason reason) {

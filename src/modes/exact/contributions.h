@@ -42,6 +42,8 @@ class Contributions {
   /// Where all of it is there.
   void settle(Lease& lease, Time now);
   void poison(Lease& lease);
+  /// No other worker comes near what it said of these positions.
+  void doubt(Lease& lease);
   /// Enough others found these positions not finite, too.
   [[nodiscard]] bool confirmed(const Lease& lease) const;
   void refuse(Lease& lease, Reason reason);

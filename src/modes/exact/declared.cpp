@@ -7,6 +7,11 @@ namespace {
 
 double magnitude(double x) noexcept { return x < 0 ? -x : x; }
 
+void raise(Largest& to, const Largest& by) noexcept {
+  to.gradient = std::max(to.gradient, by.gradient);
+  to.statistic = std::max(to.statistic, by.statistic);
+}
+
 }  // namespace
 
 // Comparisons are written so that NaN fails them.
@@ -28,12 +33,20 @@ bool DeclaredBounds::likely(WorkerId worker, const Declared& said) const noexcep
     most.weight_per_sample = std::max(most.weight_per_sample, other.weight_per_sample);
     most.loss = std::max(most.loss, other.loss);
     most.loss_per_item = std::max(most.loss_per_item, other.loss_per_item);
+    raise(most.largest, other.largest);
+    raise(most.per_item, other.per_item);
   }
   if (most.contributions < kEnough) return true;
   // A few samples may carry as much as all of another contribution: many of the others weigh nothing.
   const auto count = static_cast<double>(said.count);
   if (said.weight > kFar * (most.weight + most.weight_per_sample * count)) return false;
-  return magnitude(said.loss_sum) <= kLossFar * (most.loss + most.loss_per_item * std::max(said.weight, count));
+  const double items = std::max(said.weight, count);
+  const auto near = [items](double value, double far, double all, double per_item) {
+    return value <= far * (all + per_item * items);
+  };
+  return near(magnitude(said.loss_sum), kLossFar, most.loss, most.loss_per_item) &&
+         near(said.largest.gradient, kGradientFar, most.largest.gradient, most.per_item.gradient) &&
+         near(said.largest.statistic, kGradientFar, most.largest.statistic, most.per_item.statistic);
 }
 
 void DeclaredBounds::counted(WorkerId worker, const Declared& said) {
@@ -46,6 +59,8 @@ void DeclaredBounds::counted(WorkerId worker, const Declared& said) {
   known->weight_per_sample = std::max(known->weight_per_sample, said.weight / static_cast<double>(said.count));
   known->loss = std::max(known->loss, loss);
   known->loss_per_item = std::max(known->loss_per_item, loss / said.weight);
+  raise(known->largest, said.largest);
+  raise(known->per_item, {said.largest.gradient / said.weight, said.largest.statistic / said.weight});
 }
 
 }  // namespace motley::modes

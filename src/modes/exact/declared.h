@@ -1,6 +1,6 @@
 #pragma once
-// What contributions say of themselves, held against what can be and against what those of other workers said. A weight
-// or a loss that no others come near is not refused for good: it is computed once more by somebody else, and believed
+// What contributions say of themselves, held against what can be and against what those of other workers said. What no
+// others come near is not refused for good: it is computed once more by somebody else, and believed
 // if that says the same. Value type; one thread at a time.
 
 #include <cstdint>
@@ -13,6 +13,7 @@ namespace motley::modes {
 struct Declared {
   std::uint64_t count = 0;
   double weight = 0, loss_sum = 0;
+  Largest largest{};
 };
 
 class DeclaredBounds {
@@ -22,6 +23,7 @@ class DeclaredBounds {
   static constexpr std::uint32_t kEnough = 8;                     // contributions of others, to compare with
   static constexpr double kFar = 16;                              // times as much as any other said
   static constexpr double kLossFar = 1000;                        // losses of steps differ more than counts of items
+  static constexpr double kGradientFar = 1000;                    // likewise
 
   /// Whether the weight can be that of so many samples at all.
   [[nodiscard]] static bool possible(std::uint64_t count, double weight) noexcept;
@@ -36,6 +38,7 @@ class DeclaredBounds {
     WorkerId worker = 0;
     std::uint32_t contributions = 0;
     double weight = 0, weight_per_sample = 0, loss = 0, loss_per_item = 0;  // the largest
+    Largest largest{}, per_item{};
   };
   std::vector<Seen> seen_;
 };

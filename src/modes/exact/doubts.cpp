@@ -8,7 +8,7 @@ bool Doubts::arise(const Lease& lease, const Declared& said) {
   for (PassWork::Avoid& avoid : work_.avoid) {
     if (!avoid.unlikely || !avoid.range.overlaps(lease.range)) continue;
     // Two say so: it is the samples. Or it is asked again, because nobody else is there.
-    avoid.unlikely = false;
+    avoid.confirmed = true;
     confirmed = true;
   }
   if (confirmed) return false;
@@ -22,7 +22,7 @@ void Doubts::learn() {
     const Contribution* part = work_.coverage.find(piece.lease);
     const Lease* lease = work_.leases.find(piece.lease);
     if (part != nullptr && lease != nullptr)
-      bounds_.counted(lease->worker, {part->range.count, part->weight, part->loss_sum});
+      bounds_.counted(lease->worker, {part->range.count, part->weight, part->loss_sum, lease->largest});
   }
 }
 

@@ -30,6 +30,11 @@ class LeaseMachine {
   LeaseState state_ = LeaseState::granted;
 };
 
+/// Magnitudes of elements of a contribution: sums over its weight.
+struct Largest {
+  double gradient = 0, statistic = 0;
+};
+
 struct Lease {
   enum class ChunkState : std::uint8_t { awaited, early, settled };  // early: arrived before Begin
 
@@ -55,6 +60,7 @@ struct Lease {
   SessionId heir = 0;       // of these positions; 0: the partner
   std::vector<ChunkState> chunks{};
   std::uint32_t settled = 0;  // chunks that were accepted or found covered
+  Largest largest{};          // of the chunks that came
 
   [[nodiscard]] bool live() const noexcept { return state != LeaseState::ended; }
   /// What `count` positions of the range leave of it.

@@ -47,8 +47,9 @@ struct PassWork {
     Interval range{};
     WorkerId worker = 0;
     bool poisoned = false;
-    bool unlikely = false;  // it declared what no other comes near
-    bool disputed = false;  // it declared another weight than somebody else
+    bool unlikely = false;   // no other comes near what it said
+    bool confirmed = false;  // but somebody else says it, too
+    bool disputed = false;   // it declared another weight than somebody else
   };
 
   Run& run;

@@ -50,6 +50,14 @@ TEST_P(EveryCodec, StaysInItsBudget) {
   }
 }
 
+TEST_P(EveryCodec, TheLargestMagnitudeIsThatOfTheBiggestElement) {
+  values[kCount - 3] = -1e18F;
+  encode();
+  // Of a block it is what its scale allows: that is rounded up to 1.5 times as much, and int4 has a code of -8.
+  EXPECT_GE(encoded().largest(), 0.99e18F);
+  EXPECT_LE(encoded().largest(), 1.5F * 8 / 7 * 1.01e18F);
+}
+
 TEST_P(EveryCodec, LeavesExactlyWhatItDidNotSend) {
   encode();
   const std::vector<float> found = decoded();

@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -169,7 +170,7 @@ struct Driver {
     Task& task = tasks.at(id);
     const ChunkId chunk = how % kChunks;
     if (!task.sent.insert(chunk).second) return;
-    happen(ChunkArrived{task.grant.session, id, chunk, finite});
+    happen(ChunkArrived{task.grant.session, id, chunk, {finite ? 1 : std::numeric_limits<double>::infinity(), 0}});
   }
 
   void finish(LeaseId id, unsigned how) {

@@ -57,8 +57,7 @@ class MachineTest : public testing::Test {
 
   void compute(const Action& grant) {
     happen(LeaseBegun{grant.session, grant.lease, grant.range, static_cast<double>(grant.range.count), 0});
-    for (ChunkId chunk = 0; chunk < config.chunks; ++chunk)
-      happen(ChunkArrived{grant.session, grant.lease, chunk, true});
+    for (ChunkId chunk = 0; chunk < config.chunks; ++chunk) happen(ChunkArrived{grant.session, grant.lease, chunk});
   }
 
   RunConfig config;

@@ -50,7 +50,7 @@ class SoloTest : public testing::Test {
   void by_lease() {
     const Action grant = last(ActionKind::grant);
     happen(LeaseBegun{grant.session, grant.lease, grant.range, 12, 0});
-    happen(ChunkArrived{grant.session, grant.lease, 0, true});
+    happen(ChunkArrived{grant.session, grant.lease, 0});
   }
   void tick() {
     for (const SessionId session : {1U, 2U, 3U}) machine->heard(session, now);

@@ -21,6 +21,11 @@ class CoordinatorClaims : public CoordinatorDisturbed {
     nothing.first = grant.first;
     say(peer, nothing);
   }
+  /// A chunk of numbers that are finite, and no gradient of these samples.
+  void push_far(Peer& peer, const wire::Grant& grant, ChunkId chunk) {
+    const std::vector<float> made_up(layout.chunks()[chunk].elements, 1e30F);
+    deliver(peer, gradient_frame(peer, grant, chunk, made_up));
+  }
   /// Both answer what they have, until this version is open.
   void until(std::uint64_t version) {
     for (int rounds = 0; rounds < 1000 && coordinator->server().version() < version; ++rounds)
@@ -111,6 +116,48 @@ TEST_F(CoordinatorClaims, ALossThatNoOtherComesNearIsComputedAgain) {
   ASSERT_FALSE(output.warnings.empty());
   run();
   expect_exact(24);
+}
+
+TEST_F(CoordinatorClaims, AGradientThatNoOtherComesNearIsComputedAgain) {
+  steps(24);
+  until(18);
+  const wire::Grant grant = take(*a);
+  begin(*a, grant);
+  push(*a, grant, 1);
+  push_far(*a, grant, 0);
+  ASSERT_FALSE(output.warnings.empty());
+  EXPECT_NE(output.warnings.back().find("no other worker comes near"), std::string::npos);
+  run();
+  expect_exact(24);
+}
+
+TEST_F(CoordinatorClaims, AGradientThatCameBeforeItsWeightIsComparedWithIt) {
+  steps(24);
+  until(18);
+  const wire::Grant grant = take(*a);
+  push_far(*a, grant, 0);
+  EXPECT_TRUE(output.warnings.empty());
+  begin(*a, grant);
+  ASSERT_FALSE(output.warnings.empty());
+  run();
+  expect_exact(24);
+}
+
+TEST_F(CoordinatorClaims, AGradientThatTwoFindIsBelieved) {
+  steps(24);
+  until(18);
+  const auto far = [this](Peer& peer, const wire::Grant& grant) {
+    begin(peer, grant);
+    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push_far(peer, grant, chunk);
+    finish(peer, grant);
+  };
+  far(*a, take(*a));
+  for (Peer* peer : {b, a})
+    while (!peer->grants.empty() && coordinator->server().version() == 18) far(*peer, take(*peer));
+  EXPECT_EQ(coordinator->server().version(), 19u);
+  EXPECT_FALSE(output.error.has_value());
+  run();
+  EXPECT_EQ(output.closed.at(1).code, "done") << "nobody was struck out";
 }
 
 TEST_F(CoordinatorClaims, WhatTwoSayIsBelieved) {

@@ -37,5 +37,15 @@ TEST(DeclaredBounds, AFewSamplesMayCarryAllTheWeight) {
   EXPECT_TRUE(bounds.likely(2, {1, 500, 900}));
 }
 
+TEST(DeclaredBounds, GradientsAndStatisticsEachOnTheirOwn) {
+  DeclaredBounds bounds;
+  for (std::uint32_t i = 0; i < DeclaredBounds::kEnough; ++i) bounds.counted(1, {8, 8, 16, {1e-2, 400}});
+  EXPECT_TRUE(bounds.likely(2, {8, 8, 16, {1, 4e4}})) << "steps differ";
+  EXPECT_TRUE(bounds.likely(2, {800, 800, 1600, {500, 4e6}})) << "sums over more samples";
+  EXPECT_FALSE(bounds.likely(2, {8, 8, 16, {400, 0}})) << "as large as a statistic may be";
+  EXPECT_FALSE(bounds.likely(2, {8, 8, 16, {0, 1e30}}));
+  EXPECT_FALSE(bounds.likely(2, {8, 8, 16, {1e30, 0}}));
+}
+
 }  // namespace
 }  // namespace motley::modes
