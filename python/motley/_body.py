@@ -125,7 +125,7 @@ class Body:
         names = [name for (name, tensor), version in zip(self._fixed, self._versions, strict=True) if tensor._version != version]
         if not self._in_place():
             for module, held in zip(self._modules, self._held, strict=True):
-                for before, now in zip(held, _held(module), strict=True):
+                for before, now in zip(held, map(dict, _held(module)), strict=True):  # of scripted modules something else
                     others = [name for name in {**before, **now} if not _same(before.get(name), now.get(name))]
                     names += [f"{name} ({type(module).__name__})" for name in others]
         if names:

@@ -37,13 +37,23 @@ class Named:
         return self.name, list(self.tensor.shape), _dtype(self), self.kind, self.group, momentum, self.alias_of, content
 
 
+def check_trained(name: str, tensor: torch.Tensor) -> None:
+    if isinstance(tensor, torch.nn.parameter.UninitializedParameter):
+        raise Error(f"{name} has no shape yet: its layer is lazy", "call the model with a batch before motley.Run")
+    if tensor.is_complex():
+        raise Error(f"{name} is trained in {tensor.dtype}; weights are float32 here",
+                    "keep torch.view_as_real(w) as the parameter, and compute with torch.view_as_complex of it")
+    if tensor.dtype != torch.float32:
+        raise Error(f"{name} is trained in {tensor.dtype}; weights are float32 here",
+                    'model.float(), and precision="bf16" to compute in bfloat16')
+
+
 def _dtype(named: Named) -> int:
     found = DTYPES.get(named.tensor.dtype)
     if found is None:
         raise Error(f"{named.name} has the type {named.tensor.dtype}, which is not supported", "keep the model in float32")
-    if named.kind == TRAINED and named.tensor.dtype != torch.float32:
-        raise Error(f"{named.name} is trained in {named.tensor.dtype}; weights are float32 here",
-                    'model.float(), and precision="bf16" to compute in bfloat16')
+    if named.kind == TRAINED:
+        check_trained(named.name, named.tensor)
     return found
 
 

@@ -124,11 +124,42 @@ def _exponential(steady: Steady, found: torch.Tensor, args: Any, kwargs: Any) ->
     _put(found, -torch.log(steady.uniform(found)) / _argument(args, kwargs, 1, "lambd", 1.0))
 
 
+def _rrelu(steady: Steady, found: torch.Tensor, args: Any, kwargs: Any) -> None:
+    of, slopes = args[0], args[1]
+    low, high = _argument(args, kwargs, 2, "lower", 1 / 8), _argument(args, kwargs, 3, "upper", 1 / 3)
+    _put(slopes, low + (high - low) * steady.uniform(of))
+    slopes.masked_fill_(of > 0, 1)
+    found.copy_(of * slopes)
+
+
+def _poisson(steady: Steady, found: torch.Tensor, args: Any, kwargs: Any) -> None:
+    found.copy_(args[0].floor())
+
+
+def _binomial(steady: Steady, found: torch.Tensor, args: Any, kwargs: Any) -> None:
+    found.copy_((args[0] * args[1]).floor())
+
+
+def _gamma(steady: Steady, found: torch.Tensor, args: Any, kwargs: Any) -> None:
+    found.copy_(args[0])
+
+
+def _dirichlet(steady: Steady, found: torch.Tensor, args: Any, kwargs: Any) -> None:
+    found.copy_(args[0] / args[0].sum(-1, keepdim=True))
+
+
+def _cauchy(steady: Steady, found: torch.Tensor, args: Any, kwargs: Any) -> None:
+    spread = torch.tan(math.pi * (steady.uniform(found) - MIDDLE) * 0.99)
+    _put(found, _argument(args, kwargs, 1, "median", 0.0) + _argument(args, kwargs, 2, "sigma", 1.0) * spread)
+
+
 RULES: dict[str, Rule] = {
     "rand": _rand, "rand_like": _rand, "randn": _randn, "randn_like": _randn, "uniform_": _uniform, "normal_": _normal,
     "normal": _normal_out, "bernoulli": _bernoulli, "bernoulli_": _bernoulli_in_place, "native_dropout": _dropout,
     "randint": _randint, "randint_like": _randint,
     "randperm": _randperm, "multinomial": _multinomial, "exponential_": _exponential,
+    "rrelu_with_noise": _rrelu, "rrelu_with_noise_": _rrelu,
+    "poisson": _poisson, "binomial": _binomial, "_standard_gamma": _gamma, "_sample_dirichlet": _dirichlet, "cauchy_": _cauchy,
 }
 
 

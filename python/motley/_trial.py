@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _core, _data, _groups
+from motley import _core, _data, _groups, _model
 from motley._batches import rows_of
 from motley._errors import Error
 from motley._loss import PRECISIONS, measure_loss
@@ -50,6 +50,8 @@ class Trial:
     def __init__(self, call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, precision: str):
         self.call, self.root, self.train, self.precision = call, root, train, precision
         self.parameters = {name: p for name, p in root.named_parameters() if p.requires_grad}
+        for name, parameter in self.parameters.items():
+            _model.check_trained(name, parameter)
         if not self.parameters:
             raise Error("no parameter of the model has requires_grad, so there is nothing to train", "look at what was frozen")
         self.device = next(iter(self.parameters.values())).device

@@ -16,7 +16,7 @@ from programs.refused import REFUSED
 
 LOSSES, TENSORS = 1e-5, 1e-4
 NOTHING_DEPENDS = ("c_attn.bias", "in_proj_bias")  # on an attention's key biases: Adam makes steps of the rounding of their gradients
-APART = ("char_gpt", "checkpointed", "looked_at", "lora", "pinn", "told_by_the_body", "weight_normed", "wgan", "wgan_in_turns")
+APART = ("char_gpt", "checkpointed", "looked_at", "lora", "pinn", "scripted", "told_by_the_body", "weight_normed", "wgan", "wgan_in_turns")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import numpy
 import pytest
 import torch
 from torch import nn
+from torch.distributions import Beta, Binomial, Cauchy, Dirichlet, Gamma, Poisson
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -91,7 +92,20 @@ def in_half(model, batch):
     return functional.cross_entropy(model(x).to(torch.bfloat16).float(), y)
 
 
-MEANS = [cases.cross_entropy, token_mean, weighted, noisy, dropped, mixed_up, timesteps, pythons, own_modes, second_derivatives, in_half]
+def leaky_by_chance(model, batch):
+    x, y = batch
+    return functional.cross_entropy(functional.rrelu(model(x), training=True), y)
+
+
+def of_distributions(model, batch):
+    rate = functional.softplus(model(batch[0])) + 0.5
+    one = torch.ones_like(rate)
+    drawn = Gamma(rate, one).rsample() + Dirichlet(rate).rsample() + Beta(rate, one).rsample()
+    return (drawn + Poisson(one).sample() + Binomial(3, one / 2).sample() + Cauchy(one, one).sample().clamp(-3, 3)).square().mean()
+
+
+MEANS = [cases.cross_entropy, token_mean, weighted, noisy, dropped, mixed_up, timesteps, pythons, own_modes, second_derivatives,
+         in_half, leaky_by_chance, of_distributions]
 
 
 @SEEDS

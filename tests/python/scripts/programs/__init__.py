@@ -12,7 +12,7 @@ NAMES = {
     "language": ("char_gpt", "masked_lm", "checkpointed", "looked_at", "lora", "sparse"),
     "generative": ("vae", "ddpm", "wgan", "wgan_in_turns"),
     "vision": ("siamese", "siamese_wide", "detector", "frozen_norm", "mean_teacher"),
-    "others": ("class_weights", "pinn", "weight_normed", "subset", "uncertainty", "mixup", "told_by_the_body", "hardly_told"),
+    "others": ("class_weights", "pinn", "weight_normed", "subset", "uncertainty", "mixup", "told_by_the_body", "hardly_told", "scripted"),
 }
 
 

@@ -197,3 +197,11 @@ def told_plainly(program):
         loss.backward()
         program.optimizer.step()
         yield loss.item()
+
+
+# --- a model that torch has compiled to TorchScript ------------------------------------------------------------------------------
+
+
+def scripted():
+    model = torch.jit.script(points_model())
+    return Program(model, cross_entropy, sorted_points(), torch.optim.SGD(model.parameters(), lr=0.1))

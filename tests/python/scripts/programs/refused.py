@@ -256,6 +256,23 @@ def spectral():
     return nn.Sequential(torch.nn.utils.parametrizations.spectral_norm(nn.Linear(6, 6)), points_model()), cross_entropy
 
 
+def lazy():
+    return nn.Sequential(nn.LazyLinear(4)), cross_entropy
+
+
+class Phases(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.randn(6, 4, dtype=torch.complex64))
+
+    def forward(self, x):
+        return (x.to(torch.complex64) @ self.w).abs()
+
+
+def complex_weights():
+    return Phases(), cross_entropy
+
+
 REFUSED = {
     class_weights: ("not a mean over the samples", "(mean, weight)"),
     hidden_state: ("Recurrent.hidden", "state"),
@@ -279,5 +296,7 @@ REFUSED = {
     instance_statistics: ("InstanceNorm with track_running_stats", "track_running_stats=False"),
     scaled: ("GradScaler", 'precision="bf16"'),
     in_bfloat16: ("trained in torch.bfloat16", 'precision="bf16"'),
+    lazy: ("0.weight has no shape yet", "with a batch before motley.Run"),
+    complex_weights: ("w is trained in torch.complex64", "torch.view_as_real"),
     spectral: ("the buffer 0.parametrizations.weight.0._u", "on_step="),
 }
