@@ -89,6 +89,7 @@ struct Scenario {
   bool checksums = true;
   Codecs codecs;
   modes::Holds holds = modes::Holds::never;
+  double verify = 0;  // part of the time in which shares are computed twice
 
   [[nodiscard]] bool faulty() const {
     return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault != Fault::none; });

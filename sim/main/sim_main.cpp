@@ -10,6 +10,7 @@
 #include <random>
 #include <string>
 
+#include "base/format.h"
 #include "sim/simulation.h"
 
 namespace {
@@ -19,6 +20,7 @@ using namespace motley;
 struct Flags {
   std::uint64_t seed = 0, steps = 0;
   bool trace = false, faulty = false;
+  double verify = 0;
   std::string seeds, gradients = "fp32", weights = "fp32", holds = "never";
   double minutes = 0;
 };
@@ -30,7 +32,8 @@ std::string how_to_replay(std::uint64_t seed, const Flags& flags) {
          (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "") +
          (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
          (flags.weights == "fp32" ? "" : " --weights " + flags.weights) +
-         (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") + " --trace\n";
+         (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") +
+         (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") + " --trace\n";
 }
 
 extern "C" void on_abort(int) {
@@ -44,6 +47,7 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   scenario.holds = flags.holds == "steps"   ? modes::Holds::steps
                    : flags.holds == "marks" ? modes::Holds::marks
                                             : modes::Holds::never;
+  scenario.verify = flags.verify;
   if (flags.faulty) sim::add_fault(scenario);
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
@@ -121,6 +125,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--holds", flags.holds, "when the run is held, for as long as the seed says")
       ->check(CLI::IsMember({"never", "marks", "steps"}));
+  app.add_option("--verify", flags.verify, "part of the time in which shares are computed twice, by two workers");
   app.add_flag("--faulty", flags.faulty,
                "one worker is not as it should be: NaN, other weights, handed-back leases, …");
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");

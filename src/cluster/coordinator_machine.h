@@ -44,6 +44,7 @@ class CoordinatorMachine final : private modes::Host {
   [[nodiscard]] const modes::Lease* lease(modes::LeaseId id) const noexcept {
     return rooms_.exact.work().leases.find(id);
   }
+  [[nodiscard]] std::span<const modes::PassWork::Claim> claims() const noexcept { return rooms_.exact.work().claims; }
   [[nodiscard]] const BatchPlan& batches() const noexcept { return rooms_.run.batches; }
   /// The run ends at this version.
   [[nodiscard]] std::uint64_t steps() const noexcept { return rooms_.run.steps(); }

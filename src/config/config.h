@@ -55,6 +55,7 @@ struct RunConfig {
   std::uint64_t evaluate_every = 0;
   std::uint64_t min_workers = 1;
   std::vector<double> shares;  // empty: by speed
+  double verify = 0.005;
   double checkpoint_seconds = 30;
   // optimizer, schedule
   std::string optimizer_kind = "sgd";

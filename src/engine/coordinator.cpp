@@ -20,10 +20,11 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       state(options.state, sessions),
       weights(server, options.weights, sessions, machine.members(), pace),
       batch(options, pace),
+      sketches(options.verify.secret),
       steps(server, uploads, options.wants_gradients),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
       lender({options, server, machine, sessions, weights, batch, pace, output}, feeder()),
-      inbox({options, server, machine, sessions, workers, pace, uploads, evaluations, output},
+      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, evaluations, output},
             busier_share(server.layout(), options), feeder()) {}
 
 void Coordinator::Impl::feed(const modes::Event& event) {

@@ -16,6 +16,7 @@
 #include "engine/stretch.h"
 #include "fleet/member.h"
 #include "modes/holds.h"
+#include "modes/verify.h"
 #include "motley/bytes.h"
 #include "motley/result.h"
 #include "motley/task.h"
@@ -59,8 +60,9 @@ struct CoordinatorOptions {
   bool rates_follow_evaluations = false;   // see CoordinatorOutput::rates_after()
   std::uint64_t evaluate_every = 0;        // steps; 0: at the end of each epoch. Always at the end of the run
   std::uint64_t min_workers = 1;           // wait for so many before the first step of this process
-  std::vector<double> shares;              // fixed shares in order of admission; empty: by measured speed
-  std::string config;                      // RunSpec
+  modes::Verify verify{};
+  std::vector<double> shares;  // fixed shares in order of admission; empty: by measured speed
+  std::string config;          // RunSpec
   std::string model_sha256;
   SharedBytes model_file;
   SharedBytes script_files;  // for sessions with the feature kFetch, in place of the model file

@@ -75,6 +75,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       return diverged(action);
     case ActionKind::finished:
       uploads.clear();
+      sketches.clear();
       if (!failed) output.finished();
       return;
   }
@@ -112,6 +113,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
   uploads.clear();
+  sketches.clear();
   if (step.batch_change) {
     machine.change_batch(step.batch_change->batch, step.batch_change->rate);
     server.set_rate_changes(batch.change(*step.batch_change));

@@ -19,6 +19,7 @@
 #include "engine/coordinator_steps.h"
 #include "engine/coordinator_uploads.h"
 #include "engine/coordinator_weights_sender.h"
+#include "engine/sketches.h"
 
 namespace motley::engine {
 
@@ -50,6 +51,7 @@ struct Coordinator::Impl {
   StateSender state;
   WeightsSender weights;
   BatchChoice batch;
+  Sketches sketches;
   StepMaker steps;
   Evaluations evaluations;
   Outbox outbox;

@@ -101,12 +101,23 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   if (!parts_.uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!parts_.uploads.add(lease->id, frame)) return;
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
-  const double largest = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements).largest();
+  const codec::Encoded values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
+  const double largest = values.largest();
   const bool statistic = chunk.kind == ChunkKind::statistics;
+  if (lease->withheld || lease->compared) parts_.sketches.add(lease->id, header.chunk, chunk.kind, values);
   feed_(modes::ChunkArrived{session.id,
                             lease->id,
                             header.chunk,
-                            {.gradient = statistic ? 0 : largest, .statistic = statistic ? largest : 0}});
+                            {.gradient = statistic ? 0 : largest, .statistic = statistic ? largest : 0},
+                            unlike(*lease, header.chunk)});
+}
+
+std::uint32_t Inbox::unlike(const modes::Lease& lease, ChunkId chunk) const {
+  std::uint32_t found = 0;
+  const auto claims = parts_.machine.claims();
+  for (std::size_t i = 0; lease.compared && i < claims.size(); ++i)
+    if (claims[i].range == lease.range && parts_.sketches.differ(claims[i].lease, lease.id, chunk)) found |= 1U << i;
+  return found;
 }
 
 // --- control ---

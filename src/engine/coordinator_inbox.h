@@ -12,6 +12,7 @@
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_sessions.h"
 #include "engine/coordinator_uploads.h"
+#include "engine/sketches.h"
 #include "ps/server.h"
 
 namespace motley::engine {
@@ -30,6 +31,7 @@ class Inbox {
     KnownWorkers& workers;
     MeasuredPace& pace;
     Uploads& uploads;
+    Sketches& sketches;
     Evaluations& evaluations;
     CoordinatorOutput& output;
   };
@@ -42,6 +44,8 @@ class Inbox {
  private:
   void on_message(Session& session, const wire::Message& message);
   void on_gradient(Session& session, const wire::Frame& frame);
+  /// Claims of the pass that a chunk of the lease differs from, by bit.
+  [[nodiscard]] std::uint32_t unlike(const modes::Lease& lease, ChunkId chunk) const;
   void on_ready(Session& session, const wire::Ready& ready);
   void on_synced(Session& session, const wire::Synced& synced);
   void on_refresh(Session& session, const wire::Refresh& refresh);

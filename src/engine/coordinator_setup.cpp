@@ -58,6 +58,7 @@ modes::RunConfig machine_config(const CoordinatorOptions& options, const ps::Ser
           .heartbeat = options.timeouts.heartbeat,
           .silence = options.timeouts.silence,
           .loading = options.timeouts.loading,
+          .verify = options.verify,
           .solo_after = server.outside() ? 0 : kSoloAfter};
 }
 

@@ -57,6 +57,8 @@ enum class ReasonCode : std::uint8_t {
   poisoned,        // worker; a: first position, b: count
   poisoned_twice,  // worker; a: first position, b: count
   unlikely,        // worker; a: first position, b: count
+  verified,        // worker, who is to be compared with another; a: first position, b: count
+  differs,         // worker; a: first position, b: count
   failed_lease,    // worker
   handed_back,     // worker; a: leases
   overlap,         // worker
@@ -108,7 +110,7 @@ struct Action {
   ChunkId chunk = 0;
   PassId pass{};                     // the open one; of what is beside it, its own
   PassRange positions{};             // of that pass
-  bool first_of_pass = false;        // grant, taken: the first lease of its worker in the pass
+  bool first_of_pass = false;        // grant, taken: the first lease of its worker in the pass, and not withheld
   std::vector<ChunkId> discarded{};  // taken, of such a lease: chunks of it that do not count
   std::uint64_t fence = 0;
   std::uint64_t version = 0;

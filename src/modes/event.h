@@ -45,6 +45,7 @@ struct ChunkArrived {
   LeaseId lease = 0;
   ChunkId chunk = 0;
   Largest largest{};
+  std::uint32_t unlike = 0;  // claims of the pass that it differs from, by bit
 };
 struct LeaseProgress {
   SessionId session = 0;

@@ -69,6 +69,11 @@ std::string sentence(const Reason& reason, const NameOf& name) {
     case ReasonCode::unlikely:
       return who + " sent a weight, a loss or a gradient for " + positions(reason) +
              " that no other worker comes near; they are computed again by another";
+    case ReasonCode::verified:
+      return "what " + who + " computed for " + positions(reason) + " is computed by another as well, to compare";
+    case ReasonCode::differs:
+      return who + " comes to another gradient for " + positions(reason) +
+             " than who computed them before; somebody else computes them, which shows who is wrong";
     case ReasonCode::handed_back:
       return who + " handed " + number(reason.a) + " leases back without a sample computed";
     case ReasonCode::failed_lease:

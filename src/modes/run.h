@@ -12,6 +12,7 @@
 #include "modes/action.h"
 #include "modes/holds.h"
 #include "modes/pace.h"
+#include "modes/verify.h"
 
 namespace motley::modes {
 
@@ -39,7 +40,8 @@ struct RunConfig {
   Duration silence = std::chrono::milliseconds(1800);
   Duration loading = std::chrono::seconds(300);
   Duration measure_again = std::chrono::seconds(5);  // a parked worker
-  std::uint64_t solo_after = 0;                      // train passes before a stretch is lent; 0: never
+  Verify verify{};
+  std::uint64_t solo_after = 0;  // train passes before a stretch is lent; 0: never
 };
 
 struct Run {

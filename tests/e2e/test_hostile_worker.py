@@ -10,6 +10,7 @@ import time
 import pytest
 
 import wire
+from program import settings
 from test_strangers import GROWTH_KIB_MAX, Attacked, layout_entry
 
 FEATURES, CLASSES = 128, 10  # of the data set that is attacked
@@ -146,6 +147,12 @@ def a_loss_beyond_all(liar, grant):
     liar.finish(grant, count=grant[7], seconds=0.01)
 
 
+def no_gradient(liar, grant):
+    liar.begin(grant)
+    liar.gradient(grant, 0.0)
+    liar.finish(grant, count=grant[7], seconds=0.01)
+
+
 def no_number(liar, grant):
     liar.begin(grant)
     liar.gradient(grant, float("nan"))
@@ -171,17 +178,22 @@ def positions_that_are_not_there(liar, grant):
 
 # --- and what comes of it ----------------------------------------------------------------------------------------------------------
 
+def learn_data(attacked):
+    """What fits is known to who is turned away for what does not."""
+    with wire.Peer(attacked.token) as peer:
+        peer.send(wire.hello(attacked.token) + wire.proof(attacked.token))
+        layout = layout_entry("weight", (CLASSES, FEATURES)) + layout_entry("bias", (CLASSES,))
+        peer.send(wire.control(wire.READY, layout + wire.field(2, "others"), run=attacked.token["run"]))
+        (_, bye), = [message for message in peer.closed() if message[0] == wire.BYE]
+    attacked.token["train_fingerprint"] = bye[2].decode().removeprefix("training data ")
+
+
 @pytest.fixture
 def attacked(motley):
     """A head without a device of its own, and one good worker, which have made some steps."""
     found = Attacked(motley, "--plaintext")
     found.head.wait_step(ENOUGH_STEPS)
-    with wire.Peer(found.token) as peer:  # the data are known to who is turned away for others
-        peer.send(wire.hello(found.token) + wire.proof(found.token))
-        layout = layout_entry("weight", (CLASSES, FEATURES)) + layout_entry("bias", (CLASSES,))
-        peer.send(wire.control(wire.READY, layout + wire.field(2, "others"), run=found.token["run"]))
-        (_, bye), = [message for message in peer.closed() if message[0] == wire.BYE]
-    found.token["train_fingerprint"] = bye[2].decode().removeprefix("training data ")
+    learn_data(found)
     return found
 
 
@@ -189,7 +201,7 @@ def attacked(motley):
                          ids=lambda lie: lie.__name__)
 def test_who_answers_wrongly_is_sent_away(attacked, lie):
     with Liar(attacked.token, "liar", lie) as liar:
-        attacked.head.wait_event("worker", worker="liar/cpu", change="excluded")
+        attacked.head.wait_event("worker", worker="liar/cpu", change="excluded", parked=False)
         assert 0 < liar.leases <= LEASES_MAX
     attacked.check()
     attacked.losses_stand()
@@ -210,7 +222,7 @@ def test_who_says_nothing_more_holds_up_nobody(attacked, lie):
         before = attacked.head.wait_step(ENOUGH_STEPS)
         attacked.head.wait_event("step", lambda e: e["step"] >= before["step"] + 5 * ENOUGH_STEPS)
         assert liar.leases > 0
-        assert not attacked.head.named("worker", worker="good/cpu", change="excluded")
+        assert not attacked.head.named("worker", worker="good/cpu", change="excluded", parked=False)
     attacked.check()
     attacked.losses_stand()
 
@@ -226,7 +238,7 @@ def test_years_of_computing_are_not_believed(attacked):
 def test_two_names_of_one_liar_do_not_end_the_run(attacked):
     with Liar(attacked.token, "liar", no_number), Liar(attacked.token, "other", no_number):
         for name in ("liar/cpu", "other/cpu"):
-            attacked.head.wait_event("worker", worker=name, change="excluded")
+            attacked.head.wait_event("worker", worker=name, change="excluded", parked=False)
     attacked.check()
     attacked.losses_stand()
 
@@ -241,3 +253,15 @@ def test_messages_of_eight_mebibytes_do_not_pile_up(attacked):
             assert liar.send(message), f"closed after {sent}"
             assert attacked.head.rss_kib() - attacked.rss < GROWTH_KIB_MAX
     attacked.check()
+
+
+def test_a_gradient_of_a_usual_size_that_is_wrong_is_found(motley):
+    """By a second look of two others (train.verify), which begins when the speeds are known."""
+    attacked = Attacked(motley, "--plaintext", *settings(train_verify=1))
+    learn_data(attacked)
+    motley.start("join", "--token-file", "token", "--name", "second")
+    attacked.head.wait_step(2 * ENOUGH_STEPS + 5)
+    with Liar(attacked.token, "liar", no_gradient):
+        attacked.head.wait_event("worker", worker="liar/cpu", change="excluded", parked=False)
+    attacked.check()
+    assert not attacked.head.named("worker", worker="second/cpu", change="excluded", parked=False)

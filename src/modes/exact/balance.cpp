@@ -20,7 +20,7 @@ Pace::Part part_of(const Lease& lease, Time now) noexcept {
 }
 
 bool movable(const Lease& lease) noexcept {
-  return lease.state == LeaseState::granted && !lease.overdue && !lease.asked;
+  return lease.state == LeaseState::granted && !lease.overdue && !lease.asked && !lease.compared;
 }
 
 /// The positions at the end of a lease that `samples` fewer leave free.

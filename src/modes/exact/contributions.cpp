@@ -21,27 +21,70 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   const Declared said{event.range.count, event.weight, event.loss_sum, lease->largest};
   if (!DeclaredBounds::possible(said)) return poison(*lease);
   if (doubts_.arise(*lease, said)) return doubt(*lease);
+  const Interval promised = lease->range;
+  if (lease->compared && event.range != promised)
+    return refuse(*lease, {.code = ReasonCode::cut_short, .worker = lease->worker});
+  lease->weight = event.weight;
+  lease->loss_sum = event.loss_sum;
+  if (lease->compared) lease->unlike |= verification_.unlike(*lease);
+  lease->withheld = lease->withheld || verification_.rejects(*lease);
   const Contribution contribution{
       .lease = lease->id, .range = event.range, .weight = event.weight, .loss_sum = event.loss_sum};
-  const auto verdict = work_.coverage.begin(contribution);
-  if (verdict == Coverage::BeginVerdict::overlap)
-    return refuse(*lease, {.code = ReasonCode::overlap, .worker = lease->worker});
-  if (verdict == Coverage::BeginVerdict::wrong_weight) {
-    const Reason reason{ReasonCode::wrong_weight, lease->worker, event.range.first, event.range.count};
-    if (!disputes_.believes(*lease, contribution, now)) return refuse(*lease, reason);
-    work_.coverage.replace(contribution);
-  }
-  const Interval promised = lease->range;
+  if (!lease->withheld && !counts(*lease, contribution, now)) return;
   lease->state.enter(LeaseState::begun);
   lease->range = event.range;
-  for (ChunkId chunk = 0; chunk < lease->chunks.size(); ++chunk)
-    if (lease->chunks[chunk] == Lease::ChunkState::early) take_chunk(*lease, chunk);
-  // This range may have been the last one whose weight was not known.
-  chunks_.reduce_all_ready();
-  settle(*lease, now);
+  if (lease->withheld) {
+    conclude(*lease);
+  } else {
+    take_early(*lease);
+    // This range may have been the last one whose weight was not known.
+    chunks_.reduce_all_ready();
+    settle(*lease, now);
+  }
   if (promised.count == event.range.count) return;
   const Interval rest{lease->from_end ? promised.first : event.range.end(), promised.count - event.range.count};
   balance_.hand_over(*lease, rest, {.code = ReasonCode::cut_short, .worker = lease->worker}, now);
+}
+
+bool Contributions::counts(Lease& lease, const Contribution& said, Time now) {
+  const auto verdict = work_.coverage.begin(said);
+  if (verdict == Coverage::BeginVerdict::overlap) {
+    refuse(lease, {.code = ReasonCode::overlap, .worker = lease.worker});
+    return false;
+  }
+  if (verdict != Coverage::BeginVerdict::wrong_weight) return true;
+  if (!disputes_.believes(lease, said, now)) {
+    refuse(lease, {ReasonCode::wrong_weight, lease.worker, said.range.first, said.range.count});
+    return false;
+  }
+  work_.coverage.replace(said);
+  return true;
+}
+
+void Contributions::take_early(Lease& lease) {
+  for (ChunkId chunk = 0; chunk < lease.chunks.size(); ++chunk)
+    if (lease.chunks[chunk] == Lease::ChunkState::early) take_chunk(lease, chunk);
+}
+
+void Contributions::withhold(Lease& lease) {
+  work_.coverage.withdraw(lease.id);
+  lease.withheld = true;
+  lease.settled = 0;
+  for (Lease::ChunkState& chunk : lease.chunks)
+    if (chunk == Lease::ChunkState::settled) chunk = Lease::ChunkState::early;
+}
+
+void Contributions::conclude(Lease& lease) {
+  if (std::ranges::find(lease.chunks, Lease::ChunkState::awaited) != lease.chunks.end()) return;
+  verification_.claim(lease);
+  refuse(lease, {ReasonCode::verified, lease.worker, lease.range.first, lease.range.count});
+}
+
+std::vector<WorkerId> Contributions::liars() const {
+  std::vector<WorkerId> found = disputes_.liars();
+  for (const WorkerId worker : verification_.liars())
+    if (std::ranges::find(found, worker) == found.end()) found.push_back(worker);
+  return found;
 }
 
 void Contributions::on(const ChunkArrived& event, Time now) {
@@ -57,13 +100,17 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   const auto [gradient, statistic] = event.largest;
   if (!std::isfinite(gradient) || !std::isfinite(statistic)) return poison(*lease);
   lease->largest = {std::max(lease->largest.gradient, gradient), std::max(lease->largest.statistic, statistic)};
+  lease->unlike |= event.unlike;
   if (lease->state == LeaseState::granted) {
     lease->chunks[event.chunk] = Lease::ChunkState::early;
     return;
   }
-  const Contribution* part = work_.coverage.find(lease->id);
-  MOTLEY_ASSERT(part != nullptr);
-  if (doubts_.arise(*lease, {part->range.count, part->weight, part->loss_sum, event.largest})) return doubt(*lease);
+  if (doubts_.arise(*lease, {lease->range.count, lease->weight, lease->loss_sum, event.largest})) return doubt(*lease);
+  if (!lease->withheld && verification_.rejects(*lease)) withhold(*lease);
+  if (lease->withheld) {
+    lease->chunks[event.chunk] = Lease::ChunkState::early;
+    return conclude(*lease);
+  }
   take_chunk(*lease, event.chunk);
   chunks_.reduce_if_ready(event.chunk);
   settle(*lease, now);

@@ -8,6 +8,7 @@
 #include "modes/exact/doubts.h"
 #include "modes/exact/lease_ends.h"
 #include "modes/exact/pass_work.h"
+#include "modes/exact/verification.h"
 #include "modes/mode.h"
 
 namespace motley::modes {
@@ -15,12 +16,14 @@ namespace motley::modes {
 class Contributions {
  public:
   /// REQUIRES all outlive this.
-  Contributions(PassWork& work, Host& host, LeaseEnds& ends, Balance& balance, Chunks& chunks)
+  Contributions(PassWork& work, Host& host, LeaseEnds& ends, Balance& balance, Chunks& chunks,
+                Verification& verification)
       : work_(work),
         host_(host),
         ends_(ends),
         balance_(balance),
         chunks_(chunks),
+        verification_(verification),
         doubts_(work),
         disputes_(work, host, ends) {}
 
@@ -33,12 +36,19 @@ class Contributions {
   void begin() { disputes_.clear(); }
   /// The train pass is done.
   void learn() { doubts_.learn(); }
-  /// At the end of a pass: as Disputes::liars().
-  [[nodiscard]] std::vector<WorkerId> liars() const { return disputes_.liars(); }
+  /// At the end of a pass: as Disputes::liars() and Verification::liars().
+  [[nodiscard]] std::vector<WorkerId> liars() const;
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
 
  private:
+  /// Whether what it declares may count. Else it is refused.
+  [[nodiscard]] bool counts(Lease& lease, const Contribution& said, Time now);
+  void take_early(Lease& lease);
   void take_chunk(Lease& lease, ChunkId chunk);
+  /// What counted of it counts no more, as far as it is not summed.
+  void withhold(Lease& lease);
+  /// Withheld, and all of it is there.
+  void conclude(Lease& lease);
   /// Where all of it is there.
   void settle(Lease& lease, Time now);
   void poison(Lease& lease);
@@ -54,6 +64,7 @@ class Contributions {
   LeaseEnds& ends_;
   Balance& balance_;
   Chunks& chunks_;
+  Verification& verification_;
   Doubts doubts_;
   Disputes disputes_;
 };

@@ -30,6 +30,7 @@ void ExactMode::open(PassId id, PassRange range, Time now) {
   work_.leases.clear();
   work_.avoid.clear();
   contributions_.begin();
+  verification_.begin();
   // The result of an evaluation lease comes in one piece: one chunk.
   work_.coverage.reset(range.count, id.kind == PassKind::train ? run_.config.chunks : 1);
   grants_.share_out(now);

@@ -9,6 +9,7 @@
 #include "modes/exact/grants.h"
 #include "modes/exact/lease_ends.h"
 #include "modes/exact/pass_work.h"
+#include "modes/exact/verification.h"
 #include "modes/mode.h"
 #include "modes/run.h"
 
@@ -23,9 +24,10 @@ class ExactMode final : public Mode {
         work_(run),
         ends_(work_),
         chunks_(run, work_, ends_),
-        grants_(run, work_, host),
+        verification_(work_),
+        grants_(run, work_, host, verification_),
         balance_(run, work_, grants_),
-        contributions_(work_, host, ends_, balance_, chunks_) {}
+        contributions_(work_, host, ends_, balance_, chunks_, verification_) {}
 
   bool open(Time now) override;
   /// Everybody evaluates the version of the day. REQUIRES closed().
@@ -66,6 +68,7 @@ class ExactMode final : public Mode {
   PassWork work_;
   LeaseEnds ends_;
   Chunks chunks_;
+  Verification verification_;
   Grants grants_;
   Balance balance_;
   Contributions contributions_;

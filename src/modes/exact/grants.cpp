@@ -1,6 +1,7 @@
 #include "modes/exact/grants.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/assert.h"
 
@@ -46,9 +47,10 @@ void Grants::grant_shares(Time now) {
     members_[used++] = members_[i];
   }
   MOTLEY_ASSERT(first == work_.pass->range.count);
+  const std::optional<std::size_t> withheld = verification_.choose(ranges_);
   const auto share = [&](std::size_t i, Interval ceiling) {
     const Reason reason{ReasonCode::share, members_[i]->worker, ranges_[i].count, work_.pass->range.count};
-    return grant(*members_[i], ranges_[i], ceiling, true, reason, now);
+    return grant(*members_[i], ranges_[i], ceiling, true, reason, now, withheld == i);
   };
   for (std::size_t i = 0; i < used;) {
     const Interval zone = work_.training() && i + 1 < used ? meeting_zone(i, i + 1) : Interval{};
@@ -103,6 +105,10 @@ void Grants::reissue(Time now) {
     std::erase_if(others, [&](const Member* member) { return work_.avoids(member->worker, part); });
     // One says it all, so that words can be compared; that of the head's own device settles it.
     const auto local = std::ranges::find_if(others, &Member::local);
+    if (work_.compared(part)) {
+      grant_compared(part, others.empty() ? to : others, reason, now);
+      continue;
+    }
     if (local != others.end() && work_.contested(part)) {
       others = {*local};
     } else if (work_.disputed(part)) {
@@ -115,6 +121,13 @@ void Grants::reissue(Time now) {
     }
   }
   if (!free.empty()) grant_parts(free, to, reason, now);
+}
+
+// The head's own device, whose word counts at once; else who has the largest share.
+void Grants::grant_compared(Interval part, std::span<const Member* const> to, Reason reason, Time now) {
+  const auto local = std::ranges::find_if(to, &Member::local);
+  const Member& who = **(local != to.end() ? local : std::ranges::max_element(to, {}, &Member::share));
+  work_.leases.find(grant(who, part, part, false, reason, now))->compared = true;
 }
 
 void Grants::grant_parts(std::span<const Interval> parts, std::span<const Member* const> to, Reason reason, Time now) {
@@ -143,13 +156,15 @@ void Grants::grant_parts(std::span<const Interval> parts, std::span<const Member
   }
 }
 
-LeaseId Grants::grant(const Member& to, Interval range, Interval ceiling, bool first_of_pass, Reason reason, Time now) {
+LeaseId Grants::grant(const Member& to, Interval range, Interval ceiling, bool first_of_pass, Reason reason, Time now,
+                      bool withheld) {
   MOTLEY_ASSERT(to.state == MemberState::member && work_.pass && range.end() <= work_.pass->range.count);
   const std::uint64_t outstanding = work_.leases.outstanding(to.session) + range.count;
   Lease& lease = work_.leases.add(run_.next_lease(), to.session, to.worker, range, work_.coverage.chunks());
   lease.ceiling = ceiling;
   lease.from_end = ceiling.first < range.first;
   lease.first_of_pass = first_of_pass;
+  lease.withheld = withheld;
   lease.granted = now;
   lease.deadline = now + run_.pace.allowance(work_.pass->id.kind, to.worker, outstanding);
   Action& action = work_.act_on(lease, ActionKind::grant, reason);

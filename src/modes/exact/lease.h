@@ -59,8 +59,12 @@ struct Lease {
   bool asked = false;       // to give up positions; not answered yet
   SessionId heir = 0;       // of these positions; 0: the partner
   std::vector<ChunkState> chunks{};
-  std::uint32_t settled = 0;  // chunks that were accepted or found covered
-  Largest largest{};          // of the chunks that came
+  std::uint32_t settled = 0;        // chunks that were accepted or found covered
+  Largest largest{};                // of the chunks that came
+  double weight = 0, loss_sum = 0;  // as begun
+  bool withheld = false;            // it does not count before somebody else comes to the same
+  bool compared = false;            // with claims for just these positions: nothing of it goes to others
+  std::uint32_t unlike = 0;         // claims that it differs from, by bit
 
   [[nodiscard]] bool live() const noexcept { return state != LeaseState::ended; }
   /// What `count` positions of the range leave of it.

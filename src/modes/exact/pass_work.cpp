@@ -39,8 +39,9 @@ Action& PassWork::act_on(const Lease& lease, ActionKind kind, Reason reason) {
   action.session = lease.session;
   action.worker = lease.worker;
   action.lease = lease.id;
-  action.first_of_pass = lease.first_of_pass;
-  if (kind != ActionKind::taken || !lease.first_of_pass) return action;
+  // What a codec left out of gradients before would tell a share from another worker's.
+  action.first_of_pass = lease.first_of_pass && !lease.withheld;
+  if (kind != ActionKind::taken || !action.first_of_pass) return action;
   for (ChunkId chunk = 0; chunk < coverage.chunks(); ++chunk)
     if (!coverage.accepted(lease.id, chunk)) action.discarded.push_back(chunk);
   return action;
@@ -55,6 +56,10 @@ bool PassWork::disputed(Interval range) const noexcept {
   return std::ranges::any_of(avoid, [&](const Avoid& one) { return one.disputed && one.range.overlaps(range); });
 }
 
+bool PassWork::compared(Interval range) const noexcept {
+  return std::ranges::any_of(claims, [&](const Claim& claim) { return claim.range == range; });
+}
+
 std::vector<Interval> PassWork::apart(std::vector<Interval> ranges) const {
   const auto cut = [&](std::uint64_t at) {
     for (std::size_t i = 0; i < ranges.size(); ++i) {
@@ -66,7 +71,7 @@ std::vector<Interval> PassWork::apart(std::vector<Interval> ranges) const {
     }
   };
   for (const Avoid& one : avoid) {
-    if (!one.disputed) continue;
+    if (!one.disputed && !one.withheld) continue;
     cut(one.range.first);
     cut(one.range.end());
   }

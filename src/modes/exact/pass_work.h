@@ -50,7 +50,16 @@ struct PassWork {
     bool unlikely = false;   // no other comes near what it said
     bool confirmed = false;  // but somebody else says it, too
     bool disputed = false;   // it declared another weight than somebody else
+    bool withheld = false;   // somebody else is to come to the same first
   };
+  /// What a contribution came to that did not count: it was withheld.
+  struct Claim {
+    Interval range{};
+    LeaseId lease = 0;
+    WorkerId worker = 0;
+    double weight = 0, loss_sum = 0;
+  };
+  static constexpr std::size_t kClaimsMax = 32;  // as many as Lease::unlike has bits
 
   Run& run;
   PassMachine state{};
@@ -58,6 +67,7 @@ struct PassWork {
   Coverage coverage{};
   LeaseTable leases{};
   std::vector<Avoid> avoid{};
+  std::vector<Claim> claims{};
   std::optional<Reason> reissue{};  // positions have no promise any more
   bool balance = false;             // somebody may be behind
 
@@ -71,7 +81,9 @@ struct PassWork {
   [[nodiscard]] bool contested(Interval range) const noexcept;
   /// Workers declared different weights for some of these positions.
   [[nodiscard]] bool disputed(Interval range) const noexcept;
-  /// Splits the ranges where what is disputed begins or ends, so that it is computed as it was.
+  /// One worker computes all of it, so that what it comes to can be compared with a claim.
+  [[nodiscard]] bool compared(Interval range) const noexcept;
+  /// Splits the ranges where what is disputed or compared begins or ends, so that it is computed as it was.
   [[nodiscard]] std::vector<Interval> apart(std::vector<Interval> ranges) const;
   /// Has `worker` made something of these positions that is no good?
   [[nodiscard]] bool avoids(WorkerId worker, Interval range) const noexcept;

@@ -1,10 +1,13 @@
 #include "runtime/head/head.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "base/format.h"
 #include "runtime/inputs.h"
 #include "transport/addresses.h"
+#include "transport/crypto.h"
 #include "transport/inproc/inproc.h"
 
 namespace motley::runtime {
@@ -33,6 +36,12 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   return journal;
 }
 
+std::uint64_t secret_number() {
+  std::array<std::uint8_t, sizeof(std::uint64_t)> bytes{};
+  transport::random_bytes(bytes);
+  return std::bit_cast<std::uint64_t>(bytes);
+}
+
 CoordinatorHostOptions host_options(const Run& run) {
   CoordinatorHostOptions host;
   engine::CoordinatorOptions& e = host.engine;
@@ -51,6 +60,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.evaluate_every = run.config.evaluate_every;
   e.min_workers = run.config.min_workers;
   e.shares = run.config.shares;
+  e.verify = {.part = run.config.verify, .secret = secret_number()};
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);

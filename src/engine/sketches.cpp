@@ -1,0 +1,67 @@
+#include "engine/sketches.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace motley::engine {
+namespace {
+
+// Parts of the norm that two right answers may differ in. Shares to be compared are asked for in bf16 at the coarsest.
+constexpr double kTolerance = 0.01, kToleranceLossy = 0.02;
+
+// What is this small beside the whole gradient is rounding, as that of the key biases of an attention.
+constexpr double kNothing = 1e-4;
+
+std::uint64_t mixed(std::uint64_t x) noexcept {  // SplitMix64
+  x += 0x9E3779B97F4A7C15U;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBU;
+  return x ^ x >> 31;
+}
+
+}  // namespace
+
+void Sketches::add(std::uint64_t lease, ChunkId chunk, ChunkKind kind, const codec::Encoded& values) {
+  if (find(lease, chunk) != nullptr) return;
+  Sketch sketch{.lease = lease, .chunk = chunk, .kind = kind, .codec = values.codec()};
+  std::array<float, codec::Encoded::kStride> piece{};
+  for (std::size_t first = 0; first < values.elements(); first += piece.size()) {
+    const std::span part = std::span(piece).first(std::min(piece.size(), values.elements() - first));
+    values.decode(first, part);
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const std::uint64_t where = mixed(secret_ ^ std::uint64_t{chunk} << 40 ^ (first + i));
+      const double value = part[i];
+      sketch.square += value * value;
+      sketch.sums[where % kSums] += (where >> 32 & 1U) != 0 ? value : -value;
+    }
+  }
+  sketches_.push_back(sketch);
+}
+
+const Sketches::Sketch* Sketches::find(std::uint64_t lease, ChunkId chunk) const noexcept {
+  const auto found = std::ranges::find_if(
+      sketches_, [&](const Sketch& sketch) { return sketch.lease == lease && sketch.chunk == chunk; });
+  return found == sketches_.end() ? nullptr : &*found;
+}
+
+double Sketches::square(std::uint64_t lease) const noexcept {
+  double sum = 0;
+  for (const Sketch& sketch : sketches_)
+    if (sketch.lease == lease && sketch.kind != ChunkKind::statistics) sum += sketch.square;
+  return sum;
+}
+
+bool Sketches::differ(std::uint64_t one, std::uint64_t other, ChunkId chunk) const noexcept {
+  const Sketch *a = find(one, chunk), *b = find(other, chunk);
+  if (a == nullptr || b == nullptr) return false;
+  double apart = 0;
+  for (std::size_t i = 0; i < kSums; ++i) apart += (a->sums[i] - b->sums[i]) * (a->sums[i] - b->sums[i]);
+  const bool exact = a->codec == codec::CodecId::fp32 && b->codec == codec::CodecId::fp32;
+  const double tolerance = exact ? kTolerance : kToleranceLossy;
+  const double allowed = tolerance * std::sqrt(std::max(a->square, b->square));
+  const double nothing =
+      a->kind == ChunkKind::statistics ? 0 : kNothing * std::sqrt(std::min(square(one), square(other)));
+  return !(std::sqrt(apart) <= std::max(allowed, nothing));
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,16 @@
+#pragma once
+// What a run is told of second looks (modes/exact/verification.h).
+
+#include <cstdint>
+
+namespace motley::modes {
+
+/// Shares that are computed twice, by two workers, and compared.
+struct Verify {
+  double part = 0;           // of the time
+  std::uint64_t secret = 0;  // which shares follows from it
+  std::uint64_t after =
+      64;  // passes of this process: the speeds become known in them, and a second look makes one longer
+};
+
+}  // namespace motley::modes

@@ -1,0 +1,105 @@
+// Shares that are computed twice (train.verify): what two come to counts, and who comes to something else is found.
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "coordinator_fixture.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr std::uint64_t kBefore = 64;  // steps, until the first share is computed twice
+
+class CoordinatorVerify : public CoordinatorTest {
+ protected:
+  /// Three workers; the first of them may compute in the head's own process.
+  void three(std::uint64_t steps, bool local = false) {
+    options.steps = steps;
+    options.min_workers = 3;
+    options.verify = {.part = 1, .secret = 5, .after = kBefore};
+    make();
+    for (const SessionId session : {1U, 2U, 3U}) join(session, {}, local && session == 1);
+  }
+  /// Until the run ends. `lies`: whether this gradient is 1.05 times what it should be.
+  void answer(const std::function<bool(const Peer& peer, const wire::Grant& grant, bool again)>& lies) {
+    for (int rounds = 0; rounds < 10000 && coordinator->server().version() < options.steps; ++rounds) {
+      for (auto& [session, peer] : peers) {
+        if (peer.grants.empty() || output.closed.count(session) > 0) continue;
+        const wire::Grant grant = take(peer);
+        const bool again = !shares_.insert({session, grant.pass}).second;
+        seconds_ += again ? 1 : 0;
+        begin(peer, grant);
+        const float factor = lies(peer, grant, again) ? 1.05F : 1.0F;
+        for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
+          std::vector<float> sum = gradient_sum(layout.chunks()[chunk], grant.pass_first + grant.first, grant.count);
+          for (float& value : sum) value *= factor;
+          deliver(peer, gradient_frame(peer, grant, chunk, sum));
+        }
+        finish(peer, grant);
+      }
+    }
+  }
+  static bool honest(const Peer&, const wire::Grant&, bool) { return false; }
+
+  std::set<std::pair<SessionId, std::uint64_t>> shares_;
+  int seconds_ = 0;  // leases beyond the share of a pass
+};
+
+TEST_F(CoordinatorVerify, WhatTwoComeToCounts) {
+  three(80);
+  answer(honest);
+  EXPECT_GE(seconds_, 10);
+  EXPECT_TRUE(output.warnings.empty());
+  expect_exact(80);
+}
+
+TEST_F(CoordinatorVerify, NoneAreComputedTwiceAtFirst) {
+  three(kBefore);
+  answer(honest);
+  EXPECT_EQ(seconds_, 0);
+  expect_exact(kBefore);
+}
+
+TEST_F(CoordinatorVerify, WhoLiesInSecondLooksDoesNotCount) {
+  three(90);
+  answer([](const Peer& peer, const wire::Grant&, bool again) { return peer.session == 2 && again; });
+  EXPECT_EQ(output.closed.at(2).code, "excluded");
+  EXPECT_EQ(output.closed.at(1).code, "done");
+  EXPECT_EQ(output.closed.at(3).code, "done");
+  expect_exact(90);
+}
+
+class Liar : public CoordinatorVerify, public testing::WithParamInterface<SessionId> {};
+
+TEST_P(Liar, IsFound) {
+  three(kBefore + 30);
+  answer([](const Peer& peer, const wire::Grant&, bool) { return peer.session == GetParam(); });
+  for (const SessionId session : {1U, 2U, 3U})
+    EXPECT_EQ(output.closed.at(session).code, session == GetParam() ? "excluded" : "done") << session;
+}
+
+INSTANTIATE_TEST_SUITE_P(CoordinatorVerify, Liar, testing::Values(1, 2, 3));
+
+TEST_F(CoordinatorVerify, TheHeadsOwnDeviceSettlesIt) {
+  three(kBefore + 30, true);
+  answer([](const Peer& peer, const wire::Grant&, bool) { return peer.session == 3; });
+  EXPECT_EQ(output.closed.at(3).code, "excluded");
+  EXPECT_EQ(output.closed.at(2).code, "done");
+}
+
+TEST_F(CoordinatorVerify, WhereOnlyTwoAreThereNobodyIsStruck) {
+  options.steps = kBefore + 20;
+  options.min_workers = 2;
+  options.verify = {.part = 1, .secret = 5, .after = kBefore};
+  make();
+  join(1);
+  join(2);
+  answer([](const Peer& peer, const wire::Grant&, bool) { return peer.session == 2; });
+  ASSERT_FALSE(output.warnings.empty());
+  EXPECT_NE(output.warnings.back().find("comes to another gradient"), std::string::npos);
+  for (const SessionId session : {1U, 2U}) EXPECT_EQ(output.closed.at(session).code, "done");
+}
+
+}  // namespace
+}  // namespace motley::engine
