@@ -17,6 +17,7 @@ FEATURES, CLASSES = 128, 10  # of the data set that is attacked
 MODEL_BYTES = 4 * (FEATURES * CLASSES + 64)  # a tensor begins at a multiple of 64 elements
 CALIBRATE = 3
 HEARTBEAT_S, PATIENCE_S = 0.5, 0.1
+SHARED = settings(train_shares=[1, 1, 1, 1])
 ENOUGH_STEPS = 30  # of others, before anything can be told to be far from them
 LEASES_MAX = 20  # that a liar may get
 
@@ -188,31 +189,41 @@ def learn_data(attacked):
     attacked.token["train_fingerprint"] = bye[2].decode().removeprefix("training data ")
 
 
-@pytest.fixture
-def attacked(motley):
+def attacked_run(motley, *words):
     """A head without a device of its own, and one good worker, which have made some steps."""
-    found = Attacked(motley, "--plaintext")
+    found = Attacked(motley, "--plaintext", *words)
     found.head.wait_step(ENOUGH_STEPS)
     learn_data(found)
     return found
 
 
+@pytest.fixture
+def attacked(motley):
+    return attacked_run(motley)
+
+
+@pytest.fixture
+def shared(motley):
+    """Whoever joins gets a share, fast or not."""
+    return attacked_run(motley, *SHARED)
+
+
 @pytest.mark.parametrize("lie", [a_weight_beyond_all, a_loss_beyond_all, no_number, a_gradient_beyond_all, handed_back],
                          ids=lambda lie: lie.__name__)
-def test_who_answers_wrongly_is_sent_away(attacked, lie):
-    with Liar(attacked.token, "liar", lie) as liar:
-        attacked.head.wait_event("worker", worker="liar/cpu", change="excluded", parked=False)
+def test_who_answers_wrongly_is_sent_away(shared, lie):
+    with Liar(shared.token, "liar", lie) as liar:
+        shared.head.wait_event("worker", worker="liar/cpu", change="excluded", parked=False)
         assert 0 < liar.leases <= LEASES_MAX
-    attacked.check()
-    attacked.losses_stand()
+    shared.check()
+    shared.losses_stand()
 
 
-def test_positions_that_are_not_there_end_the_session(attacked):
-    with Liar(attacked.token, "liar", positions_that_are_not_there):
-        lost = attacked.head.wait_event("worker", worker="liar/cpu", change="lost")
+def test_positions_that_are_not_there_end_the_session(shared):
+    with Liar(shared.token, "liar", positions_that_are_not_there):
+        lost = shared.head.wait_event("worker", worker="liar/cpu", change="lost")
         assert "positions" in lost["reason"], lost
-    attacked.check()
-    attacked.losses_stand()
+    shared.check()
+    shared.losses_stand()
 
 
 @pytest.mark.parametrize("lie", [another_weight, nothing], ids=lambda lie: lie.__name__)
@@ -235,12 +246,12 @@ def test_years_of_computing_are_not_believed(attacked):
     attacked.losses_stand()
 
 
-def test_two_names_of_one_liar_do_not_end_the_run(attacked):
-    with Liar(attacked.token, "liar", no_number), Liar(attacked.token, "other", no_number):
+def test_two_names_of_one_liar_do_not_end_the_run(shared):
+    with Liar(shared.token, "liar", no_number), Liar(shared.token, "other", no_number):
         for name in ("liar/cpu", "other/cpu"):
-            attacked.head.wait_event("worker", worker=name, change="excluded", parked=False)
-    attacked.check()
-    attacked.losses_stand()
+            shared.head.wait_event("worker", worker=name, change="excluded", parked=False)
+    shared.check()
+    shared.losses_stand()
 
 
 def test_messages_of_eight_mebibytes_do_not_pile_up(attacked):
@@ -257,8 +268,7 @@ def test_messages_of_eight_mebibytes_do_not_pile_up(attacked):
 
 def test_a_gradient_of_a_usual_size_that_is_wrong_is_found(motley):
     """By a second look of two others (train.verify), which begins when the speeds are known."""
-    attacked = Attacked(motley, "--plaintext", *settings(train_verify=1))
-    learn_data(attacked)
+    attacked = attacked_run(motley, *SHARED, *settings(train_verify=1))
     motley.start("join", "--token-file", "token", "--name", "second")
     attacked.head.wait_step(2 * ENOUGH_STEPS + 5)
     with Liar(attacked.token, "liar", no_gradient):
