@@ -374,6 +374,8 @@ class Run:
     def _train_section(self, length: dict[str, int]) -> dict[str, Any]:
         train: dict[str, Any] = {**length, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,
                                  "clip_norm_of": self._clip_norm_of}
+        if self._precision != "fp32":
+            train["verify"] = 0.0  # two devices may differ by more than is told from a lie
         if self._evaluate_every:
             train["evaluate_every"] = self._evaluate_every
         if self._train.drops_last:

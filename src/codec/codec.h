@@ -41,7 +41,6 @@ class Encoded {
   explicit Encoded(std::span<const float> values) noexcept
       : codec_(CodecId::fp32), body_(std::as_bytes(values)), elements_(values.size()) {}
 
-  [[nodiscard]] CodecId codec() const noexcept { return codec_; }
   [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
   /// The largest magnitude (int8, int4: the most that the scales allow); infinity if any element is NaN, infinite, or
   /// of a block that says it was.

@@ -8,7 +8,7 @@
 namespace motley::modes {
 namespace {
 
-constexpr double kLossTolerance = 1e-2;  // as much as gradients may differ in
+constexpr double kLossTolerance = 0.1;  // as much as gradients may differ in
 
 bool bit(std::uint32_t bits, std::size_t claim) noexcept { return (bits >> claim & 1U) != 0; }
 

@@ -21,7 +21,7 @@ class CoordinatorVerify : public CoordinatorTest {
     make();
     for (const SessionId session : {1U, 2U, 3U}) join(session, {}, local && session == 1);
   }
-  /// Until the run ends. `lies`: whether this gradient is 1.05 times what it should be.
+  /// Until the run ends. `lies`: whether this gradient is 1.25 times what it should be.
   void answer(const std::function<bool(const Peer& peer, const wire::Grant& grant, bool again)>& lies) {
     for (int rounds = 0; rounds < 10000 && coordinator->server().version() < options.steps; ++rounds) {
       for (auto& [session, peer] : peers) {
@@ -30,7 +30,7 @@ class CoordinatorVerify : public CoordinatorTest {
         const bool again = !shares_.insert({session, grant.pass}).second;
         seconds_ += again ? 1 : 0;
         begin(peer, grant);
-        const float factor = lies(peer, grant, again) ? 1.05F : 1.0F;
+        const float factor = lies(peer, grant, again) ? 1.25F : 1.0F;
         for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
           std::vector<float> sum = gradient_sum(layout.chunks()[chunk], grant.pass_first + grant.first, grant.count);
           for (float& value : sum) value *= factor;
