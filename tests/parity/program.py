@@ -100,7 +100,7 @@ class Program:
         if resume:
             command.append("--resume")
         if workers > 1:
-            settings = [*settings, f"train.min_workers={workers}"]
+            settings = [*settings, f"train.min_workers={workers}", "train.verify=0"]  # each computes its own parts
         for setting in settings:
             command += ["--set", setting]
         return self.start(*command)

@@ -18,7 +18,7 @@ from test_parity import loop
 
 SCRIPT = str(SCRIPTS / "two_devices.py")
 HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--name", "head", "--token-file", "token"]
-BOTH = settings(train_min_workers=2, train_shares=[2, 1])
+BOTH = settings(train_min_workers=2, train_shares=[2, 1], train_verify=0)
 ENDLESS = ["wide", "1000000"]
 
 pytestmark = [pytest.mark.alone, pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")]
