@@ -22,8 +22,7 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   if (!DeclaredBounds::possible(said)) return poison(*lease);
   if (doubts_.arise(*lease, said)) return doubt(*lease);
   const Interval promised = lease->range;
-  if (lease->compared && event.range != promised)
-    return refuse(*lease, {.code = ReasonCode::cut_short, .worker = lease->worker});
+  if (lease->compared && event.range != promised) return handed_back(*lease);
   lease->weight = event.weight;
   lease->loss_sum = event.loss_sum;
   if (lease->compared) lease->unlike |= verification_.unlike(*lease);

@@ -57,10 +57,11 @@ bool Verification::rejects(const Lease& lease) const noexcept {
 }
 
 void Verification::claim(const Lease& lease) {
-  MOTLEY_ASSERT(lease.withheld && lease.state == LeaseState::begun && work_.claims.size() < PassWork::kClaimsMax);
+  MOTLEY_ASSERT(lease.withheld && lease.state == LeaseState::begun);
   if (std::ranges::any_of(work_.claims, [&](const PassWork::Claim& each) { return each.range == lease.range; }))
     work_.act(ActionKind::warn, {ReasonCode::differs, lease.worker, lease.range.first, lease.range.count});
-  work_.claims.push_back({lease.range, lease.id, lease.worker, lease.weight, lease.loss_sum});
+  if (work_.claims.size() < PassWork::kClaimsMax)
+    work_.claims.push_back({lease.range, lease.id, lease.worker, lease.weight, lease.loss_sum});
   work_.avoid.push_back({.range = lease.range, .worker = lease.worker, .withheld = true});
 }
 

@@ -21,8 +21,8 @@ class CoordinatorVerify : public CoordinatorTest {
     make();
     for (const SessionId session : {1U, 2U, 3U}) join(session, {}, local && session == 1);
   }
-  /// Until the run ends. `lies`: whether this gradient is 1.25 times what it should be.
-  void answer(const std::function<bool(const Peer& peer, const wire::Grant& grant, bool again)>& lies) {
+  /// Until the run ends. `lies`: by how many quarters this gradient is too large.
+  void answer(const std::function<std::uint64_t(const Peer& peer, const wire::Grant& grant, bool again)>& lies) {
     for (int rounds = 0; rounds < 10000 && coordinator->server().version() < options.steps; ++rounds) {
       for (auto& [session, peer] : peers) {
         if (peer.grants.empty() || output.closed.count(session) > 0) continue;
@@ -30,7 +30,7 @@ class CoordinatorVerify : public CoordinatorTest {
         const bool again = !shares_.insert({session, grant.pass}).second;
         seconds_ += again ? 1 : 0;
         begin(peer, grant);
-        const float factor = lies(peer, grant, again) ? 1.25F : 1.0F;
+        const float factor = 1 + 0.25F * static_cast<float>(lies(peer, grant, again));
         for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
           std::vector<float> sum = gradient_sum(layout.chunks()[chunk], grant.pass_first + grant.first, grant.count);
           for (float& value : sum) value *= factor;
@@ -86,6 +86,35 @@ TEST_F(CoordinatorVerify, TheHeadsOwnDeviceSettlesIt) {
   answer([](const Peer& peer, const wire::Grant&, bool) { return peer.session == 3; });
   EXPECT_EQ(output.closed.at(3).code, "excluded");
   EXPECT_EQ(output.closed.at(2).code, "done");
+}
+
+TEST_F(CoordinatorVerify, PartsOfASecondLookHaveAnEnd) {
+  three(kBefore + 30);
+  for (int rounds = 0; rounds < 10000 && coordinator->server().version() < options.steps; ++rounds) {
+    for (auto& [session, peer] : peers) {
+      if (peer.grants.empty() || output.closed.count(session) > 0) continue;
+      wire::Grant grant = take(peer);
+      const bool again = !shares_.insert({session, grant.pass}).second;
+      if (session == 2 && again && grant.count > 1) grant.count = 1;
+      compute(peer, grant);
+    }
+  }
+  EXPECT_EQ(output.closed.at(1).code, "done");
+  EXPECT_EQ(output.closed.at(3).code, "done");
+  expect_exact(kBefore + 30);
+}
+
+TEST_F(CoordinatorVerify, MoreClaimsThanAreKeptDoNoHarm) {
+  constexpr SessionId kLiars = 40;
+  options.train_samples = 400;
+  options.global_batch = 200;
+  options.steps = kBefore + 3;
+  options.min_workers = kLiars;
+  options.verify = {.part = 1, .secret = 5, .after = kBefore};
+  make();
+  for (SessionId session = 1; session <= kLiars; ++session) join(session);
+  answer([](const Peer& peer, const wire::Grant&, bool) { return peer.session; });
+  EXPECT_EQ(coordinator->server().version(), options.steps);
 }
 
 TEST_F(CoordinatorVerify, WhereOnlyTwoAreThereNobodyIsStruck) {
