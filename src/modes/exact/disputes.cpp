@@ -10,11 +10,6 @@ constexpr WorkerId kSeveral = std::numeric_limits<WorkerId>::max();
 
 }  // namespace
 
-bool Disputes::local(WorkerId worker) const {
-  return std::ranges::any_of(work_.run.roster.all(),
-                             [&](const fleet::Member& member) { return member.worker == worker && member.local; });
-}
-
 bool Disputes::note(const Claim& claim) {
   const bool known = std::ranges::any_of(claims_, [&](const Claim& each) {
     return each.worker == claim.worker && each.range == claim.range && same_weight(each.weight, claim.weight);
@@ -24,14 +19,14 @@ bool Disputes::note(const Claim& claim) {
 }
 
 bool Disputes::believes(const Lease& lease, const Contribution& said, Time now) {
-  const Claim claim{said.range, lease.worker, local(lease.worker), said.weight};
+  const Claim claim{said.range, lease.worker, work_.run.roster.is_local(lease.worker), said.weight};
   const std::vector<Contribution> rivals = work_.coverage.beside(said.range);
   bool against_local = false;
   for (const Contribution& rival : rivals) {
     const Lease* of = work_.leases.find(rival.lease);
     if (of == nullptr) continue;
-    against_local |= local(of->worker);
-    note({rival.range, of->worker, local(of->worker), rival.weight});
+    against_local |= work_.run.roster.is_local(of->worker);
+    note({rival.range, of->worker, work_.run.roster.is_local(of->worker), rival.weight});
     work_.avoid.push_back({.range = rival.range, .worker = of->worker, .disputed = true});
   }
   for (const Contribution& rival : rivals) note_parts(rival, said, rivals);
@@ -90,7 +85,7 @@ void Disputes::add_counted(std::vector<Claim>& said, const Claim& about) const {
     counted.worker = counted.worker == 0 || counted.worker == lease->worker ? lease->worker : kSeveral;
   }
   if (tiled.size() != about.range.count) return;
-  counted.local = local(counted.worker);
+  counted.local = work_.run.roster.is_local(counted.worker);
   said.push_back(counted);
 }
 

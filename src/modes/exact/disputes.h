@@ -38,7 +38,6 @@ class Disputes {
   void give_up(const Contribution& rival, Time now);
   void add_counted(std::vector<Claim>& said, const Claim& about) const;
   [[nodiscard]] bool refuted(const Claim& claim) const;
-  [[nodiscard]] bool local(WorkerId worker) const;
 
   PassWork& work_;
   Host& host_;

@@ -103,12 +103,12 @@ void Grants::reissue(Time now) {
   for (const Interval& part : parts) {
     std::vector<const Member*> others = to;
     std::erase_if(others, [&](const Member* member) { return work_.avoids(member->worker, part); });
-    // One says it all, so that words can be compared; that of the head's own device settles it.
-    const auto local = std::ranges::find_if(others, &Member::local);
     if (work_.compared(part)) {
       grant_compared(part, others.empty() ? to : others, reason, now);
       continue;
     }
+    // One says it all, so that words can be compared; that of the head's own device settles it.
+    const auto local = std::ranges::find_if(others, &Member::local);
     if (local != others.end() && work_.contested(part)) {
       others = {*local};
     } else if (work_.disputed(part)) {

@@ -14,11 +14,6 @@ bool bit(std::uint32_t bits, std::size_t claim) noexcept { return (bits >> claim
 
 }  // namespace
 
-bool Verification::local(WorkerId worker) const noexcept {
-  return std::ranges::any_of(work_.run.roster.all(),
-                             [&](const fleet::Member& member) { return member.worker == worker && member.local; });
-}
-
 // The time that it takes the other with the largest share, in steps, is what a second look costs: rarer where that is
 // long, so that all of them together cost no more than train.verify says.
 std::optional<std::size_t> Verification::choose(std::span<const Interval> shares) {
@@ -45,7 +40,7 @@ std::uint32_t Verification::unlike(const Lease& lease) const noexcept {
 }
 
 bool Verification::rejects(const Lease& lease) const noexcept {
-  if (work_.claims.empty() || local(lease.worker)) return false;
+  if (work_.claims.empty() || work_.run.roster.is_local(lease.worker)) return false;
   bool differs = false;
   for (std::size_t i = 0; i < work_.claims.size(); ++i) {
     if (work_.claims[i].range != lease.range) continue;
@@ -71,7 +66,7 @@ bool Verification::refuted(std::size_t claim) const noexcept {
     const Contribution* counted = work_.coverage.find(lease.id);
     if (counted == nullptr || counted->accepted == 0 || lease.withheld || lease.range != said.range) continue;
     if (lease.worker == said.worker || !bit(lease.unlike, claim)) continue;
-    if (local(lease.worker)) return true;
+    if (work_.run.roster.is_local(lease.worker)) return true;
     for (std::size_t i = 0; i < work_.claims.size(); ++i) {
       const PassWork::Claim& other = work_.claims[i];
       if (other.range == said.range && other.worker != lease.worker && !bit(lease.unlike, i)) return true;
@@ -84,7 +79,8 @@ std::vector<WorkerId> Verification::liars() const {
   std::vector<WorkerId> found;
   for (std::size_t i = 0; i < work_.claims.size(); ++i) {
     const WorkerId worker = work_.claims[i].worker;
-    if (!local(worker) && refuted(i) && std::ranges::find(found, worker) == found.end()) found.push_back(worker);
+    if (!work_.run.roster.is_local(worker) && refuted(i) && std::ranges::find(found, worker) == found.end())
+      found.push_back(worker);
   }
   return found;
 }

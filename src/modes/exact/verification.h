@@ -35,7 +35,6 @@ class Verification {
   [[nodiscard]] std::vector<WorkerId> liars() const;
 
  private:
-  [[nodiscard]] bool local(WorkerId worker) const noexcept;
   [[nodiscard]] bool refuted(std::size_t claim) const noexcept;
 
   PassWork& work_;
