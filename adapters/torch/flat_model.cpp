@@ -89,10 +89,10 @@ void FlatModel::load(ChunkId first, std::span<const std::span<const float>> chun
   weights_.narrow(0, from, count).copy_(host_weights_.narrow(0, from, count));
 }
 
-void FlatModel::start_training() {
+void FlatModel::start_training(bool still) {
   const at::NoGradGuard no_grad;
   gradients_.zero_();
-  inspected_.model->train(true);
+  inspected_.model->train(!still || acts_on_groups() || !draws_random_numbers());
   training_ = true;
 }
 

@@ -41,7 +41,8 @@ class FlatModel {
   /// From now on forward() asks it for what it comes to, until it is told of another one; nullptr: all weights are
   /// here.
   void await(Arriving* weights) noexcept { arriving_ = weights; }
-  void start_training();    // training mode, gradients zero
+  /// Training mode, gradients zero. `still`: dropout is off, unless layers need that mode for their statistics.
+  void start_training(bool still);
   void start_evaluation();  // evaluation mode, running statistics of the loaded version
   /// In training, also adds the batch statistics of `x` to the gradients' statistics region. Throws Abandoned.
   at::Tensor forward(const at::Tensor& x);

@@ -81,6 +81,7 @@ struct InitialState {
   /// Results depend on which samples share a forward pass (BatchNorm, dropout): ranges are cut at multiples of
   /// ModelSpec::group_samples, and micro-batches are such groups. Otherwise any cut gives the same sums.
   bool acts_on_groups = false;
+  bool draws = false;  // random numbers, in training
 };
 Result<InitialState> initial_state(const ModelSpec& model);
 

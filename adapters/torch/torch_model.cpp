@@ -74,7 +74,8 @@ class TorchModel final : public DeviceModel {
   }
 
   Status start() override {
-    return on_device([&] { trains() ? model_.start_training() : model_.start_evaluation(); });
+    return on_device(
+        [&] { trains() ? model_.start_training(task_->kind == PassKind::probe) : model_.start_evaluation(); });
   }
 
   Result<Forward> forward(const MicroBatch& samples) override {
@@ -108,7 +109,7 @@ class TorchModel final : public DeviceModel {
   Result<Sums> sums() override { return sums_; }
 
   Status finish(std::uint64_t) override {
-    if (task_->kind != PassKind::train || task_->resident) return {};
+    if (!gives_gradient(task_->kind) || task_->resident) return {};
     return on_device([&] { model_.fetch_gradients(); });
   }
 

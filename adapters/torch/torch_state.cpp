@@ -101,7 +101,7 @@ Result<InitialState> initial_state(const ModelSpec& model) {
       return room.error();
     }
     const std::vector<NamedTensor>& tensors = inspected->model->tensors();
-    InitialState state{layout, {}, {}, inspected->acts_on_groups};
+    InitialState state{layout, {}, {}, inspected->acts_on_groups, inspected->draws_random_numbers};
     std::vector<std::vector<float>> chunks;
     for (const Chunk& chunk : layout.chunks()) chunks.emplace_back(chunk.elements, 0.0F);
     for (const Placement& place : layout.placements()) {

@@ -40,7 +40,7 @@ Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& in
       torch_adapter::initial_state(spec_of(*inputs.config, inputs.file, inputs.train.get()));
   if (!state) return state.error();
   return runtime::InitialState{std::move(state->layout), std::move(state->weights), std::move(state->frozen),
-                               state->acts_on_groups};
+                               state->acts_on_groups, state->draws};
 }
 
 Result<std::unique_ptr<DeviceModel>> torch_model(const runtime::ModelInputs& inputs, const std::string& device,

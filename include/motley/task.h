@@ -15,7 +15,17 @@ struct LossState {
   SharedBytes bytes{};
 };
 
-enum class PassKind : std::uint8_t { train = 1, evaluate = 2, calibrate = 3 };
+enum class PassKind : std::uint8_t {
+  train = 1,
+  evaluate = 2,
+  calibrate = 3,  // what comes out is dropped, the time counts
+  probe = 4,  // with weights that are made up: to compare what devices make of them. Dropout is off where that can be
+};
+
+/// A gradient comes out of it that leaves the device.
+[[nodiscard]] constexpr bool gives_gradient(PassKind kind) noexcept {
+  return kind == PassKind::train || kind == PassKind::probe;
+}
 
 /// What to compute: the samples `indices` (numbers in the data set), which are the positions
 /// [first, first + indices.size()) of the pass.

@@ -165,6 +165,7 @@ Result<runtime::InitialState> ScriptModels::initial_state(const runtime::ModelIn
                               .weights = script_->weights,
                               .frozen = script_->frozen,
                               .acts_on_groups = script_->acts_on_groups,
+                              .draws = script_->draws,
                               .optimizer = script_->optimizer,
                               .schedule = script_->schedule,
                               .scores = script_->scores,
@@ -195,12 +196,13 @@ void bind_script(nb::module_& m) {
   nb::class_<Script>(m, "Script")
       .def(
           "__init__",
-          [](Script* self, const Layout& layout, bool acts_on_groups, nb::callable make) {
+          [](Script* self, const Layout& layout, bool acts_on_groups, bool draws, nb::callable make) {
             new (self) Script{.layout = layout,
                               .acts_on_groups = acts_on_groups,
+                              .draws = draws,
                               .make = std::make_shared<Kept>(nb::object(std::move(make)))};
           },
-          nb::arg("layout"), nb::arg("acts_on_groups"), nb::arg("make"))
+          nb::arg("layout"), nb::arg("acts_on_groups"), nb::arg("draws"), nb::arg("make"))
       .def("set_train", [](Script& s, std::uint64_t size, const std::string& print) { s.train = dataset(size, print); })
       .def("set_test", [](Script& s, std::uint64_t size, const std::string& print) { s.test = dataset(size, print); })
       .def("set_files", [](Script& s, const nb::bytes& packed) { s.files = shared(packed); })

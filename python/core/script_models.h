@@ -16,6 +16,7 @@ namespace motley::python {
 struct Script {
   Layout layout;
   bool acts_on_groups = false;
+  bool draws = false;                           // random numbers
   std::vector<SharedBytes> weights{};           // by chunk; empty where the script is a worker
   std::map<std::string, SharedBytes> frozen{};  // likewise
   std::optional<ps::OptimizerSpec> optimizer{};

@@ -144,7 +144,7 @@ class Ahead:
             self._readings.pop(block).future.cancel()
         missing = self._missing(task.version, pieces)
         later = [piece for piece in self._wanted if piece.version > task.version]
-        if self._trains and task.contributes and task.version > self._before[0]:
+        if self._trains and task.contributes and not task.probes and task.version > self._before[0]:
             later += self._guess(task, task.first + begin, task.first + begin + limit)
         self._wanted = collections.deque([*missing, *later])
         self._go_on(task)

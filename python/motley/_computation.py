@@ -148,12 +148,21 @@ class ModelComputation:
 
     def _start(self) -> None:
         training = self._task.kind == "train"
-        self._set_mode(training)
+        if self._task.probes:
+            self._prepare_probe()
+        else:
+            self._set_mode(training)
         if training:
             self.bound.device_gradients.zero_()
             self.bound.reached.clear()
         else:
             self.bound.show_statistics()
+
+    def _prepare_probe(self) -> None:
+        if self._compiled or _compiled.uses(()):
+            raise Error("a compiled model is not probed: it would be compiled anew for that")
+        self._parts.set_still()
+        self._mode = None
 
     @_devices.told
     def forward(self, at: int, size: int, wanted: int) -> tuple[bool, int]:
@@ -292,7 +301,8 @@ class ModelComputation:
             self._backward(mean, part)
         self.bound.add_statistics(size, self._groups)
         task = self._task
-        self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast)
+        if not task.probes:
+            self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast)
 
     def _forward(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
         arriving, self._arriving = self._arriving, None

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from motley._errors import Error
@@ -96,6 +97,11 @@ class Parts:
         for module, mode in self.modes.items():
             if module.training != (training and mode):  # setting it is slow
                 module.training = training and mode
+
+    def set_still(self) -> None:
+        """Training without dropout. Left in their modes: layers with statistics, and those that cuDNN trains in that mode alone."""
+        for module, mode in self.modes.items():
+            module.training = mode and isinstance(module, (_NormBase, nn.RNNBase))
 
     def call(self, batch: Any, averaged: bool = False, **known: Any) -> Any:
         """What the loss gives for a batch; `averaged`: of the average. `known`: of what it may ask for by name."""

@@ -134,7 +134,7 @@ def _check_sum(name: str, whole: float, parted: list[float], sizes: tuple[int, i
 
 def script_of(launch: _core.Launch, work: Work, make: Callable[[str, int], Any]) -> _core.Script:
     """What the core is told of it. make(device, threads): see Script."""
-    script = _core.Script(work.layout, work.acts_on_groups, _devices.within_memory(make))
+    script = _core.Script(work.layout, work.acts_on_groups, bool(work.found.draws), _devices.within_memory(make))
     script.set_scores(work.scores)
     script.set_state(work.state)
     script.set_run(_launch.number())

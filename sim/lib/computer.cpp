@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include "base/assert.h"
+#include "compute/probe.h"
 #include "data/order.h"
 
 namespace motley::sim {
@@ -101,11 +103,27 @@ void Computer::start(engine::TaskOrder order, engine::Worker& worker,
   range_.reset(order.limit);
   started_ = process_.now();
   order_ = std::move(order);
+  if (order_->kind == PassKind::probe) return start_probe();
   if (!waits()) computes_(*order_);
   task_ = task_of(*order_);
   gradient_.chunks.assign(order_->weights.size(), {});
   loop_->open(task_, *weights_, *reports_, *stop_);
   next_micro_batch();
+}
+
+void Computer::start_probe() {
+  std::vector<std::uint64_t> samples(order_->count);
+  std::iota(samples.begin(), samples.end(), 0);
+  Task like;
+  like.indices = samples;
+  like.micro_batch = setup_.micro_batch;
+  like.seed = run_.seed;
+  const Result<std::vector<float>> found = compute::probe(*loop_, model_->layout(), like);
+  MOTLEY_ASSERT(found.ok());
+  gradient_.outcome = {};
+  gradient_.outcome.count = order_->count;
+  gradient_.outcome.probe = *found;
+  process_.later(time_for(samples.size()), [this] { finish(); });
 }
 
 bool Computer::waits() const { return std::ranges::any_of(order_->weights, &SharedBytes::empty); }

@@ -64,6 +64,7 @@ class Computer {
   };
   void next_micro_batch();
   void end_micro_batch();
+  void start_probe();
   [[nodiscard]] bool waits() const;  // for weights
   void wake();
   void complete();

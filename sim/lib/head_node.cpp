@@ -66,7 +66,8 @@ void HeadNode::start() {
   options.grain = run.grain;
   options.evaluate_every = run.evaluate_every;
   options.holds = world_.scenario.holds;
-  options.verify = {.part = world_.scenario.verify, .secret = run.seed, .after = 0};
+  options.verify = {
+      .part = world_.scenario.verify, .secret = run.seed, .probes = world_.scenario.verify > 0, .after = 0};
   released_ = std::min(released_, first_version);  // what was lost is held again
   options.hold_owed = released_ < first_version;
   lost_states_after(first_version);

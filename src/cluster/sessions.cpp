@@ -57,7 +57,12 @@ void Sessions::on(const modes::WorkerSynced& event, Time now) {
   if (member->state == MemberState::parked) parking_.link_answered(*member, now);
   if (member->state != MemberState::syncing) return;
   member->holds = event.version;
+  probes_.synced(*member, now);
   consider(*member, now);
+}
+
+void Sessions::on(const modes::ProbesCompared& event) {
+  if (const auto session = probes_.on(event)) close(*session, {.code = ReasonCode::otherwise, .worker = event.worker});
 }
 
 void Sessions::consider(Member& member, Time now) {
@@ -128,6 +133,7 @@ void Sessions::close(SessionId session, Reason reason) {
   rooms_.exact.session_lost(session, reason);
   rooms_.local.session_lost(session, reason);
   rooms_.evaluation.session_lost(session);
+  probes_.session_lost(session);
   Action& action = run_.act(ActionKind::close_session, reason);
   action.session = session;
   action.worker = worker;
@@ -154,6 +160,7 @@ void Sessions::strike(WorkerId worker) {
 }
 
 void Sessions::released(Time now) {
+  probes_.released();
   for (std::size_t i = 0; i < run_.roster.all().size(); ++i) {
     Member& member = run_.roster.all()[i];
     if (!std::exchange(member.waits_for_release, false) || member.trial != 0) continue;
@@ -172,6 +179,7 @@ void Sessions::notice_gap(Time now) {
 }
 
 void Sessions::watch(Time now) {
+  probes_.watch(now);
   for (std::size_t i = 0; i < run_.roster.all().size();) {
     Member& member = run_.roster.all()[i];
     if (member.admitted() && now - member.heard >= run_.config.silence) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "cluster/probes.h"
 #include "cluster/rooms.h"
 #include "fleet/parking.h"
 #include "modes/event.h"
@@ -12,7 +13,7 @@ namespace motley::cluster {
 class Sessions {
  public:
   /// REQUIRES both outlive this.
-  Sessions(Rooms& rooms, fleet::Parking& parking) : run_(rooms.run), rooms_(rooms), parking_(parking) {}
+  Sessions(Rooms& rooms, fleet::Parking& parking) : run_(rooms.run), rooms_(rooms), parking_(parking), probes_(rooms) {}
 
   /// `over`: with this reason; none where the run goes on.
   void on(const modes::SessionOpened& event, std::optional<modes::ReasonCode> over, Time now);
@@ -22,6 +23,8 @@ class Sessions {
   void on(const modes::WorkerYields& event);
   void on(const modes::SessionEnded& event);
   void on(const modes::Calibrated& event, Time now);
+  void on(const modes::Probed& event) { probes_.on(event); }
+  void on(const modes::ProbesCompared& event);
   /// The run is not held any more: what waited for that is measured.
   void released(Time now);
   /// The machine may have slept since the last call: nobody is late for that.
@@ -39,6 +42,7 @@ class Sessions {
   modes::Run& run_;
   Rooms& rooms_;
   fleet::Parking& parking_;
+  Probes probes_;
   std::optional<Time> last_tick_;
 };
 

@@ -13,9 +13,13 @@ using Kind = WorkerAction::Kind;
 
 namespace {
 
+/// With weights that are made up: of no version, so that it starts at once, and goes on whatever the run does.
+bool is_probe(const wire::Grant& lease) { return modes::PassId::unpack(lease.pass).kind == PassKind::probe; }
+
 // The forward pass needs the first layers first: it starts while the others are still on their way. An evaluation needs
 // all, and what a calibration measures shall not be disturbed.
 bool can_start(const wire::Grant& lease, const HeldWeights& held) {
+  if (is_probe(lease)) return true;
   if (!held.version || lease.version == *held.version) return held.version.has_value();
   const bool train = modes::PassId::unpack(lease.pass).kind == PassKind::train;
   return train && held.confirmed && lease.version == *held.version + 1 && lease.version == held.closed;
@@ -37,7 +41,8 @@ bool WorkerTasks::remember(const wire::Grant& grant) {
 }
 
 bool WorkerTasks::granted(const wire::Grant& grant, bool leaving, const HeldWeights& held, WorkerActions& out) {
-  const bool stale = grant.count == 0 || grant.version < held.closed || (held.version && grant.version < *held.version);
+  const bool late = grant.version < held.closed || (held.version && grant.version < *held.version);
+  const bool stale = grant.count == 0 || (late && !is_probe(grant));
   if (leaving || stale || queue_.size() == kLeasesMax) {
     finish_empty(grant,
                  leaving ? WorkerReason::leave_asked
@@ -88,8 +93,9 @@ void WorkerTasks::reset(WorkerReason reason, WorkerActions& out) {
 }
 
 void WorkerTasks::drop_before(std::uint64_t version, WorkerActions& out) {
-  std::erase_if(queue_, [version](const Queued& queued) { return queued.lease.version < version; });
-  if (running_ && running_->lease.version < version) abandon(WorkerReason::pass_closed, false, out);
+  const auto over = [version](const wire::Grant& lease) { return lease.version < version && !is_probe(lease); };
+  std::erase_if(queue_, [&](const Queued& queued) { return over(queued.lease); });
+  if (running_ && over(running_->lease)) abandon(WorkerReason::pass_closed, false, out);
 }
 
 void WorkerTasks::drop_pass(std::uint64_t pass, WorkerActions& out) {
@@ -207,7 +213,7 @@ std::uint64_t WorkerTasks::computes(std::optional<std::uint64_t> version) const 
 }
 
 bool WorkerTasks::waits(std::optional<std::uint64_t> version) const noexcept {
-  return running_ && !running_->mute && running_->lease.version != version;
+  return running_ && !running_->mute && running_->lease.version != version && !is_probe(running_->lease);
 }
 
 const wire::Grant* WorkerTasks::wanted(std::uint64_t number) const noexcept {

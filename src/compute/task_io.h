@@ -55,6 +55,7 @@ struct Outcome {
   std::uint64_t correct = 0;      // evaluate passes of classifiers
   std::uint32_t micro_batch = 0;  // samples of a forward pass, if there are enough
   std::vector<double> scores{};  // evaluate passes: whatever else is summed over samples, in an order all workers share
+  std::vector<float> probe{};    // of a probe (compute/probe.h)
 };
 
 }  // namespace motley

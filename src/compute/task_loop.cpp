@@ -103,7 +103,7 @@ void TaskLoop::begin_if_last() {
 void TaskLoop::begin() {
   begun_ = true;
   take_sums();
-  if (!goes_on() || task_->kind != PassKind::train) return;
+  if (!goes_on() || !gives_gradient(task_->kind)) return;
   sink_->begin(outcome_.count, outcome_.weight, outcome_.loss_sum);
   if (publishes()) publisher_.start(*sink_);
 }

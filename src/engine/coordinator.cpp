@@ -24,7 +24,7 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       steps(server, uploads, options.wants_gradients),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
       lender({options, server, machine, sessions, weights, batch, pace, output}, feeder()),
-      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, evaluations, output},
+      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, output},
             busier_share(server.layout(), options), feeder()) {}
 
 void Coordinator::Impl::feed(const modes::Event& event) {

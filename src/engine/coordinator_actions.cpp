@@ -28,6 +28,10 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       return outbox.send_trim(action);
     case ActionKind::calibrate:
       return outbox.send_calibration(action, now);
+    case ActionKind::probe:
+      return outbox.send_probe(action, now);
+    case ActionKind::compare_probes:
+      return compare_probes(action);
     case ActionKind::park:
       return outbox.tell(action, Membership::parked);
     case ActionKind::take_in:
@@ -79,6 +83,17 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       if (!failed) output.finished();
       return;
   }
+}
+
+void Coordinator::Impl::compare_probes(const modes::Action& action) {
+  const fleet::WorkerId worker = action.worker, reference = action.number;
+  const Probes::Compared found = probes.compare(worker, reference, server.layout());
+  if (!found.text.empty()) {
+    output.warning(workers.name(worker) + " makes another gradient of the same samples and weights than " +
+                   workers.name(reference) + ": " + found.text +
+                   "; one of the two has other data, another version of a library, or a faulty device");
+  }
+  feed(modes::ProbesCompared{worker, reference, found.verdict});
 }
 
 void Coordinator::Impl::measure_late(const modes::Action& action) {

@@ -19,6 +19,7 @@
 #include "engine/coordinator_steps.h"
 #include "engine/coordinator_uploads.h"
 #include "engine/coordinator_weights_sender.h"
+#include "engine/probes.h"
 #include "engine/sketches.h"
 
 namespace motley::engine {
@@ -35,6 +36,7 @@ struct Coordinator::Impl {
   void clip();
   void close_step(const modes::Action& action);
   void close_evaluation(const modes::Action& action);
+  void compare_probes(const modes::Action& action);
   void measure_late(const modes::Action& action);
   void diverged(const modes::Action& action);
   [[nodiscard]] std::string waiting_for() const;
@@ -52,6 +54,7 @@ struct Coordinator::Impl {
   WeightsSender weights;
   BatchChoice batch;
   Sketches sketches;
+  Probes probes;
   StepMaker steps;
   Evaluations evaluations;
   Outbox outbox;

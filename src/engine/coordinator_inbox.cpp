@@ -24,6 +24,7 @@ std::string range_text(std::uint64_t first, std::uint64_t count) {
 }
 
 bool is_calibration(std::uint64_t pass) { return modes::PassId::unpack(pass).kind == PassKind::calibrate; }
+bool is_probe(std::uint64_t pass) { return modes::PassId::unpack(pass).kind == PassKind::probe; }
 
 std::string describe(const wire::Bye& bye) {
   std::string text = bye.found.empty() ? "it said " + bye.code : bye.found;
@@ -156,6 +157,7 @@ void Inbox::on_message(Session& session, const wire::Message& message) {
 
 void Inbox::on_failed(Session& session, const wire::Failed& failure) {
   if (is_aside(session, failure.lease)) return feed_(modes::EvaluatedAside{session.id, failure.lease, false});
+  if (is_probe(failure.pass)) return feed_(modes::Probed{session.id, failure.lease, false});
   const bool calibration = is_calibration(failure.pass);
   if (!calibration && live_lease(session, failure.pass, failure.lease) == nullptr) return;
   warn(session, session.name + " could not compute its share: " + failure.message);
@@ -232,6 +234,10 @@ void Inbox::on_finish(Session& session, const wire::Finish& finish) {
   if (finish.count > asked->count) {
     return violation(session, "a Finish for at most " + std::to_string(asked->count) + " positions",
                      range_text(finish.first, finish.count));
+  }
+  if (is_probe(finish.pass)) {
+    const bool whole = parts_.probes.keep(session.worker, finish.probe, parts_.server.layout());
+    return feed_(modes::Probed{session.id, finish.lease, whole});
   }
   if (finish.count > 0) measure(session, finish, *asked);
   // Of a version that went by meanwhile it is handed back, which is no fault.

@@ -12,6 +12,7 @@
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_sessions.h"
 #include "engine/coordinator_uploads.h"
+#include "engine/probes.h"
 #include "engine/sketches.h"
 #include "ps/server.h"
 
@@ -32,6 +33,7 @@ class Inbox {
     MeasuredPace& pace;
     Uploads& uploads;
     Sketches& sketches;
+    Probes& probes;
     Evaluations& evaluations;
     CoordinatorOutput& output;
   };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "compute/probe.h"
 #include "wire/limits.h"
 
 namespace motley::engine {
@@ -34,6 +35,7 @@ wire::Bye bye_for(ReasonCode code, const std::string& reason, bool failed) {
       return {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more",
               "try again when another worker has left"};
     case ReasonCode::excluded:
+    case ReasonCode::otherwise:
       return {"excluded", {}, reason, "check the memory and the drivers of this device"};
     default:
       return {"lost", {}, reason, {}};
@@ -88,6 +90,7 @@ void Outbox::report_closed(const Session& session, const modes::Action& action, 
       if (admitted) parts_.sessions.tell(session, Membership::left, reason);
       return;
     case ReasonCode::excluded:
+    case ReasonCode::otherwise:
       parts_.workers.at(session.worker).excluded = true;
       return parts_.sessions.tell(session, admitted ? Membership::excluded : Membership::refused, reason);
     default:
@@ -136,6 +139,14 @@ void Outbox::send_calibration(const modes::Action& action, Time now) {
                   .version = action.version,
                   .first = action.range.first,
                   .count = action.range.count,
+                  .state = parts_.state.state().number});
+}
+
+void Outbox::send_probe(const modes::Action& action, Time now) {
+  ask(action, now,
+      wire::Grant{.pass = action.pass.pack(),
+                  .lease = action.lease,
+                  .count = std::min(compute::kProbeSamples, parts_.options.train_samples),
                   .state = parts_.state.state().number});
 }
 

@@ -39,6 +39,7 @@ class Outbox {
   void send_cancel(const modes::Action& action);
   void send_taken(const modes::Action& action);
   void send_calibration(const modes::Action& action, Time now);
+  void send_probe(const modes::Action& action, Time now);
   void send_evaluation_aside(const modes::Action& action, Time now);
   void send_heartbeat(const modes::Action& action, Time now);
   /// To all that stream: the pass is closed, and this version is the newest.

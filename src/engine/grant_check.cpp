@@ -21,8 +21,8 @@ bool within(std::uint64_t first, std::uint64_t count, std::uint64_t size) noexce
 
 Status check_grant(const wire::Grant& grant, const SampleCounts& samples) {
   const auto kind = static_cast<PassKind>(grant.pass >> 56);
-  if (kind != PassKind::train && kind != PassKind::evaluate && kind != PassKind::calibrate)
-    return misfit("a pass trains, evaluates or calibrates; found kind " + std::to_string(grant.pass >> 56));
+  if (kind < PassKind::train || kind > PassKind::probe)
+    return misfit("a pass trains, evaluates, calibrates or probes; found kind " + std::to_string(grant.pass >> 56));
   if (grant.codec > static_cast<std::uint32_t>(codec::CodecId::int4))
     return misfit("a codec is 0 to 3; found " + std::to_string(grant.codec));
   if (grant.lease == 0) return misfit("a lease has a number above 0; found 0");

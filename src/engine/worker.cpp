@@ -120,7 +120,7 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.from_end = lease.from_end;
   // The head changes the state only while no lease is live, so what the Grant named is still the newest.
   order.state = state.state();
-  order.weights = weights.weights(lease.version);
+  if (order.kind != PassKind::probe) order.weights = weights.weights(lease.version);
   arriving.reset();
   if (std::ranges::any_of(order.weights, &SharedBytes::empty)) arriving = {action.number, lease.version};
   report.started(order.weights.size(), now);

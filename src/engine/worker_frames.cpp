@@ -50,9 +50,10 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     decide(*closed, now);
   } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {
     if (Status sound = check_grant(*grant, samples); !sound) return malformed(std::move(sound).error(), now);
-    // A calibration counts for its time alone.
-    const bool timed = static_cast<PassKind>(grant->pass >> 56) == PassKind::calibrate;
-    if (!timed && grant->state != state.state().number) {
+    // Of a calibration the time counts, and a probe is compared with others of the same state, if it says anything.
+    const auto kind = static_cast<PassKind>(grant->pass >> 56);
+    const bool counts = kind == PassKind::train || kind == PassKind::evaluate;
+    if (counts && grant->state != state.state().number) {
       malformed({ErrorCode::protocol,
                  "a lease needs state " + std::to_string(grant->state) + " of the loss, and " +
                      std::to_string(state.state().number) + " is here",

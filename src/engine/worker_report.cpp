@@ -1,6 +1,7 @@
 #include "engine/worker_report.h"
 
 #include "base/assert.h"
+#include "engine/probes.h"
 
 namespace motley::engine {
 namespace {
@@ -71,6 +72,7 @@ wire::Finish TaskReport::finish(const wire::Grant& lease, std::uint64_t count) c
   finish.wait_seconds = wait_seconds_;
   finish.micro_batch = outcome_.micro_batch;
   finish.scores = outcome_.scores;
+  finish.probe = probe_bytes(outcome_.probe);
   return finish;
 }
 

@@ -54,6 +54,7 @@ struct Member {
   std::uint64_t share = 0;         // samples of the newest train pass
   std::uint32_t left_out = 0;      // train passes in a row without a share
   std::uint32_t in_vain = 0;       // times it had a share and the steps were no shorter for it
+  bool unproven = false;           // nothing is shared with it until its device was compared with another
   bool failed_alone = false;       // a stretch went wrong: leases from now on, whose rules know what to do about it
   bool failed_aside = false;       // an evaluation beside the training did not end well, or in time
 

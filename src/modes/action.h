@@ -23,6 +23,8 @@ enum class ActionKind : std::uint8_t {
   grant,           // session, lease, range, ceiling: of which the range is the start, or the end
   trim,            // session, lease, range: what is wanted of it now; number
   calibrate,       // session, lease, range, version: the result is dropped, the time counts; answer Calibrated
+  probe,           // session, worker, lease: beside all else; answer Probed
+  compare_probes,  // worker, number: the worker it is compared with; answer ProbesCompared
   park,            // session, worker: tell the user
   take_in,         // session, worker: a parked one takes part again; tell the user
   evaluate_aside,  // session, lease, range: beside the training; answer EvaluatedAside
@@ -59,6 +61,7 @@ enum class ReasonCode : std::uint8_t {
   unlikely,        // worker; a: first position, b: count
   verified,        // worker, who is to be compared with another; a: first position, b: count
   differs,         // worker; a: first position, b: count
+  otherwise,       // worker
   failed_lease,    // worker
   handed_back,     // worker; a: leases
   overlap,         // worker

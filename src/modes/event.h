@@ -66,6 +66,22 @@ struct Calibrated {
   LeaseId lease = 0;
   bool failed = false;
 };
+/// A probe is over. `whole`: the driver has what came out; else it says nothing of the device.
+struct Probed {
+  SessionId session = 0;
+  LeaseId lease = 0;
+  bool whole = false;
+};
+enum class ProbeVerdict : std::uint8_t {
+  alike,  // as far as one who trains need care
+  otherwise,
+  of_other_states,  // of the loss: it says nothing
+};
+/// The driver's answer to compare_probes.
+struct ProbesCompared {
+  WorkerId worker = 0, reference = 0;
+  ProbeVerdict verdict = ProbeVerdict::alike;
+};
 struct LeaseFailed {
   SessionId session = 0;
   LeaseId lease = 0;
@@ -112,9 +128,9 @@ struct ChunkApplied {
 };
 struct PassFinished {};
 
-using Event =
-    std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted, LeaseBegun,
-                 ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, LeaseFailed, EvaluatedAside, WorkerYields,
-                 SessionEnded, StretchStep, StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
+                           LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
+                           LeaseFailed, EvaluatedAside, WorkerYields, SessionEnded, StretchStep, StretchEnded, Released,
+                           ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::modes

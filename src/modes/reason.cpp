@@ -13,6 +13,8 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
   switch (reason.code) {
     case ReasonCode::excluded:
       return who + " was struck out: " + number(reason.a) + " bad contributions";
+    case ReasonCode::otherwise:
+      return who + " computes another gradient than the head's own device";
     case ReasonCode::silent:
       return "nothing was heard for " + number(reason.a) + " ms";
     case ReasonCode::slow_to_load:

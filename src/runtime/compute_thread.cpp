@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "compute/probe.h"
 #include "data/order.h"
 #include "machine/spare_memory.h"
 #include "machine/thread_priority.h"
@@ -315,8 +316,22 @@ bool ComputeThread::take_less() {
   return true;
 }
 
+void ComputeThread::run_probe(const engine::TaskOrder& order) {
+  std::vector<std::uint64_t> indices(order.count);
+  std::iota(indices.begin(), indices.end(), 0);
+  Task like{PassKind::probe, 0, indices, 0, micro_batch_, prepared_.seed};
+  like.state = order.state;
+  Result<std::vector<float>> found = compute::probe(*loop_, prepared_.model->layout(), like);
+  if (!found) return events_.failed(order.number, found.error());
+  Outcome outcome;
+  outcome.count = order.count;
+  outcome.probe = std::move(*found);
+  events_.finished(order.number, outcome, 0, 0);
+}
+
 void ComputeThread::run(const engine::TaskOrder& order) {
   MOTLEY_ASSERT(prepared_.model != nullptr);
+  if (order.kind == PassKind::probe) return run_probe(order);
   std::vector<std::uint64_t> indices(order.count);
   if (order.kind == PassKind::train) {
     data::SampleOrder(prepared_.seed, order.epoch, prepared_.train_samples, prepared_.shuffle)

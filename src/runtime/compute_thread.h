@@ -94,6 +94,7 @@ class ComputeThread {
   Status find_micro_batch();
   Result<MemoryUse> try_samples(std::uint64_t count);
   void run(const engine::TaskOrder& order);
+  void run_probe(const engine::TaskOrder& order);
   void rest(const TaskSink& sink);
   void learn(const Outcome& outcome, double took);
   bool take_less();

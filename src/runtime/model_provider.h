@@ -40,6 +40,7 @@ struct InitialState {
   std::vector<SharedBytes> weights;              // by chunk, fp32
   std::map<std::string, SharedBytes> frozen;     // by entry name
   bool acts_on_groups = false;                   // BatchNorm, dropout: the grain must be the micro-batch
+  bool draws = false;                            // random numbers, which differ between kinds of devices
   std::optional<ps::OptimizerSpec> optimizer{};  // where the model comes with its own; else the configuration's
   std::optional<ps::ScheduleSpec> schedule{};    // likewise
   std::vector<std::string> scores{};             // names of Outcome::scores

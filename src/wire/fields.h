@@ -216,6 +216,7 @@ struct Table<Finish> {
       Field{13, "sent_lease", &Finish::sent_lease},
       Field{14, "sent_bytes", &Finish::sent_bytes},
       Field{15, "sent_seconds", &Finish::sent_seconds},
+      Field{16, "probe", &Finish::probe, Form::plain, kProbeBytesMax},
   };
 };
 template <>

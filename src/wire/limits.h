@@ -29,6 +29,7 @@ inline constexpr std::size_t kLayoutEntriesMax = 65536;
 inline constexpr std::size_t kShapeDimensionsMax = 16;
 inline constexpr std::size_t kFeaturesMax = 64;                // of Hello
 inline constexpr std::size_t kScoresMax = 64;                  // of Finish
+inline constexpr std::size_t kProbeBytesMax = 4 << 20;         // of Finish
 inline constexpr std::size_t kChunkBitmapBytesMax = 16 << 10;  // of Taken: more chunks than a layout may have
 inline constexpr std::size_t kMacBytesMax = 64;
 inline constexpr std::size_t kLossStateBytesMax = 16 << 20;             // of a State, all its pieces

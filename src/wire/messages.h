@@ -108,6 +108,7 @@ struct Finish {
   // Of the contribution that was taken last: the part, to its end, that waited for the wire, and for how long.
   std::uint64_t sent_lease = 0, sent_bytes = 0;
   double sent_seconds = 0;
+  std::vector<std::uint8_t> probe;  // of a probe: its numbers, as float32
   bool operator==(const Finish&) const = default;
 };
 struct Taken {

@@ -15,7 +15,7 @@ void Evaluation::go_aside(Time now) {
   if (!run_.config.evaluates_aside || run_.config.holds != Holds::never || aside_ || run_.version >= run_.steps())
     return;  // the last evaluation is everybody's
   for (Member& member : run_.roster.all()) {
-    if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside) continue;
+    if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside || member.unproven) continue;
     aside_ = Aside{.session = member.session,
                    .worker = member.worker,
                    .lease = run_.next_lease(),

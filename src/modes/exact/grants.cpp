@@ -11,6 +11,13 @@ namespace {
 // In fewer micro-batches there is no time to see who is behind, and to do something about it.
 constexpr std::uint64_t kUnitsMin = 4;
 
+/// Unless nobody else is there.
+template <class Members>
+void leave_out_unproven(Members& members) {
+  if (std::ranges::all_of(members, &Member::unproven)) return;
+  std::erase_if(members, [](const Member* member) { return member->unproven; });
+}
+
 }  // namespace
 
 void Grants::share_out(Time now) {
@@ -21,6 +28,7 @@ void Grants::share_out(Time now) {
     work_.act(ActionKind::open_pass).session = member.session;
     if (member.state == MemberState::member) members_.push_back(&member);
   }
+  leave_out_unproven(members_);
   std::sort(members_.begin(), members_.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   for (const Member* member : members_) workers_.push_back(member->worker);
   counts_.assign(workers_.size(), 0);
@@ -81,6 +89,7 @@ std::vector<const Member*> Grants::able() const {
   std::vector<const Member*> able;
   for (const Member& member : run_.roster.all())
     if (member.state == MemberState::member && !work_.leases.has_overdue(member.session)) able.push_back(&member);
+  leave_out_unproven(able);
   return able;
 }
 

@@ -60,8 +60,9 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.evaluate_every = run.config.evaluate_every;
   e.min_workers = run.config.min_workers;
   e.shares = run.config.shares;
-  // Random numbers differ between kinds of devices, and so would what two of them come to.
-  e.verify = {.part = run.initial.acts_on_groups ? 0 : run.config.verify, .secret = secret_number()};
+  // Where a model draws random numbers, two kinds of devices come to different gradients.
+  e.verify = {
+      .part = run.initial.draws ? 0 : run.config.verify, .secret = secret_number(), .probes = run.config.verify > 0};
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);

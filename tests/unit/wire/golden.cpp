@@ -72,6 +72,7 @@ Finish finish() {
   out.sent_lease = 9;
   out.sent_bytes = 1234567;
   out.sent_seconds = 0.375;
+  out.probe = {0, 0, 0x80, 0x3f};
   return out;
 }
 
