@@ -55,7 +55,7 @@ class ArrayRun:
     def epochs(self, count: int) -> Iterator[Epoch]:
         """As Run.epochs(): yields on the head; in a worker, serves the run and exits."""
         launch = _launch.use_alone()
-        script = _core.Script(self._layout, False, False, lambda device, threads: Worker(self._computation, self._layout, self._micro_batch))
+        script = _core.Script(self._layout, False, False, lambda _, threads: Worker(self._computation, self._layout, self._micro_batch))
         script.set_arguments(launch.arguments)
         script.set_train(self._samples, f"{self._samples} samples")
         script.add_device("cpu", "arrays", 0, 1)

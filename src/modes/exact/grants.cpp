@@ -55,7 +55,7 @@ void Grants::grant_shares(Time now) {
     members_[used++] = members_[i];
   }
   MOTLEY_ASSERT(first == work_.pass->range.count);
-  const std::optional<std::size_t> withheld = verification_.choose(ranges_);
+  const std::optional<std::size_t> withheld = verification_.choose(ranges_, *members_.front());
   const auto share = [&](std::size_t i, Interval ceiling) {
     const Reason reason{ReasonCode::share, members_[i]->worker, ranges_[i].count, work_.pass->range.count};
     return grant(*members_[i], ranges_[i], ceiling, true, reason, now, withheld == i);
@@ -107,6 +107,14 @@ void Grants::reissue(Time now) {
     if (lease.live() && !lease.overdue) promised.push_back(lease.range);
   const std::vector<Interval> parts = work_.apart(work_.coverage.tiles(work_.coverage.missing(promised)));
   if (parts.empty()) return;
+  const auto nobody_else = [&](const Interval& part) {
+    return work_.compared(part) &&
+           std::ranges::all_of(to, [&](const Member* member) { return work_.avoids(member->worker, part); });
+  };
+  if (run_.roster.count(MemberState::parked) > 0 && std::ranges::any_of(parts, nobody_else)) {
+    host_.take_in_parked();
+    to = able();
+  }
   std::sort(to.begin(), to.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   std::vector<Interval> free;
   for (const Interval& part : parts) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/assert.h"
 
@@ -16,15 +17,31 @@ bool bit(std::uint32_t bits, std::size_t claim) noexcept { return (bits >> claim
 
 // The time that it takes the other with the largest share, in steps, is what a second look costs: rarer where that is
 // long, so that all of them together cost no more than train.verify says.
-std::optional<std::size_t> Verification::choose(std::span<const Interval> shares) {
+std::optional<std::size_t> Verification::choose(std::span<const Interval> shares, const fleet::Member& first) {
   const Verify& verify = work_.run.config.verify;
-  if (verify.part <= 0 || !work_.training() || ++passes_ <= verify.after || shares.size() < 2) return {};
+  if (verify.part <= 0 || !work_.training() || ++passes_ <= verify.after) return {};
+  if (shares.size() == 1) {
+    const std::optional<double> steps = first.local ? std::nullopt : steps_of_parked(first, shares[0].count);
+    return steps && random_.uniform() * *steps < verify.part ? std::optional<std::size_t>(0) : std::nullopt;
+  }
   const std::size_t chosen = random_.below(shares.size());
   std::uint64_t largest = 1;
   for (std::size_t i = 0; i < shares.size(); ++i)
     if (i != chosen) largest = std::max(largest, shares[i].count);
   const double steps = static_cast<double>(shares[chosen].count) / static_cast<double>(largest);
   return random_.uniform() * steps < verify.part ? std::optional(chosen) : std::nullopt;
+}
+
+std::optional<double> Verification::steps_of_parked(const fleet::Member& alone, std::uint64_t samples) const {
+  const auto time_of = [&](WorkerId worker) {
+    return static_cast<double>(work_.run.pace.allowance(PassKind::train, worker, samples).count());
+  };
+  std::optional<double> quickest;
+  for (const fleet::Member& member : work_.run.roster.all())
+    if (member.state == fleet::MemberState::parked && !member.unproven)
+      quickest = std::min(quickest.value_or(std::numeric_limits<double>::infinity()), time_of(member.worker));
+  if (!quickest) return {};
+  return 1 + *quickest / std::max(1.0, time_of(alone.worker));
 }
 
 std::uint32_t Verification::unlike(const Lease& lease) const noexcept {

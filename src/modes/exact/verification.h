@@ -22,8 +22,9 @@ class Verification {
 
   /// A pass opens.
   void begin() { work_.claims.clear(); }
-  /// Of the shares of a pass, in which each has a worker of its own, the one that is to be withheld.
-  [[nodiscard]] std::optional<std::size_t> choose(std::span<const Interval> shares);
+  /// Of the shares of a pass, in which each has a worker of its own, the one that is to be withheld. `first`: whose the
+  /// first is, in case there is no other: then somebody parked looks.
+  [[nodiscard]] std::optional<std::size_t> choose(std::span<const Interval> shares, const fleet::Member& first);
   /// What it declares differs from these claims, too, by bit.
   [[nodiscard]] std::uint32_t unlike(const Lease& lease) const noexcept;
   /// It differs from all that others came to for these positions.
@@ -35,6 +36,8 @@ class Verification {
   [[nodiscard]] std::vector<WorkerId> liars() const;
 
  private:
+  /// What a second computation takes who is quickest of those that are parked, in steps of `alone`; empty: nobody is.
+  [[nodiscard]] std::optional<double> steps_of_parked(const fleet::Member& alone, std::uint64_t samples) const;
   [[nodiscard]] bool refuted(std::size_t claim) const noexcept;
 
   PassWork& work_;

@@ -1,4 +1,4 @@
-"""probed.py HERE: a model with dropout and BatchNorm, endless, on a machine whose kernels are those of HERE: alike, tanh, louder or drawn."""
+"""probed.py HERE: an endless run of a model with dropout and BatchNorm; HERE names the kernels: alike, tanh, louder or drawn."""
 
 import pathlib
 import sys

@@ -1,0 +1,58 @@
+// A worker that all others were parked for computes alone: somebody of those looks now and then.
+
+#include <gtest/gtest.h>
+
+#include "solo_fixture.h"
+
+namespace motley::cluster {
+namespace {
+
+class AloneTest : public SoloTest {
+ protected:
+  AloneTest() {
+    config.steps = 200;
+    config.solo_after = 0;
+    config.min_workers = 2;
+    config.verify = {.part = 1, .secret = 3, .after = 0};
+    pace.verdict = {.pays = false, .with = std::chrono::seconds(2), .without = std::chrono::seconds(1)};
+  }
+  /// Worker 1 computes all, until worker 2 has been parked.
+  void park_the_other(bool local_alone) {
+    machine.emplace(config, pace);
+    happen(Started{});
+    join(1, local_alone);
+    pace.verdict.pays = true;
+    join(2, !local_alone);
+    pace.verdict.pays = false;
+    for (int step = 0; step < 3; ++step) by_lease();
+    ASSERT_EQ(machine->members().find(2)->state, MemberState::parked);
+  }
+  /// Steps by worker 1, until it is granted nothing; so many at the most.
+  int until_looked_at(int most) {
+    for (int step = 0; step < most; ++step) {
+      if (last(ActionKind::grant).session == 2) return step;
+      by_lease();
+    }
+    return most;
+  }
+};
+
+TEST_F(AloneTest, AParkedWorkerLooksAtARemoteOne) {
+  park_the_other(false);
+  EXPECT_LT(until_looked_at(100), 20) << "one in two";
+  const Action again = last(ActionKind::grant);
+  EXPECT_EQ(again.reason.code, ReasonCode::verified);
+  EXPECT_EQ(again.range, (Interval{0, 12})) << "all of it";
+  EXPECT_EQ(machine->members().find(2)->state, MemberState::member);
+  const std::uint64_t version = machine->version();
+  by_lease();
+  EXPECT_EQ(machine->version(), version + 1);
+}
+
+TEST_F(AloneTest, NobodyLooksAtTheHeadsOwnDevice) {
+  park_the_other(true);
+  EXPECT_EQ(until_looked_at(100), 100);
+}
+
+}  // namespace
+}  // namespace motley::cluster
