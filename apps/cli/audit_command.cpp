@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "store/ledger.h"
+#include "store/listed_order.h"
 
 namespace motley::cli {
 namespace {
@@ -24,7 +25,10 @@ Status run_audit(const AuditArguments& arguments, const Context& context) {
   Result<store::Ledger> ledger = store::read_ledger(path);
   if (!ledger) return ledger.error();
   if (arguments.order) {
-    for (const std::uint64_t sample : store::order_of(*ledger, *arguments.order)) {
+    std::vector<std::uint64_t> samples = store::order_of(*ledger, *arguments.order);
+    if (Status status = store::apply_listed_order(path.parent_path(), *arguments.order, samples); !status)
+      return status;
+    for (const std::uint64_t sample : samples) {
       std::printf("%llu\n", static_cast<unsigned long long>(sample));
     }
     return {};

@@ -124,10 +124,12 @@ class HeadRun {
     return std::nullopt;
   }
   /// After next() told that the run is held.
-  void go_on(const std::optional<std::vector<double>>& rates, const std::optional<nb::bytes>& state) {
+  void go_on(const std::optional<std::vector<double>>& rates, const std::optional<nb::bytes>& state,
+             const std::vector<std::pair<std::uint64_t, std::uint64_t>>& batches) {
     if (!held_) throw nb::value_error("the run is not held");
     if (rates && rates->size() != groups_) throw nb::value_error("expected a learning rate for each group");
     engine::Release release{.version = version_of(*held_), .rates = rates, .state = std::nullopt};
+    release.batches = batch_changes(batches, release.version);
     if (state) release.state = loss_state(*state);
     held_->state->optimizer.clear();  // the server's to write over
     const bool mark = !held_->held_step;
@@ -256,7 +258,7 @@ void bind_head(nb::module_& m) {
            nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("steps"), nb::arg("holds"), nb::arg("live"))
       .def("start", &HeadRun::start)
       .def("next", &HeadRun::next)
-      .def("go_on", &HeadRun::go_on, nb::arg("rates").none(), nb::arg("state").none())
+      .def("go_on", &HeadRun::go_on, nb::arg("rates").none(), nb::arg("state").none(), nb::arg("batches") = nb::list())
       .def("stop", &HeadRun::stop, nb::arg("final"))
       .def("close", &HeadRun::close)
       .def("note", &HeadRun::note)

@@ -121,6 +121,17 @@ bool same_arguments(const std::vector<std::string>& theirs, const std::vector<st
 
 }  // namespace
 
+std::vector<BatchChange> batch_changes(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& changes,
+                                       std::uint64_t first) {
+  std::vector<BatchChange> result;
+  for (const auto& [step, batch] : changes) {
+    if (step < first || batch == 0) throw nb::value_error("expected batches of steps to come, in their order");
+    result.push_back({step, batch, 1});
+    first = step + 1;
+  }
+  return result;
+}
+
 SharedBytes loss_state(const nb::bytes& state) {
   if (state.size() > wire::kLossStateBytesMax) {
     throw Failure({ErrorCode::usage,
@@ -172,7 +183,8 @@ Result<runtime::InitialState> ScriptModels::initial_state(const runtime::ModelIn
                               .script_files = script_->files,
                               .rates_follow_evaluations = script_->follower != nullptr,
                               .followed = script_->followed,
-                              .state = script_->state};
+                              .state = script_->state,
+                              .batches = script_->batches};
   return state;
 }
 
@@ -210,6 +222,12 @@ void bind_script(nb::module_& m) {
       .def("set_arguments", [](Script& s, const std::vector<std::string>& words) { s.arguments = words; })
       .def(
           "set_state", [](Script& s, const nb::bytes& state) { s.state = loss_state(state); }, nb::arg("state"))
+      .def(
+          "set_batches",
+          [](Script& s, const std::vector<std::pair<std::uint64_t, std::uint64_t>>& changes) {
+            s.batches = batch_changes(changes, 1);
+          },
+          nb::arg("changes"))
       .def("set_scores", [](Script& s, const std::vector<std::string>& names) { s.scores = names; })
       .def("set_weights", &set_weights)
       .def("set_frozen", &set_frozen)

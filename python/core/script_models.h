@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/batch_plan.h"
 #include "bindings.h"
 #include "ps/spec.h"
 #include "runtime/model_provider.h"
@@ -28,10 +30,15 @@ struct Script {
   SharedBytes files{};    // InitialState::script_files
   std::vector<ps::FollowedRates> followed{};
   std::optional<SharedBytes> state{};  // what the loss gets at first
+  std::vector<BatchChange> batches{};  // InitialState::batches
   std::shared_ptr<Kept> follower{};    // (run's directory, step, loss, scores) -> learning rates by group; may be null
   std::vector<runtime::Device> devices{};
   std::shared_ptr<Kept> make{};  // (device, threads) -> the object of python_model.h
 };
+
+/// (step, samples of it and of those behind it). Raises where these are no changes in order, from `first` on.
+std::vector<BatchChange> batch_changes(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& changes,
+                                       std::uint64_t first);
 
 /// Raises where it is too long.
 SharedBytes loss_state(const nb::bytes& state);

@@ -16,10 +16,11 @@ from motley._errors import Error
 if TYPE_CHECKING:
     from motley._arrays import ArrayRun
     from motley._run import Run, fit
+    from motley._shards import Shards
     from motley._state import HeadTensors
 
 __version__: str = _core.version
-__all__ = ["ArrayRun", "Epoch", "Error", "HeadTensors", "Run", "Step", "fit"]
+__all__ = ["ArrayRun", "Epoch", "Error", "HeadTensors", "Run", "Shards", "Step", "fit"]
 
 _TORCH_HINT = "pip install torch, or the build for your card from https://pytorch.org/get-started"
 
@@ -36,6 +37,11 @@ def __getattr__(name: str) -> Any:
         from motley import _state
 
         return _state.HeadTensors
+    if name == "Shards":
+        _need("torch", f"motley.{name}", _TORCH_HINT)
+        from motley import _shards
+
+        return _shards.Shards
     if name == "ArrayRun":
         _need("numpy", "motley.ArrayRun", "pip install numpy")
         from motley import _arrays

@@ -19,12 +19,13 @@ import torch
 from torch.utils import data
 from torch.utils.data._utils import worker
 
-from motley import _core, _packing
+from motley import _core, _packing, _shards
 from motley._errors import Error
 
 BLOCK = 32  # positions that are read at once
 STEPS_AHEAD = 2
 
+NumbersAt = Callable[[int, list[int]], list[int] | None]
 Read = Callable[[list[int], list[int] | None], list[Any]]
 _read: Read  # of this process, where it reads
 
@@ -74,7 +75,10 @@ def _begin(read: Read, dataset: Any, processes: int, init: Callable[[int], None]
     torch.set_num_threads(1)
     with started.get_lock():
         number, started.value = started.value, started.value + 1
-    worker._worker_info = worker.WorkerInfo(id=number, num_workers=processes, seed=torch.initial_seed() + number, dataset=dataset)
+    if isinstance(dataset, _shards.Shards):
+        dataset.rewind()  # files that are open would be read by all processes in turn
+    else:  # sources of Shards would take it for a part that they are to read
+        worker._worker_info = worker.WorkerInfo(id=number, num_workers=processes, seed=torch.initial_seed() + number, dataset=dataset)
     if init is not None:
         init(number)
     _read = read
@@ -119,10 +123,11 @@ class Reading:
 class Ahead:
     """What one computation has its samples read by. seeds(version, first, count): of these positions. `trains`: passes follow each other
     in the order of epochs over `size` samples, by `batch` at first; `shuffles`, `drops_last`: that order is shuffled, and has whole
-    batches alone."""
+    batches alone. numbers_at(epoch, positions): the samples that these are, where they are known."""
 
     def __init__(self, readers: Readers, seeds: Callable[[_core.Task, int, int, int], list[int] | None], trains: bool, size: int,
-                 batch: int, shuffles: bool = True, drops_last: bool = False):
+                 batch: int, shuffles: bool = True, drops_last: bool = False, numbers_at: NumbersAt | None = None):
+        self._numbers_at = numbers_at or (lambda _, positions: positions)
         self._shuffles, self._end = shuffles, size // batch * batch if drops_last else size
         self._readers, self._seeds, self._trains, self._size, self._batch = readers, seeds, trains, size, batch
         self._readings: dict[tuple[int, int], Reading] = {}
@@ -137,7 +142,7 @@ class Ahead:
             return
         self._expected = (task.version, task.first, limit)
         begin = task.count - limit if task.from_end else 0
-        pieces = list(_pieces(task.version, task.first + begin, task.indices(begin, limit)))
+        pieces = list(_pieces(task.version, task.first + begin, self._numbers(task, begin, limit)))
         if task.from_end:
             pieces.reverse()
         for block in [block for block in self._readings if block[0] < task.version]:
@@ -151,7 +156,7 @@ class Ahead:
 
     def take(self, task: _core.Task, at: int, count: int) -> list[Any]:
         """The samples [at, at + count) of the task."""
-        pieces = list(_pieces(task.version, task.first + at, task.indices(at, count)))
+        pieces = list(_pieces(task.version, task.first + at, self._numbers(task, at, count)))
         for piece in self._missing(task.version, pieces):
             self._begin(task, piece)
         samples: list[Any] = []
@@ -159,6 +164,12 @@ class Ahead:
             samples += self._collect(piece)
         self._go_on(task)
         return samples
+
+    def _numbers(self, task: _core.Task, at: int, count: int) -> list[int]:
+        numbers = self._numbers_at(task.epoch, task.indices(at, count))
+        if numbers is None:
+            raise Error(f"the order of epoch {task.epoch + 1} did not come", "the same version of Motley on both machines", "protocol")
+        return numbers
 
     def _missing(self, version: int, pieces: list[Piece]) -> list[Piece]:
         """Those that nobody reads. Where there are any, what was guessed and not begun waits for them."""
@@ -212,8 +223,8 @@ class Ahead:
             first = self._range[0] // BLOCK * BLOCK
             last = min(-(-self._range[1] // BLOCK) * BLOCK, self._batch, self._end - start)
             if first < last:
-                pieces += _pieces(version, first,
-                                  _core.sample_order(task.seed, epoch, self._size, start + first, last - first, self._shuffles))
+                positions = _core.sample_order(task.seed, epoch, self._size, start + first, last - first, self._shuffles)
+                pieces += _pieces(version, first, self._numbers_at(epoch, positions) or [])
         return pieces
 
 

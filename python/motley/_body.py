@@ -8,7 +8,7 @@ import operator
 import os
 import pathlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -23,10 +23,10 @@ RATES = "rates.json"  # in the run's directory: [step, learning rates by group, 
 FOLLOWED = "motley.Run(..., schedule=scheduler, schedule_every=\"epoch\"), or run.set_lr(...)"
 
 
-def pack(state: dict[str, Any], made: bool = True) -> bytes:
-    """What travels: the script's state, and (`made`) the samples that its body makes."""
+def pack(state: dict[str, Any], made: bool = True, orders: Mapping[str, Any] | None = None) -> bytes:
+    """What travels: the script's state, (`made`) the samples that its body makes, and the `orders` of its sampler."""
     samples = [list(each.tensors) for each in _state.HeadTensors.made] if made else []
-    return _state.encode({**state, **({_state.DATA: samples} if samples else {})})
+    return _state.encode({**state, **({_state.DATA: samples} if samples else {}), **(orders or {})})
 
 
 def made() -> list[tuple[torch.Tensor, ...]]:
@@ -38,8 +38,9 @@ class Body:
     """What is compared around every body. Errors name what changed, before a step is made with it."""
 
     def __init__(self, work: Work, read: _optimizer.ReadOptimizer, schedule: Any, owner: _binding.Owner,
-                 state: Callable[[], dict[str, Any]]):
-        self._work, self._read, self._schedule, self._owner, self._state = work, read, schedule, owner, state
+                 state: Callable[[], dict[str, Any]], orders: Callable[[int], dict[str, Any]]):
+        """orders(version): of the sampler, as they travel for the steps from there on."""
+        self._work, self._read, self._schedule, self._owner, self._state, self._orders = work, read, schedule, owner, state, orders
         self._sent = work.state
         self._flat = torch.zeros(work.layout.flat_elements)
         self._traces = _traces.Traces(work.roots, work.parts.root)
@@ -98,7 +99,7 @@ class Body:
         self._check_data()
         if rates is not None and directory is not None:
             _remember(directory, version, rates, self._told == rates)
-        packed = pack(self._state())
+        packed = pack(self._state(), orders=self._orders(version))
         state = packed if packed != self._sent else None
         self._sent = packed
         return rates, state

@@ -58,7 +58,7 @@ class ModelComputation:
         self._residence = _residence.Residence(work.layout, names, self.bound.device_weights, self.bound.device_gradients,
                                                self.bound.statistics, self.bound.momenta)
         self.turn = threading.Lock()  # of computing, or of looking at the model
-        self._state = _state.Decoded()
+        self._state = _state.Decoded(work.train.orders.take if work.train.orders else None)
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
         self._task: Any = None  # that is open
         self._finals_wanted = False  # by the core: what the backward pass finishes is handed out meanwhile
@@ -223,7 +223,7 @@ class ModelComputation:
             return self._seeds(recipe, task, version, first, count)
 
         return _ahead.Ahead(recipe.readers, seeds, recipe is self._work.train, recipe.size, recipe.batch_size, recipe.shuffles,
-                            recipe.drops_last)
+                            recipe.drops_last, recipe.numbers_at)
 
     def _seeds(self, recipe: _data.Recipe, task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
         """One for each position [first, first + count), where samples are made with random numbers."""
@@ -242,7 +242,7 @@ class ModelComputation:
         if recipe.name in self._ahead:
             samples = self._ahead[recipe.name].take(task, at, count)
         else:
-            samples = recipe.read(task.indices(at, count), self._seeds(recipe, task, task.version, task.first + at, count))
+            samples = recipe.read(recipe.of_task(task, at, count), self._seeds(recipe, task, task.version, task.first + at, count))
         sizes = [count] if recipe.collate is default_collate or recipe is not self._work.train else _cuts.sizes_of(count, self._group)
         batch = _batches.collate(recipe.collate, samples, sizes, lambda first: self._seeded(task, at + first, COLLATE))
         batch = _data.move(batch, self._torch_device, recipe.pinned)

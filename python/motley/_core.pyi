@@ -84,6 +84,8 @@ class Script:
                            followed: list[tuple[int, list[float]]]) -> None:
         """follower(the run's directory, step, loss, scores): learning rates by group from then on. `followed`: what it gave before, by
         step. After set_optimizer()."""
+    def set_batches(self, changes: list[tuple[int, int]]) -> None:
+        """As in go_on(), as far as they are known; of a run that is resumed from its beginning."""
     def set_followed(self, followed: list[tuple[int, list[float]]]) -> None:
         """Learning rates by group that go_on() got before, by step: for a run that is resumed. After set_optimizer()."""
     def set_run(self, number: int) -> None:
@@ -172,8 +174,9 @@ class Head:
         what the run says moves, in the terminal that standard error is."""
     def start(self) -> None: ...
     def next(self) -> Event | None: ...
-    def go_on(self, rates: list[float] | None, state: bytes | None) -> None:
-        """After an event that is held. `rates`: learning rates by group from now on. `state`: what the loss gets from now on."""
+    def go_on(self, rates: list[float] | None, state: bytes | None, batches: list[tuple[int, int]] = ...) -> None:
+        """After an event that is held. `rates`: learning rates by group from now on. `state`: what the loss gets from now on. `batches`:
+        (step, samples of it and of those behind it) of steps to come, in their order."""
     def stop(self, final: bool) -> None:
         """Once the open step is finished. `final`: by the script, and workers need not come back."""
     def close(self) -> None: ...

@@ -8,13 +8,13 @@ import hashlib
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch.utils import data
 
-from motley import _ahead, _contents, _core, _samplers, _state
+from motley import _ahead, _contents, _core, _orders, _samplers, _shards, _state, _whole
 from motley._errors import Error
 
 try:
@@ -28,29 +28,48 @@ GENERATORS = threading.RLock()
 GENERATED = ("random", "numpy", "torch")
 
 COMPARED = 48  # samples of a set, between machines
+BESIDE_WHOLE = 32  # of them, where arrays are compared as a whole: both together fit into a fingerprint
 READ_TWICE = 4
 CONTENTS_KEY = 0x6D6F746C  # of the order whose first positions are compared
 WORDS_MAX = 240  # characters; a fingerprint has 4096 bytes at most
 
 
 class Recipe:
-    """Reads samples of a loader's data set by number. `name` is of the argument that brought the loader."""
+    """Reads samples of a loader's data set by number. `name` is of the argument that brought the loader. `seed`: of the run.
 
-    def __init__(self, loader: Any, name: str):
+    size: samples of an epoch.  samples: of the data set, which is the same but where `orders` says what an epoch has.
+    """
+
+    def __init__(self, loader: Any, name: str, seed: int = 1):
         if not isinstance(loader, data.DataLoader):
             raise Error(f"{name}: expected a torch.utils.data.DataLoader, found {type(loader).__name__}",
                         f"{name} = DataLoader(dataset, batch_size=256, shuffle=True)")
         if isinstance(loader.dataset, data.IterableDataset):
-            raise Error(f"{name}: {type(loader.dataset).__name__} is an iterable data set, but samples are asked for by number",
-                        "give the data set __len__ and __getitem__ (torch.utils.data.Dataset)")
+            loader = _shards.of_stream(loader, name)
         if isinstance(loader.dataset, _state.HeadTensors) and loader.num_workers > 0:
             raise Error(f"{name}: processes that read would keep the old samples of HeadTensors", "num_workers=0")
         self.name = name
         choice = _samplers.Choice(loader, name)
         with RandomWatch():
             choice.follow(trains=name != "test")
-        self.batch_size, self.size = choice.batch, choice.size
-        self.shuffles, self.drops_last = choice.shuffles, choice.drop_last and choice.size % choice.batch != 0
+        self.orders: _orders.Orders | None = None
+        if isinstance(loader.dataset, _shards.Shards):
+            if choice.lists or choice.numbers is not None:
+                raise Error(f"{name}: Shards are read from beginning to end, and its sampler wants samples from anywhere",
+                            "shuffle=True, which shuffles the shards, or shuffle=False")
+            loader.dataset.keep_for(choice.batch, choice.shuffles and name != "test")
+            if choice.shuffles and name != "test":
+                shards, batch = loader.dataset, choice.batch
+                self.orders = _orders.Orders(lambda number: (shards.shuffled(number, batch), None), choice.size, name, seed)
+                choice.shuffles = False
+        elif choice.lists:
+            self.orders = _orders.Orders(functools.partial(_seeded, choice.listed), choice.size, name, seed)
+        self.samples = choice.size
+        self.size = self.samples if self.orders is None else self.orders.size
+        if self.size == 0:
+            raise Error(f"{name}: its sampler gives no samples", "look at how it is made")
+        self.batch_size = choice.batch
+        self.shuffles, self.drops_last = choice.shuffles, choice.drop_last and self.size % choice.batch != 0
         self.numbers = choice.numbers  # of the samples in the data set, by position; None: the same
         self.dataset = loader.dataset if choice.numbers is None else data.Subset(loader.dataset, choice.numbers)
         self.collate = loader.collate_fn
@@ -70,9 +89,60 @@ class Recipe:
                         "drop_last=False, or a smaller batch_size")
         return []
 
+    def length(self, epochs: int) -> tuple[dict[str, int], int]:
+        """Keys of the run's length, and its steps. Where the sampler makes the batches, the core cannot count the steps of an epoch."""
+        steps = epochs * self.steps_per_epoch
+        return {"steps": steps} if self.orders is not None and self.orders.steps is not None else {"epochs": epochs}, steps
+
+    @property
+    def batch_sizes(self) -> set[int]:
+        """That steps of the first epoch have."""
+        if self.orders is not None and self.orders.sizes:
+            return set(self.orders.sizes[0])
+        last = set() if self.drops_last else {self.size % self.batch_size}
+        return ({self.batch_size} if self.size >= self.batch_size else set[int]()) | last
+
     @property
     def steps_per_epoch(self) -> int:
+        if self.orders is not None and self.orders.steps is not None:
+            return self.orders.steps
         return self.size // self.batch_size if self.drops_last else -(-self.size // self.batch_size)
+
+    def orders_from(self, version: int, steps: int, mark: int) -> dict[str, Any]:
+        """What travels of the sampler's orders for the steps from `version` to the next mark, of `steps` in all. `mark`: steps between two;
+        0: an epoch."""
+        per_epoch = self.steps_per_epoch
+        last = min(steps, version + (mark or per_epoch))
+        if self.orders is None or version >= last:
+            return {}
+        return self.orders.state(version // per_epoch, -(-last // per_epoch))
+
+    def changes_of_batch(self) -> list[tuple[int, int]]:
+        """(step, samples of it and of those behind it), as far as the sampler has made batches that nobody was told."""
+        return self.orders.changes() if self.orders is not None else []
+
+    def resume_orders(self, directory: str) -> None:
+        if self.orders is not None and directory:
+            self.orders.list_again(directory)
+
+    def write_orders(self, directory: str) -> None:
+        if self.orders is not None:
+            self.orders.write(directory)
+
+    def numbers_at(self, epoch: int, positions: list[int]) -> list[int] | None:
+        """The samples at positions of the run's order; None: it is not known yet."""
+        return positions if self.orders is None else self.orders.at(epoch, positions)
+
+    def fetch_at(self, task: _core.Task, at: int, count: int) -> Any:
+        """The batch of the samples [at, at + count) of a task."""
+        return self.fetch(self.of_task(task, at, count))
+
+    def of_task(self, task: _core.Task, at: int, count: int) -> list[int]:
+        numbers = self.numbers_at(task.epoch, task.indices(at, count))
+        if numbers is None:
+            raise Error(f"{self.name}: the head did not send the order of epoch {task.epoch + 1}",
+                        "the same version of Motley on both machines", "protocol")
+        return numbers
 
     def fetch(self, indices: list[int], seeds: list[int] | None = None) -> Any:
         """The batch of these samples, on the host. `seeds`: one a sample, for what the data set draws at random."""
@@ -97,19 +167,23 @@ class Recipe:
     def fingerprint(self) -> str:
         """What other machines compare: which samples there are, the shapes of the first, and the contents of 48 (all of a smaller set) at
         positions that are drawn by a fixed key. A set of which a share p of the samples is another there is noticed with the probability
-        1 - (1 - p)^48: 0.92 at 5 %, 0.99 at 10 %, so never a single changed file of thousands, but always another split."""
+        1 - (1 - p)^48: 0.92 at 5 %, 0.99 at 10 %, so hardly a single changed file of thousands, but always another split. Arrays that the
+        set holds in memory are compared as a whole (_whole.py): there one changed sample is noticed, but for a chance of 2^-32."""
         with RandomWatch():
             seed_host(0, GENERATED)
             words = describe(self._read(0))
         if isinstance(self.loader.dataset, _state.HeadTensors):
-            return f"{self.size} samples of {words}, from the head"
+            return f"{self.samples} samples of {words}, from the head"
         looked = self._look()
+        whole = self._watched.words()
         if len(words) > WORDS_MAX:
             words = f"{words[:WORDS_MAX - 20]}… {hashlib.blake2b(words.encode(), digest_size=8).hexdigest()}"
+        if self.orders is not None:
+            words += f", {self.size} an epoch"
         if self.numbers is not None:
             words += f", chosen {hashlib.blake2b(array.array('q', self.numbers).tobytes(), digest_size=8).hexdigest()}"
-        contents = " ".join(f"{self._number(position)}:{contents}" for position, contents in looked)
-        return f"{self.size} samples of {words}; contents: {contents}"
+        contents = " ".join(f"{self._number(position)}:{contents}" for position, contents in looked[:BESIDE_WHOLE if whole else COMPARED])
+        return f"{self.samples} samples of {words}; contents: {contents}" + (f"; whole: {whole}" if whole else "")
 
     def contents(self, count: int = COMPARED) -> str:
         """A digest of the first `count` samples that are compared. On one machine, equal as long as they are."""
@@ -117,7 +191,9 @@ class Recipe:
 
     def sampled_again(self, budget_s: float = 0.0002) -> int | None:
         """Looks at some of the samples that are compared once more: as many as fit into the time, at least one, each time others. Returns
-        None, or the number of one that is not what it was."""
+        None, or the number of one that is not what it was. Of a stream none: it would have to be read from its beginning again."""
+        if isinstance(self.dataset, _shards.Shards):
+            return None
         looked = self._look()
         for _ in range(max(1, min(len(looked), int(budget_s / max(self._seconds, 1e-9))))):
             position, before = looked[self._next % len(looked)]
@@ -125,6 +201,21 @@ class Recipe:
             if self._contents(position) != before:
                 return self._number(position)
         return None
+
+    def some(self, count: int) -> list[int]:
+        """Positions of samples from anywhere in the data set, the same ones on all machines; of a stream from where it is cheap."""
+        if isinstance(self.dataset, _shards.Shards):
+            return self.dataset.first(count)
+        return _core.sample_order(CONTENTS_KEY, 0, self.samples, 0, min(count, self.samples))
+
+    def _look_at_source(self, shards: _shards.Shards) -> None:
+        with GENERATORS, RandomWatch() as watch:
+            for number in self.some(COMPARED):
+                shards.raw(number)
+        if watch.draws:
+            raise Error(f"{self.name}: a source of the stream draws from {', '.join(watch.draws)}, and would give other samples to a "
+                        "machine that passes over some", "draw where samples are made of what it gives: motley.Shards(..., map=function), "
+                        "seeded for each sample, or the collate function")
 
     def _number(self, position: int) -> int:
         return position if self.numbers is None else self.numbers[position]
@@ -134,15 +225,23 @@ class Recipe:
         if self._looked:
             return self._looked
         begun = time.perf_counter()
-        positions = _core.sample_order(CONTENTS_KEY, 0, self.size, 0, min(COMPARED, self.size))
+        positions = self.some(COMPARED)
+        if isinstance(self.dataset, _shards.Shards):
+            self._look_at_source(self.dataset)
+        watched = _whole.Watched(self.loader.dataset, [self._number(position) for position in positions])
         looked = [(position, self._contents(position)) for position in positions]
         self._seconds = (time.perf_counter() - begun) / len(looked)
+        if isinstance(self.dataset, _shards.Shards):
+            self.dataset.rewind()
         for position, before in looked[:READ_TWICE]:
             if self._contents(position) != before:
-                raise Error(f"{self.name}: sample {self._number(position)} is another one each time it is read, with generators seeded "
-                            f"alike: {type(self.loader.dataset).__name__} draws from a generator of its own, or changes when it is read",
+                again = f"{self.name}: sample {self._number(position)} is another one each time it is read"
+                if isinstance(self.dataset, _shards.Shards):
+                    raise Error(f"{again}: a source does not begin anew, or in another order", _shards.AGAIN)
+                raise Error(f"{again}, with generators seeded alike: {type(self.loader.dataset).__name__} draws from a generator of its "
+                            "own, or changes when it is read",
                             "draw from random, numpy.random or torch without a generator of your own: these are seeded for each sample")
-        self._looked = looked
+        self._looked, self._watched = looked, watched
         return looked
 
     def _contents(self, position: int) -> str:
@@ -161,6 +260,13 @@ class Recipe:
         except Exception as error:
             raise Error(f"{self.name}: sample {self._number(position)} cannot be read: "
                         f"{type(error).__name__}: {error}", f"look at {type(self.loader.dataset).__name__}.__getitem__") from error
+
+
+def _seeded(listed: Callable[[], tuple[list[int], list[int] | None]], seed: int) -> tuple[list[int], list[int] | None]:
+    """A sampler without a generator of its own draws from those of the process."""
+    with GENERATORS, RandomWatch():
+        seed_host(seed, GENERATED)
+        return listed()
 
 
 def read(dataset: Any, draws: tuple[str, ...], indices: list[int], seeds: list[int] | None) -> list[Any]:

@@ -49,7 +49,7 @@ class Halves:
         self._left = EVERY
         sums = []
         for first, last in ((at, at + size), (at, at + size // 2), (at + size // 2, at + size)):
-            batch = _data.move(self._work.train.fetch(task.indices(first, last - first)), self._device)
+            batch = _data.move(self._work.train.fetch_at(task, first, last - first), self._device)
             with torch.enable_grad() if self._work.found.needs_grad else torch.no_grad(), autocast():
                 mean, weight = measure_loss(loss(batch), last - first)
             sums.append(mean.item() * weight if weight else 0.0)

@@ -19,11 +19,12 @@ DESCRIPTION = "script.json"  # in the run's directory: what only the script know
 
 def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: bool, notes: list[str],
            description: dict[str, Any], on_step: Callable[[_core.Event], None] | None = None, steps: bool = False, holds: str = "never",
-           files: bytes = b"") -> Iterator[tuple[_core.Head, _core.Event, _core.Event | None]]:
+           files: bytes = b"", on_begin: Callable[[str], None] | None = None,
+           ) -> Iterator[tuple[_core.Head, _core.Event, _core.Event | None]]:
     """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text. `on_step`:
     called after each step, in the thread that asks for epochs, where `steps` are wanted. `holds`: "never", or the run waits for go_on() of
     the head at the "marks" that are yielded; "steps": after every step as well. `files`: what machines get that
-    ask for the script.
+    ask for the script. on_begin(directory): called when the run's is there.
 
     Closing the generator ends the run, with a checkpoint. Ctrl-C stops it, too, and goes on as KeyboardInterrupt.
     """
@@ -45,6 +46,8 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
         if _launch.number() > 1:
             head.note(f"run {_launch.number()} of the script, in {head.directory}")
         _launch.began(head.directory)
+        if on_begin is not None:
+            on_begin(head.directory)
         siblings.start(head.token, head.note)
         pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
         ended: dict[int, _core.Event] = {}  # by version, until they are evaluated

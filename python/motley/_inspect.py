@@ -187,9 +187,7 @@ def _look_closer(trial: Trial, batches: list[Any], first: Pass, seen: _traces.Se
 def _check_groups_of_one(trial: Trial) -> None:
     """Errors: a batch leaves a group of a single sample, and BatchNorm has no statistics of that."""
     train = trial.train
-    batches = {train.batch_size} if train.size >= train.batch_size else set()
-    batches |= set() if train.drops_last else {train.size % train.batch_size}
-    for batch in sorted(each for each in batches if each % GROUP == 1):
+    for batch in sorted(each for each in train.batch_sizes if each % GROUP == 1):
         try:
             trial.gradient(trial.fetch(0, 1), 1)
         except ValueError as error:

@@ -1,6 +1,7 @@
 """A run of the user's model: `Run` on the head and in workers, and the epochs that its script sees."""
 
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -28,8 +29,9 @@ class Run:
     loss(model, batch): the mean over the samples of the batch as a tensor, or (mean, weight) where the mean is over something else
         than samples: tokens, weighted samples. An nn.Module's own parameters train as well. By name it may ask for `step` and `epoch` (from
         1 on), `state`, and `teacher`.
-    train_loader: a DataLoader over a map-style data set. Its batch_size is the **global** batch, over all machines; its data set,
-        collate_fn, drop_last, pin_memory, and the num_workers that read ahead (in every process of the run) are used.
+    train_loader: a DataLoader over a map-style data set, over motley.Shards, or over an iterable one with a length. Its batch_size is the
+        **global** batch, over all machines; its data set, sampler, collate_fn, drop_last, pin_memory, and the num_workers that read ahead
+        (in every process of the run) are used.
     optimizer: of torch.optim, over the model's parameters. SGD, Adam and AdamW are read, not run: the coordinator makes the updates. Any
         other runs on the head, on its copy of the weights.
     schedule: a scheduler of that optimizer; stepped after every "step" or "epoch", as `schedule_every` says. ReduceLROnPlateau follows the
@@ -74,7 +76,7 @@ class Run:
             self._parts.average(ema)
         elif "teacher" in self._parts.asked:
             raise Error("loss: it asks for `teacher`, the average of the weights, and the run keeps none", "motley.Run(..., ema=0.999)")
-        self._train = _data.Recipe(train_loader, "train_loader")
+        self._train = _data.Recipe(train_loader, "train_loader", int(seed))
         self._test = _data.Recipe(test, "test") if test is not None else None
         self._read = _optimizer.ReadOptimizer(optimizer)
         self._schedule, self._schedule_every = schedule, schedule_every
@@ -99,7 +101,7 @@ class Run:
         where they stood before the run."""
         if count < 1:
             raise Error(f"epochs: expected at least 1, found {count}", "run.epochs(10)")
-        return self._train_for({"epochs": count}, count * self._train.steps_per_epoch)
+        return self._train_for(*self._train.length(count))
 
     def steps(self, count: int) -> Iterator[Epoch]:
         """Likewise for `count` steps, however many epochs these are. Yields every `evaluate_every` steps, or at the end of each epoch."""
@@ -158,7 +160,7 @@ class Run:
         launch = self._begin()
         if self._test is not None:
             raise Error("leases: evaluation needs run.epochs()", "leave test out, and evaluate in the script")
-        return self._lend(launch, {"epochs": epochs}, epochs * self._train.steps_per_epoch)
+        return self._lend(launch, *self._train.length(epochs))
 
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
@@ -193,9 +195,12 @@ class Run:
 
     def _trained(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None) -> Iterator[Epoch]:
         with self._limited():
-            work = self._find_out(launch, check=True)
+            orders = functools.partial(self._train.orders_from, steps=steps, mark=steps if door is not None else self._evaluate_every)
+            self._train.resume_orders(launch.resumed)
+            work = self._find_out(launch, check=True, orders=orders(0))
             owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
             script = _work.script_of(launch, work, self._make(work, owner, looked_at=True, door=door))
+            script.set_batches(self._train.changes_of_batch())
             script.set_weights(_model.flatten(work.layout, work.names))
             for named in work.names:
                 if named.kind == _model.FROZEN:
@@ -208,14 +213,14 @@ class Run:
         file = _described.run_file(launch.arguments, _launch.number(), self._train_section(length), tested, self._read)
         happened = _head.epochs(launch, script, file, tested=tested, notes=notes, description=described,
                                 on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state),
-                                steps=self._told.wants_steps, holds=holds, files=_sequence.pack(launch))
+                                steps=self._told.wants_steps, holds=holds, files=_sequence.pack(launch), on_begin=self._train.write_orders)
         with self._reading():
             try:
                 with contextlib.closing(happened):
                     if door is not None:
                         yield from self._watch(happened, work, owner)
                     else:
-                        yield from self._bodies(happened, work, owner, steps)
+                        yield from self._bodies(happened, work, owner, steps, orders)
             finally:
                 directory, self._body, self._head = self._directory, None, None
                 owner.release()
@@ -223,8 +228,9 @@ class Run:
         if self._best.leave_in(work.parts):
             _sequence.write(directory, self.history, best=True)
 
-    def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int) -> Iterator[Epoch]:
-        body = _body.Body(work, self._read, self._schedule, owner, lambda: self.state)
+    def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int,
+                orders: Callable[[int], dict[str, Any]]) -> Iterator[Epoch]:
+        body = _body.Body(work, self._read, self._schedule, owner, lambda: self.state, orders)
         before = 0
         for self._head, epoch, tested in happened:
             assert epoch.state is not None
@@ -248,9 +254,10 @@ class Run:
                 self._body = None
                 optimizer.check()
                 rates, state = body.end(self._head.directory, epoch.version)
+                self._train.write_orders(self._head.directory)
             if self._best.over:
                 return
-            self._head.go_on(rates, state)
+            self._head.go_on(rates, state, self._train.changes_of_batch())
 
     def _watch(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner) -> Iterator[Epoch]:
         """The script computes meanwhile; the model gets the last weights when that is over."""
@@ -343,10 +350,10 @@ class Run:
     def _limited(self) -> contextlib.AbstractContextManager[None]:
         return _devices.limited(next(iter(self._parts.root.parameters()), torch.empty(0)).device)
 
-    def _find_out(self, launch: _core.Launch, check: bool) -> _work.Work:
+    def _find_out(self, launch: _core.Launch, check: bool, orders: Mapping[str, Any] | None = None) -> _work.Work:
         self._parts.keep_modes()
-        packed = _body.pack(self.state)
-        known = {"step": 1, "epoch": 1, "state": _state.decode(packed), "teacher": self._parts.teacher}
+        packed = _body.pack(self.state, orders=orders)
+        known = {"step": 1, "epoch": 1, "state": _state.of_script(_state.decode(packed)), "teacher": self._parts.teacher}
         return _work.make_work(self._parts, self._train, self._test, self._read, self._precision, packed, known, self._unused, check,
                                _devices.for_trials(launch.devices))
 

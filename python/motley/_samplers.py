@@ -9,13 +9,13 @@ from motley._errors import Error
 
 
 class Choice:
-    """`numbers`: of the samples that are used; None: all of the data set, in its order. `batch`, `drop_last`: of the loader or its
-    batch sampler."""
+    """`numbers`: of the samples that are used; None: all of the data set, in its order. `lists`: the sampler has an order of its own, and
+    listed() gives that of one epoch more. `batch`, `drop_last`: of the loader or its batch sampler."""
 
     def __init__(self, loader: Any, name: str):
         self._name, self._all = name, _length(loader.dataset, name)
         self.numbers: list[int] | None = None
-        self.shuffles = True
+        self.shuffles, self.lists = True, False
         own = loader.batch_sampler if loader.batch_size is None else None
         if loader.batch_size is None and own is None:
             raise Error(f"{name}: expected a batch_size, found None",
@@ -35,13 +35,11 @@ class Choice:
             raise Error(f"{self._name}: its sampler gives no samples", "look at how it is made")
 
     def follow_training(self) -> None:
-        """The order of training is the run's own; what may be chosen is which samples there are, and whether they are shuffled.
-        Errors: a sampler that wants more than that."""
-        if self.whole_batches is not None:
-            raise Error(f"{self._name}: {type(self.whole_batches).__name__} puts batches together by itself, but a run cuts its own, "
-                        "over all machines", "DataLoader(dataset, batch_size=N, shuffle=True): N is the global batch")
+        """What only shuffles is the run's own to shuffle, which needs no list. Errors: a sampler that shares samples out."""
         sampler, kind = self.sampler, type(self.sampler)
-        if kind is data.SequentialSampler:
+        if self.whole_batches is not None:
+            self._list_batches()
+        elif kind is data.SequentialSampler:
             self.shuffles = False
             self._all_of(sampler.data_source)
         elif _takes_all(sampler):
@@ -50,16 +48,27 @@ class Choice:
             self.numbers = self._checked(sampler.indices)
         elif kind in (list, tuple, range):
             self.shuffles, self.numbers = False, self._checked(sampler)
-        elif kind is data.RandomSampler:
-            what = "draws with replacement" if sampler.replacement else f"takes {sampler.num_samples} of {len(sampler.data_source)} samples"
-            raise Error(f"{self._name}: a run uses every sample once an epoch, and its RandomSampler {what}",
-                        "shuffle=True; for a part of the data set: SubsetRandomSampler(indices) or Subset(dataset, indices)")
         elif kind.__name__ == "DistributedSampler":
             raise Error(f"{self._name}: DistributedSampler gives each process a part of the samples, and a run shares them out by itself",
                         "DataLoader(dataset, batch_size=N, shuffle=True): N is the global batch, over all machines")
         else:
-            raise Error(f"{self._name}: a run uses every sample once an epoch in an order of its own, and {kind.__name__} wants otherwise",
-                        "shuffle=True, or SubsetRandomSampler(indices) for a part of them; weigh samples in the loss, as (mean, weight)")
+            self.lists, self.shuffles = True, False
+
+    def _list_batches(self) -> None:
+        """The batch has the length of the first one that the sampler gives, once it is listed()."""
+        self.lists, self.shuffles, self.drop_last, self.batch = True, False, False, 0
+
+    def listed(self) -> tuple[list[int], list[int] | None]:
+        """The numbers of the samples of one epoch more, in their order; how many each batch has, where the sampler says. Errors: a batch
+        without samples."""
+        if self.whole_batches is None:
+            return self._checked(self._listed(self.sampler)), None
+        batches = [self._checked(batch) for batch in self._listed(self.whole_batches)]
+        self.batch = self.batch or len(next(iter(batches), ()))
+        if not all(batches):
+            raise Error(f"{self._name}: batch {batches.index([]) + 1} of {type(self.whole_batches).__name__} has no samples",
+                        "leave it out: every batch is a step")
+        return list(itertools.chain.from_iterable(batches)), [len(batch) for batch in batches]
 
     def follow_test(self) -> None:
         """The order makes no difference to sums, so what counts is which samples there are. Errors: others each time."""

@@ -3,7 +3,7 @@
 import json
 import struct
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -87,19 +87,28 @@ def _whole(tree: Any, body: memoryview, taken: list[int]) -> Any:
     return (torch.frombuffer(piece, dtype=dtype) if piece else torch.empty(0, dtype=dtype)).reshape(shape)
 
 
-class Decoded:
-    """The state of tasks, decoded once each time that it is another."""
+def of_script(whole: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the loss gets of it."""
+    return types.MappingProxyType({key: value for key, value in whole.items() if not key.startswith("\0")})
 
-    def __init__(self) -> None:
+
+class Decoded:
+    """The state of tasks, decoded once each time that it is another. take(state): has what is not the script's."""
+
+    def __init__(self, take: Callable[[Mapping[str, Any]], None] | None = None) -> None:
+        self._take = take
         self._number: int | None = None
         self._value: Mapping[str, Any] = types.MappingProxyType({})
 
     def of(self, task: _core.Task) -> Mapping[str, Any]:
         if self._number != task.state_number:
-            self._value = decode(task.state)
-            self._number = task.state_number
-            for number, tensors in enumerate(self._value.get(DATA, [])):
+            whole = decode(task.state)
+            for number, tensors in enumerate(whole.get(DATA, [])):
                 HeadTensors.made[number].take(tensors)
+            if self._take is not None:
+                self._take(whole)
+            self._value = of_script(whole)
+            self._number = task.state_number
         return self._value
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _data, _spots, _state
+from motley import _data, _shards, _spots, _state
 
 try:
     import numpy
@@ -91,6 +91,10 @@ class _Walk:
 
     def _visit(self, value: Any, what: str) -> None:
         if isinstance(value, (*_spots.PLAIN, types.BuiltinFunctionType, property, _state.HeadTensors)):
+            return
+        if isinstance(value, _shards.Shards):  # what it has open is not the script's
+            self._visit(value.sources, f"{what}.sources")
+            self._visit(value.map, f"{what}.map")
             return
         if id(value) in self._met or id(value) in self._apart:
             return

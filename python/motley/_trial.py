@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _core, _data, _groups, _model
+from motley import _data, _groups, _model
 from motley._batches import rows_of
 from motley._errors import Error
 from motley._loss import PRECISIONS, measure_loss
@@ -55,10 +55,10 @@ class Trial:
         if not self.parameters:
             raise Error("no parameter of the model has requires_grad, so there is nothing to train", "look at what was frozen")
         self.device = next(iter(self.parameters.values())).device
-        self.whole = min(train.size, train.batch_size, BATCH_MAX)
+        self.whole = min(train.samples, train.batch_size, BATCH_MAX)
         elements = sum(p.numel() for p in root.parameters())
         self.samples = min(self.whole, next(samples for limit, samples in SAMPLES if elements <= limit))
-        self.positions = list(_core.sample_order(_data.CONTENTS_KEY, 0, train.size, 0, min(train.size, max(_data.COMPARED, self.whole))))
+        self.positions = train.some(max(_data.COMPARED, self.whole))
         self._modes = [(module, module.training) for module in root.modules()]
         self._samples: dict[int, Any] = {}
 

@@ -44,7 +44,7 @@ class Work:
         parts = self.parts.copied()
         parts.set_modes(True)
         device = next(parts.root.parameters()).device
-        numbers = list(range(min(TRIED, self.train.size, self.train.batch_size)))
+        numbers = list(range(min(TRIED, self.train.samples, self.train.batch_size)))
         with _data.GENERATORS, _data.RandomWatch():
             batch = _data.move(self.train.fetch(numbers, numbers if self.train.draws else None), device)
             loss, _ = measure_loss(parts.call(batch, **self.known), len(numbers))

@@ -293,7 +293,7 @@ def _look(module: nn.Module, steps: _Steps, recipe: _data.Recipe, chosen: _Chose
     module.eval()
     try:
         with _data.RandomWatch(), torch.no_grad():
-            samples = _data.read(recipe.dataset, (), list(range(min(SAMPLES, recipe.size))), None)
+            samples = _data.read(recipe.dataset, (), list(range(min(SAMPLES, recipe.samples))), None)
             parts = [part for part in (samples, samples[:PART], samples[PART:]) if part]
             device = next(module.parameters()).device
             batches = [_data.move(recipe.collate(part), device) for part in parts]

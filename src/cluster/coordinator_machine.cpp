@@ -35,6 +35,14 @@ void CoordinatorMachine::change_batch(std::uint64_t batch, double rate) {
   rooms_.run.batches.change({version() + 1, batch, rate});
 }
 
+void CoordinatorMachine::cut_steps(std::span<const BatchChange> changes) {
+  MOTLEY_ASSERT(held());
+  for (const BatchChange& change : changes) {
+    MOTLEY_ASSERT(change.first_step >= version());
+    rooms_.run.batches.change(change);
+  }
+}
+
 void CoordinatorMachine::heard(fleet::SessionId session, Time now) {
   if (Member* member = rooms_.run.roster.find(session)) member->heard = std::max(member->heard, now);
 }

@@ -29,6 +29,8 @@ class CoordinatorMachine final : private modes::Host {
   void decide(const modes::Event& event, Time now, modes::Actions& actions);
   /// Takes effect with the next step. REQUIRES close_step was asked for and not answered yet.
   void change_batch(std::uint64_t batch, double rate);
+  /// Steps to come have these batches. REQUIRES held(), in order, behind all changes before.
+  void cut_steps(std::span<const BatchChange> changes);
   /// Any byte on any lane is life.
   void heard(fleet::SessionId session, Time now);
 

@@ -154,6 +154,7 @@ void Coordinator::release(const Release& release, Time now) {
   if (!c.machine.held() || c.machine.version() != release.version) return;
   if (release.rates) c.server.follow({release.version, *release.rates});
   if (release.state) c.state.change(*release.state);
+  c.machine.cut_steps(release.batches);
   c.feed(modes::Released{release.version});
 }
 

@@ -134,6 +134,7 @@ struct Release {
   std::uint64_t version = 0;
   std::optional<std::vector<double>> rates{};  // learning rates by group from now on
   std::optional<SharedBytes> state{};          // what the loss gets from now on
+  std::vector<BatchChange> batches{};          // how steps from `version` on are cut, in order, behind what is known
 };
 
 /// What the time models say of steps to come.

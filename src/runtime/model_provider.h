@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/batch_plan.h"
 #include "config/config.h"
 #include "data/dataset.h"
 #include "motley/bytes.h"
@@ -48,6 +49,7 @@ struct InitialState {
   bool rates_follow_evaluations = false;         // TrainOptions::rates_after
   std::vector<ps::FollowedRates> followed{};     // of a run that is resumed: what it gave so far, by step
   std::optional<SharedBytes> state{};            // what the loss gets at first
+  std::vector<BatchChange> batches{};            // where the model's side cuts the steps: as far as it has, in order
 };
 
 class ModelProvider {

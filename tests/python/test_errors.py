@@ -12,7 +12,7 @@ WRONG = str(SCRIPTS / "wrong.py")
 
 SAID = {
     "iterable": ("iterable data set", "__getitem__"),
-    "sampler": ("WeightedRandomSampler", "weight"),
+    "sampler": ("DistributedSampler", "global batch"),
     "closure": ("LBFGS cannot be stepped by itself", "AdamW"),
     "double_state": ("'average' (torch.float64 [5])", "AdamW"),
     "plateau": ("ReduceLROnPlateau follows evaluations", "test=loader"),

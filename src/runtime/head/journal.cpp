@@ -107,6 +107,7 @@ void Journal::planned(const engine::Planned& plan) {
 }
 
 void Journal::released(const engine::Release& release, bool mark) {
+  for (const BatchChange& change : release.batches) persister_.batch(change);
   persister_.released(release.version, mark, release.state ? std::optional(engine_.state()) : std::nullopt);
 }
 

@@ -95,6 +95,7 @@ Status Run::load() {
   Result<InitialState> state = provider.initial_state(inputs);
   if (!state) return state.error();
   initial = std::move(*state);
+  batch_changes = initial.batches;
   const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
   if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
       !room) {
@@ -139,7 +140,14 @@ Status Run::make_server() {
   Result<std::uint32_t> next = dir->next_incarnation();
   if (!next) return next.error();
   incarnation = *next;
-  if (options.resume) return ledger->append(store::LedgerRollback{server->version(), incarnation});
+  if (options.resume) {
+    if (Status status = ledger->append(store::LedgerRollback{server->version(), incarnation}); !status) return status;
+  }
+  for (const BatchChange& change : batch_changes) {
+    if (change.first_step < server->version()) continue;
+    if (Status status = ledger->append(change); !status) return status;
+  }
+  if (options.resume) return {};
   if (!inputs.file.empty()) {
     const auto bytes = inputs.file.bytes();
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());

@@ -1,6 +1,7 @@
 // What a run that is resumed goes on with.
 
 #include <algorithm>
+#include <iterator>
 
 #include "engine/coordinator.h"
 #include "runtime/head/run.h"
@@ -38,7 +39,8 @@ Status Run::restore(ps::Snapshot& snapshot) {
 // Makes the changes of the batch those of the run.
 void Run::follow(std::vector<BatchChange> changes) {
   batch_changes = std::move(changes);
-  server->set_rate_changes(engine::rate_changes(config.global_batch.samples, config.steps == 0, batch_changes));
+  const bool by_samples = config.steps == 0 && config.global_batch.automatic;
+  server->set_rate_changes(engine::rate_changes(config.global_batch.samples, by_samples, batch_changes));
 }
 
 // What was said of steps that are lost is lost with them.
@@ -66,6 +68,8 @@ Status Run::replay(std::uint64_t from, std::optional<double>& norm_before) {
   // Those of steps that are lost are lost with them.
   std::vector<BatchChange> kept = batch_changes;
   std::erase_if(kept, [&](const BatchChange& each) { return each.first_step >= server->version(); });
+  std::ranges::copy_if(initial.batches, std::back_inserter(kept),
+                       [&](const BatchChange& each) { return each.first_step >= server->version(); });
   follow(std::move(kept));
   const auto before = std::ranges::find(history->steps, server->version() - 1, &store::LedgerStep::step);
   if (before != history->steps.end()) norm_before = before->gradient_norm;

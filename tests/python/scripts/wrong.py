@@ -7,7 +7,7 @@ import sys
 import torch
 from torch import nn
 from torch.nn import functional
-from torch.utils.data import DataLoader, IterableDataset, Subset, WeightedRandomSampler
+from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, Subset
 
 import cases
 import motley
@@ -25,7 +25,7 @@ def iterable(case):
 
 
 def sampler(case):
-    case.loader = DataLoader(case.train, 8, sampler=WeightedRandomSampler([1.0] * len(case.train), 8))
+    case.loader = DataLoader(case.train, 8, sampler=DistributedSampler(case.train, 2, 0))
 
 
 def closure(case):

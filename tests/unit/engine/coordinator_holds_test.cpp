@@ -52,6 +52,29 @@ TEST_F(CoordinatorHolds, LearningRatesHoldFromTheNextStepOn) {
   EXPECT_EQ(output.steps[3].learning_rate, 0.125);
 }
 
+TEST_F(CoordinatorHolds, StepsAreCutAsTheScriptSays) {
+  options.train_samples = 100;
+  options.global_batch = 40;
+  options.steps = 6;
+  options.epochs = 0;
+  options.batch_changes = {{1, 50, 1}, {2, 10, 1}};
+  make();
+  join(1);
+  run();
+  EXPECT_EQ(output.holds, (std::vector<std::uint64_t>{3}));
+  release({.batches = {{3, 20, 1}, {4, 60, 1}}});
+  run();
+  EXPECT_EQ(output.holds, (std::vector<std::uint64_t>{3, 6}));
+  std::vector<std::uint64_t> epochs, samples;
+  for (const StepClosed& step : output.steps) {
+    epochs.push_back(step.epoch);
+    samples.push_back(step.samples);
+    EXPECT_EQ(step.learning_rate, 0.25);
+  }
+  EXPECT_EQ(epochs, (std::vector<std::uint64_t>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(samples, (std::vector<std::uint64_t>{40, 50, 10, 20, 60, 20}));
+}
+
 TEST_F(CoordinatorHolds, AReleaseThatComesLateChangesNothing) {
   make();
   join(1);

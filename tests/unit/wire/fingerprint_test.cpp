@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 namespace motley::wire {
 namespace {
 
@@ -53,6 +55,75 @@ TEST(Fingerprint, SaysWhatDiffers) {
 TEST(Fingerprint, WithoutContentsTheHeadsDecide) {
   EXPECT_FALSE(fingerprint_difference(kText, kHead));
   EXPECT_FALSE(fingerprint_difference(kHead, kText));
+}
+
+// --- arrays as a whole ---
+
+constexpr std::uint64_t kSize = 1000;
+
+std::string whole(std::uint64_t sum, std::uint64_t numbered, const std::string& behind = "",
+                  const std::string& kind = "uint8[1000x784],1,1") {
+  std::ostringstream out;
+  out << kText << "; whole: targets=int64[1000],1,1:5:7 data=" << kind << ':' << std::hex << sum << ':' << numbered;
+  return out.str() + behind;
+}
+
+/// The sums when the hash of block `number` is larger by `more`, modulo the prime.
+std::string changed(std::uint64_t number, std::uint64_t more, const std::string& behind = "",
+                    const std::string& kind = "uint8[1000x784],1,1") {
+  const std::uint64_t moved = (number + 1) % kHashPrime * (more % kHashPrime) % kHashPrime;
+  return whole((11 + more) % kHashPrime, (13 + moved) % kHashPrime, behind, kind);
+}
+
+TEST(Fingerprint, OneSampleThatDiffersHasANumber) {
+  EXPECT_FALSE(fingerprint_difference(whole(11, 13), whole(11, 13)));
+  for (const std::uint64_t number : {std::uint64_t{0}, std::uint64_t{417}, kSize - 1}) {
+    for (const std::uint64_t more : {std::uint64_t{1}, std::uint64_t{0xfeedbeef}, kHashPrime - 1}) {
+      const auto found = fingerprint_difference(whole(11, 13), changed(number, more));
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->expected, kHead + " with the same contents");
+      EXPECT_EQ(found->found,
+                "as many, but sample " + std::to_string(number) + " alone differs, in the values of data");
+    }
+  }
+  const auto several = fingerprint_difference(whole(11, 13), changed(kSize, 5));
+  ASSERT_TRUE(several) << "there is no such sample, so there are several";
+  EXPECT_EQ(several->found, "as many, but several samples differ in the values of data");
+  EXPECT_TRUE(fingerprint_difference(whole(11, 13), whole(11, 14)));
+}
+
+TEST(Fingerprint, BlocksOfSamplesAreNamedByTheirFirstAndLast) {
+  const std::string kind = "uint8[1000x784],4,8";
+  const auto found = fingerprint_difference(whole(11, 13, "", kind), changed(3, 9, "", kind));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->found, "as many, but one of the samples 24 to 27 alone differs, in the values of data");
+}
+
+TEST(Fingerprint, ArraysOfAnotherKindAreNamed) {
+  const auto found = fingerprint_difference(whole(11, 13), whole(11, 13, "", "float32[1000x784],1,1"));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->found, "as many, but data is float32[1000x784] instead of uint8[1000x784]");
+  EXPECT_FALSE(fingerprint_difference(whole(11, 13), kText)) << "an older worker compares what it knows";
+  EXPECT_FALSE(fingerprint_difference(kText, whole(11, 13)));
+}
+
+TEST(Fingerprint, RoundingOfManySamplesIsNoDifferenceAndOneSampleIs) {
+  const std::string here = whole(11, 13, ":100000,-200000,300000,0,999");
+  // The root of 1000 is below 32: 20 for each of them where many differ, 10 and one for each where one does.
+  EXPECT_FALSE(fingerprint_difference(here, changed(kSize, 5, ":100640,-200640,299360,0,1099")));
+  EXPECT_TRUE(fingerprint_difference(here, changed(kSize, 5, ":100641,-200000,300000,0,999")));
+  EXPECT_TRUE(fingerprint_difference(here, changed(kSize, 5, ":100000,-200000,300000,0,1100")));
+  EXPECT_FALSE(fingerprint_difference(here, changed(7, 5, ":100042,-200000,300000,0,999")));
+  EXPECT_TRUE(fingerprint_difference(here, changed(7, 5, ":100043,-200000,300000,0,999")));
+  for (const char* odd : {"", ":", ":1", ":100000,-200000,300000,0", ":100000,-200000,300000,0,999,1"})
+    EXPECT_TRUE(fingerprint_difference(here, changed(kSize, 5, odd))) << odd;
+}
+
+TEST(Fingerprint, ArraysThatCannotBeReadAreOthers) {
+  for (const char* odd :
+       {"x", "data=", "data=uint8[1000x784],1,1:b", "data=uint8[1000x784],0,0:b:d", "data=uint8[1000x784],2,1:b:d",
+        "data=uint8[1000x784],1,1:fffffffb:d", "data=uint8[],1,1:b:d", "data=uint8[99999999999999999999],1,1:b:d"})
+    EXPECT_TRUE(fingerprint_difference(whole(11, 13), kText + "; whole: " + odd)) << odd;
 }
 
 }  // namespace
