@@ -108,14 +108,14 @@ class Recipe:
             return self.orders.steps
         return self.size // self.batch_size if self.drops_last else -(-self.size // self.batch_size)
 
-    def orders_from(self, version: int, steps: int, mark: int) -> dict[str, Any]:
+    def orders_from(self, steps: int, mark: int, repeats: bool, version: int) -> dict[str, Any]:
         """What travels of the sampler's orders for the steps from `version` to the next mark, of `steps` in all. `mark`: steps between two;
-        0: an epoch."""
+        0: an epoch. `repeats`: nothing is trained, and there may be more steps than that."""
         per_epoch = self.steps_per_epoch
         last = min(steps, version + (mark or per_epoch))
         if self.orders is None or version >= last:
             return {}
-        return self.orders.state(version // per_epoch, -(-last // per_epoch))
+        return {**self.orders.state(version // per_epoch, -(-last // per_epoch)), **({_orders.REPEATS: True} if repeats else {})}
 
     def changes_of_batch(self) -> list[tuple[int, int]]:
         """(step, samples of it and of those behind it), as far as the sampler has made batches that nobody was told."""

@@ -17,6 +17,7 @@ from motley import _core
 from motley._errors import Error
 
 KEY = "\0order"  # of the state
+REPEATS = "\0repeats"  # likewise: nothing is trained, and any epoch does for the next
 DIRECTORY = "orders"  # of the run
 PACKED_BYTES_MAX = 12 << 20  # of the lists that travel at a time
 SALT = 3  # so that a sampler draws nothing that a sample draws
@@ -32,6 +33,7 @@ class Orders:
         self._made: dict[int, array.array[int]] = {}  # on the head
         self._unwritten: list[int] = []
         self._taken: dict[int, array.array[int]] = {}  # in whatever computes
+        self._repeats = False
         self.size = 0
         self.sizes: list[list[int]] = []  # of batches, by epoch; empty: the loader's batch
         self._cut, self._batch = 0, 0  # epoch whose batches nobody was told, and that of the steps before
@@ -71,7 +73,7 @@ class Orders:
 
     def take(self, state: Mapping[str, Any]) -> None:
         """What came. Errors: anything but lists of samples that there are."""
-        given = state.get(KEY, {})
+        given, self._repeats = state.get(KEY, {}), bool(state.get(REPEATS))
         try:
             found = {int(epoch): unpack(packed, self.size, self._samples) for epoch, packed in given.items()}
         except (ValueError, TypeError, AttributeError, zlib.error):
@@ -82,7 +84,7 @@ class Orders:
 
     def at(self, epoch: int, positions: list[int]) -> list[int] | None:
         """The samples at these positions; None: the order of that epoch has not come."""
-        listed = self._taken.get(epoch)
+        listed = self._taken.get(max(self._taken) if self._repeats and self._taken else epoch)
         return None if listed is None else [listed[position] for position in positions]
 
     def write(self, directory: str) -> None:

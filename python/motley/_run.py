@@ -195,7 +195,7 @@ class Run:
 
     def _trained(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None) -> Iterator[Epoch]:
         with self._limited():
-            orders = functools.partial(self._train.orders_from, steps=steps, mark=steps if door is not None else self._evaluate_every)
+            orders = functools.partial(self._train.orders_from, steps, steps if door else self._evaluate_every, launch.role == "plan")
             self._train.resume_orders(launch.resumed)
             work = self._find_out(launch, check=True, orders=orders(0))
             owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))

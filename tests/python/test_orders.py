@@ -289,6 +289,11 @@ def test_the_audit_knows_the_samples_of_a_sampler_and_a_resumed_run_their_order(
     motley.audit("broken")
 
 
+def test_a_plan_makes_more_steps_than_there_are_orders_for(motley):
+    planned = motley.run("plan", SCRIPT, "--device", "cpu", "--threads", "1", "uneven")
+    assert planned.process.returncode == 0 and planned.named("plan"), planned.story()
+
+
 def test_a_stream_that_gives_another_number_is_named(motley):
     error = motley.fails("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1", "short", status=1)
     assert "source 1 gives 99 samples instead of 100" in error["message"], error
