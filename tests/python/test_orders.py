@@ -289,6 +289,21 @@ def test_the_audit_knows_the_samples_of_a_sampler_and_a_resumed_run_their_order(
     motley.audit("broken")
 
 
+@pytest.mark.parametrize("what", ["uneven", "shards"])
+def test_another_machine_gets_the_orders(motley, what):
+    """The head computes nothing."""
+    alone = train(motley, "samples.py", what, run="alone")
+    for name in ("head", "other"):
+        (motley.directory / name).mkdir()
+    here = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--token-file", "token"]
+    head = motley.start("train", SCRIPT, *here, what, "./head")
+    other = motley.start("join", "--token-file", "token", SCRIPT, "--name", "other", "--threads", "1", what, "./other")
+    assert head.end() == 0 and other.end() == 0, head.story() + other.story()
+    assert orders(motley) == orders(motley, "alone")
+    assert plain.worst_loss(head.losses(), list(alone.losses().values())) <= 1e-6
+    motley.audit("run")
+
+
 def test_a_plan_makes_more_steps_than_there_are_orders_for(motley):
     planned = motley.run("plan", SCRIPT, "--device", "cpu", "--threads", "1", "uneven")
     assert planned.process.returncode == 0 and planned.named("plan"), planned.story()
