@@ -55,6 +55,7 @@ bench-one: bench-build ## one local worker beside a plain libtorch loop
 bench-python: python ## one worker of a Python script beside a plain PyTorch loop; an empty body of an epoch
 	$(PYTHON) bench/python_script.py
 	$(PYTHON) bench/empty_body.py
+	$(PYTHON) bench/compared_data.py
 
 bench-planner: bench-build ## time to plan a pass of 8 and of 64 devices
 	$(BUILD)/bench/planner_bench
