@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "../../unit/store/temporary.h"
 #include "store/ledger.h"
 #include "store/ledger_record.h"
 #include "store/redo.h"
@@ -19,24 +19,7 @@
 namespace motley::store {
 namespace {
 
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "motley-store-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using test::TemporaryDirectory;
 
 rc::Gen<LedgerStep> any_step() {
   return rc::gen::exec([] {
@@ -153,7 +136,7 @@ RC_GTEST_PROP(StoreProperty, TheAuditCountsWhatCountingCounts, ()) {
 }
 
 RC_GTEST_PROP(StoreProperty, SafetensorsComeBack, (std::map<std::string, std::string> metadata)) {
-  const Scratch scratch;
+  const TemporaryDirectory scratch;
   const auto plain = [](std::string text) {
     for (char& c : text) c = static_cast<char>(c & 0x7f);
     return text;
@@ -187,7 +170,7 @@ RC_GTEST_PROP(StoreProperty, SafetensorsComeBack, (std::map<std::string, std::st
 
 // A writer killed with no warning: whatever it reported as appended is there.
 TEST(StoreKill, NothingReportedIsLostWhenTheWriterIsKilled) {
-  const Scratch scratch;
+  const TemporaryDirectory scratch;
   const auto file = scratch.path() / "ledger";
   for (const int wanted : {1, 20, 100}) {
     std::filesystem::remove(file);
