@@ -53,27 +53,17 @@ TEST(Auth, AProofIsOfOneRole) {
       proof_holds(channel.joiner_mac(), channel.token, "head", channel.at_joiner, channel.joiner_key, Side::joiner));
 }
 
-TEST(Auth, AProofIsOfOneToken) {
+TEST(Auth, AProofIsOfOneTokenAndOneConnection) {
   const Channel channel;
-  Channel other_secret = channel, other_id = channel, other_run = channel;
-  other_secret.token.secret[15] ^= 1;
-  other_id.token.id ^= 1;
-  other_run.token.run ^= 1;
-  for (const Channel* other : {&other_secret, &other_id, &other_run}) {
-    EXPECT_FALSE(channel.head_accepts(other->joiner_mac()));
-    EXPECT_TRUE(other->head_accepts(other->joiner_mac()));
-  }
-}
-
-TEST(Auth, AProofIsOfOneConnection) {
-  const Channel channel;
-  Channel other_joiner = channel, other_head = channel, other_exporter = channel;
-  other_joiner.joiner_key = filled(5);
-  other_head.at_joiner.spki = filled(5);  // somebody between the two, with a key of his own
-  other_exporter.at_joiner.exporter = filled(5);
-  for (const Channel* other : {&other_joiner, &other_head, &other_exporter}) {
-    EXPECT_FALSE(channel.head_accepts(other->joiner_mac()));
-  }
+  Channel other[] = {channel, channel, channel, channel, channel, channel};
+  other[0].token.secret[15] ^= 1;
+  other[1].token.id ^= 1;
+  other[2].token.run ^= 1;
+  other[3].joiner_key = filled(5);
+  other[4].at_joiner.spki = filled(5);  // somebody between the two, with a key of his own
+  other[5].at_joiner.exporter = filled(5);
+  for (const Channel& each : other) EXPECT_FALSE(channel.head_accepts(each.joiner_mac()));
+  for (int token = 0; token < 3; ++token) EXPECT_TRUE(other[token].head_accepts(other[token].joiner_mac()));
 }
 
 TEST(Auth, AnythingButTheWholeMacIsRefused) {
