@@ -183,14 +183,17 @@ def summed(model, batch):
 
 OTHERS = [dice, hardest, in_batch_negatives, normalised_advantages, over_positives, small_term, class_weights, decorrelation, root,
           neighbours, noisy_contrast, summed]
+REMEDIES = {summed: "reduction='mean'", class_weights: "(mean, weight)", in_batch_negatives: "contrastive"}
 
 
 @SEEDS
 @pytest.mark.parametrize("loss", OTHERS)
 def test_what_is_no_mean_is_refused_with_every_seed(loss, seeds):
     for seed in seeds:
-        with pytest.raises(motley.Error, match="sum over the samples, expected their mean" if loss is summed else "over the samples"):
+        said = "sum over the samples, expected their mean" if loss is summed else "over the samples"
+        with pytest.raises(motley.Error, match=said) as refused:
             inspected(loss, seed)
+        assert REMEDIES.get(loss, "") in refused.value.hint
 
 
 @SEEDS

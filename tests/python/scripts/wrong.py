@@ -46,44 +46,12 @@ def plateau(case):
     case.schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(case.optimizer)
 
 
-def sum_loss(case):
-    case.loss = lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1], reduction="sum")
-
-
-def class_weights(case):
-    weights = torch.tensor([1.0, 5.0, 1.0, 9.0, 1.0])
-    case.loss = lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1], weights)
-
-
-def contrastive(case):
-    def loss(model, batch):
-        output = functional.normalize(model(batch[0]), dim=1)
-        return functional.cross_entropy(output @ output.T * 5, torch.arange(len(output)))
-
-    case.loss = loss
-
-
 def vector_loss(case):
     case.loss = lambda model, batch: functional.cross_entropy(model(batch[0]), batch[1], reduction="none")
 
 
 def detached(case):
     case.loss = lambda model, batch: torch.tensor(1.0)
-
-
-def counting_buffer(case):
-    class Counting(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = cases.mlp()
-            self.register_buffer("calls", torch.zeros(()))
-
-        def forward(self, x):
-            self.calls += 1
-            return self.inner(x)
-
-    case.model = Counting()
-    case.optimizer = torch.optim.SGD(case.model.parameters(), lr=0.1)
 
 
 def raises(case):
