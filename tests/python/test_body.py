@@ -301,21 +301,6 @@ def test_what_refers_to_the_model_gets_its_gradients():
     same(model, plain_model)
 
 
-def test_a_second_model_that_the_body_changes_is_named():
-    """A target network in the loss, as in Q-learning."""
-    model, optimizer, train = parts()
-    target = copy.deepcopy(model)
-
-    def loss(model, batch):
-        with torch.no_grad():
-            wanted = target(batch[0])
-        return functional.mse_loss(model(batch[0]), wanted + 1)
-
-    with pytest.raises(motley.Error, match="changed Linear.weight"):
-        for _ in run_of(model, optimizer, train, loss=loss).epochs(3):
-            target.load_state_dict(model.state_dict())
-
-
 def test_scores_are_sums():
     def ran(score):
         model, optimizer, train = parts()
