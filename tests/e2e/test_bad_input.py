@@ -120,13 +120,20 @@ def test_missing_data(motley, tmp_path):
     assert "synthetic:" in refused_data(motley, "synthetic:0:4:2")["message"]
 
 
-def test_good_data_trains(motley, tmp_path, images):
+@pytest.fixture
+def files(tmp_path, images):
+    """One data set in every format."""
     x, y = images
-    (tmp_path / "x.gz").write_bytes(gzip.compress(idx(x)))
-    (tmp_path / "y.gz").write_bytes(gzip.compress(idx(y)))
+    for name, data in (("x", idx(x)), ("y", idx(y))):
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(data))
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "y.npy", y.astype(np.int64))
     subprocess.run([sys.executable, ROOT / "tools" / "pack.py", "x.npy", "y.npy", "xy.motley"], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_good_data_trains(motley, files):
     losses = []
     for uri in ("x.gz+y.gz", "x.npy+y.npy", "xy.motley"):
         run = motley.run("train", "softmax", *settings(data_uri=uri, data_test_uri="", train_global_batch=16, train_steps=2))
@@ -135,52 +142,32 @@ def test_good_data_trains(motley, tmp_path, images):
     assert losses[0] == losses[1] == losses[2]
 
 
-def cuts(data, count):
+def cuts(data, count=4):
     """The data cut short at some places, the first and the last byte among them."""
     return {data[:length] for length in np.linspace(1, len(data) - 1, count).astype(int)}
 
 
-def test_damaged_idx(motley, tmp_path, images):
-    x, y = images
-    (tmp_path / "y").write_bytes(idx(y))
-    good = idx(x)
-    damaged = [b"", *cuts(good, 4), good + b"\0", b"\1" + good[1:], good[:2] + b"\x0b" + good[3:], good[:4] + b"\xff" * 4 + good[8:]]
-    damaged += [gzip.compress(good)[:-9], gzip.compress(good)[:-1] + b"\x55", b"\x1f\x8b\x08" + b"\0" * 30]
-    for data in damaged:
-        (tmp_path / "x").write_bytes(data)
-        error = refused_data(motley, "x+y")
-        assert "x:" in error["message"], error
+DAMAGED = {
+    "x+y": lambda good: [b"", *cuts(good), good + b"\0", b"\1" + good[1:], good[:2] + b"\x0b" + good[3:], good[:4] + b"\xff" * 4 + good[8:],
+                         gzip.compress(good)[:-9], gzip.compress(good)[:-1] + b"\x55", b"\x1f\x8b\x08" + b"\0" * 30],
+    "x.npy+y.npy": lambda good: [*cuts(good), good.replace(b"|u1", b"|O1"), good[:6] + b"\x09" + good[7:],
+                                 good.replace(b"'fortran_order': False", b"'fortran_order': maybe"),
+                                 good.replace(b"(64, 6, 6)", b"(64, 6,99)")],
+    "xy.motley": lambda good: [*cuts(good), good + b"\0",
+                               *(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:] for at in (0, 9, 24, 104, 126, 130, len(good) - 1))],
+}
 
 
-def test_damaged_npy(motley, tmp_path, images):
-    x, y = images
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", y.astype(np.int64))
-    good = (tmp_path / "x.npy").read_bytes()
-    for data in (*cuts(good, 4), good.replace(b"|u1", b"|O1"), good.replace(b"'fortran_order': False", b"'fortran_order': maybe"),
-                 good.replace(b"(64, 6, 6)", b"(64, 6,99)"), good[:6] + b"\x09" + good[7:]):
-        (tmp_path / "x.npy").write_bytes(data)
-        error = refused_data(motley, "x.npy+y.npy")
-        assert "x.npy" in error["message"], error
+@pytest.mark.parametrize("uri", DAMAGED)
+def test_damaged_data(motley, files, uri):
+    name = uri.partition("+")[0]
+    for data in DAMAGED[uri]((files / name).read_bytes()):
+        (files / name).write_bytes(data)
+        assert f"{name}:" in refused_data(motley, uri)["message"]
 
 
-def test_damaged_packed_file(motley, tmp_path, images):
-    x, y = images
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", y.astype(np.int64))
-    subprocess.run([sys.executable, ROOT / "tools" / "pack.py", "x.npy", "y.npy", "xy.motley"], cwd=tmp_path, check=True)
-    good = (tmp_path / "xy.motley").read_bytes()
-    flipped = [good[:at] + bytes([good[at] ^ 1]) + good[at + 1:] for at in (0, 9, 24, 104, 126, 130, len(good) - 1)]
-    for data in (*cuts(good, 4), good + b"\0", *flipped):
-        (tmp_path / "xy.motley").write_bytes(data)
-        error = refused_data(motley, "xy.motley")
-        assert "xy.motley" in error["message"], error
-
-
-def test_other_number_of_labels(motley, tmp_path, images):
-    x, y = images
-    (tmp_path / "x").write_bytes(idx(x))
-    (tmp_path / "y").write_bytes(idx(y[:-1]))
+def test_other_number_of_labels(motley, files, images):
+    (files / "y").write_bytes(idx(images[1][:-1]))
     error = refused_data(motley, "x+y")
     assert "64" in error["message"] and "63" in error["message"], error
 
