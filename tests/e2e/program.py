@@ -22,6 +22,10 @@ def parse_event(line):
     return value
 
 
+def samples_of(step, worker):
+    return sum(part["samples"] for part in step["workers"] if part["worker"] == worker)
+
+
 class Program:
     """A running `motley --json …`. Use Starter to make one."""
 
@@ -84,6 +88,14 @@ class Program:
 
     def wait_step(self, step):
         return self.wait_event("step", lambda event: event["step"] >= step)
+
+    def wait_share(self, worker, after=0):
+        """A step of which this worker computed something."""
+        return self.wait_event("step", lambda event: samples_of(event, worker) > 0, after)
+
+    def workers(self):
+        """Who computed something so far."""
+        return {part["worker"] for step in self.named("step") for part in step["workers"] if part["samples"]}
 
     def wait_text(self, part):
         return self.wait_until(lambda: next((line for line in self.text if part in line), None), f"'{part}' on standard error")

@@ -10,26 +10,22 @@ RUN = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global
 LOCAL = ["--listen", "127.0.0.1:0", "--token-file", "token"]
 
 
-def wait_share(head, after=0):
-    return head.wait_event("step", lambda e: any(p["worker"] == "guest/cpu" and p["samples"] > 0 for p in e["workers"]), after=after)
-
-
 def test_killed_joiner_and_interrupted_head(motley):
     codecs = settings(wire_gradients="int8", wire_weights="int8", train_shares="[1,1,1,1]", train_verify=0)
     head = motley.start("train", "softmax", *RUN, *codecs, *settings(train_min_workers=2), "--run", "run", "--device", "cpu", *LOCAL)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest")
-    wait_share(head)
+    head.wait_share("guest/cpu")
     joiner.kill()
     joiner = motley.start("join", "--token-file", "token", "--name", "guest")
     head.wait_event("worker", worker="guest/cpu", change="readmitted")
-    wait_share(head, after=head.seen())
+    head.wait_share("guest/cpu", head.seen())
     head.interrupt()
     assert head.end() == 130, head.story()
     joiner.kill()  # the head's port will be another
     pathlib.Path(motley.directory, "token").unlink(missing_ok=True)
     again = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest")
-    wait_share(again)
+    again.wait_share("guest/cpu")
     assert again.end() == 0, again.story()
     assert joiner.end() == 0, joiner.story()
     assert motley.audit("run")["samples"] == STEPS * 20000

@@ -19,7 +19,7 @@ import time
 import pytest
 
 from conftest import ROOT
-from program import Starter, settings
+from program import Starter, samples_of, settings
 
 pytestmark = pytest.mark.alone
 
@@ -82,10 +82,6 @@ def on(host):
 # difference in the last bit every few steps (two runs of one process with other micro-batches differ by 1e-3 then).
 RECIPE = ["mlp", *settings(train_global_batch=2048, train_seed=11, optimizer_kind="sgd", optimizer_lr=0.01,
                            schedule_kind="constant", data_test_uri="")]
-
-
-def samples_of(event, worker):
-    return sum(part["samples"] for part in event["workers"] if part["worker"] == worker)
 
 
 class Disturber:

@@ -23,11 +23,6 @@ def head_and_joiner(motley, *words):
     return head, joiner
 
 
-def wait_share(head, worker, after=0):
-    """A step in which this worker computed something."""
-    return head.wait_event("step", lambda e: any(p["worker"] == worker and p["samples"] > 0 for p in e["workers"]), after=after)
-
-
 def same_losses(ours, theirs, tolerance=1e-5):
     assert list(ours) == list(theirs)
     worst = max(abs(ours[step] - theirs[step]) / abs(theirs[step]) for step in ours)
@@ -57,7 +52,7 @@ def redo_reach(run):
 def test_interrupted_joiner_finishes_its_lease(motley):
     steps = settings(train_steps=80)
     head, joiner = head_and_joiner(motley, *steps)
-    wait_share(head, "guest/cpu")
+    head.wait_share("guest/cpu")
     joiner.interrupt()
     assert joiner.end() in (0, 130), joiner.story()
     left = head.wait_event("worker", worker="guest/cpu", change="left")
@@ -99,7 +94,7 @@ def test_second_interrupt_of_the_head(motley):
 def test_head_stops_and_resumes(motley, tmp_path, how):
     steps = settings(train_steps=150, train_checkpoint_seconds=0.5)
     first, joiner = head_and_joiner(motley, *steps)
-    wait_share(first, "guest/cpu")
+    first.wait_share("guest/cpu")
     first.wait_step(40)
     first.signal(how)
     if how == signal.SIGKILL:
@@ -122,7 +117,7 @@ def test_head_stops_and_resumes(motley, tmp_path, how):
     done = max(first.losses()) + 1
     print(f"\n{how.name}: {done} steps were done, resumed at {reached}: {done - reached} done again")
     assert reached >= done - 1 if how != signal.SIGKILL else reached <= done + 1
-    wait_share(second, "guest/cpu")
+    second.wait_share("guest/cpu")
     assert joiner.named("worker", change="readmitted"), joiner.story()
     assert second.end() == 0, second.story()
     assert joiner.end() == 0, joiner.story()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from program import settings
+from program import samples_of, settings
 
 pytestmark = pytest.mark.alone
 
@@ -23,14 +23,6 @@ HOUR_S = 3600
 def head(motley, *words):
     return motley.start("train", "mlp", *DATA, *words, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head",
                         "--token-file", "token", *LOCAL)
-
-
-def samples_of(event, worker):
-    return sum(part["samples"] for part in event["workers"] if part["worker"] == worker)
-
-
-def wait_share(train, worker):
-    train.wait_event("step", lambda e: samples_of(e, worker) > 0, after=train.seen())
 
 
 def wait_without(train, worker):
@@ -80,7 +72,7 @@ def niceness(pid, before):
 def test_joined_workers_compute_nicely(motley, words, added):
     train = head(motley, *MANY, *TWO)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--threads", "1", *words)
-    wait_share(train, "guest/cpu")
+    train.wait_share("guest/cpu", train.seen())
     before = [threads_of(program.pid) for program in (joiner, train)]
     train.wait_step(train.named("step")[-1]["step"] + 30)
     own = os.getpriority(os.PRIO_PROCESS, 0)
@@ -131,7 +123,7 @@ def machine(tmp_path):
 def test_pauses_and_comes_back(motley, machine, words, begin, end, why):
     train = head(motley, *MANY, *TWO)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--threads", "1", *words, prefix=machine.prefix)
-    wait_share(train, "guest/cpu")
+    train.wait_share("guest/cpu", train.seen())
     for _ in range(2):
         at, mine = train.seen(), joiner.seen()
         begin(machine)
@@ -143,7 +135,7 @@ def test_pauses_and_comes_back(motley, machine, words, begin, end, why):
         end(machine)
         train.wait_event("worker", after=at, worker="guest/cpu", change="readmitted")
         joiner.wait_event("worker", after=mine, change="readmitted")
-        wait_share(train, "guest/cpu")
+        train.wait_share("guest/cpu", train.seen())
     train.interrupt()
     assert train.end() == 130, train.story()
     assert not train.named("worker", change="lost") and not joiner.named("error"), train.story()
@@ -169,5 +161,5 @@ def test_neither_is_asked_for_by_default(motley, machine):
     machine.typed(0)
     train = head(motley, *MANY, *TWO)
     joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--threads", "1", prefix=machine.prefix)
-    wait_share(train, "guest/cpu")
+    train.wait_share("guest/cpu", train.seen())
     assert not any("paused" in line for line in joiner.text), joiner.text

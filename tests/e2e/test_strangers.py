@@ -37,11 +37,10 @@ class Attacked:
         grown = self.head.rss_kib() - self.rss
         assert grown < GROWTH_KIB_MAX, f"the head grew by {grown} KiB"
         late = self.motley.start("join", "--token-file", "token", "--name", "late")
-        self.head.wait_event("step", lambda e: any(p["worker"] == "late/cpu" and p["samples"] for p in e["workers"]))
+        self.head.wait_share("late/cpu")
         late.interrupt()
         assert late.end() in (0, 130), late.story()
-        before = self.head.seen()
-        self.head.wait_event("step", lambda e: any(p["worker"] == "good/cpu" and p["samples"] for p in e["workers"]), after=before)
+        self.head.wait_share("good/cpu", self.head.seen())
         assert len(self.worker.named("worker")) == 1, self.worker.story()  # it joined, and never lost its link
         assert not self.head.named("worker", worker="good/cpu", change="lost")
         self.head.interrupt()

@@ -40,10 +40,6 @@ def start(motley, cluster, *words):
     return motley.start("train", "--on", "ray", "--address", cluster.address, "--run", "run", *words)
 
 
-def wait_share(head, name, after=0):
-    return head.wait_event("step", lambda e: any(p["worker"] == f"{name}/cpu" and p["samples"] > 0 for p in e["workers"]), after=after)
-
-
 def wait_gone(head, name, after):
     """Ray asks a process group to end before it kills it, so a worker may have time for a farewell."""
     return head.wait_event("worker", lambda e: e["change"] in ("left", "lost"), after=after, worker=f"{name}/cpu")
@@ -68,7 +64,7 @@ def kill_coordinator(head, motley):
         os.kill(actor if with_actor else process, signal.SIGKILL)
         await_end(left)
         assert head.wait_event("run", after=before)["first_step"] > 0
-        wait_share(head, "first", after=head.seen())
+        head.wait_share("first/cpu", head.seen())
 
 
 def test_a_script_trains_to_its_end(cluster, motley):
@@ -76,8 +72,7 @@ def test_a_script_trains_to_its_end(cluster, motley):
     assert head.end(5 * PATIENCE_S) == 0, head.story()
     epochs = [line for line in head.text if line.startswith("epoch ")]
     assert epochs and len(epochs) == len({line for line in epochs}), head.story()  # the body runs on the head alone
-    machines = {part["worker"] for step in head.named("step") for part in step["workers"] if part["samples"]}
-    assert machines == {"home/cpu", "first/cpu", "second/cpu"}
+    assert head.workers() == {"home/cpu", "first/cpu", "second/cpu"}
     assert not having("join", "--json", "--name", "first")
     motley.audit("run")
 
@@ -113,7 +108,7 @@ def test_a_trial_of_tune(cluster, tmp_path):
 def test_what_the_driver_starts_ends_with_it(cluster, motley):
     """Where the coordinator could not have its port back, which all workers have to hear, as well."""
     head = start(motley, cluster, *ENDLESS, "--listen", "0.0.0.0:0")
-    wait_share(head, "first")
+    head.wait_share("first/cpu")
     kill_coordinator(head, motley)
     coordinator, = having("--json", "--run", str(motley.directory / "run"))
     left = [coordinator, parent(coordinator)]
@@ -129,7 +124,7 @@ def test_what_the_driver_starts_ends_with_it(cluster, motley):
 def test_a_recipe_trains_on_all_nodes(cluster, running):
     motley, head = running
     for name in ("home", "first", "second"):
-        wait_share(head, name)
+        head.wait_share(f"{name}/cpu")
     token = (motley.directory / "run" / "token").read_text().strip()
     assert not [line for line in command_lines().values() if any(token in word for word in line)]
     assert not [file for file, text in cluster.logs().items() if token in text]
@@ -138,14 +133,14 @@ def test_a_recipe_trains_on_all_nodes(cluster, running):
 
 def test_killed_workers_and_actors_come_back(running):
     _, head = running
-    wait_share(head, "first", after=head.seen())
-    wait_share(head, "second", after=head.seen())
+    head.wait_share("first/cpu", head.seen())
+    head.wait_share("second/cpu", head.seen())
     worker, actor = worker_of("first")
     before = head.seen()
     os.kill(worker, signal.SIGKILL)
     head.wait_event("worker", worker="first/cpu", change="lost", after=before)
     head.wait_text("ray: first: its worker was started again")
-    wait_share(head, "first", after=head.seen())
+    head.wait_share("first/cpu", head.seen())
 
     worker, actor = worker_of("second")
     left, before = with_children(worker, actor), head.seen()
@@ -153,33 +148,33 @@ def test_killed_workers_and_actors_come_back(running):
     await_end(left)
     wait_gone(head, "second", before)
     head.wait_text("ray: second: Ray started its actor again")
-    wait_share(head, "second", after=head.seen())
+    head.wait_share("second/cpu", head.seen())
 
 
 def test_a_killed_coordinator_goes_on_with_the_run(running):
     motley, head = running
-    wait_share(head, "first", after=head.seen())
+    head.wait_share("first/cpu", head.seen())
     kill_coordinator(head, motley)
 
 
 def test_a_node_leaves_and_another_joins(cluster, running):
     _, head = running
     cluster.add("brief")
-    wait_share(head, "brief")
+    head.wait_share("brief/cpu")
     left, before = with_children(*worker_of("brief")), head.seen()
     cluster.kill("brief")
     wait_gone(head, "brief", before)
     head.wait_text("ray: brief: its node left the cluster")
     await_end(left)
-    wait_share(head, "first", after=head.seen())
+    head.wait_share("first/cpu", head.seen())
     cluster.add("late", cpu_node=1)
-    wait_share(head, "late")
+    head.wait_share("late/cpu")
 
 
 def test_ctrl_c_stops_in_good_order_and_leaves_nothing(running):
     motley, head = running
     for name in ("first", "second"):
-        wait_share(head, name, after=head.seen())
+        head.wait_share(f"{name}/cpu", head.seen())
     left = with_children(*worker_of("first"), *worker_of("second"))
     head.interrupt()
     assert head.end() == 130, head.story()
