@@ -12,7 +12,7 @@ from motley import _core, _devices, _errors
 
 pytestmark = pytest.mark.alone
 
-CASES, SEED = 6, 2
+CASES = [(3, 2), pytest.param(9, 3, marks=pytest.mark.nightly)]  # how many, and the seed; each starts from nothing
 SCRIPT = str(SCRIPTS / "sized.py")
 
 
@@ -58,9 +58,10 @@ def test_a_model_that_cannot_be_made_is_out_of_memory():
     assert refused.value.code == "memory"
 
 
-def test_random_scripts_train_or_are_refused(control_groups, tmp_path):
+@pytest.mark.parametrize("count, seed", CASES)
+def test_random_scripts_train_or_are_refused(control_groups, tmp_path, count, seed):
     smallest = case("perceptron", 8, 1, 8)
-    results = list(limited_memory.run_cases(str(COMMAND), tmp_path, CASES, SEED, random_case, smallest))
+    results = list(limited_memory.run_cases(str(COMMAND), tmp_path, count, seed, random_case, smallest))
     died = [result for result in results if result["verdict"] == "died"]
     assert not died, died
-    assert sum(result["verdict"] == "trained" for result in results) > CASES / 4, results
+    assert sum(result["verdict"] == "trained" for result in results) > count / 4, results
