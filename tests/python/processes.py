@@ -19,11 +19,18 @@ def command_lines():
     return found
 
 
-def having(*words):
-    """Processes whose words have all of these in this order, one after the other."""
+def having(*words, below=None):
+    """Processes whose words have all of these in this order, one after the other; of those that work in a directory, or below it."""
     wanted = list(words)
     return [pid for pid, line in command_lines().items()
-            if any(line[i:i + len(wanted)] == wanted for i in range(len(line) - len(wanted) + 1))]
+            if any(line[i:i + len(wanted)] == wanted for i in range(len(line) - len(wanted) + 1)) and (below is None or _works(pid, below))]
+
+
+def _works(pid, below):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cwd").readlink().is_relative_to(below)
+    except OSError:
+        return False  # it ended meanwhile
 
 
 def parent(pid):

@@ -7,8 +7,6 @@ import pytest
 from processes import await_end, command_lines, having
 from program import settings
 
-pytestmark = pytest.mark.alone
-
 SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do [ "$1" = -o ] && shift; shift; done
 [ "$1" != me@nowhere ] || { echo "ssh: no route" >&2; exit 255; }
@@ -33,10 +31,6 @@ def invite(motley):
     return start
 
 
-def share(head, name):
-    return head.wait_event("step", lambda e: any(p["worker"] == f"{name}/cpu" and p["samples"] for p in e["workers"]))
-
-
 def start(motley, *words):
     head = motley.start("train", *words, "--run", "runs/it", "--listen", "127.0.0.1:0", "--device", "cpu")
     head.wait_event("run")
@@ -47,10 +41,11 @@ def test_hosts_join_and_leave(motley, invite):
     head = start(motley, *ENDLESS)
     (motley.directory / "hosts.txt").write_text("# who is there\n\nsecond --device cpu --threads 1  # slow\n")
     guests = invite("me@first", "-f", "hosts.txt", "--directory", "work")
-    share(head, "first"), share(head, "second")
+    head.wait_share("first/cpu")
+    head.wait_share("second/cpu")
     token = (motley.directory / "runs" / "it" / "token").read_text().strip()
     assert not [line for line in command_lines().values() if any(token in word for word in line)]
-    left = having("join", "-", "--name")
+    left = having("join", "-", "--name", below=motley.directory)
     assert {os.readlink(f"/proc/{pid}/cwd") for pid in left} == {str(motley.directory / "bin" / "ssh-home" / "work")}
     guests.interrupt()
     assert guests.end() == 130, guests.story()
@@ -64,7 +59,7 @@ def test_hosts_join_and_leave(motley, invite):
 def test_who_loses_the_connection_leaves(motley, invite):
     head = start(motley, *ENDLESS)
     guests = invite("first")
-    share(head, "first")
+    head.wait_share("first/cpu")
     os.kill(guests.pid, signal.SIGKILL)
     head.wait_event("worker", worker="first/cpu", change="left")
     head.interrupt()

@@ -10,8 +10,6 @@ from conftest import SCRIPTS
 from program import PATIENCE_S, settings
 from slurm_cluster import SlurmCluster, why_no_slurm
 
-pytestmark = pytest.mark.alone
-
 SOFTMAX = ["softmax", "--device", "cpu", *settings(data_uri="synthetic:2000:16:4", data_test_uri="", train_global_batch=256)]
 SHORT = [*SOFTMAX, *settings(train_steps=40, train_shares=[1])]
 MPIRUN = ["mpirun", *(["--allow-run-as-root"] if os.geteuid() == 0 else []), "--oversubscribe", "--bind-to", "none"]
@@ -29,14 +27,10 @@ def mpich(number, count=2):
     return ["env", f"PMI_RANK={number}", f"PMI_SIZE={count}"]
 
 
-def workers(head):
-    return {part["worker"].partition("/")[0] for step in head.named("step") for part in step["workers"] if part["samples"]}
-
-
 def check(motley, head, run, count):
     """All ranks took part from the first step on."""
     assert head.end() == 0, head.story()
-    assert head.named("done") and len(workers(head)) == count, head.story()
+    assert head.named("done") and len(head.workers()) == count, head.story()
     assert len(head.named("step")[0]["workers"]) == count
     motley.audit(run)
 

@@ -21,7 +21,7 @@ HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--name", "head", "--token-fi
 BOTH = settings(train_min_workers=2, train_shares=[2, 1], train_verify=0)
 ENDLESS = ["wide", "1000000"]
 
-pytestmark = [pytest.mark.alone, pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 
 def siblings():
@@ -32,19 +32,11 @@ def start(motley, *words):
     return motley.start("train", SCRIPT, *HERE, "--threads", "1", *words)
 
 
-def takes_part(program, worker, after=0):
-    return program.wait_event("step", lambda e: any(p["worker"] == worker and p["samples"] for p in e["workers"]), after)
-
-
 def sibling_of(head):
     """Its number, when it computes."""
-    takes_part(head, "head/cpu:1")
+    head.wait_share("head/cpu:1")
     process, = siblings()
     return process
-
-
-def workers(program):
-    return {part["worker"] for step in program.named("step") for part in step["workers"] if part["samples"]}
 
 
 def test_a_run_of_two_processes_follows_the_plain_loop(motley):
@@ -55,7 +47,7 @@ def test_a_run_of_two_processes_follows_the_plain_loop(motley):
     assert head.end() == 0, head.story()
     await_end([sibling])
     assert plain.worst_loss(head.losses(), losses) <= 1e-5
-    assert workers(head) == {"head/cpu:0", "head/cpu:1"}
+    assert head.workers() == {"head/cpu:0", "head/cpu:1"}
     motley.audit("run")
 
 
@@ -78,16 +70,16 @@ def test_a_machine_joins_with_both(motley, monkeypatch, script):
     other = motley.start("join", "--token-file", "token", *words, "--threads", "1", "--name", "other")
     assert head.end() == 0, head.story()
     assert other.end() == 0, other.story()
-    assert workers(head) == {"other/cpu:0", "other/cpu:1"}
+    assert head.workers() == {"other/cpu:0", "other/cpu:1"}
     assert plain.worst_loss(head.losses(), loop(case)[0]) <= 1e-5
-    assert not having("join", "-")
+    assert not having("join", "-", below=motley.directory)
 
 
 def test_a_machine_stays_with_the_device_that_works(motley):
     head = start(motley, "--device", "none", *ENDLESS, "lacks")
     other = motley.start("join", "--token-file", "token", SCRIPT, *ENDLESS, "lacks", "--threads", "1", "--name", "other")
     other.wait_text("cannot be put on cuda:7")
-    takes_part(head, "other/cpu:1")
+    head.wait_share("other/cpu:1")
     head.interrupt()
     assert head.end() == 130, head.story()
     other.interrupt()
@@ -116,7 +108,7 @@ def test_who_is_killed_comes_back(motley):
     before = head.seen()
     os.kill(killed, signal.SIGKILL)
     head.wait_event("worker", lambda e: e["change"] in ("joined", "readmitted"), before, worker="head/cpu:1")
-    takes_part(head, "head/cpu:1", head.seen())
+    head.wait_share("head/cpu:1", head.seen())
     sibling, = siblings()
     assert sibling != killed
     head.interrupt()
@@ -159,7 +151,7 @@ def test_both_go_on_with_a_run(motley):
 
 def test_one_device_twice_stays_in_one_process(motley):
     head = start(motley, "--device", "cpu:1", "--device", "cpu:1", *BOTH, *ENDLESS)
-    takes_part(head, "head/cpu:1#2")
+    head.wait_share("head/cpu:1#2")
     assert not siblings()
     head.interrupt()
     head.end()
@@ -168,7 +160,7 @@ def test_one_device_twice_stays_in_one_process(motley):
 def test_who_cannot_work_is_named(motley):
     head = start(motley, *ENDLESS, "fails")
     head.wait_text("cpu:1: its process ended with status 1: ")
-    takes_part(head, "head/cpu:0", head.seen())
+    head.wait_share("head/cpu:0", head.seen())
     head.interrupt()
     assert head.end() == 130
     assert "not as a worker" in motley.fails("plan", SCRIPT, "--listen", "127.0.0.1:0", *ENDLESS, "fails", status=1)["message"]
@@ -178,7 +170,7 @@ def test_a_loop_of_ones_own_runs_in_both(motley):
     case = cases.make("groups")
     head = start(motley, *BOTH, "groups", str(case.epochs), "leases")
     assert head.end() == 0 and not siblings(), head.story()
-    assert workers(head) == {"head/cpu:0", "head/cpu:1"}
+    assert head.workers() == {"head/cpu:0", "head/cpu:1"}
     assert plain.worst_loss(head.losses(), loop(case)[0]) <= 1e-5
 
 
