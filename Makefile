@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator docs sbom fmt fmt-check clean
+.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ unit: ## the C++ tests alone
 	@tools/configure MOTLEY_BUILD_TESTS=ON
 	@$(NINJA)
 	ctest --test-dir $(BUILD) -j2 --output-on-failure
+
+coverage: ## which lines of the C++ core its tests run
+	@tools/bootstrap test
+	@tools/coverage
 
 bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator ## all benchmarks
 
