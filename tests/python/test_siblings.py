@@ -24,18 +24,18 @@ ENDLESS = ["wide", "1000000"]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds processes in /proc")
 
 
-def siblings():
-    return having("join", "-", SCRIPT)
+def siblings(motley):
+    return having("join", "-", SCRIPT, below=motley.directory)
 
 
 def start(motley, *words):
     return motley.start("train", SCRIPT, *HERE, "--threads", "1", *words)
 
 
-def sibling_of(head):
+def sibling_of(motley, head):
     """Its number, when it computes."""
     head.wait_share("head/cpu:1")
-    process, = siblings()
+    process, = siblings(motley)
     return process
 
 
@@ -43,7 +43,7 @@ def test_a_run_of_two_processes_follows_the_plain_loop(motley):
     case = cases.make("groups")
     losses, _ = loop(case)
     head = start(motley, *BOTH, "groups", str(case.epochs))
-    sibling = sibling_of(head)
+    sibling = sibling_of(motley, head)
     assert head.end() == 0, head.story()
     await_end([sibling])
     assert plain.worst_loss(head.losses(), losses) <= 1e-5
@@ -55,7 +55,7 @@ def test_a_script_by_itself_is_such_a_run(motley):
     motley.path = sys.executable
     head = motley.start(SCRIPT, *ENDLESS)
     head.wait_text("/cpu:1 joined")
-    sibling, = siblings()
+    sibling, = siblings(motley)
     head.interrupt()
     head.end()
     await_end([sibling])
@@ -84,14 +84,14 @@ def test_a_machine_stays_with_the_device_that_works(motley):
     assert head.end() == 130, head.story()
     other.interrupt()
     other.end()
-    assert not siblings()
+    assert not siblings(motley)
 
 
 def test_a_plan_measures_both(motley):
     head = motley.run("plan", SCRIPT, "--listen", "127.0.0.1:0", "--name", "head", "--threads", "1", "--seconds", "1", *ENDLESS)
     assert head.process.returncode == 0, head.story()
     assert set(head.named("plan")[0]["shares"]) == {"head/cpu:0", "head/cpu:1"}
-    assert not siblings()
+    assert not siblings(motley)
 
 
 def test_a_plan_is_interrupted(motley):
@@ -99,17 +99,17 @@ def test_a_plan_is_interrupted(motley):
     head.wait_event("worker", worker="head/cpu:1", change="joined")
     head.interrupt()
     assert head.end() == 130 and head.error()["code"] == "interrupted", head.story()
-    assert not siblings()
+    assert not siblings(motley)
 
 
 def test_who_is_killed_comes_back(motley):
     head = start(motley, *BOTH, *ENDLESS)
-    killed = sibling_of(head)
+    killed = sibling_of(motley, head)
     before = head.seen()
     os.kill(killed, signal.SIGKILL)
     head.wait_event("worker", lambda e: e["change"] in ("joined", "readmitted"), before, worker="head/cpu:1")
     head.wait_share("head/cpu:1", head.seen())
-    sibling, = siblings()
+    sibling, = siblings(motley)
     assert sibling != killed
     head.interrupt()
     assert head.end() == 130, head.story()
@@ -119,7 +119,7 @@ def test_who_is_killed_comes_back(motley):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nobody_outlives_a_head_that_is_killed(motley, number):
     head = start(motley, *BOTH, *ENDLESS)
-    sibling = sibling_of(head)
+    sibling = sibling_of(motley, head)
     head.signal(number)
     head.end()
     await_end([sibling])
@@ -128,31 +128,31 @@ def test_nobody_outlives_a_head_that_is_killed(motley, number):
 def test_nobody_outlives_a_script_that_fails(motley):
     head = start(motley, *BOTH, *ENDLESS, "raises")
     assert head.end() == 1 and "enough" in head.error()["message"], head.story()
-    assert not siblings()
+    assert not siblings(motley)
 
 
 def test_a_run_that_ends_at_once_waits_for_nobody(motley):
     head = start(motley, *settings(train_steps=1), *ENDLESS)
     assert head.end() == 0, head.story()
-    assert not siblings()
+    assert not siblings(motley)
 
 
 def test_both_go_on_with_a_run(motley):
     head = start(motley, *BOTH, *ENDLESS)
-    sibling_of(head)
+    sibling_of(motley, head)
     head.interrupt()
-    assert head.end() == 130 and not siblings(), head.story()
+    assert head.end() == 130 and not siblings(motley), head.story()
     again = start(motley, "--resume", *BOTH, *ENDLESS)
-    sibling_of(again)
+    sibling_of(motley, again)
     assert again.named("step")[0]["step"] == head.named("step")[-1]["step"] + 1
     again.interrupt()
-    assert again.end() == 130 and not siblings(), again.story()
+    assert again.end() == 130 and not siblings(motley), again.story()
 
 
 def test_one_device_twice_stays_in_one_process(motley):
     head = start(motley, "--device", "cpu:1", "--device", "cpu:1", *BOTH, *ENDLESS)
     head.wait_share("head/cpu:1#2")
-    assert not siblings()
+    assert not siblings(motley)
     head.interrupt()
     head.end()
 
@@ -169,7 +169,7 @@ def test_who_cannot_work_is_named(motley):
 def test_a_loop_of_ones_own_runs_in_both(motley):
     case = cases.make("groups")
     head = start(motley, *BOTH, "groups", str(case.epochs), "leases")
-    assert head.end() == 0 and not siblings(), head.story()
+    assert head.end() == 0 and not siblings(motley), head.story()
     assert head.workers() == {"head/cpu:0", "head/cpu:1"}
     assert plain.worst_loss(head.losses(), loop(case)[0]) <= 1e-5
 
