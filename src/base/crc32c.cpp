@@ -5,8 +5,12 @@
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
-#elif defined(__ARM_FEATURE_CRC32)
+#elif defined(__aarch64__)
 #include <arm_acle.h>
+#if defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #endif
 
 namespace motley {
@@ -54,17 +58,21 @@ constexpr std::uint32_t kShiftTwo = power_of_x(16);
 static_assert(kStreamBytes * 8 == std::size_t{1} << 15);
 
 #if defined(__x86_64__)
-#define MOTLEY_CRC_TARGET __attribute__((target("sse4.2")))
+#define MOTLEY_CRC_TARGET __attribute__((target("sse4.2,crc32")))
 MOTLEY_CRC_TARGET inline std::uint64_t step(std::uint64_t crc, std::uint64_t word) noexcept {
   return _mm_crc32_u64(crc, word);
 }
 bool has_hardware() noexcept { return __builtin_cpu_supports("sse4.2") != 0; }
-#elif defined(__ARM_FEATURE_CRC32)
-#define MOTLEY_CRC_TARGET
-inline std::uint64_t step(std::uint64_t crc, std::uint64_t word) noexcept {
+#elif defined(__ARM_FEATURE_CRC32) || defined(__linux__) && defined(__aarch64__)
+#define MOTLEY_CRC_TARGET __attribute__((target("+crc")))
+MOTLEY_CRC_TARGET inline std::uint64_t step(std::uint64_t crc, std::uint64_t word) noexcept {
   return __crc32cd(static_cast<std::uint32_t>(crc), word);
 }
+#if defined(__ARM_FEATURE_CRC32)
 bool has_hardware() noexcept { return true; }
+#else  // not part of the first 64-bit ARM, for which a package of Linux is built
+bool has_hardware() noexcept { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
+#endif
 #endif
 
 #if defined(MOTLEY_CRC_TARGET)

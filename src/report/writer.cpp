@@ -23,7 +23,7 @@ bool ready(int descriptor, int patience_ms) {
 }
 
 // Others may write into the same pipe between a look and a write: so there must be room for more than this.
-bool has_room(int descriptor) {
+bool has_room([[maybe_unused]] int descriptor) {
 #ifdef F_GETPIPE_SZ
   constexpr int kRoomForOthers = 4;  // times as much as is in it
   int unread = 0;

@@ -26,7 +26,8 @@ bool lies_under(const fs::path& file, const fs::path& directory) {
   const fs::path inside = resolved(file), base = resolved(directory);
   if (inside.empty() || base.empty()) return false;
   // "/data/" has an empty last part.
-  const auto end = base.has_filename() ? base.end() : std::prev(base.end());
+  auto end = base.end();
+  if (!base.has_filename()) --end;
   return std::mismatch(base.begin(), end, inside.begin(), inside.end()).first == end;
 }
 
