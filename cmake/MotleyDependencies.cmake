@@ -1,16 +1,23 @@
-# Third-party libraries, from the system first.
-find_package(OpenSSL 3.0 REQUIRED)
-find_package(ZLIB REQUIRED)
-find_package(CURL REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(tomlplusplus REQUIRED)
-find_package(nlohmann_json REQUIRED)
+# Third-party libraries: the system's, or those that tools/wheels has laid out for another one.
+if(MOTLEY_STAGE)
+  include(MotleyStage)
+else()
+  find_package(OpenSSL 3.0 REQUIRED)
+  find_package(ZLIB REQUIRED)
+  find_package(CLI11 REQUIRED)
+  find_package(tomlplusplus REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+  if(NOT MOTLEY_BUILD_PYTHON)
+    find_package(CURL REQUIRED)
+  endif()
+endif()
 
 find_path(MOTLEY_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(motley_asio INTERFACE)
 add_library(motley::asio ALIAS motley_asio)
 target_include_directories(motley_asio SYSTEM INTERFACE "${MOTLEY_ASIO_INCLUDE}")
-target_compile_definitions(motley_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1)
+target_compile_definitions(motley_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1
+                           $<$<BOOL:${MOTLEY_STAGE}>:ASIO_DISABLE_VISIBILITY>)  # what is weak is shared with whoever else has Asio
 
 find_path(MOTLEY_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 add_library(motley_protozero INTERFACE)

@@ -31,10 +31,11 @@ ARROWS = {
     "config": ["ps"],
     "runtime": ["machine", "engine", "config", "data", "store", "report", "transport"],
     "softmax": ["data"],
+    "http": ["data"],
     "torch": ["tensor", "wire", "data"],
     "sim": ["engine", "data", "softmax"],
     "bench": ["runtime"],
-    "cli": ["bench", "softmax", "torch"],
+    "cli": ["bench", "softmax", "http", "torch"],
     "python": ["runtime", "cli"],
 }
 # What a folder uses without handing it on.

@@ -16,7 +16,7 @@ namespace motley::cli {
 struct Context {
   bool json = false;
   runtime::StopSource stop;
-  std::unique_ptr<runtime::ModelProvider> models = make_models();
+  std::unique_ptr<runtime::ModelProvider> models;
   std::unique_ptr<Output> sink;  // made after parsing
   bool has_python = false;
   std::vector<std::string> script_arguments;

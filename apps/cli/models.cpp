@@ -1,6 +1,7 @@
 #include "models.h"
 
 #include <thread>
+#include <utility>
 
 #include "softmax/softmax.h"
 
@@ -41,7 +42,9 @@ namespace {
 
 class Models final : public runtime::ModelProvider {
  public:
+  explicit Models(data::Retrieve retrieve) : retrieve_(std::move(retrieve)) {}
   [[nodiscard]] std::vector<runtime::Device> devices() const override { return torch_devices(); }
+  [[nodiscard]] data::Retrieve retrieve() const override { return retrieve_; }
   [[nodiscard]] bool confines() const override { return true; }
 
   Result<runtime::InitialState> initial_state(const runtime::ModelInputs& inputs) override {
@@ -69,10 +72,13 @@ class Models final : public runtime::ModelProvider {
   static Result<std::unique_ptr<softmax::SoftmaxRegression>> make_softmax(const runtime::ModelInputs& inputs) {
     return softmax::SoftmaxRegression::make(inputs.train, inputs.test, inputs.config->seed);
   }
+  data::Retrieve retrieve_;
 };
 
 }  // namespace
 
-std::unique_ptr<runtime::ModelProvider> make_models() { return std::make_unique<Models>(); }
+std::unique_ptr<runtime::ModelProvider> make_models(data::Retrieve retrieve) {
+  return std::make_unique<Models>(std::move(retrieve));
+}
 
 }  // namespace motley::cli

@@ -9,7 +9,8 @@
 
 namespace motley::cli {
 
-std::unique_ptr<runtime::ModelProvider> make_models();
+/// `retrieve` downloads their data sets; it may be empty.
+std::unique_ptr<runtime::ModelProvider> make_models(data::Retrieve retrieve);
 
 /// Only with torch; else an error that says so.
 Status export_torchscript(const config::RunConfig& config, const SharedBytes& file, const Layout& layout,

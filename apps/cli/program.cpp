@@ -87,12 +87,13 @@ std::string shell_quoted(const std::string& word) {
   return quoted + "'";
 }
 
-int run(int argc, char** argv, const ScriptRunner& run_script) {
+int run(int argc, char** argv, const Surroundings& surroundings) {
   CLI::App app("Trains one PyTorch model on every machine you own.", "motley");
   app.set_version_flag("--version", "motley " MOTLEY_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
   Context context;
+  context.models = make_models(surroundings.retrieve);
   app.add_flag("--json", context.json, "print one JSON event a line on standard output");
   Command chosen;
   add_train(app, chosen);
@@ -115,7 +116,7 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
     return usage_error(app, error, argc, argv);
   }
   machine::hide_arguments(fleet::JoinToken::kPrefix);
-  context.has_python = static_cast<bool>(run_script);
+  context.has_python = static_cast<bool>(surroundings.run_script);
   context.replace_sink(make_output(context.json));
   Status status;
   {
@@ -125,7 +126,7 @@ int run(int argc, char** argv, const ScriptRunner& run_script) {
     });
     status = chosen(context);
   }
-  if (status) return context.launch ? run_script(*context.launch) : 0;
+  if (status) return context.launch ? surroundings.run_script(*context.launch) : 0;
   context.sink->take(report::Failure{status.error()});
   return exit_status(status.error().code);
 }
@@ -167,9 +168,9 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train) {
   return join;
 }
 
-int run_program(int argc, char** argv, const ScriptRunner& run_script) {
+int run_program(int argc, char** argv, const Surroundings& surroundings) {
   try {
-    return run(argc, argv, run_script);
+    return run(argc, argv, surroundings);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "motley: bug: %s\n", error.what());
     return 1;

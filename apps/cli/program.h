@@ -39,8 +39,14 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train);
 /// Runs the script; returns the exit status.
 using ScriptRunner = std::function<int(const Launch&)>;
 
-/// Without `run_script`, commands with a script are errors. No exception leaves it.
-int run_program(int argc, char** argv, const ScriptRunner& run_script = {});
+/// What the program gets from where it runs.
+struct Surroundings {
+  data::Retrieve retrieve{};  // without it no data set is downloaded
+  ScriptRunner run_script{};  // without it commands with a script are errors
+};
+
+/// No exception leaves it.
+int run_program(int argc, char** argv, const Surroundings& surroundings);
 
 /// Workers report to it from their own threads. REQUIRES `sink` outlives what is returned.
 class JoinDisplay {

@@ -10,7 +10,28 @@
 namespace motley::python {
 namespace {
 
-int run_command(std::vector<std::string> arguments, const nb::callable& run_script) {
+/// Downloads by a function of Python: retrieve(url, take), which calls take(bytes, total) and returns why it failed, or
+/// "".
+data::Retrieve by_python(const nb::callable& retrieve) {
+  return [retrieve = retrieve.ptr()](const std::string& url, const data::TakeBytes& take) -> Status {
+    const nb::gil_scoped_acquire gil;
+    const nb::object taker = nb::cpp_function([&take](const nb::bytes& bytes, std::uint64_t total) {
+      const std::span<const char> text(bytes.c_str(), bytes.size());
+      const nb::gil_scoped_release no_gil;
+      return take(std::as_bytes(text), total);
+    });
+    try {
+      const std::string why = nb::cast<std::string>(nb::handle(retrieve)(url, taker));
+      if (why.empty()) return {};
+      return Error{ErrorCode::network, why, ""};
+    } catch (nb::python_error& error) {
+      return Error{ErrorCode::internal, error.what(), ""};
+    }
+  };
+}
+
+/// `retrieve` outlives the command, so it is borrowed: it may be called without the GIL.
+int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& retrieve) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -18,10 +39,12 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
   int status = 0;
   {
     const nb::gil_scoped_release no_gil;
-    status = cli::run_program(static_cast<int>(arguments.size()), argv.data(), [&launch](const cli::Launch& asked) {
+    const auto keep = [&launch](const cli::Launch& asked) {
       launch = asked;
       return 0;
-    });
+    };
+    status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
+                              {.retrieve = by_python(retrieve), .run_script = keep});
   }
   if (!launch) return status;
   return nb::cast<int>(run_script(nb::cast(std::move(*launch))));
@@ -75,7 +98,7 @@ void bind_program(nb::module_& m) {
         cli::make_output(json, true)->take(report::Failure{{code_of(code), message, hint}});
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
-  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"));
+  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("retrieve"));
 }
 
 }  // namespace motley::python

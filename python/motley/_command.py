@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from motley import _core, _fetch, _launch
 from motley._errors import Error
+from motley._retrieve import retrieve
 
 BETWEEN_RUNS = ("what stands between two runs runs on machines that join too, where the bodies of epochs do not: take what it needs from "
                 "run.history and the model")
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _launch.give(launch)
         return _run_script(launch)
 
-    return _core.run_command(["motley", *words], run_script)
+    return _core.run_command(["motley", *words], run_script, retrieve)
 
 
 def _export(words: list[str]) -> int:

@@ -44,6 +44,7 @@ struct OpenOptions {
   std::string cache_dir;         // where downloads are kept
   Sha256Hex sha256_hex;          // REQUIRED where cache_dir is
   DownloadProgress on_download;  // may be empty
+  Retrieve retrieve;             // empty: nothing is downloaded
   std::uint64_t block = 256;     // text: bytes of a sample, > 0
   bool hold_out = false;         // text: the last tenth of the samples is the part "test", the others are "train"
 };

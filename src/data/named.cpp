@@ -75,11 +75,18 @@ Result<ImagesAndLabels> find_or_fetch(const NamedDataset& dataset, const std::st
   }
   const std::string directory = options.cache_dir + "/" + dataset.name;
   if (Result<ImagesAndLabels> found = find_idx_pair(directory, part)) return found;
+  if (!options.retrieve) {
+    return Error{ErrorCode::input,
+                 dataset.name + ": expected its files in " + directory + ", found none, and nothing here downloads",
+                 "put its four files there"};
+  }
   const bool test = part == "test";
   for (const RemoteFile* file :
        {test ? &dataset.test_images : &dataset.train_images, test ? &dataset.test_labels : &dataset.train_labels}) {
     if (is_file(directory + "/" + file->name)) continue;
-    if (Status status = fetch(dataset.base_urls, *file, directory, options.sha256_hex, options.on_download); !status) {
+    if (Status status =
+            fetch(options.retrieve, dataset.base_urls, *file, directory, options.sha256_hex, options.on_download);
+        !status) {
       return std::move(status).error();
     }
   }

@@ -60,6 +60,7 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   data::OpenOptions options;
   options.normalisation = {static_cast<float>(config.data_mean), static_cast<float>(config.data_std)};
   options.on_download = report;
+  options.retrieve = retrieve();
   options.cache_dir = cache_dir();
   options.sha256_hex = transport::sha256_hex;
   options.block = config.model_block;

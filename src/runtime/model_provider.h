@@ -60,6 +60,8 @@ class ModelProvider {
   /// A process that joins a run works for the run alone, so that it may be confined: its models need no file that the
   /// user did not name.
   [[nodiscard]] virtual bool confines() const { return false; }
+  /// What downloads data sets that are known by name; empty where nothing does.
+  [[nodiscard]] virtual data::Retrieve retrieve() const { return {}; }
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
   virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report);
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;

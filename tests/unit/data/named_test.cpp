@@ -32,7 +32,7 @@ class Named : public ::testing::Test {
 
 TEST_F(Named, DownloadsOnceIntoTheCache) {
   NamedDataset toy = toy_dataset();
-  const OpenOptions options{{}, cache_, test::digest_of, {}};
+  const OpenOptions options{{}, cache_, test::digest_of, {}, test::from_files()};
   const auto fetched = find_or_fetch(toy, "train", options);
   ASSERT_TRUE(fetched) << fetched.error().message;
   EXPECT_EQ(fetched->images, cache_ + "/toy/train-images-idx3-ubyte.gz");
@@ -45,9 +45,16 @@ TEST_F(Named, PrefersWhatTheSystemHas) {
   const NamedDataset toy = toy_dataset();
   directory_.write("system/train-images-idx3-ubyte.gz", {});
   directory_.write("system/train-labels-idx1-ubyte.gz", {});
-  const auto found = find_or_fetch(toy, "train", {{}, cache_, test::digest_of, {}});
+  const auto found = find_or_fetch(toy, "train", {{}, cache_, test::digest_of, {}, test::from_files()});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->labels, directory_.path() + "/system/train-labels-idx1-ubyte.gz");
+}
+
+TEST_F(Named, SaysWhereTheFilesGoWhereNothingDownloads) {
+  const auto found = find_or_fetch(toy_dataset(), "train", {{}, cache_, test::digest_of, {}, {}});
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::input);
+  EXPECT_NE(found.error().message.find(cache_ + "/toy"), std::string::npos);
 }
 
 TEST_F(Named, NeedsADirectoryToDownloadTo) {

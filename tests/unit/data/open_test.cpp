@@ -59,7 +59,7 @@ TEST(Open, PixelsAreNormalisedAsNumpyDoesIt) {
   const Directory directory;
   const std::string images = directory.write("i", idx({3, 1, 2}, from_hex("00014d80feff")));
   const std::string labels = directory.write("l", idx({3}, from_hex("000901")));
-  const auto set = open(images + "+" + labels, {{0.2860F, 0.3530F}, "", {}, {}});
+  const auto set = open(images + "+" + labels, {{0.2860F, 0.3530F}, "", {}, {}, {}});
   EXPECT_THAT(set->sample_shape(), ElementsAre(1, 1, 2));
   EXPECT_EQ(set->size(), 3U);
   EXPECT_EQ(set->classes(), 10U);
@@ -93,7 +93,7 @@ TEST(Open, FloatsAreTakenAsTheyAre) {
   const Directory directory;
   const std::string x = directory.write("x.npy", npy(kFloats, elements({1.5F, -2.0F, 3.0F, 0.25F})));
   const std::string y = directory.write("y.npy", npy(kFloats, elements({1.0F, 2.0F, 3.0F, 4.0F})));
-  const auto set = open(x + "+" + y, {{0.5F, 2.0F}, "", {}, {}});
+  const auto set = open(x + "+" + y, {{0.5F, 2.0F}, "", {}, {}, {}});
   EXPECT_THAT(gather(*set, {1, 0}), ElementsAre(3.0F, 0.25F, 1.5F, -2.0F));
   EXPECT_EQ(set->target_kind(), TargetKind::values);
   EXPECT_EQ(set->target_elements(), 2U);
@@ -163,7 +163,7 @@ TEST(Open, GuessesWhatWasMeant) {
 TEST(Open, RefusesANormalisationThatDividesByNothing) {
   for (const float std :
        {0.0F, -1.0F, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    const auto set = open_dataset("synthetic:4:2:2", "train", {{0, std}, "", {}, {}});
+    const auto set = open_dataset("synthetic:4:2:2", "train", {{0, std}, "", {}, {}, {}});
     ASSERT_FALSE(set);
     EXPECT_EQ(set.error().code, ErrorCode::usage);
   }

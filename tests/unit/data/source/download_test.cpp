@@ -1,14 +1,9 @@
 #include "data/source/download.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "../fixtures.h"
 
@@ -27,53 +22,8 @@ std::vector<std::string> names_in(const std::string& directory) {
   return names;
 }
 
-/// Answers one HTTP request with the bytes it was given, then closes.
-class OneAnswer {
- public:
-  explicit OneAnswer(std::string answer) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_, 1), 0);
-    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this, text = std::move(answer)] { serve(text); });
-  }
-  OneAnswer(const OneAnswer&) = delete;
-  OneAnswer& operator=(const OneAnswer&) = delete;
-  ~OneAnswer() {
-    ::shutdown(listener_, SHUT_RDWR);
-    thread_.join();
-    ::close(listener_);
-  }
-  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_) + "/"; }
-
- private:
-  void serve(const std::string& text) const {
-    const int peer = ::accept(listener_, nullptr, nullptr);
-    if (peer < 0) return;
-    std::string request;
-    std::array<char, 1024> buffer{};
-    while (request.find("\r\n\r\n") == std::string::npos) {
-      const ssize_t got = ::recv(peer, buffer.data(), buffer.size(), 0);
-      if (got <= 0) break;
-      request.append(buffer.data(), static_cast<std::size_t>(got));
-    }
-    static_cast<void>(::send(peer, text.data(), text.size(), MSG_NOSIGNAL));
-    ::close(peer);
-  }
-
-  int listener_;
-  std::uint16_t port_ = 0;
-  std::thread thread_;
-};
-
 class Download : public ::testing::Test {
  protected:
-  void SetUp() override { ::setenv("no_proxy", "*", 1); }
-
   const Bytes content_ = bytes_of_text("what was published");
   const RemoteFile file_{"file.gz", test::digest_of(content_)};
   Directory directory_;
@@ -82,14 +32,16 @@ class Download : public ::testing::Test {
 
 TEST_F(Download, PutsAFileInItsPlace) {
   directory_.write("origin/file.gz", content_);
-  ASSERT_TRUE(fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, test::digest_of, {}));
+  ASSERT_TRUE(
+      fetch(test::from_files(), {"file://" + directory_.path() + "/origin/"}, file_, cache_, test::digest_of, {}));
   EXPECT_EQ(test::read_text(cache_ + "/file.gz"), "what was published");
   EXPECT_EQ(names_in(cache_), std::vector<std::string>{"file.gz"});
 }
 
 TEST_F(Download, DeletesAFileWithAnotherHashAndSaysSo) {
   directory_.write("origin/file.gz", bytes_of_text("something else"));
-  const Status status = fetch({"file://" + directory_.path() + "/origin/"}, file_, cache_, test::digest_of, {});
+  const Status status =
+      fetch(test::from_files(), {"file://" + directory_.path() + "/origin/"}, file_, cache_, test::digest_of, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::network);
   EXPECT_THAT(status.error().message, HasSubstr("expected SHA-256 " + file_.sha256));
@@ -99,7 +51,8 @@ TEST_F(Download, DeletesAFileWithAnotherHashAndSaysSo) {
 }
 
 TEST_F(Download, SaysWhereItFoundNothing) {
-  const Status status = fetch({"file://" + directory_.path() + "/nowhere/"}, file_, cache_, test::digest_of, {});
+  const Status status =
+      fetch(test::from_files(), {"file://" + directory_.path() + "/nowhere/"}, file_, cache_, test::digest_of, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::network);
   EXPECT_THAT(status.error().message, HasSubstr("/nowhere/file.gz"));
@@ -109,52 +62,31 @@ TEST_F(Download, SaysWhereItFoundNothing) {
 TEST_F(Download, TriesTheNextAddress) {
   directory_.write("mirror/file.gz", content_);
   const std::string base = "file://" + directory_.path();
-  EXPECT_TRUE(fetch({base + "/nowhere/", base + "/mirror/"}, file_, cache_, test::digest_of, {}));
-  EXPECT_FALSE(fetch({}, file_, cache_, test::digest_of, {}));
-}
-
-TEST_F(Download, ReportsProgressOverHttp) {
-  const OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\nwhat was published");
-  std::uint64_t last_done = 0;
-  std::uint64_t last_total = 0;
-  const Status status =
-      fetch({server.url()}, file_, cache_, test::digest_of, [&](const std::string& file, auto done, auto total) {
-        EXPECT_EQ(file, "file.gz");
-        EXPECT_GE(done, last_done);
-        last_done = done;
-        last_total = total;
-      });
-  ASSERT_TRUE(status) << status.error().message;
-  EXPECT_EQ(last_done, 18U);
-  EXPECT_EQ(last_total, 18U);
-}
-
-TEST_F(Download, RefusesATruncatedAnswer) {
-  const OneAnswer server("HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\nwhat was");
-  const Status status = fetch({server.url()}, file_, cache_, test::digest_of, {});
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, ErrorCode::network);
-  EXPECT_TRUE(names_in(cache_).empty());
-}
-
-TEST_F(Download, RefusesAnErrorPage) {
-  const OneAnswer server("HTTP/1.1 404 Not Found\r\nContent-Length: 18\r\n\r\nwhat was published");
-  const Status status = fetch({server.url()}, file_, cache_, test::digest_of, {});
-  ASSERT_FALSE(status);
-  EXPECT_THAT(status.error().message, HasSubstr("404"));
-  EXPECT_TRUE(names_in(cache_).empty());
-}
-
-TEST_F(Download, IsNotLedFromHttpsToHttp) {
-  EXPECT_STREQ(redirects_allowed("https://example.org/"), "https");
-  EXPECT_STREQ(redirects_allowed("http://example.org/"), "http,https");
+  EXPECT_TRUE(fetch(test::from_files(), {base + "/nowhere/", base + "/mirror/"}, file_, cache_, test::digest_of, {}));
+  EXPECT_FALSE(fetch(test::from_files(), {}, file_, cache_, test::digest_of, {}));
 }
 
 TEST_F(Download, NamesADirectoryItCannotMake) {
   directory_.write("in-the-way", {});
-  const Status status = fetch({"file:///"}, file_, directory_.path() + "/in-the-way/cache", test::digest_of, {});
+  const Status status =
+      fetch(test::from_files(), {"file:///"}, file_, directory_.path() + "/in-the-way/cache", test::digest_of, {});
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, ErrorCode::io);
+}
+
+TEST_F(Download, ReportsHowFarItIs) {
+  directory_.write("origin/file.gz", content_);
+  std::uint64_t last_done = 0, last_total = 0;
+  const auto progress = [&](const std::string& file, std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(file, "file.gz");
+    EXPECT_GT(done, last_done);
+    last_done = done;
+    last_total = total;
+  };
+  const std::string base = "file://" + directory_.path() + "/origin/";
+  ASSERT_TRUE(fetch(test::from_files(), {base}, file_, cache_, test::digest_of, progress));
+  EXPECT_EQ(last_done, content_.size());
+  EXPECT_EQ(last_total, content_.size());
 }
 
 }  // namespace

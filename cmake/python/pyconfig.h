@@ -1,0 +1,36 @@
+// What Python's headers ask of a system, for extensions that are built elsewhere: the answers of every 64-bit system
+// that wheels are built for. Python's own pyconfig.h has hundreds more, about the interpreter's inside.
+#ifndef Py_PYCONFIG_H
+#define Py_PYCONFIG_H
+
+#define SIZEOF_SHORT 2
+#define SIZEOF_INT 4
+#define SIZEOF_LONG 8
+#define SIZEOF_LONG_LONG 8
+#define SIZEOF_VOID_P 8
+#define SIZEOF_SIZE_T 8
+#define SIZEOF_OFF_T 8
+#define SIZEOF_TIME_T 8
+#define SIZEOF_PID_T 4
+#define SIZEOF_WCHAR_T 4
+#define SIZEOF_FPOS_T 16
+#define SIZEOF_PTHREAD_T 8
+#define ALIGNOF_LONG 8
+#define ALIGNOF_SIZE_T 8
+#define HAVE_LONG_LONG 1
+#define HAVE_UINTPTR_T 1
+#define HAVE_SSIZE_T 1
+#define HAVE_STDARG_PROTOTYPES 1
+#define HAVE_UNISTD_H 1
+#define HAVE_SYS_TYPES_H 1
+#define HAVE_SYS_STAT_H 1
+#define HAVE_SYS_TIME_H 1
+#define HAVE_PTHREAD_H 1
+#define HAVE_WCHAR_H 1
+#define HAVE_BUILTIN_ATOMIC 1
+#define HAVE_STD_ATOMIC 1
+#define STDC_HEADERS 1
+#define WITH_DOC_STRINGS 1
+#define WITH_THREAD 1
+
+#endif
