@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator docs sbom fmt fmt-check clean
+.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-reaction bench-memory bench-quality bench-accelerator wheels docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -101,6 +101,10 @@ bench-reaction: bench-build ## how soon shares follow a machine or a link that s
 
 bench-memory: bench-build ## random models and batches under a memory limit: nobody dies (Linux, root)
 	$(PYTHON) bench/memory.py
+
+wheels: ## wheels for Linux and macOS, from Linux x86-64: build/wheels/dist; TARGETS=linux-x86_64 for some
+	@tools/bootstrap wheels
+	@$(PYTHON) tools/wheels --jobs $(JOBS) $(TARGETS)
 
 docs: ## write docs/reference/python.md from the docstrings
 	@python3 tools/api_reference.py

@@ -80,8 +80,17 @@ def bill(root):
         "components": components,
         "dependencies": [{"ref": "motley", "dependsOn": [c["bom-ref"] for c in components if c["scope"] == "required"]}],
     }
+    return sealed(content)
+
+
+def sealed(content):
+    """A whole document: equal contents have equal serial numbers."""
     serial = uuid.uuid5(NAMESPACE, json.dumps(content, sort_keys=True))
     return {"bomFormat": "CycloneDX", "specVersion": "1.6", "serialNumber": f"urn:uuid:{serial}", "version": 1} | content
+
+
+def text_of(document):
+    return json.dumps(document, indent=1) + "\n"
 
 
 def main(arguments):
@@ -89,7 +98,7 @@ def main(arguments):
         print("sbom: expected at most the root of the tree; try: tools/sbom.py", file=sys.stderr)
         return 2
     root = pathlib.Path(arguments[0]) if arguments else pathlib.Path(__file__).resolve().parents[1]
-    print(json.dumps(bill(root), indent=1))
+    sys.stdout.write(text_of(bill(root)))
     return 0
 
 

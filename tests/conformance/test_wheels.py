@@ -1,0 +1,180 @@
+"""tools/wheels: what it reads of extensions, and that it packs the same bytes. The wheels themselves are `.ci/run wheels`."""
+
+import base64
+import csv
+import dataclasses
+import hashlib
+import json
+import pathlib
+import struct
+import sys
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools/wheels"))
+import checks  # noqa: E402
+import package  # noqa: E402
+import sources  # noqa: E402
+import targets  # noqa: E402
+
+TARGETS = {target.name: target for target in targets.TARGETS}
+# The checks know more processors than there are targets.
+ARM = dataclasses.replace(TARGETS["linux-x86_64"], name="linux-aarch64", processor="aarch64")
+INTEL = dataclasses.replace(TARGETS["macos-arm64"], name="macos-x86_64", processor="x86_64")
+
+
+def elf(needed, versions, exported, machine=62, rpath=None):
+    """A shared object with as much in it as the checks read."""
+    strings = b"\0"
+
+    def string(text):
+        nonlocal strings
+        at = len(strings)
+        strings += text.encode() + b"\0"
+        return at
+
+    dynamic = b"".join(struct.pack("<qQ", 1, string(name)) for name in needed)
+    dynamic += struct.pack("<qQ", 29, string(rpath)) if rpath else b""
+    needs = struct.pack("<HHIII", 1, len(versions), string("libc.so.6"), 16, 0)
+    for i, version in enumerate(versions):
+        needs += struct.pack("<IHHII", 0, 0, i + 2, string(version), 16 if i + 1 < len(versions) else 0)
+    symbols = bytes(24) + struct.pack("<IBBHQQ", string("memcpy"), 0x12, 0, 0, 0, 0)
+    symbols += b"".join(struct.pack("<IBBHQQ", string(name), 0x12, 0, 7, 64, 8) for name in exported)
+    contents = [(0, b""), (6, dynamic), (11, symbols), (0x6FFFFFFE, needs), (3, strings)]
+    body, table = b"", b""
+    for kind, content in contents:
+        table += struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, 64 + len(body), len(content), 4, 0, 1, 0)
+        body += content
+    header = checks.MAGIC_ELF + bytes(10)
+    header += struct.pack("<HHIQQQIHHHHHH", 3, machine, 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, 5, 4)
+    return header + body + table
+
+
+def macho(libraries, oldest, symbols, processor=0x0100000C, signed=True):
+    """Likewise, of macOS. `symbols`: name, kind, description."""
+    commands = []
+    for name in libraries:
+        text = name.encode() + b"\0" * (8 - len(name) % 8)
+        commands.append(struct.pack("<IIIIII", 0x0C, 24 + len(text), 24, 0, 0, 0) + text)
+    commands.append(struct.pack("<IIIIII", 0x32, 24, 1, oldest[0] << 16 | oldest[1] << 8, 0, 0))
+    if signed:
+        commands.append(struct.pack("<IIII", 0x1D, 16, 0, 0))
+    size = sum(map(len, commands)) + 24
+    strings, table = b"\0", b""
+    for name, kind, description in symbols:
+        table += struct.pack("<IBBHQ", len(strings), kind, 0, description, 0)
+        strings += name.encode() + b"\0"
+    commands.append(struct.pack("<IIIIII", 0x02, 24, 32 + size, len(symbols), 32 + size + len(table), len(strings)))
+    header = checks.MAGIC_MACHO + struct.pack("<IIIIIII", processor, 0, 6, len(commands), size, 0, 0)
+    return header + b"".join(commands) + table + strings
+
+
+ENTRY = [checks.ENTRY]
+GOOD_ELF = (["libc.so.6", "libm.so.6"], ["GLIBC_2.2.5", "GLIBC_2.28"], ENTRY)
+GOOD_SYMBOLS = [("_PyInit__core", 0x0F, 0), ("_PyErr_Occurred", 0x01, 0xFE00), ("_memcpy", 0x01, 0x0100), ("_own", 0x0E, 0),
+                ("__ZdlPv", 0x0F, 0x80)]
+GOOD_MACHO = (["/usr/lib/libSystem.B.dylib"], (11, 0), GOOD_SYMBOLS)
+
+
+def test_a_good_extension_passes():
+    checks.check_extension(elf(*GOOD_ELF), TARGETS["linux-x86_64"])
+    checks.check_extension(elf(*GOOD_ELF, machine=183), ARM)
+    checks.check_extension(macho(*GOOD_MACHO), TARGETS["macos-arm64"])
+    checks.check_extension(macho(*GOOD_MACHO, processor=0x01000007, signed=False), INTEL)
+
+
+@pytest.mark.parametrize("made, word", [
+    (elf(["libc.so.6", "libcurl.so.4"], ["GLIBC_2.28"], ENTRY), "libcurl.so.4"),
+    (elf(["libc.so.6"], ["GLIBC_2.2.5", "GLIBC_2.34"], ENTRY), "GLIBC_2.34"),
+    (elf(["libc.so.6"], ["GLIBCXX_3.4"], ENTRY), "GLIBCXX_3.4"),
+    (elf(["libc.so.6"], ["GLIBC_2.28"], [checks.ENTRY, "SSL_new"]), "SSL_new"),
+    (elf(["libc.so.6"], ["GLIBC_2.28"], []), checks.ENTRY),
+    (elf(*GOOD_ELF, machine=183), "machine"),
+    (elf(*GOOD_ELF, rpath="/opt/somewhere"), "/opt/somewhere"),
+    (macho(*GOOD_MACHO), "expected a file of Linux"),
+])
+def test_what_a_linux_extension_may_not_have(made, word):
+    with pytest.raises(sources.Failed, match=word):
+        checks.check_extension(made, TARGETS["linux-x86_64"])
+
+
+@pytest.mark.parametrize("made, word", [
+    (macho(["/usr/lib/libSystem.B.dylib", "/opt/homebrew/lib/libssl.3.dylib"], (11, 0), GOOD_SYMBOLS), "homebrew"),
+    (macho(["/usr/lib/libSystem.B.dylib"], (13, 0), GOOD_SYMBOLS), "macOS 11"),
+    (macho(["/usr/lib/libSystem.B.dylib"], (11, 0), [*GOOD_SYMBOLS, ("__ZTISt9exception", 0x0F, 0x80)]), "ZTISt9exception"),
+    (macho(["/usr/lib/libSystem.B.dylib"], (11, 0), GOOD_SYMBOLS[1:]), "PyInit__core"),
+    (macho(["/usr/lib/libSystem.B.dylib"], (11, 0), [*GOOD_SYMBOLS, ("_SSL_new", 0x01, 0xFE00)]), "SSL_new"),
+    (macho(*GOOD_MACHO, processor=0x01000007), "processor"),
+    (macho(*GOOD_MACHO, signed=False), "signature"),
+])
+def test_what_an_extension_of_macos_may_not_have(made, word):
+    with pytest.raises(sources.Failed, match=word):
+        checks.check_extension(made, TARGETS["macos-arm64"])
+
+
+def test_where_it_was_built_is_not_in_it():
+    with pytest.raises(sources.Failed, match="/opt/somewhere/src/wire"):
+        checks.check_extension(elf(*GOOD_ELF) + b"\0/opt/somewhere/src/wire/frame.cpp\0", TARGETS["linux-x86_64"], "/opt/somewhere")
+
+
+def test_an_extension_of_this_machine_is_no_wheel():
+    found = list((ROOT / "build/python-env").glob("lib/python*/site-packages/motley/_core*.so"))
+    if not found:
+        pytest.skip("the Python package is not installed here")
+    with pytest.raises(sources.Failed, match="expected to need glibc alone"):
+        checks.check_extension(found[0].read_bytes(), TARGETS["linux-x86_64"])
+
+
+@pytest.fixture
+def packed(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    licence = tmp_path / "licence"
+    licence.mkdir()
+    for name in ("LICENSE", "LICENSE.txt"):
+        (licence / name).write_text("as is")
+    monkeypatch.setattr(sources, "unpack", lambda source, build: licence)
+    abi, target = targets.ABIS[0], TARGETS["macos-arm64"]
+    return lambda where: package.pack(ROOT, tmp_path / where, target, abi, b"an extension")
+
+
+def test_equal_files_give_equal_bytes(packed):
+    first, second = packed("a"), packed("b")
+    assert first.name == "motley-0.1.0-cp312-abi3-macosx_11_0_arm64.whl"
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_a_wheel_lists_what_is_in_it(packed):
+    with zipfile.ZipFile(packed("a")) as wheel:
+        information = "motley-0.1.0.dist-info"
+        rows = list(csv.reader(wheel.read(f"{information}/RECORD").decode().splitlines()))
+        assert sorted(name for name, _, _ in rows) == sorted(wheel.namelist())
+        for name, digest, size in rows[:-1]:
+            content = wheel.read(name)
+            assert digest == "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+            assert int(size) == len(content)
+        assert rows[-1] == [f"{information}/RECORD", "", ""]
+        assert {"motley/__init__.py", "motley/ray/__init__.py", "motley/_core.abi3.so", "motley/py.typed"} <= set(wheel.namelist())
+        assert "motley = motley._command:main" in wheel.read(f"{information}/entry_points.txt").decode()
+        assert "Tag: cp312-abi3-macosx_11_0_arm64" in wheel.read(f"{information}/WHEEL").decode()
+        names = {part["name"] for part in json.loads(wheel.read(f"{information}/sboms/motley.cdx.json"))["components"]}
+        assert {"openssl", "zlib", "asio", "protozero", "CLI11", "tomlplusplus", "nlohmann_json", "nanobind", "ziglang"} <= names
+
+
+def test_an_archive_with_another_hash_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "mirrors", lambda: [f"file://{tmp_path}"])
+    source = sources.Source("toy", "1", "0" * 64, "main/toy_1.tar.gz", "", "toy-1")
+    (tmp_path / "pool/main").mkdir(parents=True)
+    (tmp_path / "pool/main/toy_1.tar.gz").write_bytes(b"something else")
+    with pytest.raises(sources.Failed, match=hashlib.sha256(b"something else").hexdigest()):
+        sources.fetch(source, tmp_path / "downloads")
+    assert not list((tmp_path / "downloads").iterdir())
+
+
+def test_an_archive_with_the_right_hash_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "mirrors", lambda: [f"file://{tmp_path}/nowhere", f"file://{tmp_path}"])
+    source = sources.Source("toy", "1", hashlib.sha256(b"it").hexdigest(), "main/toy_1.tar.gz", "", "toy-1")
+    (tmp_path / "pool/main").mkdir(parents=True)
+    (tmp_path / "pool/main/toy_1.tar.gz").write_bytes(b"it")
+    assert sources.fetch(source, tmp_path / "downloads").read_bytes() == b"it"

@@ -1,0 +1,159 @@
+"""The core for one target: compilers, static libraries, the extension."""
+
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+import sources
+import targets
+
+# TLS 1.3 with the keys and ciphers of src/transport, and nothing that reads files, loads modules or asks for passwords.
+OPENSSL_WITHOUT = """
+shared tests apps docs dso engine legacy module comp cms ct ocsp ts srp psk dtls quic http cmp rfc3779 uplink afalgeng
+autoload-config ui-console srtp ssl-trace nextprotoneg aria bf blake2 camellia cast des idea md4 mdc2 rc2 rc4 rmd160 seed siphash sm2
+sm3 sm4 whirlpool dsa ec2m gost scrypt ml-dsa slh-dsa
+""".split()
+
+
+def run(command, cwd, log, environment=None):
+    """Runs `command` quietly; what it printed is told where it fails."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "a") as out:
+        print("$", shlex.join(map(str, command)), file=out, flush=True)
+        done = subprocess.run(command, cwd=cwd, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                              env=os.environ | (environment or {}), check=False)
+    if done.returncode != 0:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-40:])
+        raise sources.Failed(f"{tail}\nexpected {shlex.join(map(str, command))} to succeed, found status {done.returncode}\n"
+                             f"all that it printed: {log}")
+
+
+def find_zig(build):
+    """zig itself, installed into an environment of its own."""
+    environment = build / "zig"
+    wanted = pathlib.Path(__file__).with_name("requirements.txt")
+    stamp = environment / "requirements.txt"
+    if not stamp.exists() or stamp.read_bytes() != wanted.read_bytes():
+        subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
+        subprocess.run([environment / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input",
+                        "--no-deps", "--require-hashes", "-r", wanted], check=True)
+        shutil.copy(wanted, stamp)
+    return next(environment.glob("lib/python*/site-packages/ziglang/zig"))
+
+
+class Native:
+    """One target in a folder of its own. `jobs`: compilers at once."""
+
+    def __init__(self, target, root, build, jobs):
+        self.target, self.root, self.build, self.jobs = target, root, build, jobs
+        self.home = build / target.name
+        self.stage = self.home / "stage"
+        self.tools = self.home / "tools"
+        self.environment = {
+            "ZIG_GLOBAL_CACHE_DIR": str(build / "zig-cache"),
+            "ZIG_LOCAL_CACHE_DIR": str(build / "zig-cache"),
+            # The compilers are scripts: what they are is their version and what they say.
+            "CCACHE_COMPILERTYPE": "clang",
+            "CCACHE_COMPILERCHECK": f"string:{pathlib.Path(__file__).with_name('requirements.txt').read_text()} {target.zig}",
+            "CCACHE_BASEDIR": str(root),
+            "CCACHE_NOHASHDIR": "1",
+            "CCACHE_SLOPPINESS": "time_macros",
+            "LC_ALL": "C", "TZ": "UTC",
+        }
+        # Where this tree lies must not be in what is built.
+        self.flags = f"-ffile-prefix-map={root}=. -g0"
+
+    def lay_tools(self):
+        self.tools.mkdir(parents=True, exist_ok=True)
+        zig = find_zig(self.build)
+        target = f"-target {self.target.zig}"
+        for name, words in {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib"}.items():
+            script = f"#!/bin/sh\nexec {shlex.quote(str(zig))} {words} \"$@\"\n"
+            path = self.tools / name
+            if not path.exists() or path.read_text() != script:
+                path.write_text(script)
+                path.chmod(0o755)
+
+    def compiler(self):
+        ccache = shutil.which("ccache")
+        return f"{ccache} {self.tools / 'cc'}" if ccache else str(self.tools / "cc")
+
+    def lay_headers(self):
+        include = self.stage / "include"
+        include.mkdir(parents=True, exist_ok=True)
+        (self.stage / "lib").mkdir(exist_ok=True)
+        sources.lay_headers(include)
+        for abi in targets.ABIS:
+            headers = sources.unpack(sources.PYTHONS[abi.name], self.build) / "Include"
+            link = self.stage / f"python-{abi.name}"
+            if not link.is_dir():
+                shutil.copytree(headers, link)
+                shutil.copy(self.root / "cmake/python/pyconfig.h", link)
+
+    def build_zlib(self):
+        if (self.stage / "lib/libz.a").exists():
+            return
+        source = sources.unpack(sources.ZLIB, self.build)
+        folder = self.home / "zlib"
+        folder.mkdir(parents=True, exist_ok=True)
+        parts = ["adler32", "crc32", "deflate", "inffast", "inflate", "inftrees", "trees", "zutil"]
+        log = self.home / "zlib.log"
+        for part in parts:
+            run([*self.compiler().split(), "-O3", "-fPIC", *self.flags.split(), "-fvisibility=hidden", "-c", source / f"{part}.c", "-o",
+                 folder / f"{part}.o"], folder, log, self.environment)
+        for header in ("zlib.h", "zconf.h"):
+            shutil.copy(source / header, self.stage / "include")
+        self.archive("libz.a", [folder / f"{part}.o" for part in parts], log)
+
+    def archive(self, name, objects, log):
+        made = self.home / name
+        made.unlink(missing_ok=True)
+        run([self.tools / "ar", "rcsD", made, *objects], self.home, log, self.environment)
+        made.rename(self.stage / "lib" / name)
+
+    def build_openssl(self):
+        if (self.stage / "lib/libssl.a").exists():
+            return
+        source = sources.unpack(sources.OPENSSL, self.build)
+        folder = self.home / "openssl"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        log = self.home / "openssl.log"
+        environment = self.environment | {
+            "CC": self.compiler(), "AR": str(self.tools / "ar"), "RANLIB": str(self.tools / "ranlib"), "ARFLAGS": "rcsD",
+            "CFLAGS": f"-O3 {self.flags} -fvisibility=hidden", "SOURCE_DATE_EPOCH": "0"}
+        run(["perl", source / "Configure", self.target.openssl, *[f"no-{word}" for word in OPENSSL_WITHOUT], "--prefix=/nowhere",
+             "--openssldir=/nowhere", "--release"], folder, log, environment)
+        run(["make", f"-j{self.jobs}", "build_libs"], folder, log, environment)
+        for include in (source / "include/openssl", folder / "include/openssl"):
+            shutil.copytree(include, self.stage / "include/openssl", dirs_exist_ok=True)
+        for library in ("libcrypto.a", "libssl.a"):
+            shutil.copy(folder / library, self.stage / "lib")
+
+    def configure(self, folder, *options):
+        run(["cmake", "-S", self.root, "-B", folder, "-G", "Ninja", f"-DCMAKE_TOOLCHAIN_FILE={self.root / 'cmake/zig.cmake'}",
+             f"-DMOTLEY_SYSTEM={self.target.system}", f"-DMOTLEY_PROCESSOR={self.target.processor}", f"-DMOTLEY_ZIG_TOOLS={self.tools}",
+             f"-DMOTLEY_STAGE={self.stage}", "-DCMAKE_BUILD_TYPE=Release", "-DMOTLEY_WITH_TORCH=OFF", "-DCMAKE_UNITY_BUILD=ON",
+             f"-DCMAKE_C_FLAGS={self.flags}", f"-DCMAKE_CXX_FLAGS={self.flags}", *options],
+            self.root, self.home / "cmake.log", self.environment)
+
+    def make(self, folder, *goals):
+        run(["cmake", "--build", folder, "-j", str(self.jobs), *[f"--target={goal}" for goal in goals]], self.root,
+            self.home / "build.log", self.environment)
+
+    def dependencies(self):
+        self.lay_tools()
+        self.lay_headers()
+        self.build_zlib()
+        self.build_openssl()
+
+    def extension(self, nanobind):
+        """The folder that holds the extension for each ABI as NAME/_core.so."""
+        folder = self.home / "extension"
+        self.configure(folder, "-DMOTLEY_BUILD_PYTHON=ON", "-DMOTLEY_BUILD_TESTS=OFF", f"-DMOTLEY_NANOBIND={nanobind}",
+                       f"-DMOTLEY_PYTHON_ABIS={';'.join(abi.name for abi in targets.ABIS)}")
+        self.make(folder, *[f"motley_core_{abi.name}" for abi in targets.ABIS])
+        return folder
