@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from motley import _core
 from motley._errors import Error
+from motley._retrieve import retrieve
 
 PLACED_BY_RAY = {"device": "each node's resources say which devices there are: ray start --num-gpus, --num-cpus, --resources",
                  "name": "workers are called as their nodes: ray start --node-name",
@@ -82,7 +83,7 @@ def _split_script(words: list[str]) -> tuple[str, list[str]]:
         found.append(launch)
         return 0
 
-    if _core.run_command(["motley", *words], take) != 0 or not found:
+    if _core.run_command(["motley", *words], take, retrieve) != 0 or not found:
         raise SystemExit(2)  # the command said why
     return found[0].script, list(found[0].arguments)
 
