@@ -1,135 +1,15 @@
 """A machine that has the token and lies: the run goes on with the others, and its losses are those of an undisturbed one."""
 
-import contextlib
-import selectors
-import socket
-import struct
-import threading
-import time
-
 import pytest
 
 import wire
+from liar import CLASSES, FEATURES, Liar, whole
 from program import settings
-from test_strangers import GROWTH_KIB_MAX, Attacked, layout_entry
+from test_strangers import GROWTH_KIB_MAX, Attacked
 
-FEATURES, CLASSES = 128, 10  # of the data set that is attacked
-MODEL_BYTES = 4 * (FEATURES * CLASSES + 64)  # a tensor begins at a multiple of 64 elements
-CALIBRATE = 3
-HEARTBEAT_S, PATIENCE_S = 0.5, 0.1
 SHARED = settings(train_shares=[1, 1, 1, 1])
 ENOUGH_STEPS = 30  # of others, before anything can be told to be far from them
 LEASES_MAX = 20  # that a liar may get
-
-
-def whole(eight):
-    return int.from_bytes(eight, "little")
-
-
-class Liar(wire.Peer):
-    """A worker written from docs/formats, on a thread of its own: it joins, holds the weights, and has answer(liar, grant) answer its
-    leases."""
-
-    def __init__(self, token, name, answer, sample_s=1e-6):
-        super().__init__(token)
-        self.token, self.name, self.answer, self.sample_s = token, name, answer, sample_s
-        self.leases, self.bye, self.fence, self.chunks, self.data = 0, None, 0, {}, None
-        self._sending = threading.Lock()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def __exit__(self, *_):
-        for connection in (self.socket, self.data):
-            with contextlib.suppress(OSError, AttributeError):
-                connection.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        for connection in (self.socket, self.data):
-            if connection is not None:
-                connection.close()
-
-    def send(self, data):
-        with self._sending:
-            return super().send(data)
-
-    def say(self, kind, *values):
-        """A message with these fields, from the first on; None is left out."""
-        body = b"".join(wire.field(number, value) for number, value in enumerate(values, 1) if value is not None)
-        return self.send(wire.control(kind, body, run=self.token["run"], fence=self.fence))
-
-    def begin(self, grant, *, weight=None, loss=2.0):
-        count = grant[7]
-        self.say(wire.BEGIN, ("fixed64", whole(grant[1])), grant[2], grant.get(6, 0), count, float(count) if weight is None else weight,
-                 loss * count)
-
-    def finish(self, grant, *, count, seconds):
-        self.say(wire.FINISH, ("fixed64", whole(grant[1])), grant[2], grant.get(6, 0), count, None, float(count), 0.0, seconds)
-
-    def gradient(self, grant, value):
-        """Every element of every chunk is this."""
-        for chunk, size in self.chunks.items():
-            body = struct.pack("<f", value) * (size // 4)
-            header = wire.frame_header(body, type=wire.GRADIENT, run=self.token["run"], fence=self.fence, pass_=whole(grant[1]),
-                                       subject=grant[2], version=grant.get(3, 0), chunk=chunk)
-            with contextlib.suppress(OSError):
-                self.data.sendall(header + body)
-
-    def _run(self):
-        with contextlib.suppress(OSError):
-            if self._join():
-                self._attend()
-
-    def _join(self):
-        self.send(wire.hello(self.token, name=f"{self.name}/cpu") + wire.proof(self.token))
-        assert self.message()[0] == wire.PROOF_REPLY
-        assert self.message()[0] == wire.RUN_SPEC
-        layout = layout_entry("weight", (CLASSES, FEATURES)) + layout_entry("bias", (CLASSES,))
-        self.send(wire.control(wire.READY, layout + wire.field(2, self.token["train_fingerprint"]), run=self.token["run"]))
-        kind, found = self.message()
-        if kind == wire.BYE:
-            self.bye = found[1].decode()
-            return False
-        self.fence = whole(found[2])
-        self.data = wire.open_to(self.token)
-        self.data.sendall(wire.attach(self.token, self.fence))
-        return True
-
-    def _attend(self):
-        held, next_beat = {}, 0.0
-        buffers = {self.socket: bytearray(), self.data: bytearray()}
-        with selectors.DefaultSelector() as ready:
-            for connection in buffers:
-                ready.register(connection, selectors.EVENT_READ)
-            while self.bye is None:
-                if (now := time.monotonic()) >= next_beat:
-                    next_beat = now + HEARTBEAT_S
-                    self.say(wire.HEARTBEAT, time.monotonic_ns())
-                for key, _ in ready.select(PATIENCE_S):
-                    piece = key.fileobj.recv(1 << 16)
-                    if not piece:
-                        return
-                    buffers[key.fileobj] += piece
-                    for kind, version, chunk, total, body in wire.frames(buffers[key.fileobj]):
-                        if kind == wire.WEIGHTS:
-                            self._take(version, chunk, total, len(body), held)
-                        elif kind == wire.CONTROL:
-                            self._hear(body)
-
-    def _take(self, version, chunk, total, size, held):
-        self.chunks[chunk] = total
-        have = held[version] = held.get(version, 0) + size
-        if have == MODEL_BYTES:
-            self.say(wire.SYNCED, version)
-
-    def _hear(self, body):
-        (kind, content), = wire.fields(body).items()
-        if kind == wire.BYE:
-            self.bye = wire.fields(content)[1].decode()
-        elif kind == wire.GRANT:
-            grant = wire.fields(content)
-            if whole(grant[1]) >> 56 == CALIBRATE:
-                return self.finish(grant, count=grant[7], seconds=self.sample_s * grant[7])
-            self.leases += 1
-            self.answer(self, grant)
 
 
 # --- what it does with a lease ---------------------------------------------------------------------------------------------------
@@ -183,7 +63,7 @@ def learn_data(attacked):
     """What fits is known to who is turned away for what does not."""
     with wire.Peer(attacked.token) as peer:
         peer.send(wire.hello(attacked.token) + wire.proof(attacked.token))
-        layout = layout_entry("weight", (CLASSES, FEATURES)) + layout_entry("bias", (CLASSES,))
+        layout = wire.layout_entry("weight", (CLASSES, FEATURES)) + wire.layout_entry("bias", (CLASSES,))
         peer.send(wire.control(wire.READY, layout + wire.field(2, "others"), run=attacked.token["run"]))
         (_, bye), = [message for message in peer.closed() if message[0] == wire.BYE]
     attacked.token["train_fingerprint"] = bye[2].decode().removeprefix("training data ")
@@ -255,7 +135,7 @@ def test_two_names_of_one_liar_do_not_end_the_run(shared):
 
 
 def test_messages_of_eight_mebibytes_do_not_pile_up(attacked):
-    entries = 65000 * layout_entry(100 * "n", (CLASSES, FEATURES))
+    entries = 65000 * wire.layout_entry(100 * "n", (CLASSES, FEATURES))
     assert 7 << 20 < len(entries) < 8 << 20
     with Liar(attacked.token, "liar", nothing) as liar:
         attacked.head.wait_event("worker", worker="liar/cpu", change="joined")

@@ -271,7 +271,7 @@ def test_names_are_printable_and_short(waiting):
     with wire.Peer(token) as peer:
         peer.send(wire.hello(token, name="\x1b]0;x\x07laptop\n" + 100 * "n" + "/cpu") + wire.proof(token))
         assert peer.message()[0] == wire.PROOF_REPLY and peer.message()[0] == wire.RUN_SPEC
-        ready = layout_entry("weight", (10, 33)) + wire.field(2, "x") + wire.field(3, "x")
+        ready = wire.layout_entry("weight", (10, 33)) + wire.field(2, "x") + wire.field(3, "x")
         peer.send(wire.control(wire.READY, ready, run=token["run"]))
         peer.closed()
     refused = head.wait_event("worker", change="refused")
@@ -281,11 +281,6 @@ def test_names_are_printable_and_short(waiting):
         assert bye_of(peer.closed())[0] == "protocol"
 
 
-def layout_entry(name, shape):
-    packed = b"".join(wire.varint(extent) for extent in shape)
-    return wire.field(1, wire.field(1, name) + wire.field(2, packed) + wire.field(3, 1) + wire.field(4, 1))
-
-
 def test_another_model(waiting):
     """A worker whose model has other tensors: refused, and both sides are told what differs."""
     head, _, token = waiting
@@ -293,7 +288,7 @@ def test_another_model(waiting):
         peer.send(wire.hello(token) + wire.proof(token))
         assert peer.message()[0] == wire.PROOF_REPLY
         assert peer.message()[0] == wire.RUN_SPEC
-        ready = layout_entry("weight", (10, 33)) + layout_entry("bias", (10,)) + wire.field(2, "x") + wire.field(3, "x")
+        ready = wire.layout_entry("weight", (10, 33)) + wire.layout_entry("bias", (10,)) + wire.field(2, "x") + wire.field(3, "x")
         peer.send(wire.control(wire.READY, ready, run=token["run"]))
         code, expected, found = bye_of([m for m in peer.closed() if m[0] == wire.BYE])
     assert code == "model" and "weight" in expected + found, (code, expected, found)

@@ -121,6 +121,12 @@ def frames(buffer):
         del buffer[:HEADER_BYTES + length]
 
 
+def layout_entry(name, shape):
+    """In a Ready."""
+    packed = b"".join(varint(extent) for extent in shape)
+    return field(1, field(1, name) + field(2, packed) + field(3, 1) + field(4, 1))
+
+
 def open_to(token, timeout_s=30):
     return socket.create_connection((token["addresses"][0], token["port"]), timeout=timeout_s)
 
