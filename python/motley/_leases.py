@@ -139,6 +139,9 @@ class LeaseComputation(_computation.ModelComputation):
                         "draw them in the data set, where they are seeded for each sample")
         self.bound.add_statistics(size)
 
+    def _prepare_probe(self) -> None:
+        raise Error("a loop over leases is not probed: what it does beside computing would be done with weights of no run")
+
     def _start(self) -> None:
         super()._start()
         if self._task.kind == "train":
