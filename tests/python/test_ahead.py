@@ -20,7 +20,7 @@ SEED, SIZE, BATCH = 5, 300, 96
 
 
 class Task:
-    kind, contributes, from_end, seed = "train", True, False, SEED
+    kind, contributes, probes, from_end, seed = "train", True, False, False, SEED
 
     def __init__(self, version, first, count, epoch, order_first):
         self.version, self.first, self.count, self.epoch, self.order_first = version, first, count, epoch, order_first

@@ -99,7 +99,7 @@ def test_what_is_read_ahead_follows_the_order_of_the_run():
             asked.append(list(numbers))
 
     class Task:
-        version, first, count, epoch, order_first, seed, from_end, contributes = 3, 0, 64, 0, 192, 5, False, True
+        version, first, count, epoch, order_first, seed, from_end, contributes, probes = 3, 0, 64, 0, 192, 5, False, True, False
 
         def indices(self, first, count):
             return list(range(192 + first, 192 + first + count))

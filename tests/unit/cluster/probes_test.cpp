@@ -46,7 +46,18 @@ class ProbesTest : public SoloTest {
   }
 };
 
+TEST_F(ProbesTest, WhoIsWaitedForHasAShareOfTheFirstStep) {
+  two();
+  EXPECT_EQ(grants_of(1), 0U) << "two are to begin, and one is not known yet";
+  answer(2);
+  answer(1);
+  compared(ProbeVerdict::alike);
+  EXPECT_EQ(grants_of(1), 1U);
+  EXPECT_EQ(grants_of(2), 1U);
+}
+
 TEST_F(ProbesTest, NothingIsSharedUntilTwoAreAlike) {
+  config.min_workers = 1;
   two();
   EXPECT_EQ(grants_of(1), 1U);
   EXPECT_EQ(grants_of(2), 0U) << "all of the first step is the head's";
