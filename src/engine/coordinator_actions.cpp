@@ -27,18 +27,12 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::trim:
       return outbox.send_trim(action);
     case ActionKind::calibrate:
-      return outbox.send_calibration(action, now);
     case ActionKind::probe:
-      return outbox.send_probe(action, now);
     case ActionKind::compare_probes:
-      return compare_probes(action);
     case ActionKind::park:
-      return outbox.tell(action, Membership::parked);
     case ActionKind::take_in:
-      return outbox.tell(action, Membership::readmitted);
     case ActionKind::evaluate_aside:
-      evaluations.begin_aside(weights.held_exactly());
-      return outbox.send_evaluation_aside(action, now);
+      return perform_beside(action);
     case ActionKind::cancel_aside:
     case ActionKind::cancel:
       return outbox.send_cancel(action);
@@ -82,6 +76,27 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       sketches.clear();
       if (!failed) output.finished();
       return;
+  }
+}
+
+/// What is done beside the open pass.
+void Coordinator::Impl::perform_beside(const modes::Action& action) {
+  switch (action.kind) {
+    case ActionKind::calibrate:
+      return outbox.send_calibration(action, now);
+    case ActionKind::probe:
+      return outbox.send_probe(action, now);
+    case ActionKind::compare_probes:
+      return compare_probes(action);
+    case ActionKind::park:
+      return outbox.tell(action, Membership::parked);
+    case ActionKind::take_in:
+      return outbox.tell(action, Membership::readmitted);
+    case ActionKind::evaluate_aside:
+      evaluations.begin_aside(weights.held_exactly());
+      return outbox.send_evaluation_aside(action, now);
+    default:
+      MOTLEY_ASSERT(false);
   }
 }
 
