@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <string_view>
 
 #include "base/assert.h"
+#include "base/count_sketch.h"
 #include "base/philox.h"
 
 namespace motley::compute {
@@ -24,8 +24,6 @@ constexpr std::size_t kOfLoss = 2;  // numbers: weight and sum
 constexpr double kDraws = kProbeTolerance / 4;
 // Tensors whose gradient is this small beside the largest are rounding.
 constexpr double kNothing = 1e-6;
-
-constexpr std::size_t kBytes = 16;  // of a block of random numbers: one for each element
 
 std::array<std::uint32_t, 4> block(std::uint64_t key, std::uint64_t at) noexcept {
   const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
@@ -109,24 +107,17 @@ class Sketcher final : public Sink {
 
  private:
   void add(std::size_t placement, std::uint64_t first, std::span<const float> values) noexcept {
-    std::array<std::uint8_t, kBytes> where{};
+    SketchPlaces where{};
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::uint64_t at = first + i;
-      if (i == 0 || at % kBytes == 0)
-        where = std::bit_cast<std::array<std::uint8_t, kBytes>>(block(placement, at / kBytes));
-      const std::uint8_t place = where[at % kBytes];
-      sums_[placement][place % kProbeSums] += (place & 128U) != 0 ? values[i] : -values[i];
+      if (i == 0 || at % kSketchBlock == 0) where = sketch_places(placement, at / kSketchBlock, 0);
+      sketch(sums_[placement], where[at % kSketchBlock], values[i]);
     }
   }
 
   const Layout& layout_;
   std::array<double, kOfLoss> loss_{};
   std::vector<std::array<double, kProbeSums>> sums_;  // of placements
-};
-
-class WholeTask final : public Stop {
- public:
-  [[nodiscard]] std::uint64_t limit() const noexcept override { return std::numeric_limits<std::uint64_t>::max(); }
 };
 
 double square(std::span<const float> sums) noexcept {
@@ -190,7 +181,7 @@ Result<std::vector<float>> probe(TaskLoop& loop, const Layout& layout, const Tas
     task.micro_batch = like.micro_batch;
     task.seed = like.seed + i / kProbes;
     task.state = like.state;
-    const Result<Outcome> outcome = loop.run(task, weights, sketcher, WholeTask());
+    const Result<Outcome> outcome = loop.run(task, weights, sketcher, NoStop());
     if (!outcome) return outcome.error();
     if (i < kProbes) {
       sketcher.append_to(found);

@@ -2,6 +2,7 @@
 // What goes into a task and what comes out, for whoever has the task loop run one.
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,12 @@ class Stop {
   /// before and its progress was reported; may take its time to answer, for the device to rest. Who never lowers the
   /// limit can leave this as it is.
   [[nodiscard]] virtual bool claim(std::uint64_t /*count*/) const noexcept { return true; }
+};
+
+/// Of a task that is to be computed whole.
+class NoStop final : public Stop {
+ public:
+  [[nodiscard]] std::uint64_t limit() const noexcept override { return std::numeric_limits<std::uint64_t>::max(); }
 };
 
 /// Takes what a task yields. Every method may be called from any thread, never blocks and never throws.

@@ -1,10 +1,9 @@
 #include "engine/sketches.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
-#include "base/philox.h"
+#include "base/count_sketch.h"
 
 namespace motley::engine {
 namespace {
@@ -16,31 +15,21 @@ constexpr double kTolerance = 0.1;
 // What is this small beside the whole gradient is rounding, as that of the key biases of an attention.
 constexpr double kNothing = 1e-4;
 
-// For each of as many elements a byte: the sum and the sign.
-constexpr std::size_t kBytes = 16;
-
-std::array<std::uint8_t, kBytes> places(std::uint64_t secret, ChunkId chunk, std::size_t first) noexcept {
-  const auto low = [](std::uint64_t x) { return static_cast<std::uint32_t>(x); };
-  return std::bit_cast<std::array<std::uint8_t, kBytes>>(
-      philox4x32({low(first), chunk, 0, 0}, {low(secret), low(secret >> 32)}));
-}
-
 }  // namespace
 
 void Sketches::add(std::uint64_t lease, ChunkId chunk, ChunkKind kind, const codec::Encoded& values) {
   if (find(lease, chunk) != nullptr) return;
   Sketch sketch{.lease = lease, .chunk = chunk, .kind = kind};
-  std::array<std::uint8_t, kBytes> where{};
+  SketchPlaces where{};
   std::array<float, codec::Encoded::kStride> piece{};
   for (std::size_t first = 0; first < values.elements(); first += piece.size()) {
     const std::span part = std::span(piece).first(std::min(piece.size(), values.elements() - first));
     values.decode(first, part);
     for (std::size_t i = 0; i < part.size(); ++i) {
-      if (i % kBytes == 0) where = places(secret_, chunk, first + i);
+      if (i % kSketchBlock == 0) where = sketch_places(secret_, first + i, chunk);
       const double value = part[i];
-      const std::uint8_t place = where[i % kBytes];
       sketch.square += value * value;
-      sketch.sums[place % kSums] += (place & 128U) != 0 ? value : -value;
+      motley::sketch(sketch.sums, where[i % kSketchBlock], value);
     }
   }
   sketches_.push_back(sketch);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -36,11 +35,6 @@ class NoSink final : public Sink {
   void progress(std::uint64_t) noexcept override {}
   void begin(std::uint64_t, double, double) noexcept override {}
   void ready(ChunkId, std::span<const float>) noexcept override {}
-};
-
-class NoStop final : public Stop {
- public:
-  [[nodiscard]] std::uint64_t limit() const noexcept override { return std::numeric_limits<std::uint64_t>::max(); }
 };
 
 // How often to look whether others want the memory. It takes a fraction of a millisecond.
