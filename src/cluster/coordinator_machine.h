@@ -72,6 +72,7 @@ class CoordinatorMachine final : private modes::Host {
   void on(const modes::Probed& event, Time) { sessions_.on(event); }
   void on(const modes::ProbesCompared& event, Time) { sessions_.on(event); }
   void on(const modes::EvaluatedAside& event, Time) { rooms_.evaluation.on(event); }
+  void on(const modes::AsideCompared& event, Time) { rooms_.evaluation.on(event); }
   /// Of the mode it is for; the others know nothing of it.
   void on(const modes::StretchStep& event, Time now) { rooms_.local.take(event, now); }
   void on(const modes::StretchEnded& event, Time now) { rooms_.local.take(event, now); }

@@ -32,6 +32,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::park:
     case ActionKind::take_in:
     case ActionKind::evaluate_aside:
+    case ActionKind::compare_aside:
       return perform_beside(action);
     case ActionKind::cancel_aside:
     case ActionKind::cancel:
@@ -95,6 +96,8 @@ void Coordinator::Impl::perform_beside(const modes::Action& action) {
     case ActionKind::evaluate_aside:
       evaluations.begin_aside(weights.held_exactly());
       return outbox.send_evaluation_aside(action, now);
+    case ActionKind::compare_aside:
+      return compare_aside(action.worker);
     default:
       MOTLEY_ASSERT(false);
   }
@@ -109,6 +112,16 @@ void Coordinator::Impl::compare_probes(const modes::Action& action) {
                    "; one of the two has other data, another version of a library, or a faulty device");
   }
   feed(modes::ProbesCompared{worker, reference, found.verdict});
+}
+
+void Coordinator::Impl::compare_aside(fleet::WorkerId worker) {
+  const std::string difference = evaluations.difference();
+  if (!difference.empty()) {
+    output.warning(workers.name(worker) + " evaluates the same weights to " + difference +
+                   "; it evaluates alone no more; it or one of the others has other test data, another version of a "
+                   "library, or a faulty device");
+  }
+  feed(modes::AsideCompared{worker, difference.empty()});
 }
 
 void Coordinator::Impl::measure_late(const modes::Action& action) {

@@ -2,10 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include "base/assert.h"
 
 namespace motley::engine {
+namespace {
+
+// Of a sum or a count. Devices that convolve in TF32 differ by some thousandths.
+constexpr double kOtherwise = 0.01;
+
+bool apart(double one, double other, double least) {
+  return !(std::abs(one - other) <= std::max(least, kOtherwise * std::max(std::abs(one), std::abs(other))));
+}
+
+std::string text(const Evaluated& of) {
+  char text[96];
+  std::snprintf(text, sizeof text, "%.6g and %llu", of.weight > 0 ? of.loss_sum / of.weight : of.loss_sum,
+                static_cast<unsigned long long>(of.correct));
+  return text;
+}
+
+}  // namespace
 
 Evaluated Evaluations::close(const cluster::CoordinatorMachine& machine, bool exact) {
   const auto& pass = *machine.pass();
@@ -23,6 +41,7 @@ Evaluated Evaluations::close(const cluster::CoordinatorMachine& machine, bool ex
     for (std::size_t i = 0; i < more.size(); ++i) result.scores[i] += more[i];
   }
   scores_.clear();
+  newest_ = result;
   return result;
 }
 
@@ -40,6 +59,19 @@ std::optional<Evaluated> Evaluations::aside(const modes::Aside& aside, const wir
                    .loss_sum = finish.loss_sum,
                    .exact = aside_exact_,
                    .scores = finish.scores};
+}
+
+std::string Evaluations::difference() const {
+  MOTLEY_ASSERT(kept_.version == newest_.version);
+  // One answer in a hundred may fall on the other side of a decision by rounding, of few samples one.
+  const double few = 1 + kOtherwise * newest_.weight;
+  bool differs = apart(kept_.weight, newest_.weight, 0) || apart(kept_.loss_sum, newest_.loss_sum, 0) ||
+                 apart(static_cast<double>(kept_.correct), static_cast<double>(newest_.correct), few) ||
+                 kept_.scores.size() != newest_.scores.size();
+  for (std::size_t i = 0; !differs && i < kept_.scores.size(); ++i)
+    differs = apart(kept_.scores[i], newest_.scores[i], few);
+  if (!differs) return {};
+  return "a loss of " + text(kept_) + " right answers, where all others come to " + text(newest_);
 }
 
 }  // namespace motley::engine

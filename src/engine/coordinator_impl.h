@@ -37,6 +37,7 @@ struct Coordinator::Impl {
   void clip();
   void close_step(const modes::Action& action);
   void close_evaluation(const modes::Action& action);
+  void compare_aside(fleet::WorkerId worker);
   void compare_probes(const modes::Action& action);
   void measure_late(const modes::Action& action);
   void diverged(const modes::Action& action);

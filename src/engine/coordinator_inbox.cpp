@@ -243,8 +243,10 @@ void Inbox::on_finish(Session& session, const wire::Finish& finish) {
   // Of a version that went by meanwhile it is handed back, which is no fault.
   if (is_calibration(finish.pass)) return feed_(modes::Calibrated{session.id, finish.lease});
   if (is_aside(session, finish.lease)) {
-    const auto result = parts_.evaluations.aside(*parts_.machine.aside(), finish, parts_.options.test_samples);
-    if (result) parts_.output.evaluated(*result);
+    const modes::Aside& aside = *parts_.machine.aside();
+    const auto result = parts_.evaluations.aside(aside, finish, parts_.options.test_samples);
+    if (result && aside.compared) parts_.evaluations.keep(*result);
+    if (result && !aside.compared) parts_.output.evaluated(*result);
     return feed_(modes::EvaluatedAside{session.id, finish.lease, result.has_value()});
   }
   const modes::Lease* lease = live_lease(session, finish.pass, finish.lease);

@@ -56,7 +56,8 @@ struct Member {
   std::uint32_t in_vain = 0;       // times it had a share and the steps were no shorter for it
   bool unproven = false;           // nothing is shared with it until its device was compared with another
   bool failed_alone = false;       // a stretch went wrong: leases from now on, whose rules know what to do about it
-  bool failed_aside = false;       // an evaluation beside the training did not end well, or in time
+  bool failed_aside = false;       // an evaluation beside the training did not end well, or in time, or right
+  bool compared_aside = false;     // what it evaluated came to the same as what all others did
 
   [[nodiscard]] bool admitted() const noexcept { return state != MemberState::loading; }
 };

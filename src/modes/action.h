@@ -28,6 +28,7 @@ enum class ActionKind : std::uint8_t {
   park,            // session, worker: tell the user
   take_in,         // session, worker: a parked one takes part again; tell the user
   evaluate_aside,  // session, lease, range: beside the training; answer EvaluatedAside
+  compare_aside,   // worker: what it evaluated, and all others; answer AsideCompared
   cancel_aside,    // session, lease
   cancel,          // session, lease
   taken,           // session, lease: nothing more is needed of it; what counts of it is known

@@ -92,6 +92,11 @@ struct EvaluatedAside {
   LeaseId lease = 0;
   bool whole = false;
 };
+/// The driver's answer to compare_aside.
+struct AsideCompared {
+  WorkerId worker = 0;
+  bool alike = false;
+};
 struct WorkerYields {
   SessionId session = 0;
 };
@@ -130,7 +135,7 @@ struct PassFinished {};
 
 using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
                            LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
-                           LeaseFailed, EvaluatedAside, WorkerYields, SessionEnded, StretchStep, StretchEnded, Released,
-                           ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+                           LeaseFailed, EvaluatedAside, AsideCompared, WorkerYields, SessionEnded, StretchStep, StretchEnded,
+                           Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::modes

@@ -3,16 +3,19 @@
 import pytest
 
 from conftest import SCRIPTS
+from program import settings
 
 SCRIPT = str(SCRIPTS / "probed.py")
+BOTH = settings(train_min_workers=2, train_shares=[1])  # both have a share, however small the steps
 
 
-def both(motley, here):
+def both(motley, here, *options):
     for name in ("alike", here):  # paths may differ between machines
         (motley.directory / name).mkdir(exist_ok=True)
     head = motley.start("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--name", "head", "--token-file", "token",
-                        "--threads", "1", "./alike")
-    head.wait_step(3)
+                        "--threads", "1", *options, "./alike")
+    if not options:
+        head.wait_step(3)
     return head, motley.start("join", "--token-file", "token", SCRIPT, "--name", "other", "--threads", "1", f"./{here}")
 
 
@@ -37,7 +40,7 @@ def test_who_computes_otherwise_never_counts(motley):
 
 
 def test_a_small_difference_is_told_and_trains(motley):
-    head, _ = both(motley, "tanh")
+    head, _ = both(motley, "tanh", *BOTH)
     takes_part(head)
     line, = told(head)
     assert "first." in line and "other data, another version of a library, or a faulty device" in line
@@ -45,6 +48,6 @@ def test_a_small_difference_is_told_and_trains(motley):
 
 @pytest.mark.parametrize("here", ["alike", "drawn"])
 def test_others_train_in_silence(motley, here):
-    head, _ = both(motley, here)
+    head, _ = both(motley, here, *BOTH)
     takes_part(head)
     assert told(head) == []

@@ -1,10 +1,13 @@
 #pragma once
 // Whether the version of the day is to be evaluated, and by whom: a parked worker beside the training, at a version of
-// its own, so that the others need not stop for it; else everybody, before the next step. One thread at a time.
+// its own, so that the others need not stop for it; else everybody, before the next step. What a worker of another
+// machine evaluates first, and one in so many later, everybody evaluates as well: it is compared, and that of everybody
+// is told. One thread at a time.
 
 #include <cstdint>
 #include <optional>
 
+#include "base/philox.h"
 #include "modes/event.h"
 #include "modes/exact/pass_work.h"
 #include "modes/run.h"
@@ -18,19 +21,21 @@ struct Aside {
   LeaseId lease = 0;
   std::uint64_t version = 0, epoch = 0;
   Time deadline{};
+  bool compared = false;  // everybody evaluates this version as well
 };
 
 class Evaluation {
  public:
   /// REQUIRES both outlive this.
-  Evaluation(Run& run, const PassWork& work) : run_(run), work_(work) {}
+  Evaluation(Run& run, const PassWork& work)
+      : run_(run), work_(work), random_(~run.config.verify.secret, run.config.first_version) {}
 
   /// The run starts. `owed`: the hold of a mark comes first, with its evaluation.
   void started(bool owed);
   /// A version was made.
   void version_made() { pending_ = pending_ || due(); }
   /// Everybody has evaluated it.
-  void done() noexcept { pending_ = false; }
+  void done();
   /// To be evaluated before the next step, unless somebody does it aside.
   [[nodiscard]] bool pending() const noexcept { return pending_; }
 
@@ -38,11 +43,20 @@ class Evaluation {
   /// Finds somebody who evaluates aside, where that is allowed.
   void go_aside(Time now);
   void on(const EvaluatedAside& event);
+  void on(const AsideCompared& event);
   void watch(Time now);
   /// Its worker is needed elsewhere, or lost.
   void session_lost(SessionId session);
 
  private:
+  /// An evaluation by a parked worker and by everybody, which are to be compared.
+  struct Check {
+    WorkerId worker = 0;
+    bool evaluated = false, by_everybody = false;
+  };
+
+  [[nodiscard]] bool looked_at(const fleet::Member& member);
+  void compare();
   [[nodiscard]] bool due() const noexcept { return run_.config.test_samples > 0 && run_.at_mark(); }
   void drop(bool failed);
 
@@ -50,6 +64,8 @@ class Evaluation {
   const PassWork& work_;
   bool pending_ = false;
   std::optional<Aside> aside_;
+  std::optional<Check> check_;
+  Philox random_;
 };
 
 }  // namespace motley::modes

@@ -29,6 +29,19 @@ class AsideTest : public CoordinatorTest {
     trial = slow.grants[0];
   }
 
+  /// What the slow worker says of its evaluation: right, or 18 right answers of 24 where others have none.
+  void say_it(bool right) {
+    if (right) return finish(peers[2], peers[2].grants.at(0));
+    wire::Finish lie;
+    lie.pass = trial.pass;
+    lie.lease = trial.lease;
+    lie.count = trial.count;
+    lie.weight = 24;
+    lie.correct = 18;
+    lie.loss_sum = 0.25 * loss_of(0, 24);
+    say(peers[2], lie);
+  }
+
   wire::Grant trial;
 };
 
@@ -154,6 +167,63 @@ TEST_F(AsideTest, AResumedRunEvaluatesFirstWhatItsRateFollows) {
   ASSERT_EQ(fast.grants.size(), 1u);
   EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
 }
+
+class ComparedAsideTest : public AsideTest, public testing::WithParamInterface<bool> {
+ protected:
+  ComparedAsideTest() { options.verify.part = 0.005; }
+
+  /// Both evaluate version 2, the slow one before the others (the parameter) or after them.
+  void both(bool right) {
+    begin();
+    ASSERT_EQ(trial.version, 2u);
+    ASSERT_EQ(peers[1].grants.at(0).pass, trial.pass) << "the others evaluate it as well";
+    if (GetParam()) say_it(right);
+    work(peers[1]);
+    if (!GetParam()) say_it(right);
+    peers[2].grants.clear();
+    ASSERT_EQ(output.evaluations.size(), 1u);
+    EXPECT_EQ(output.evaluations[0].loss_sum, loss_of(0, 24)) << "that of everybody is told";
+  }
+};
+
+TEST_P(ComparedAsideTest, WhoComesToTheSameIsBelievedNextTime) {
+  both(true);
+  EXPECT_TRUE(output.warnings.empty());
+  work(peers[1]);
+  work(peers[1]);
+  ASSERT_EQ(peers[2].grants.size(), 1u);
+  EXPECT_EQ(peers[2].grants[0].version, 4u);
+  EXPECT_EQ(peers[1].grants.at(0).pass >> 56, static_cast<std::uint64_t>(PassKind::train)) << "nobody else evaluates";
+  work(peers[2]);
+  EXPECT_EQ(output.evaluations.back().version, 4u);
+  run();
+  expect_exact(8);
+}
+
+TEST_P(ComparedAsideTest, WhoComesToSomethingElseIsNamedAndNotAskedAgain) {
+  both(false);
+  ASSERT_EQ(output.warnings.size(), 1u);
+  EXPECT_THAT(output.warnings[0], testing::StartsWith("slow evaluates the same weights to a loss of "));
+  EXPECT_THAT(output.warnings[0], testing::HasSubstr(" and 18 right answers, where all others come to "));
+  work(peers[1]);
+  work(peers[1]);
+  EXPECT_TRUE(peers[2].grants.empty());
+  EXPECT_EQ(peers[1].grants.at(0).pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
+  run();
+  expect_exact(8);
+}
+
+TEST_P(ComparedAsideTest, WhoIsLostIsNotWaitedFor) {
+  begin();
+  if (GetParam()) say_it(true);
+  coordinator->session_closed(2, "gone", now);
+  collect();
+  run();
+  expect_exact(8);
+  EXPECT_EQ(output.evaluations.size(), 4u);
+}
+
+INSTANTIATE_TEST_SUITE_P(BeforeTheOthersAndAfter, ComparedAsideTest, testing::Bool());
 
 }  // namespace
 }  // namespace motley::engine
