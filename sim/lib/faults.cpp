@@ -8,22 +8,38 @@
 #include "wire/messages.h"
 
 namespace motley::sim {
+namespace {
+
+// What is usual is known from what others sent before.
+constexpr std::uint64_t kSoundLeases = 16;
+
+}  // namespace
 
 std::string_view to_word(Fault fault) noexcept {
-  constexpr std::array<std::string_view, kFaults + 1> kWords{"none",       "not finite", "other weight",
-                                                             "hands back", "odd times",  "silent"};
+  constexpr std::array<std::string_view, kFaults + 1> kWords{
+      "none", "not finite", "other weight", "hands back", "odd times", "silent", "stale", "wild", "wrong"};
   return kWords[static_cast<std::size_t>(fault)];
 }
 
 FaultyMouth::Start FaultyMouth::start() {
   if (fault_ == Fault::not_finite && strikes()) return Start::not_finite;
   if (fault_ == Fault::hands_back && strikes()) return Start::handed_back;
-  return Start::sound;
+  ++leases_;
+  const bool late = fault_ == Fault::wrong || (fault_ == Fault::wild && leases_ > kSoundLeases);
+  if (!late || !strikes()) return Start::sound;
+  ++lies_;
+  return fault_ == Fault::wild ? Start::wild : Start::wrong;
+}
+
+bool FaultyMouth::renamed(wire::Frame& frame) const {
+  frame.header.subject = newest_;
+  frame = wire::seal(frame.header, frame.body);
+  return true;
 }
 
 bool FaultyMouth::changes(wire::Frame& frame) {
   if (frame.header.type == wire::FrameType::gradient || frame.header.type == wire::FrameType::statistic)
-    return !mute_.contains(frame.header.subject);
+    return stale_.contains(frame.header.subject) ? renamed(frame) : !mute_.contains(frame.header.subject);
   if (frame.header.type != wire::FrameType::control) return true;
   Result<wire::Message> message = wire::decode(frame.body.bytes());
   if (!message) return true;
@@ -32,8 +48,20 @@ bool FaultyMouth::changes(wire::Frame& frame) {
     mute_.insert(begin->lease);
     if (fault_ == Fault::other_weight) begin->weight *= 3;
     frame = wire::seal(frame.header, wire::encode(*begin));
+  } else if (begin != nullptr && fault_ == Fault::stale) {
+    if (newest_ == 0 || !strikes()) {
+      newest_ = begin->lease;
+      return true;
+    }
+    stale_.insert(begin->lease);
+    begin->lease = newest_;
+    frame = wire::seal(frame.header, wire::encode(*begin));
   } else if (auto* finish = std::get_if<wire::Finish>(&*message); finish != nullptr) {
     if (mute_.contains(finish->lease)) return false;
+    if (stale_.contains(finish->lease)) {
+      finish->lease = newest_;
+      frame = wire::seal(frame.header, wire::encode(*finish));
+    }
     if (fault_ != Fault::odd_times || !strikes()) return true;
     constexpr std::array<double, 4> kTimes{0, -1, 1e308, std::numeric_limits<double>::quiet_NaN()};
     finish->compute_seconds = kTimes[random_.below(kTimes.size())];

@@ -18,8 +18,11 @@ enum class Fault : std::uint8_t {
   hands_back,    // leases come back without a sample computed
   odd_times,     // says that it took no time, less than none, or longer than the world is old
   silent,        // begins, and sends nothing
+  stale,         // answers under the name of the lease before
+  wild,          // from some lease on, chunks of gradients 1e20 times as large
+  wrong,         // chunks of gradients of another sign and of usual size: counts until a second look finds it
 };
-constexpr std::uint64_t kFaults = 5;  // beside none
+constexpr std::uint64_t kFaults = 8;  // beside none
 std::string_view to_word(Fault fault) noexcept;
 
 /// What its frames become.
@@ -30,18 +33,24 @@ class FaultyMouth {
       : fault_(fault), often_(often), random_(seed, stream) {}
 
   /// A new lease: whether its contribution gets a NaN, or is handed back at once.
-  enum class Start : std::uint8_t { sound, not_finite, handed_back };
+  enum class Start : std::uint8_t { sound, not_finite, handed_back, wild, wrong };
   Start start();
+  /// Contributions that were made wrong.
+  [[nodiscard]] std::uint64_t lies() const noexcept { return lies_; }
   /// False: it is not sent.
   bool changes(wire::Frame& frame);
 
  private:
+  bool renamed(wire::Frame& frame) const;
   bool strikes() { return fault_ != Fault::none && random_.uniform() < often_; }
 
   Fault fault_;
   double often_;
   Philox random_;
+  std::uint64_t leases_ = 0, lies_ = 0;
   std::set<std::uint64_t> mute_;  // leases of which nothing more is sent
+  std::uint64_t newest_ = 0;      // lease that was begun under its own name
+  std::set<std::uint64_t> stale_;
 };
 
 }  // namespace motley::sim

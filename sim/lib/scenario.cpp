@@ -177,12 +177,34 @@ Scenario make_scenario(std::uint64_t seed, std::uint64_t steps, Codecs codecs) {
   return scenario;
 }
 
+namespace {
+
+constexpr std::uint64_t kStepsOfWild = 40, kStepsOfWrong = 160;
+
+void make_longer(RunSetup& run, std::uint64_t steps) {
+  run.steps = std::max(run.steps, steps);
+  if (run.schedule.total_steps > 0) run.schedule.total_steps = run.steps;
+}
+
+}  // namespace
+
 void add_fault(Scenario& scenario) {
   if (scenario.workers.size() < 2) return;
   Dice dice(scenario.seed, kFaultStream);
   WorkerSetup& worker = scenario.workers[dice.between(1, scenario.workers.size() - 1)];
   worker.fault = static_cast<Fault>(dice.between(1, kFaults));
   worker.faulty = dice.chance(0.5) ? 1 : dice.uniform(0.1, 1);
+  if (dice.chance(0.4)) worker.fault = static_cast<Fault>(dice.between(kFaults - 2, kFaults));
+  // Who is right is known to the head's own device, or two others.
+  if (worker.fault == Fault::wrong && (scenario.verify <= 0 || !scenario.workers.front().local))
+    worker.fault = Fault::wild;
+  if (worker.fault == Fault::wrong) {
+    // Second looks at the largest share are rarer.
+    for (const WorkerSetup& other : scenario.workers)
+      worker.samples_per_second = std::min(worker.samples_per_second, other.samples_per_second);
+    make_longer(scenario.run, kStepsOfWrong);
+  }
+  if (worker.fault == Fault::wild) make_longer(scenario.run, kStepsOfWild);
   // The first one is there first and stays: a machine that is alone has nobody who could show that it is wrong.
   worker.joins_at = std::max(worker.joins_at, scenario.workers.front().joins_at + milliseconds(500));
   std::erase_if(scenario.disturbances, [](const Disturbance& d) {

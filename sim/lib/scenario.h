@@ -94,6 +94,10 @@ struct Scenario {
   [[nodiscard]] bool faulty() const {
     return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault != Fault::none; });
   }
+  /// What a worker makes wrong counts until it is found.
+  [[nodiscard]] bool poisoned() const {
+    return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault == Fault::wrong; });
+  }
   /// One worker, nothing goes wrong: the result must be the reference's, bit for bit.
   [[nodiscard]] bool undisturbed_single() const {
     return workers.size() == 1 && disturbances.empty() && (codecs == Codecs{} || workers[0].local);

@@ -12,7 +12,9 @@
 namespace motley::sim {
 namespace {
 
-constexpr Duration kPerStepMax = std::chrono::seconds(4);       // on average, of virtual time
+constexpr Duration kPerStepMax = std::chrono::seconds(4);  // on average, of virtual time
+// Of a worker whose share is looked at once in six steps or oftener, and who is out after the third finding.
+constexpr std::uint64_t kLiesMax = 100;
 constexpr Duration kLastWordMax = std::chrono::seconds(20);     // from the end of the run to the end of the last worker
 constexpr Duration kPoisonAftermath = std::chrono::seconds(2);  // the lease is computed again
 
@@ -73,8 +75,12 @@ class Simulation {
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       const auto& worker = workers_[i];
       const bool sound = scenario_.workers[i].fault == Fault::none;
-      if (sound && worker->ended() && !worker->ended_well())
-        world_.checks.fail(worker->name() + " was turned away for good");
+      const bool turned_away = worker->ended() && !worker->ended_well();
+      if (sound && turned_away) world_.checks.fail(worker->name() + " was turned away for good");
+      if (worker->lies() > kLiesMax && !turned_away) {
+        world_.checks.fail(worker->name() + " was not found in " + std::to_string(worker->lies()) +
+                           " wrong contributions");
+      }
     }
     Report report;
     report.failures = world_.checks.failures();
@@ -86,6 +92,7 @@ class Simulation {
     report.incarnations = head_.incarnations();
     report.steps_lent = head_.steps_lent();
     report.deltas = head_.deltas();
+    for (const auto& worker : workers_) report.lies += worker->lies();
     report.measured = world_.checks.measured();
     return report;
   }

@@ -199,6 +199,12 @@ void WorkerNode::start_task(engine::TaskOrder order) {
         return process_.later(Duration(0), [this, number = order.number] {
           worker_->task_finished(number, Outcome{}, 0, 0, process_.now());
         });
+      case FaultyMouth::Start::wild:
+        computer_.scale_next(1e20F);
+        break;
+      case FaultyMouth::Start::wrong:
+        computer_.scale_next(-1.5F);
+        break;
       case FaultyMouth::Start::sound:
         break;
     }

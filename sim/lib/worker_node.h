@@ -36,6 +36,8 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   [[nodiscard]] bool running() const noexcept { return process_.alive() && !ended_; }
   [[nodiscard]] bool frozen() const noexcept { return process_.frozen(); }
   [[nodiscard]] bool ended() const noexcept { return ended_; }
+  /// Contributions that its fault made wrong.
+  [[nodiscard]] std::uint64_t lies() const noexcept { return mouth_.lies(); }
   [[nodiscard]] bool ended_well() const noexcept { return ended_well_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 

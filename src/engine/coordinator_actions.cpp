@@ -94,7 +94,7 @@ void Coordinator::Impl::perform_beside(const modes::Action& action) {
     case ActionKind::take_in:
       return outbox.tell(action, Membership::readmitted);
     case ActionKind::evaluate_aside:
-      evaluations.begin_aside(weights.held_exactly());
+      evaluations.begin_aside(action.version, weights.held_exactly());
       return outbox.send_evaluation_aside(action, now);
     case ActionKind::compare_aside:
       return compare_aside(action.worker);

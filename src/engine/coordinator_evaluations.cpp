@@ -41,7 +41,8 @@ Evaluated Evaluations::close(const cluster::CoordinatorMachine& machine, bool ex
     for (std::size_t i = 0; i < more.size(); ++i) result.scores[i] += more[i];
   }
   scores_.clear();
-  newest_ = result;
+  // Others may follow while a slow worker is at an earlier one.
+  if (result.version == aside_version_) everybodys_ = result;
   return result;
 }
 
@@ -62,16 +63,16 @@ std::optional<Evaluated> Evaluations::aside(const modes::Aside& aside, const wir
 }
 
 std::string Evaluations::difference() const {
-  MOTLEY_ASSERT(kept_.version == newest_.version);
+  MOTLEY_ASSERT(aside_.version == everybodys_.version);
   // One answer in a hundred may fall on the other side of a decision by rounding, of few samples one.
-  const double few = 1 + kOtherwise * newest_.weight;
-  bool differs = apart(kept_.weight, newest_.weight, 0) || apart(kept_.loss_sum, newest_.loss_sum, 0) ||
-                 apart(static_cast<double>(kept_.correct), static_cast<double>(newest_.correct), few) ||
-                 kept_.scores.size() != newest_.scores.size();
-  for (std::size_t i = 0; !differs && i < kept_.scores.size(); ++i)
-    differs = apart(kept_.scores[i], newest_.scores[i], few);
+  const double few = 1 + kOtherwise * everybodys_.weight;
+  bool differs = apart(aside_.weight, everybodys_.weight, 0) || apart(aside_.loss_sum, everybodys_.loss_sum, 0) ||
+                 apart(static_cast<double>(aside_.correct), static_cast<double>(everybodys_.correct), few) ||
+                 aside_.scores.size() != everybodys_.scores.size();
+  for (std::size_t i = 0; !differs && i < aside_.scores.size(); ++i)
+    differs = apart(aside_.scores[i], everybodys_.scores[i], few);
   if (!differs) return {};
-  return "a loss of " + text(kept_) + " right answers, where all others come to " + text(newest_);
+  return "a loss of " + text(aside_) + " right answers, where all others come to " + text(everybodys_);
 }
 
 }  // namespace motley::engine

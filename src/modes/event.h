@@ -135,7 +135,7 @@ struct PassFinished {};
 
 using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
                            LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
-                           LeaseFailed, EvaluatedAside, AsideCompared, WorkerYields, SessionEnded, StretchStep, StretchEnded,
-                           Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+                           LeaseFailed, EvaluatedAside, AsideCompared, WorkerYields, SessionEnded, StretchStep,
+                           StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::modes

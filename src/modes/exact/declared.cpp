@@ -24,18 +24,25 @@ bool DeclaredBounds::possible(const Declared& said) noexcept {
   return possible(said.count, said.weight) && magnitude(said.loss_sum) <= kLossMax * items;
 }
 
-bool DeclaredBounds::likely(WorkerId worker, const Declared& said) const noexcept {
+template <class Of>
+DeclaredBounds::Seen DeclaredBounds::largest_of(Of of) const noexcept {
   Seen most;
-  for (const Seen& other : seen_) {
-    if (other.worker == worker) continue;
-    most.contributions += other.contributions;
-    most.weight = std::max(most.weight, other.weight);
-    most.weight_per_sample = std::max(most.weight_per_sample, other.weight_per_sample);
-    most.loss = std::max(most.loss, other.loss);
-    most.loss_per_item = std::max(most.loss_per_item, other.loss_per_item);
-    raise(most.largest, other.largest);
-    raise(most.per_item, other.per_item);
+  for (const Seen& seen : seen_) {
+    if (!of(seen)) continue;
+    most.contributions += seen.contributions;
+    most.weight = std::max(most.weight, seen.weight);
+    most.weight_per_sample = std::max(most.weight_per_sample, seen.weight_per_sample);
+    most.loss = std::max(most.loss, seen.loss);
+    most.loss_per_item = std::max(most.loss_per_item, seen.loss_per_item);
+    raise(most.largest, seen.largest);
+    raise(most.per_item, seen.per_item);
   }
+  return most;
+}
+
+bool DeclaredBounds::likely(WorkerId worker, const Declared& said) const noexcept {
+  Seen most = largest_of([worker](const Seen& seen) { return seen.worker != worker; });
+  if (most.contributions < kEnough) most = largest_of([](const Seen&) { return true; });
   if (most.contributions < kEnough) return true;
   // A few samples may carry as much as all of another contribution: many of the others weigh nothing.
   const auto count = static_cast<double>(said.count);

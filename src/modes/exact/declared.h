@@ -28,7 +28,7 @@ class DeclaredBounds {
   /// Whether the weight can be that of so many samples at all.
   [[nodiscard]] static bool possible(std::uint64_t count, double weight) noexcept;
   [[nodiscard]] static bool possible(const Declared& said) noexcept;
-  /// False where others said enough, and nothing near.
+  /// False where others said enough, and nothing near; where they did not, what it said itself counts with it.
   [[nodiscard]] bool likely(WorkerId worker, const Declared& said) const noexcept;
   /// It counts in a step.
   void counted(WorkerId worker, const Declared& said);
@@ -40,6 +40,9 @@ class DeclaredBounds {
     double weight = 0, weight_per_sample = 0, loss = 0, loss_per_item = 0;  // the largest
     Largest largest{}, per_item{};
   };
+  template <class Of>
+  [[nodiscard]] Seen largest_of(Of of) const noexcept;
+
   std::vector<Seen> seen_;
 };
 

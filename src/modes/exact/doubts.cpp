@@ -21,7 +21,9 @@ void Doubts::learn() {
   for (const Coverage::Piece& piece : work_.coverage.pieces(0)) {
     const Contribution* part = work_.coverage.find(piece.lease);
     const Lease* lease = work_.leases.find(piece.lease);
-    if (part != nullptr && lease != nullptr)
+    // Its first chunks may have counted before a later one was not believed.
+    const bool refuted = lease != nullptr && work_.doubted(lease->range, lease->worker);
+    if (part != nullptr && lease != nullptr && !refuted)
       bounds_.counted(lease->worker, {part->range.count, part->weight, part->loss_sum, lease->largest});
   }
 }

@@ -21,7 +21,8 @@ void Evaluation::started(bool owed) {
 }
 
 void Evaluation::go_aside(Time now) {
-  if (!run_.config.evaluates_aside || run_.config.holds != Holds::never || aside_ || check_ || run_.version >= run_.steps())
+  if (!run_.config.evaluates_aside || run_.config.holds != Holds::never || aside_ || check_ ||
+      run_.version >= run_.steps())
     return;  // the last evaluation is everybody's
   for (Member& member : run_.roster.all()) {
     if (member.state != MemberState::parked || member.trial != 0 || member.failed_aside || member.unproven) continue;

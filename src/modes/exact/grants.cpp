@@ -1,6 +1,7 @@
 #include "modes/exact/grants.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "base/assert.h"
@@ -108,7 +109,7 @@ void Grants::reissue(Time now) {
   const std::vector<Interval> parts = work_.apart(work_.coverage.tiles(work_.coverage.missing(promised)));
   if (parts.empty()) return;
   const auto nobody_else = [&](const Interval& part) {
-    return work_.compared(part) &&
+    return (work_.compared(part) || work_.doubted(part)) &&
            std::ranges::all_of(to, [&](const Member* member) { return work_.avoids(member->worker, part); });
   };
   if (run_.roster.count(MemberState::parked) > 0 && std::ranges::any_of(parts, nobody_else)) {
@@ -121,6 +122,10 @@ void Grants::reissue(Time now) {
     std::vector<const Member*> others = to;
     std::erase_if(others, [&](const Member* member) { return work_.avoids(member->worker, part); });
     if (work_.compared(part)) {
+      // Nobody is left who did not say something: rather who came to something that others come near, too.
+      if (others.empty())
+        std::ranges::copy_if(to, std::back_inserter(others),
+                             [&](const Member* member) { return !work_.doubted(part, member->worker); });
       grant_compared(part, others.empty() ? to : others, reason, now);
       continue;
     }

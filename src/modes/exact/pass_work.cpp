@@ -60,6 +60,12 @@ bool PassWork::compared(Interval range) const noexcept {
   return std::ranges::any_of(claims, [&](const Claim& claim) { return claim.range == range; });
 }
 
+bool PassWork::doubted(Interval range, std::optional<WorkerId> by) const noexcept {
+  return std::ranges::any_of(avoid, [&](const Avoid& one) {
+    return one.unlikely && !one.confirmed && one.range.overlaps(range) && one.worker == by.value_or(one.worker);
+  });
+}
+
 std::vector<Interval> PassWork::apart(std::vector<Interval> ranges) const {
   const auto cut = [&](std::uint64_t at) {
     for (std::size_t i = 0; i < ranges.size(); ++i) {

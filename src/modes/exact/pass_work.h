@@ -83,6 +83,8 @@ struct PassWork {
   [[nodiscard]] bool disputed(Interval range) const noexcept;
   /// One worker computes all of it, so that what it comes to can be compared with a claim.
   [[nodiscard]] bool compared(Interval range) const noexcept;
+  /// Computed once, by this worker if one is given, and not believed.
+  [[nodiscard]] bool doubted(Interval range, std::optional<WorkerId> by = {}) const noexcept;
   /// Splits the ranges where what is disputed or compared begins or ends, so that it is computed as it was.
   [[nodiscard]] std::vector<Interval> apart(std::vector<Interval> ranges) const;
   /// Has `worker` made something of these positions that is no good?

@@ -45,6 +45,21 @@ TEST_P(Seeds, AFaultyWorkerDoesNoHarm) {
   }
 }
 
+Scenario three_workers();
+
+// Its gradients have the usual size: second looks find it, and only the sound ones are left.
+TEST(Simulation, WhoSendsWrongGradientsIsTurnedAway) {
+  Scenario scenario = three_workers();
+  scenario.run.steps = 120;
+  scenario.verify = 1;
+  scenario.workers[2].fault = Fault::wrong;
+  scenario.workers[2].faulty = 1;
+  const Report report = simulate(scenario);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  EXPECT_GE(report.lies, 3U);
+  EXPECT_LE(report.lies, 60U);
+}
+
 using enum wire::CodecId;
 
 class LossyCodecs : public testing::TestWithParam<Codecs> {};
