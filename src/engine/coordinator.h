@@ -124,6 +124,7 @@ struct StepClosed {
   std::uint64_t global_batch = 0;
   std::optional<BatchChange> batch_change;  // from the next step on
   Duration duration{};                      // from the opening of the pass
+  std::uint64_t verified = 0;               // samples that were computed once more, to compare workers
   std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted

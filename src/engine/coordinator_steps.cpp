@@ -48,10 +48,12 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
                   .global_batch = machine.batches().batch(machine.version()),
                   .batch_change = {},
                   .duration = now - pass.opened,
+                  .verified = 0,
                   .ranges = {},
                   .workers = {},
                   .gradients = std::exchange(gradients_, {})};
   keeps_gradients_.reset();
+  for (const modes::PassWork::Claim& claim : machine.claims()) step.verified += claim.range.count;
   std::uint64_t covered = 0;
   for (const auto& piece : coverage.pieces(last_reduced_)) {
     MOTLEY_ASSERT(piece.range.first == covered);

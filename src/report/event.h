@@ -90,6 +90,7 @@ struct Done {
   double predicted_samples_per_s = 0;  // 0: nothing was predicted
   Noise noise{};
   std::string checkpoint{};
+  std::uint64_t verified = 0;  // samples that were computed once more, to compare workers
 };
 
 struct CheckpointWritten {

@@ -129,6 +129,7 @@ class JsonSink final : public Sink {
                  {"predicted_samples_per_s", known(e.predicted_samples_per_s)},
                  {"noise_scale", known(e.noise.scale)},
                  {"useful_global_batch", whole(e.noise.useful_batch)},
+                 {"verified_samples", e.verified},
                  {"checkpoint", e.checkpoint}});
   }
   static std::string json(const Failure& e) {

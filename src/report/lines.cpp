@@ -65,13 +65,21 @@ std::string text(const CheckpointWritten& e) {
   return formatted("checkpoint of step %llu: ", static_cast<Count>(e.step)) + e.path + "\n";
 }
 
+// What train.verify costs.
+std::string verified_text(const Done& e) {
+  if (e.verified == 0) return {};
+  return formatted(
+      "%llu samples (%.2g %%) were computed twice, to compare the workers\n", static_cast<Count>(e.verified),
+      100.0 * static_cast<double>(e.verified) / static_cast<double>(std::max<std::uint64_t>(1, e.samples)));
+}
+
 std::string text(const Done& e) {
   return formatted("done: %llu steps, %llu samples in %.1f s (%.0f samples/s", static_cast<Count>(e.steps),
                    static_cast<Count>(e.samples), e.seconds, e.samples_per_s) +
          (e.predicted_samples_per_s > 0 ? formatted(", predicted %.0f", e.predicted_samples_per_s) : std::string()) +
          formatted("), loss %.6f", e.loss) +
          (e.has_accuracy ? formatted(", test accuracy %.4f", e.accuracy) : std::string()) + "\n" + noise_text(e.noise) +
-         "\n" + "checkpoint: " + e.checkpoint + "\n";
+         "\n" + verified_text(e) + "checkpoint: " + e.checkpoint + "\n";
 }
 
 std::string text(const Failure& e) {

@@ -65,6 +65,7 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   if (steps_ == kWarmUpSteps) steady_seconds_ = 0, steady_samples_ = 0;
   ++steps_;
   samples_ += step.samples;
+  verified_ += step.verified;
   steady_seconds_ += done.seconds;
   steady_samples_ += step.samples;
   last_loss_ = done.loss;
@@ -130,6 +131,7 @@ report::Done Journal::done(const std::string& checkpoint) const {
   report::Done done;
   done.steps = engine_.server().version();
   done.samples = samples_;
+  done.verified = verified_;
   done.seconds = seconds(now() - started_);
   done.samples_per_s = steady_seconds_ > 0 ? static_cast<double>(steady_samples_) / steady_seconds_ : 0;
   done.loss = last_loss_;

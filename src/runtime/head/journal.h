@@ -65,7 +65,7 @@ class Journal {
   std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process
   double steady_seconds_ = 0;
-  std::uint64_t steady_samples_ = 0;
+  std::uint64_t steady_samples_ = 0, verified_ = 0;
   double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
   report::Noise noise_;
   bool evaluated_once_ = false;

@@ -29,6 +29,7 @@ class CoordinatorVerify : public CoordinatorTest {
         const wire::Grant grant = take(peer);
         const bool again = !shares_.insert({session, grant.pass}).second;
         seconds_ += again ? 1 : 0;
+        samples_ += again ? grant.count : 0;
         begin(peer, grant);
         const float factor = 1 + 0.25F * static_cast<float>(lies(peer, grant, again));
         for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
@@ -43,7 +44,8 @@ class CoordinatorVerify : public CoordinatorTest {
   static bool honest(const Peer&, const wire::Grant&, bool) { return false; }
 
   std::set<std::pair<SessionId, std::uint64_t>> shares_;
-  int seconds_ = 0;  // leases beyond the share of a pass
+  int seconds_ = 0;            // leases beyond the share of a pass
+  std::uint64_t samples_ = 0;  // of them
 };
 
 TEST_F(CoordinatorVerify, WhatTwoComeToCounts) {
@@ -51,6 +53,9 @@ TEST_F(CoordinatorVerify, WhatTwoComeToCounts) {
   answer(honest);
   EXPECT_GE(seconds_, 10);
   EXPECT_TRUE(output.warnings.empty());
+  std::uint64_t told = 0;
+  for (const StepClosed& step : output.steps) told += step.verified;
+  EXPECT_EQ(told, samples_);
   expect_exact(80);
 }
 

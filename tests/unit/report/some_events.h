@@ -80,6 +80,7 @@ inline std::vector<Event> of_the_end() {
   done.has_accuracy = true;
   done.predicted_samples_per_s = 420;
   done.noise = {100, 812.5, 278.6};
+  done.verified = 4;
   done.checkpoint = "runs/a/checkpoints/step-000000007";
   Done short_one{.steps = 1, .checkpoint = "runs/b/checkpoints/step-000000001"};
   return {classified,
