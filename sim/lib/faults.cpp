@@ -1,5 +1,6 @@
 #include "sim/faults.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -22,13 +23,15 @@ std::string_view to_word(Fault fault) noexcept {
 }
 
 FaultyMouth::Start FaultyMouth::start() {
-  if (fault_ == Fault::not_finite && strikes()) return Start::not_finite;
-  if (fault_ == Fault::hands_back && strikes()) return Start::handed_back;
+  constexpr std::array<std::pair<Fault, Start>, 4> kStarts{{{Fault::not_finite, Start::not_finite},
+                                                            {Fault::hands_back, Start::handed_back},
+                                                            {Fault::wild, Start::wild},
+                                                            {Fault::wrong, Start::wrong}}};
   ++leases_;
-  const bool late = fault_ == Fault::wrong || (fault_ == Fault::wild && leases_ > kSoundLeases);
-  if (!late || !strikes()) return Start::sound;
+  const auto found = std::ranges::find(kStarts, fault_, &std::pair<Fault, Start>::first);
+  if (found == kStarts.end() || (fault_ == Fault::wild && leases_ <= kSoundLeases) || !strikes()) return Start::sound;
   ++lies_;
-  return fault_ == Fault::wild ? Start::wild : Start::wrong;
+  return found->second;
 }
 
 bool FaultyMouth::renamed(wire::Frame& frame) const {
@@ -46,7 +49,10 @@ bool FaultyMouth::changes(wire::Frame& frame) {
   if (auto* begin = std::get_if<wire::Begin>(&*message);
       begin != nullptr && (fault_ == Fault::other_weight || fault_ == Fault::silent) && strikes()) {
     mute_.insert(begin->lease);
-    if (fault_ == Fault::other_weight) begin->weight *= 3;
+    if (fault_ == Fault::other_weight) {
+      ++lies_;
+      begin->weight *= 3;
+    }
     frame = wire::seal(frame.header, wire::encode(*begin));
   } else if (begin != nullptr && fault_ == Fault::stale) {
     if (newest_ == 0 || !strikes()) {
