@@ -23,12 +23,13 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server serv
       engine_(within(options_.engine, redo_budget_), std::move(server), *this),
       journal_(options_.journal, engine_, std::move(ledger), redo_budget_, sink,
                [this](report::Event event) { tell(std::move(event)); }),
-      invitations_(options_.token, options_.journal.run_dir) {}
+      links_({options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir}, mailbox_,
+             engine_, sink) {}
 
 CoordinatorHost::~CoordinatorHost() {
   mailbox_->post([this] {
     ended_ = true;
-    for (auto& [id, link] : links_) link.connection->close();
+    links_.close_all();
   });
   mailbox_->stop();  // what the journal says from now on is dropped
 }
@@ -73,8 +74,7 @@ std::future<std::vector<std::optional<engine::Planned>>> CoordinatorHost::foreca
 void CoordinatorHost::on_tick() {
   if (ended_) return;
   engine_.tick(now());
-  end_faulty_sessions();
-  send_away_revoked();
+  links_.watch();
   judge_local_failures();
   if (ended_) return;
   sink_.take(report::Waiting{engine_.waiting_for()});
@@ -83,29 +83,38 @@ void CoordinatorHost::on_tick() {
 // Its session ends by what it said on its connection, and a little later.
 void CoordinatorHost::judge_local_failures() {
   std::erase_if(local_failures_, [this](const auto& failure) {
-    const bool gone = std::none_of(sessions_.begin(), sessions_.end(), [&](const auto& session) {
-      return session.second.local && session.second.name == failure.first;
-    });
-    if (gone && sessions_.empty()) end(failure.second);
+    const bool gone = !links_.has_local(failure.first);
+    if (gone && links_.empty()) end(failure.second);
     return gone;
   });
 }
 
-void CoordinatorHost::add_traffic(report::WorkerPart& part) {
-  for (auto& [id, session] : sessions_) {
-    if (session.name != part.worker || session.local) continue;
-    transport::Traffic total;
-    for (const LinkId link : session.links()) {
-      const auto found = links_.find(link);
-      if (found == links_.end()) continue;
-      const transport::Traffic traffic = found->second.connection->traffic();
-      total.sent_bytes += traffic.received_bytes;  // by the worker
-      total.received_bytes += traffic.sent_bytes;
-    }
-    part.sent_bytes = total.sent_bytes - session.reported.sent_bytes;
-    part.received_bytes = total.received_bytes - session.reported.received_bytes;
-    session.reported = total;
-  }
+void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine::Lane lane) {
+  links_.send(session, std::move(frame), lane);
+}
+
+void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { links_.close(session, bye); }
+
+bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {
+  const std::shared_ptr<engine::LocalWorker> worker = links_.local_worker(session);
+  if (worker == nullptr) return false;
+  engine::LentEvents events;
+  events.step = [this, mailbox = mailbox_, session](engine::StretchStep step, std::function<void()> taken) {
+    mailbox->post([this, session, step = std::move(step), taken = std::move(taken)] {
+      if (!ended_) engine_.stretch_step(session, step, now());
+      taken();
+    });
+  };
+  events.ended = [this, mailbox = mailbox_, session](engine::StretchEnd end) {
+    mailbox->post([this, session, end = std::move(end)] {
+      if (!ended_) engine_.stretch_ended(session, end, now());
+    });
+  };
+  return worker->lend(order, std::move(events));
+}
+
+void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {
+  if (const auto worker = links_.local_worker(session)) worker->cut(number);
 }
 
 void CoordinatorHost::worker_changed(const engine::WorkerChange& change) { sink_.take(event_of(change)); }
@@ -116,7 +125,7 @@ void CoordinatorHost::planned(const engine::Planned& plan) { journal_.planned(pl
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   report::StepDone done = event_of(step, engine_.steps());
-  for (report::WorkerPart& part : done.workers) add_traffic(part);
+  for (report::WorkerPart& part : done.workers) links_.add_traffic(part);
   journal_.step(step, done);
 }
 
@@ -132,10 +141,8 @@ void CoordinatorHost::held(std::uint64_t version, bool step) {
   const auto one_less = [this, busy, version, step] {
     if (--*busy == 0 && !ended_) sink_.take(report::Held{version, step, state_of(engine_.server(), true)});
   };
-  for (const auto& [id, session] : sessions_) {
-    if (session.worker == nullptr) continue;
-    if (session.worker->when_idle([mailbox = mailbox_, one_less] { mailbox->post(one_less); })) ++*busy;
-  }
+  for (const std::shared_ptr<engine::LocalWorker>& worker : links_.local_workers())
+    if (worker->when_idle([mailbox = mailbox_, one_less] { mailbox->post(one_less); })) ++*busy;
   one_less();
 }
 
@@ -162,6 +169,7 @@ void CoordinatorHost::failed(Error error) { end(std::move(error), false); }
 void CoordinatorHost::end(Status status, bool worth_keeping) {
   if (ended_) return;
   ended_ = true;
+  links_.shut();
   sink_.take(report::Waiting{});
   if (worth_keeping) journal_.write_checkpoint();
   Result<std::filesystem::path> newest = journal_.drain();

@@ -118,7 +118,7 @@ std::unique_ptr<WorkerHost> local_worker(Run& run, const Device& device, std::si
   };
   auto worker = std::make_unique<WorkerHost>(std::move(options), std::move(events));
   auto [mine, theirs] = transport::make_inproc_pair();
-  host.add_local(hello_for(device, machine, number), std::move(theirs), worker->local_worker());
+  host.links().add_local(hello_for(device, machine, number), std::move(theirs), worker->local_worker());
   worker->run_local(std::move(mine));
   return worker;
 }
@@ -160,7 +160,8 @@ void Head::start(bool resumable, std::function<void()> on_end) {
                                               ended_.set_value(std::move(status));
                                               if (on_end) on_end();
                                             });
-  run_.reception->receive([this](std::shared_ptr<transport::Connection> link) { host_->accept(std::move(link)); });
+  run_.reception->receive(
+      [this](std::shared_ptr<transport::Connection> link) { host_->links().accept(std::move(link)); });
   host_->start();
   for (std::size_t i = 0; i < run_.devices.size(); ++i) {
     std::size_t number = 0;

@@ -139,7 +139,7 @@ struct Scene {
   void add_worker(const std::string& name, const std::string& data = "", bool solo = true) {
     WorkerHost& worker = make_worker(name, data);
     auto [mine, theirs] = transport::make_inproc_pair();
-    host->add_local(hello_of(name), std::move(theirs), solo ? worker.local_worker() : nullptr);
+    host->links().add_local(hello_of(name), std::move(theirs), solo ? worker.local_worker() : nullptr);
     worker.run_local(std::move(mine));
   }
   Status wait() { return ended.get_future().get(); }

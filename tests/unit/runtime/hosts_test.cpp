@@ -71,7 +71,7 @@ TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
   token.port = 1;  // nobody listens there
   transport::Tcp here({.plaintext = true, .identity = {}}), there({.plaintext = true, .identity = {}});
   Door door;
-  open_locally(here, token, [&](auto connection) { scene.host->accept(std::move(connection)); }, door);
+  open_locally(here, token, [&](auto connection) { scene.host->links().accept(std::move(connection)); }, door);
   ASSERT_NE(door.local, nullptr);
   scene.host->start();
   scene.add_worker("here/cpu");
@@ -94,7 +94,7 @@ TEST(Hosts, SeveralDataConnectionsCarryOneSession) {
     std::atomic<std::size_t> accepted = 0;
     auto listener = here.listen({"127.0.0.1", 0}, [&](auto connection) {
       ++accepted;
-      scene.host->accept(std::move(connection));
+      scene.host->links().accept(std::move(connection));
     });
     ASSERT_TRUE(listener) << message(listener);
     fleet::JoinToken token;

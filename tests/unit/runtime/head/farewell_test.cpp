@@ -158,7 +158,7 @@ TEST(Farewell, AWorkerWhoseDataConnectionEndsFirstStillLeavesOfItsOwnWill) {
     if (step.step == 0) first_step.set_value();
   };
   const auto listener = *tcp.listen({"127.0.0.1", 0}, [&](std::shared_ptr<transport::Connection> connection) {
-    scene.host->accept(std::move(connection));
+    scene.host->links().accept(std::move(connection));
   });
   const fleet::JoinToken token = token_for(listener->port());
   const auto dial = [&] {

@@ -1,12 +1,10 @@
-// The part of CoordinatorHost that deals with connections: proof, lanes, sessions.
+#include "runtime/head/links.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
 #include "runtime/auth.h"
 #include "runtime/head/backlog.h"
-#include "runtime/head/coordinator_host.h"
-#include "runtime/lanes.h"
 #include "wire/limits.h"
 
 namespace motley::runtime {
@@ -29,11 +27,11 @@ std::string key_of(const transport::PeerIdentity& peer) {
 
 }  // namespace
 
-class CoordinatorHost::LinkReceiver final : public transport::Receiver {
+class Links::LinkReceiver final : public transport::Receiver {
  public:
-  LinkReceiver(CoordinatorHost& host, LinkId id, const std::weak_ptr<transport::Connection>& connection)
-      : mailbox_(host.mailbox_),
-        host_(host),
+  LinkReceiver(Links& links, LinkId id, const std::weak_ptr<transport::Connection>& connection)
+      : mailbox_(links.mailbox_),
+        links_(links),
         id_(id),
         backlog_(std::make_shared<Backlog>(kBacklogBytesMax, [connection](bool on) {
           if (const auto open = connection.lock()) open->set_reading(on);
@@ -41,28 +39,28 @@ class CoordinatorHost::LinkReceiver final : public transport::Receiver {
   void on_frame(wire::Frame frame) override {
     const std::size_t bytes = wire::kHeaderBytes + frame.body.size();
     backlog_->arrived(bytes);
-    mailbox_->post([&host = host_, id = id_, frame = std::move(frame), backlog = backlog_, bytes] {
-      host.on_frame(id, frame);
+    mailbox_->post([&links = links_, id = id_, frame = std::move(frame), backlog = backlog_, bytes] {
+      links.on_frame(id, frame);
       backlog->done(bytes);
     });
   }
   void on_closed(Error error) override {
-    mailbox_->post([&host = host_, id = id_, error = std::move(error)] { host.on_link_closed(id, error); });
+    mailbox_->post([&links = links_, id = id_, error = std::move(error)] { links.on_link_closed(id, error); });
   }
 
  private:
-  std::shared_ptr<Mailbox> mailbox_;  // outlives the host; once stopped, it drops what is posted
-  CoordinatorHost& host_;
+  std::shared_ptr<Mailbox> mailbox_;  // outlives the links; once stopped, it drops what is posted
+  Links& links_;
   LinkId id_;
   std::shared_ptr<Backlog> backlog_;
 };
 
-void CoordinatorHost::accept(std::shared_ptr<transport::Connection> connection) {
+void Links::accept(std::shared_ptr<transport::Connection> connection) {
   mailbox_->post([this, connection = std::move(connection)] { add_link(next_link_++, connection); });
 }
 
-void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
-                                std::shared_ptr<engine::LocalWorker> worker) {
+void Links::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> connection,
+                      std::shared_ptr<engine::LocalWorker> worker) {
   mailbox_->post([this, hello = std::move(hello), connection = std::move(connection), worker = std::move(worker)] {
     const LinkId id = next_link_++;
     const engine::SessionId session = next_session_++;
@@ -75,8 +73,8 @@ void CoordinatorHost::add_local(wire::Hello hello, std::shared_ptr<transport::Co
   });
 }
 
-void CoordinatorHost::add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection) {
-  if (ended_) {
+void Links::add_link(LinkId id, const std::shared_ptr<transport::Connection>& connection) {
+  if (shut_) {
     connection->close();
     return;
   }
@@ -84,9 +82,9 @@ void CoordinatorHost::add_link(LinkId id, const std::shared_ptr<transport::Conne
   connection->start(std::make_shared<LinkReceiver>(*this, id, connection));
 }
 
-void CoordinatorHost::on_frame(LinkId id, const wire::Frame& frame) {
+void Links::on_frame(LinkId id, const wire::Frame& frame) {
   const auto found = links_.find(id);
-  if (ended_ || found == links_.end()) return;
+  if (shut_ || found == links_.end()) return;
   Link& link = found->second;
   if (link.role == LinkRole::unproven) {
     on_unproven_frame(id, link, frame);
@@ -95,7 +93,7 @@ void CoordinatorHost::on_frame(LinkId id, const wire::Frame& frame) {
   }
 }
 
-void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame) {
+void Links::on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame) {
   Result<wire::Message> message = wire::decode(frame.body.bytes());
   link.run = frame.header.run;
   if (frame.header.type != wire::FrameType::control || !message) {
@@ -123,7 +121,7 @@ void CoordinatorHost::on_unproven_frame(LinkId id, Link& link, const wire::Frame
   }
 }
 
-void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
+void Links::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
   const transport::PeerIdentity& peer = link.connection->peer();
   const std::uint64_t token_id = link.hello->token_id;
   const fleet::JoinToken* token = invitations_.find(token_id);
@@ -156,11 +154,11 @@ void CoordinatorHost::on_proof(LinkId id, Link& link, const wire::Proof& proof) 
                          now(), key_of(peer));
 }
 
-void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attach) {
+void Links::on_attach(LinkId id, Link& link, const wire::Attach& attach) {
   const transport::PeerIdentity& peer = link.connection->peer();
   const engine::SessionId wanted = attach.fence & 0xFFFFFFFFU;
   const auto session = sessions_.find(wanted);
-  const bool same_incarnation = attach.fence >> 32 == options_.engine.incarnation;
+  const bool same_incarnation = attach.fence >> 32 == options_.incarnation;
   const std::size_t count = attach.count > 0 ? attach.count : 1;
   if (session == sessions_.end() || !same_incarnation || session->second.data_end ||
       !session->second.lanes.waits_for(attach.number, count)) {
@@ -186,7 +184,7 @@ void CoordinatorHost::on_attach(LinkId id, Link& link, const wire::Attach& attac
   owner.waiting_bytes = 0;
 }
 
-void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) {
+void Links::refuse(LinkId id, const Link& link, const wire::Bye& bye) {
   // Whoever has not proven the secret is counted, not named, and not told the run's number. At most one line a second:
   // strangers must not be able to fill the display.
   ++strangers_;
@@ -204,7 +202,7 @@ void CoordinatorHost::refuse(LinkId id, const Link& link, const wire::Bye& bye) 
   connection->close();
 }
 
-void CoordinatorHost::send_away_revoked() {
+void Links::send_away_revoked() {
   if (now() - looked_for_revoked_ < kRevokedEvery) return;
   looked_for_revoked_ = now();
   const Invitations::Revoked revoked = invitations_.revoked_now();
@@ -224,7 +222,7 @@ void CoordinatorHost::send_away_revoked() {
   }
 }
 
-void CoordinatorHost::on_link_closed(LinkId id, const Error& error) {
+void Links::on_link_closed(LinkId id, const Error& error) {
   const auto found = links_.find(id);
   if (found == links_.end()) return;
   const LinkRole role = found->second.role;
@@ -239,13 +237,13 @@ void CoordinatorHost::on_link_closed(LinkId id, const Error& error) {
   }
 }
 
-std::vector<CoordinatorHost::LinkId> CoordinatorHost::Session::links() const {
+std::vector<Links::LinkId> Links::Session::links() const {
   std::vector<LinkId> all{control};
   all.insert(all.end(), data.begin(), data.end());
   return all;
 }
 
-void CoordinatorHost::end_session(engine::SessionId session, const std::string& why, bool tell_engine) {
+void Links::end_session(engine::SessionId session, const std::string& why, bool tell_engine) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
   const Session gone = std::move(found->second);
@@ -257,10 +255,10 @@ void CoordinatorHost::end_session(engine::SessionId session, const std::string& 
     links_.erase(link);
     connection->close();
   }
-  if (tell_engine && !ended_) engine_.session_closed(session, why, now());
+  if (tell_engine && !shut_) engine_.session_closed(session, why, now());
 }
 
-void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine::Lane lane) {
+void Links::send(engine::SessionId session, wire::Frame frame, engine::Lane lane) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
   Session& target = found->second;
@@ -277,9 +275,7 @@ void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine:
   }
 }
 
-void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { end_session(session, bye.code, false); }
-
-std::size_t CoordinatorHost::unread_bytes(const Session& session) const {
+std::size_t Links::unread_bytes(const Session& session) const {
   if (session.local) return 0;
   const auto control = links_.find(session.control);
   std::size_t bytes = session.lanes.queued_bytes() + session.waiting_bytes;
@@ -287,7 +283,7 @@ std::size_t CoordinatorHost::unread_bytes(const Session& session) const {
   return bytes;
 }
 
-void CoordinatorHost::end_faulty_sessions() {
+void Links::end_faulty_sessions() {
   const std::size_t model = engine_.server().layout().flat_elements() * sizeof(float);
   std::vector<std::pair<engine::SessionId, std::string>> over;
   for (const auto& [id, session] : sessions_) {
@@ -302,27 +298,48 @@ void CoordinatorHost::end_faulty_sessions() {
   for (const auto& [id, why] : over) end_session(id, why, true);
 }
 
-bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {
-  const std::shared_ptr<engine::LocalWorker>& worker = sessions_.at(session).worker;
-  if (worker == nullptr) return false;
-  engine::LentEvents events;
-  events.step = [this, mailbox = mailbox_, session](engine::StretchStep step, std::function<void()> taken) {
-    mailbox->post([this, session, step = std::move(step), taken = std::move(taken)] {
-      if (!ended_) engine_.stretch_step(session, step, now());
-      taken();
-    });
-  };
-  events.ended = [this, mailbox = mailbox_, session](engine::StretchEnd end) {
-    mailbox->post([this, session, end = std::move(end)] {
-      if (!ended_) engine_.stretch_ended(session, end, now());
-    });
-  };
-  return worker->lend(order, std::move(events));
+void Links::watch() {
+  end_faulty_sessions();
+  send_away_revoked();
 }
 
-void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {
+void Links::close_all() {
+  shut();
+  for (auto& [id, link] : links_) link.connection->close();
+}
+
+void Links::add_traffic(report::WorkerPart& part) {
+  for (auto& [id, session] : sessions_) {
+    if (session.name != part.worker || session.local) continue;
+    transport::Traffic total;
+    for (const LinkId link : session.links()) {
+      const auto found = links_.find(link);
+      if (found == links_.end()) continue;
+      const transport::Traffic traffic = found->second.connection->traffic();
+      total.sent_bytes += traffic.received_bytes;  // by the worker
+      total.received_bytes += traffic.sent_bytes;
+    }
+    part.sent_bytes = total.sent_bytes - session.reported.sent_bytes;
+    part.received_bytes = total.received_bytes - session.reported.received_bytes;
+    session.reported = total;
+  }
+}
+
+std::shared_ptr<engine::LocalWorker> Links::local_worker(engine::SessionId session) const {
   const auto found = sessions_.find(session);
-  if (found != sessions_.end() && found->second.worker != nullptr) found->second.worker->cut(number);
+  return found == sessions_.end() ? nullptr : found->second.worker;
+}
+
+std::vector<std::shared_ptr<engine::LocalWorker>> Links::local_workers() const {
+  std::vector<std::shared_ptr<engine::LocalWorker>> workers;
+  for (const auto& [id, session] : sessions_)
+    if (session.worker != nullptr) workers.push_back(session.worker);
+  return workers;
+}
+
+bool Links::has_local(const std::string& name) const {
+  return std::ranges::any_of(sessions_,
+                             [&](const auto& each) { return each.second.local && each.second.name == name; });
 }
 
 }  // namespace motley::runtime
