@@ -54,6 +54,10 @@ struct CoordinatorOptions {
   bool adapt_batch = false;                // let global_batch follow the gradient noise
   bool adaptive_optimizer = false;         // then: the rule for its learning rate
   std::vector<BatchChange> batch_changes;  // made before this process
+  // A step is a round of so many local steps of `local_batch` samples, global_batch that of the round, and `server` has
+  // the optimizer that acts on what rounds come to; 0: it is not.
+  std::uint64_t local_steps = 0, local_batch = 0;
+  std::vector<Owed> owed;  // by rounds before this process
   std::uint64_t steps = 0;                 // stop at this version
   std::uint64_t epochs = 0;                // instead, where not 0: after so many, and the schedule goes by samples
   std::uint64_t grain = 1;                 // ranges start at multiples of this
@@ -106,6 +110,12 @@ struct CommittedRange {
   std::string worker;
 };
 
+/// Positions of an earlier round.
+struct CommittedLate {
+  std::uint64_t step = 0;
+  CommittedRange range;
+};
+
 /// How much the gradients of samples differ, as far as the steps so far tell.
 struct Noise {
   std::uint64_t records = 0;           // steps that had several contributions to compare
@@ -124,7 +134,9 @@ struct StepClosed {
   std::uint64_t global_batch = 0;
   std::optional<BatchChange> batch_change;  // from the next step on
   Duration duration{};                      // from the opening of the pass
-  std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly
+  std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly, but for a round's
+  std::vector<CommittedLate> late{};        // of a round: of those before it
+  std::vector<Owed> owed{};                 // likewise: by all rounds so far
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };

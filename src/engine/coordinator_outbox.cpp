@@ -206,7 +206,9 @@ void Outbox::send_grant(const modes::Action& action, Time now) {
                   .from_end = action.ceiling.first < action.range.first,
                   .codec = static_cast<std::uint32_t>(codec_of(action)),
                   .feedback = has_feedback(action),
-                  .state = parts_.state.state().number});
+                  .state = parts_.state.state().number,
+                  .local_steps = action.local_steps,
+                  .spans = action.spans});
 }
 
 void Outbox::ask(const modes::Action& action, Time now, const wire::Grant& grant) {

@@ -28,12 +28,16 @@ std::optional<plan::NoiseEstimate> StepNorms::close(std::uint64_t samples) {
     for (std::size_t i = 0; i < ranges_.size(); ++i) parts_.push_back({weights_[i], squares_[i]});
     estimate = plan::noise_estimate(parts_, mean_square_, static_cast<double>(samples));
   }
+  drop();
+  return estimate;
+}
+
+void StepNorms::drop() {
   ranges_.clear();
   weights_.clear();
   parts_.clear();
   mean_square_ = 0;
   useless_ = false;
-  return estimate;
 }
 
 }  // namespace motley::engine

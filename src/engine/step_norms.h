@@ -19,6 +19,8 @@ class StepNorms {
   void add_mean(double square) noexcept { mean_square_ += square; }
   /// What the step says; empty if nothing. Starts the next one.
   std::optional<plan::NoiseEstimate> close(std::uint64_t samples);
+  /// Starts the next one.
+  void drop();
 
  private:
   std::vector<modes::Interval> ranges_;    // of the first chunk

@@ -107,6 +107,21 @@ std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups) {
   return acts_on_groups ? kGroupGrain : 1;
 }
 
+namespace {
+
+engine::LocalRules local_rules(const config::RunConfig& config, std::uint64_t samples, bool acts_on_groups) {
+  const std::uint64_t batch = config.global_batch.samples;
+  const std::uint64_t steps = config.steps > 0 ? config.steps : config.epochs * ((samples + batch - 1) / batch);
+  return {.optimizer = config::optimizer_spec(config),
+          .schedule = config::schedule_spec(config, steps),
+          .clip_norm = config.clip_norm,
+          .batch = batch,
+          .samples = samples,
+          .grain = grain_of(config, acts_on_groups)};
+}
+
+}  // namespace
+
 Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
                                       unsigned threads, std::uint64_t copies) {
   const config::RunConfig& config = *inputs.config;
@@ -122,6 +137,7 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   worker.prepared.train_samples = inputs.train->size();
   worker.prepared.seed = config.seed;
   worker.prepared.shuffle = config.shuffle;
+  if (config::in_rounds(config)) worker.prepared.local_steps = local_rules(config, inputs.train->size(), groups);
   worker.prepared.group = groups ? static_cast<std::uint32_t>(grain_of(config, true)) : 1;
   worker.prepared.chosen_micro_batch = config.micro_batch != 0;
   const auto preferred = static_cast<std::uint64_t>((*model)->capabilities().micro_batch);

@@ -50,14 +50,19 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.seed = run.config.seed;
   e.train_samples = run.epoch_samples();
   e.test_samples = run.inputs.test != nullptr ? run.inputs.test->size() : 0;
-  e.global_batch = run.config.global_batch.samples;
+  e.global_batch = run.sizes().batch;
+  if (config::in_rounds(run.config)) {
+    e.local_steps = run.config.rounds_steps;
+    e.local_batch = run.config.global_batch.samples;
+    e.owed = run.owed;
+  }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
   e.batch_changes = run.batch_changes;
-  e.steps = run.config.steps;
+  e.steps = run.sizes().steps;
   e.epochs = run.config.steps > 0 ? 0 : run.config.epochs;
   e.grain = grain_of(run.config, run.initial.acts_on_groups);
   e.rates_follow_evaluations = run.initial.rates_follow_evaluations;
-  e.evaluate_every = run.config.evaluate_every;
+  e.evaluate_every = run.sizes().evaluate_every;
   e.min_workers = run.config.min_workers;
   e.shares = run.config.shares;
   // Where a model draws random numbers, two kinds of devices come to different gradients.

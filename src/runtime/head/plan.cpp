@@ -171,7 +171,7 @@ Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& s
     return head.wait();  // the run failed
   }
   std::vector<std::uint64_t> batches = options.global_batches;
-  if (batches.empty()) batches.push_back(head.run().config.global_batch.samples);
+  if (batches.empty()) batches.push_back(head.run().sizes().batch);
   const auto forecasts = head.host().forecast(batches).get();
   head.host().stop();
   (void)head.wait();  // it was interrupted, as it should be

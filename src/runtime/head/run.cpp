@@ -96,6 +96,7 @@ Status Run::load() {
   if (!state) return state.error();
   initial = std::move(*state);
   batch_changes = initial.batches;
+  if (Status fits = check_rounds(); !fits) return fits;
   const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
   if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
       !room) {
@@ -106,6 +107,15 @@ Status Run::load() {
   return {};
 }
 
+// Averages of running statistics over rounds are another training than was ever measured.
+Status Run::check_rounds() const {
+  const auto statistics = [](const Chunk& chunk) { return chunk.kind == ChunkKind::statistics; };
+  if (!config::in_rounds(config) || std::ranges::none_of(initial.layout.chunks(), statistics)) return {};
+  return Error{ErrorCode::input,
+               "train.mode = \"rounds\": this model has running statistics (BatchNorm), which is not done in rounds yet",
+               "--set train.mode=exact, or a model with another normalisation"};
+}
+
 Status Run::make_server() {
   ps::Snapshot snapshot{0, initial.weights, {}};
   if (options.resume) {
@@ -113,9 +123,12 @@ Status Run::make_server() {
   } else {
     token.run = reception->is_open() ? reception->token().run : transport::random_u64();
   }
+  const bool rounds = config::in_rounds(config);  // then the optimizer is the workers' own
   Result<ps::Server> made =
-      ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)),
-                       initial.schedule.value_or(config::schedule_spec(config, steps)), config.clip_norm, snapshot);
+      rounds ? ps::Server::make(initial.layout, config::outer_spec(config), {}, 0, snapshot)
+             : ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)),
+                                initial.schedule.value_or(config::schedule_spec(config, steps)), config.clip_norm,
+                                snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
   if (const std::size_t helpers = server_helpers(initial.layout); helpers > 0)
@@ -127,7 +140,7 @@ Status Run::make_server() {
   } else {
     follow_rates(server->version());
   }
-  if (config.clip_norm > 0 && config.clip_norm_of == "previous") server->clip_by_step_before(norm_before);
+  if (server->limits_norm() && config.clip_norm_of == "previous") server->clip_by_step_before(norm_before);
   if (!options.resume) {
     // Without a run.toml there is no run: this is of a start that was killed before it wrote one.
     const Result<store::Ledger> left = store::read_ledger(ledger_file);

@@ -71,6 +71,7 @@ Status Run::replay(std::uint64_t from, std::optional<double>& norm_before) {
   std::ranges::copy_if(initial.batches, std::back_inserter(kept),
                        [&](const BatchChange& each) { return each.first_step >= server->version(); });
   follow(std::move(kept));
+  if (config::in_rounds(config)) owed = store::owed(*history, server->version());
   const auto before = std::ranges::find(history->steps, server->version() - 1, &store::LedgerStep::step);
   if (before != history->steps.end()) norm_before = before->gradient_norm;
   return restore_holds(*history);
