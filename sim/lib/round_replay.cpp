@@ -30,7 +30,9 @@ class Gradient final : public Weights, public Sink, public Stop {
   std::span<const float> get(ChunkId chunk) override { return server_.weights(chunk).floats(); }
   void progress(std::uint64_t) noexcept override {}
   void begin(std::uint64_t, double, double) noexcept override {}
-  void ready(ChunkId chunk, std::span<const float> sum) noexcept override { sums[chunk].assign(sum.begin(), sum.end()); }
+  void ready(ChunkId chunk, std::span<const float> sum) noexcept override {
+    sums[chunk].assign(sum.begin(), sum.end());
+  }
   [[nodiscard]] std::uint64_t limit() const noexcept override { return count_; }
 
   std::vector<std::vector<float>> sums;
@@ -91,7 +93,8 @@ std::string RoundReplay::find(const engine::StepClosed& step, std::vector<Contri
              std::to_string(grant->count) + " positions";
     found.push_back({*grant, {}, 0});
   }
-  if (std::ranges::any_of(used, [](const auto& entry) { return !entry.second; })) return "nobody was granted what counted";
+  if (std::ranges::any_of(used, [](const auto& entry) { return !entry.second; }))
+    return "nobody was granted what counted";
   std::ranges::sort(found, {}, [](const Contribution& one) { return one.grant.first; });
   return {};
 }

@@ -43,9 +43,7 @@ class CoordinatorMachine final : private modes::Host {
   [[nodiscard]] const modes::Coverage& coverage() const noexcept { return work().coverage; }
   [[nodiscard]] const fleet::Roster& members() const noexcept { return rooms_.run.roster; }
   [[nodiscard]] std::span<const modes::Lease> leases() const noexcept { return work().leases.all(); }
-  [[nodiscard]] const modes::Lease* lease(modes::LeaseId id) const noexcept {
-    return work().leases.find(id);
-  }
+  [[nodiscard]] const modes::Lease* lease(modes::LeaseId id) const noexcept { return work().leases.find(id); }
   [[nodiscard]] std::span<const modes::PassWork::Claim> claims() const noexcept { return work().claims; }
   /// Positions of rounds that are made, which come first in the next one.
   [[nodiscard]] const std::vector<Owed>& owed() const noexcept { return rooms_.rounds.owed(); }

@@ -177,7 +177,7 @@ Status apply_table(const toml::table& table, const std::string& prefix, RunConfi
     const std::string key = prefix + std::string(name.str());
     const toml::table* inner = node.as_table();
     const Status status = inner != nullptr && has_keys(key) ? apply_table(*inner, key + ".", config, origin)
-                                                             : apply_key(key, node, config, origin);
+                                                            : apply_key(key, node, config, origin);
     if (!status) return status;
   }
   return {};

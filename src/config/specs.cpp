@@ -42,8 +42,7 @@ Sizes sizes(const RunConfig& config, std::uint64_t samples) {
   const std::uint64_t steps = config.rounds_steps;
   const std::uint64_t per_epoch = up(samples, batch);
   // The last round of an epoch may have fewer steps.
-  const std::uint64_t rounds =
-      config.steps / per_epoch * up(per_epoch, steps) + up(config.steps % per_epoch, steps);
+  const std::uint64_t rounds = config.steps / per_epoch * up(per_epoch, steps) + up(config.steps % per_epoch, steps);
   return {batch * steps, rounds, up(config.evaluate_every, steps)};
 }
 

@@ -57,13 +57,13 @@ struct CoordinatorOptions {
   // A step is a round of so many local steps of `local_batch` samples, global_batch that of the round, and `server` has
   // the optimizer that acts on what rounds come to; 0: it is not.
   std::uint64_t local_steps = 0, local_batch = 0;
-  std::vector<Owed> owed;  // by rounds before this process
-  std::uint64_t steps = 0;                 // stop at this version
-  std::uint64_t epochs = 0;                // instead, where not 0: after so many, and the schedule goes by samples
-  std::uint64_t grain = 1;                 // ranges start at multiples of this
-  bool rates_follow_evaluations = false;   // see CoordinatorOutput::rates_after()
-  std::uint64_t evaluate_every = 0;        // steps; 0: at the end of each epoch. Always at the end of the run
-  std::uint64_t min_workers = 1;           // wait for so many before the first step of this process
+  std::vector<Owed> owed;                 // by rounds before this process
+  std::uint64_t steps = 0;                // stop at this version
+  std::uint64_t epochs = 0;               // instead, where not 0: after so many, and the schedule goes by samples
+  std::uint64_t grain = 1;                // ranges start at multiples of this
+  bool rates_follow_evaluations = false;  // see CoordinatorOutput::rates_after()
+  std::uint64_t evaluate_every = 0;       // steps; 0: at the end of each epoch. Always at the end of the run
+  std::uint64_t min_workers = 1;          // wait for so many before the first step of this process
   modes::Verify verify{};
   std::vector<double> shares;  // fixed shares in order of admission; empty: by measured speed
   std::string config;          // RunSpec

@@ -1,8 +1,8 @@
 #pragma once
 // The steps that a worker makes by itself in a round: from the weights of the round, with an optimizer of its own whose
-// state stays here from round to round. What comes of them is how far the weights went, times the weight of the samples:
-// a sum as that of gradients is, so that it is encoded, sent and summed like one. One thread at a time, apart from what
-// Sink allows.
+// state stays here from round to round. What comes of them is how far the weights went, times the weight of the
+// samples: a sum as that of gradients is, so that it is encoded, sent and summed like one. One thread at a time, apart
+// from what Sink allows.
 
 #include <cstdint>
 #include <optional>
@@ -32,8 +32,8 @@ class LocalSteps final : public Weights, public Sink {
  public:
   LocalSteps(Layout layout, LocalRules rules) : layout_(std::move(layout)), rules_(std::move(rules)) {}
 
-  /// A round begins: `base` are its weights, by chunk. `there`: where the steps are made, if there is room; may be null.
-  /// Errors: input, where rules and weights are of no use.
+  /// A round begins: `base` are its weights, by chunk. `there`: where the steps are made, if there is room; may be
+  /// null. Errors: input, where rules and weights are of no use.
   Status open(const TaskOrder& order, std::vector<SharedBytes> base, Residence* there);
   [[nodiscard]] bool resident() const noexcept { return there_ != nullptr; }
   /// The newest round was made there: its memory is to be given back, once.

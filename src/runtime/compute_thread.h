@@ -131,7 +131,7 @@ class ComputeThread {
   std::atomic<std::uint32_t> micro_batch_{0};
   // Of the compute thread only.
   Prepared prepared_;
-  std::optional<compute::TaskLoop> loop_;  // over its model
+  std::optional<compute::TaskLoop> loop_;    // over its model
   std::optional<engine::LocalSteps> local_;  // in rounds: its optimizer's state stays from one to the next
   DutyCycle duty_;
   TaskWeights weights_{duty_};              // of the current task

@@ -22,7 +22,15 @@ inline constexpr std::size_t kLedgerNameMax = 4096;
 inline constexpr std::uint64_t kLedgerSamplesMax = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kLedgerStepMax = std::uint64_t{1} << 40;
 
-enum class RecordType : std::uint8_t { header = 1, worker = 2, step = 3, rollback = 4, synced = 5, batch = 6, late = 7 };
+enum class RecordType : std::uint8_t {
+  header = 1,
+  worker = 2,
+  step = 3,
+  rollback = 4,
+  synced = 5,
+  batch = 6,
+  late = 7
+};
 
 /// Appends one record; `offset` is where it will lie in the file and enters the checksum.
 void append_record(std::string& out, std::uint64_t offset, RecordType type, std::string_view payload);

@@ -95,8 +95,8 @@ void RoundsMode::grant(const Member& to, Interval slice, bool first_of_pass, Tim
   const std::uint64_t outstanding = work_.leases.outstanding(to.session);
   lease.deadline = now + run_.pace.deadline(PassKind::train, to.worker, outstanding);
   deadline_ = std::max(deadline_, lease.deadline);
-  Action& action = work_.act_on(lease, ActionKind::grant,
-                                {ReasonCode::share, to.worker, slice.count, work_.pass->range.count});
+  Action& action =
+      work_.act_on(lease, ActionKind::grant, {ReasonCode::share, to.worker, slice.count, work_.pass->range.count});
   action.range = action.ceiling = slice;
   action.local_steps = work_.pass->local_steps;
   if (work_.pass->spans.size() == 1) return;

@@ -111,9 +111,10 @@ Status Run::load() {
 Status Run::check_rounds() const {
   const auto statistics = [](const Chunk& chunk) { return chunk.kind == ChunkKind::statistics; };
   if (!config::in_rounds(config) || std::ranges::none_of(initial.layout.chunks(), statistics)) return {};
-  return Error{ErrorCode::input,
-               "train.mode = \"rounds\": this model has running statistics (BatchNorm), which is not done in rounds yet",
-               "--set train.mode=exact, or a model with another normalisation"};
+  return Error{
+      ErrorCode::input,
+      "train.mode = \"rounds\": this model has running statistics (BatchNorm), which is not done in rounds yet",
+      "--set train.mode=exact, or a model with another normalisation"};
 }
 
 Status Run::make_server() {

@@ -66,13 +66,8 @@ struct Run {
   BatchPlan batches() const { return BatchPlan(epoch_samples(), sizes().batch, batch_changes); }
   std::uint64_t last_step() const { return config.steps > 0 ? sizes().steps : batches().first_step(config.epochs); }
   store::LedgerHeader ledger_header() const {
-    return {token.run,
-            config.seed,
-            inputs.train->size(),
-            sizes().batch,
-            inputs.train->fingerprint(),
-            config.drop_last,
-            !config.shuffle};
+    return {token.run,        config.seed,    inputs.train->size(), sizes().batch, inputs.train->fingerprint(),
+            config.drop_last, !config.shuffle};
   }
 };
 

@@ -16,10 +16,10 @@ TEST(RoundPlan, SlicesAreWholeUnitsAndTileTheRound) {
       {{64, 56}, 10, {{0, 60}, {60, 60}}},
       {{66, 54}, 10, {{0, 70}, {70, 50}}},
       {{0, 120}, 10, {{}, {0, 120}}},
-      {{3, 117}, 10, {{}, {0, 120}}},           // less than a unit: the neighbour has it
-      {{117, 3}, 10, {{0, 120}, {}}},           // likewise
-      {{60, 65}, 10, {{0, 60}, {60, 65}}},      // the end of an epoch
-      {{4, 5}, 10, {{}, {0, 9}}},               // less than a unit in all
+      {{3, 117}, 10, {{}, {0, 120}}},       // less than a unit: the neighbour has it
+      {{117, 3}, 10, {{0, 120}, {}}},       // likewise
+      {{60, 65}, 10, {{0, 60}, {60, 65}}},  // the end of an epoch
+      {{4, 5}, 10, {{}, {0, 9}}},           // less than a unit in all
       {{50, 3, 67}, 10, {{0, 50}, {}, {50, 70}}},
       {{33, 33, 34}, 1, {{0, 33}, {33, 33}, {66, 34}}},
   };
