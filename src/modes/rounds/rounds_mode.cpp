@@ -24,7 +24,8 @@ bool RoundsMode::open(Time now) {
   if (run_.config.local_steps == 0) return false;
   MOTLEY_ASSERT(closed());
   const StepRange fresh = run_.batches.range(run_.version);
-  RoundSpans spans = take_first(owed_, fresh.count);
+  // Nothing comes after the last round.
+  RoundSpans spans = run_.version + 1 < run_.steps() ? take_first(owed_, fresh.count) : std::exchange(owed_, {});
   spans.push_back({run_.version, 0, fresh.count});
   const std::uint64_t total = positions(spans);
   work_.state.enter(PassState::collecting);
@@ -49,12 +50,26 @@ void RoundsMode::take(const WorkEvent& event, Time now) {
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);
 }
 
-bool RoundsMode::share_out(Time now) {
-  std::vector<Member*> members;
+std::vector<Member*> RoundsMode::able() {
+  std::vector<Member*> all;
   for (Member& member : run_.roster.all())
-    if (member.streams && member.state == MemberState::member) members.push_back(&member);
-  if (members.empty()) return false;
-  std::ranges::sort(members, {}, &Member::worker);
+    if (member.streams && member.state == MemberState::member) all.push_back(&member);
+  std::ranges::sort(all, {}, &Member::worker);
+  std::vector<Member*> others = all;
+  std::erase_if(others, [&](const Member* member) {
+    return std::ranges::any_of(work_.avoid, [&](const auto& one) { return one.worker == member->worker; });
+  });
+  return others.empty() ? all : others;
+}
+
+// Who is late may be waited for where nobody else is free.
+bool RoundsMode::somebody_is_free() {
+  return std::ranges::any_of(able(), [&](const Member* member) { return !work_.leases.has_live(member->session); });
+}
+
+void RoundsMode::share_out(Time now) {
+  const std::vector<Member*> members = able();
+  if (members.empty()) return;
   std::vector<WorkerId> workers;
   for (const Member* member : members) workers.push_back(member->worker);
   std::vector<std::uint64_t> counts(workers.size(), 0);
@@ -67,23 +82,13 @@ bool RoundsMode::share_out(Time now) {
     members[i]->left_out = parts[i].count == 0 ? members[i]->left_out + 1 : 0;
     if (parts[i].count > 0) grant(*members[i], parts[i], true, now);
   }
-  return true;
 }
 
 void RoundsMode::share_rest(std::span<const Interval> free, Time now) {
-  std::vector<const Member*> able;
-  for (const Member& member : run_.roster.all())
-    if (member.streams && member.state == MemberState::member) able.push_back(&member);
-  std::ranges::sort(able, {}, &Member::worker);
-  const auto before = able;
-  // Who was late, or came to nothing, is asked where nobody else is left.
-  std::erase_if(able, [&](const Member* member) {
-    return std::ranges::any_of(work_.avoid, [&](const auto& one) { return one.worker == member->worker; });
-  });
-  if (able.empty()) able = before;
-  if (able.empty()) return;
+  const std::vector<Member*> members = able();
+  if (members.empty()) return;
   deadline_ = now;
-  for (std::size_t i = 0; i < free.size(); ++i) grant(*able[i % able.size()], free[i], false, now);
+  for (std::size_t i = 0; i < free.size(); ++i) grant(*members[i % members.size()], free[i], false, now);
 }
 
 void RoundsMode::grant(const Member& to, Interval slice, bool first_of_pass, Time now) {
@@ -248,7 +253,7 @@ void RoundsMode::settle(Time now) {
   if (!work_.pass || work_.state != PassState::collecting || run_.finished) return;
   if (run_.stopping) return host_.finish({.code = ReasonCode::stopped});
   const bool late = now >= deadline_;
-  if (any_live() && !(late && committed_ > 0)) return;
+  if (any_live() && !(late && (committed_ > 0 || somebody_is_free()))) return;
   end_late(now);
   const IntervalSet missing = work_.coverage.missing({});
   const bool last = run_.version + 1 >= run_.steps();

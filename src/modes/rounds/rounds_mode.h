@@ -51,8 +51,11 @@ class RoundsMode final : public Mode {
   void on(const PassFinished& event, Time now);
 
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
-  /// Cuts all positions of the round over the members; false where there is nobody.
-  bool share_out(Time now);
+  /// Who may be granted something: of those who came to nothing in this round nobody, unless nobody else is left.
+  [[nodiscard]] std::vector<fleet::Member*> able();
+  [[nodiscard]] bool somebody_is_free();
+  /// Cuts all positions of the round over them.
+  void share_out(Time now);
   /// What is free yet, of a round that nothing comes after.
   void share_rest(std::span<const Interval> free, Time now);
   void grant(const fleet::Member& to, Interval slice, bool first_of_pass, Time now);
