@@ -1,6 +1,6 @@
 #pragma once
 // Rounds of local steps: each worker makes the steps of a round by itself, on a slice of the round's positions, and
-// sends how far that took its weights; the server makes one step of what they say (docs/design/0038-rounds.md). A
+// sends how far that took its weights; the server makes one step of what they say (docs/design/0040-rounds.md). A
 // position is free, held by a worker for a round, or done; what a worker sends is committed with all of its positions
 // or not at all, and what was not done comes first in the next round. One thread at a time.
 
