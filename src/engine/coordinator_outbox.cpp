@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "compute/probe.h"
+#include "modes/rounds/round_plan.h"
 #include "wire/limits.h"
 
 namespace motley::engine {
@@ -13,6 +14,8 @@ namespace motley::engine {
 using modes::ReasonCode;
 
 namespace {
+
+static_assert(modes::kLeasePiecesMax <= wire::kSpansMax);
 
 /// The first 64 bits of a hash in hexadecimal.
 std::uint64_t hash_prefix(const std::string& hex) {

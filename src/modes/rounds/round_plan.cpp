@@ -25,6 +25,18 @@ RoundSpans parts_of(std::span<const Owed> spans, Interval interval) {
   return parts;
 }
 
+Interval first_part(std::span<const Owed> spans, Interval interval, std::uint64_t most, std::size_t pieces) noexcept {
+  MOTLEY_ASSERT(most > 0 && pieces > 0);
+  interval.count = std::min(interval.count, most);
+  std::uint64_t before = 0;
+  for (const Owed& span : spans) {
+    before += span.count;
+    if (before <= interval.first || --pieces > 0) continue;
+    return {interval.first, std::min(interval.end(), before) - interval.first};
+  }
+  return interval;
+}
+
 RoundSpans take_first(RoundSpans& from, std::uint64_t most) {
   RoundSpans taken;
   std::size_t whole = 0;

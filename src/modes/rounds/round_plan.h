@@ -13,6 +13,8 @@ namespace motley::modes {
 
 /// So many pieces at the most are taken into a round; what is left of them stays owed.
 inline constexpr std::size_t kOwedPiecesMax = 512;
+/// A lease has so many at the most: a worker refuses more.
+inline constexpr std::size_t kLeasePiecesMax = 1024;
 
 /// Positions of a round.
 using RoundSpans = std::vector<Owed>;
@@ -20,6 +22,9 @@ using RoundSpans = std::vector<Owed>;
 [[nodiscard]] std::uint64_t positions(std::span<const Owed> spans) noexcept;
 /// What the interval of a round's positions stands for, in their order. REQUIRES it lies within them.
 [[nodiscard]] RoundSpans parts_of(std::span<const Owed> spans, Interval interval);
+/// What of the interval one lease may have: so many positions and pieces at the most. Not empty where the interval is not.
+[[nodiscard]] Interval first_part(std::span<const Owed> spans, Interval interval, std::uint64_t most,
+                                  std::size_t pieces) noexcept;
 /// Takes so many positions off the front at the most, and kOwedPiecesMax pieces.
 [[nodiscard]] RoundSpans take_first(RoundSpans& from, std::uint64_t most);
 /// Puts pieces that follow each other together.

@@ -88,10 +88,23 @@ void RoundsMode::share_rest(std::span<const Interval> free, Time now) {
   const std::vector<Member*> members = able();
   if (members.empty()) return;
   deadline_ = now;
-  for (std::size_t i = 0; i < free.size(); ++i) grant(*members[i % members.size()], free[i], false, now);
+  std::uint64_t total = 0;
+  for (const Interval& interval : free) total += interval.count;
+  const std::uint64_t each = (total + members.size() - 1) / members.size();
+  const std::uint64_t most = std::max(each, work_.pass->local_steps * run_.config.grain);
+  std::size_t next = 0;
+  for (Interval left : free) {
+    while (left.count > 0 && next < members.size()) {
+      const std::uint64_t granted = grant(*members[next++], {left.first, std::min(left.count, most)}, false, now);
+      left = {left.first + granted, left.count - granted};
+    }
+  }
 }
 
-void RoundsMode::grant(const Member& to, Interval slice, bool first_of_pass, Time now) {
+// What does not fit one lease stays free. Twice a round's own size is what every other round has at the most.
+std::uint64_t RoundsMode::grant(const Member& to, Interval wanted, bool first_of_pass, Time now) {
+  const std::uint64_t most = 2 * std::min(run_.config.global_batch, run_.config.train_samples);
+  const Interval slice = first_part(work_.pass->spans, wanted, most, kLeasePiecesMax);
   Lease& lease = work_.leases.add(run_.next_lease(), to.session, to.worker, slice, run_.config.chunks);
   lease.ceiling = slice;
   lease.first_of_pass = first_of_pass;
@@ -104,11 +117,12 @@ void RoundsMode::grant(const Member& to, Interval slice, bool first_of_pass, Tim
       work_.act_on(lease, ActionKind::grant, {ReasonCode::share, to.worker, slice.count, work_.pass->range.count});
   action.range = action.ceiling = slice;
   action.local_steps = work_.pass->local_steps;
-  if (work_.pass->spans.size() == 1) return;
+  if (work_.pass->spans.size() == 1) return slice.count;
   for (const Owed& part : parts_of(work_.pass->spans, slice)) {
     const StepRange step = run_.batches.range(part.step);
     action.spans.push_back({step.epoch, step.order_first + part.first, part.count});
   }
+  return slice.count;
 }
 
 Lease* RoundsMode::live_lease(SessionId session, LeaseId id) {

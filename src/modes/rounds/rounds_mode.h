@@ -56,9 +56,10 @@ class RoundsMode final : public Mode {
   [[nodiscard]] bool somebody_is_free();
   /// Cuts all positions of the round over them.
   void share_out(Time now);
-  /// What is free yet, of a round that nothing comes after.
+  /// What is free yet, of a round that nothing comes after: a lease for each at the most.
   void share_rest(std::span<const Interval> free, Time now);
-  void grant(const fleet::Member& to, Interval slice, bool first_of_pass, Time now);
+  /// As much of it as one lease may have: so many positions.
+  std::uint64_t grant(const fleet::Member& to, Interval wanted, bool first_of_pass, Time now);
   /// Where all of the contribution is there.
   void commit_if_whole(Lease& lease, Time now);
   void poison(Lease& lease);

@@ -146,6 +146,46 @@ TEST_F(RoundsTest, AfterTheLastRoundTheRestIsDoneInIt) {
   EXPECT_TRUE(machine->finished());
 }
 
+TEST_F(RoundsTest, WhatIsOwedInTheEndIsSplitOverLeasesThatAWorkerTakes) {
+  config.steps = 10;
+  config.first_version = 9;
+  for (std::uint64_t step = 0; step < 9; ++step) config.owed.push_back({step, 0, 32});
+  start();
+  for (int leases = 0; leases < 10 && !machine->finished(); ++leases) {
+    for (const fleet::SessionId session : {1U, 2U}) {
+      const Action lease = grant(session);
+      EXPECT_LE(lease.range.count, 64U);
+      std::uint64_t in_spans = 0;
+      for (const StepRange& span : lease.spans) in_spans += span.count;
+      EXPECT_EQ(in_spans, lease.range.count);
+      push(lease);
+    }
+  }
+  EXPECT_TRUE(machine->finished());
+  EXPECT_EQ(done, 320U);
+}
+
+TEST_F(RoundsTest, OneWorkerHasOneLeaseAtATimeOfPiecesThatAreFree) {
+  config.steps = 1;
+  config.train_samples = 4160;
+  config.global_batch = 4160;
+  config.local_batch = 1040;
+  config.min_workers = 130;
+  machine.emplace(config, pace);
+  happen(modes::Started{});
+  for (fleet::SessionId session = 1; session <= 130; ++session) join(session);
+  for (fleet::SessionId session = 1; session <= 130; session += 2) push(grant(session));
+  for (fleet::SessionId session = 2; session <= 130; ++session) happen(SessionEnded{session, false});
+  for (int leases = 0; leases < 100 && !machine->finished(); ++leases) {
+    const Action lease = grant(1);
+    const auto open = std::ranges::count_if(machine->leases(), [](const modes::Lease& one) { return one.live(); });
+    EXPECT_EQ(open, 1);
+    push(lease);
+  }
+  EXPECT_TRUE(machine->finished());
+  EXPECT_EQ(done, 4160U);
+}
+
 TEST_F(RoundsTest, WhatIsNotFiniteDoesNotCountAndIsAStrikeWhereOthersDo) {
   start();
   const Action bad = grant(2);

@@ -34,6 +34,16 @@ TEST(RoundPlan, OwedPositionsComeFirst) {
   EXPECT_EQ(parts_of(spans, {3, 10}), (RoundSpans{{3, 0, 10}}));
 }
 
+TEST(RoundPlan, ALeaseHasNoMoreThanAWorkerTakes) {
+  const RoundSpans spans{{1, 5, 3}, {2, 0, 4}, {3, 0, 10}};
+  EXPECT_EQ(first_part(spans, {0, 17}, 17, 3), (Interval{0, 17}));
+  EXPECT_EQ(first_part(spans, {0, 17}, 6, 3), (Interval{0, 6}));
+  EXPECT_EQ(first_part(spans, {0, 17}, 17, 2), (Interval{0, 7}));
+  EXPECT_EQ(first_part(spans, {2, 15}, 17, 1), (Interval{2, 1}));
+  EXPECT_EQ(first_part(spans, {3, 14}, 17, 1), (Interval{3, 4}));
+  EXPECT_EQ(first_part(spans, {4, 2}, 17, 1), (Interval{4, 2}));
+}
+
 TEST(RoundPlan, TakesNoMoreThanItIsAskedFor) {
   RoundSpans owed{{0, 0, 4}, {1, 8, 4}, {2, 0, 1}};
   EXPECT_EQ(take_first(owed, 6), (RoundSpans{{0, 0, 4}, {1, 8, 2}}));
