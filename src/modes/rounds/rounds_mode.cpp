@@ -50,16 +50,29 @@ void RoundsMode::take(const WorkEvent& event, Time now) {
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);
 }
 
-std::vector<Member*> RoundsMode::able() {
+std::vector<Member*> RoundsMode::members() {
   std::vector<Member*> all;
   for (Member& member : run_.roster.all())
     if (member.streams && member.state == MemberState::member) all.push_back(&member);
   std::ranges::sort(all, {}, &Member::worker);
-  std::vector<Member*> others = all;
-  std::erase_if(others, [&](const Member* member) {
-    return std::ranges::any_of(work_.avoid, [&](const auto& one) { return one.worker == member->worker; });
-  });
+  return all;
+}
+
+bool RoundsMode::in_vain(const Member* member) const {
+  return std::ranges::any_of(work_.avoid, [&](const auto& one) { return one.worker == member->worker; });
+}
+
+std::vector<Member*> RoundsMode::able() {
+  std::vector<Member*> all = members(), others = all;
+  std::erase_if(others, [&](const Member* member) { return in_vain(member); });
   return others.empty() ? all : others;
+}
+
+// What does not pay helps where nobody else does.
+void RoundsMode::call_parked() {
+  if (run_.roster.count(MemberState::parked) == 0) return;
+  const auto helps = [&](const Member* member) { return !in_vain(member) && !work_.leases.has_live(member->session); };
+  if (std::ranges::none_of(members(), helps)) host_.take_in_parked();
 }
 
 // Who is late may be waited for where nobody else is free.
@@ -266,13 +279,14 @@ bool RoundsMode::any_live() const noexcept { return std::ranges::any_of(work_.le
 void RoundsMode::settle(Time now) {
   if (!work_.pass || work_.state != PassState::collecting || run_.finished) return;
   if (run_.stopping) return host_.finish({.code = ReasonCode::stopped});
-  const bool late = now >= deadline_;
-  if (any_live() && !(late && (committed_ > 0 || somebody_is_free()))) return;
-  end_late(now);
-  const IntervalSet missing = work_.coverage.missing({});
+  if (any_live() && now < deadline_) return;
   const bool last = run_.version + 1 >= run_.steps();
-  if (committed_ > 0 && !(last && !missing.empty())) return close_round(missing.ranges());
-  if (run_.roster.count(MemberState::member) == 0) host_.take_in_parked();
+  const IntervalSet missing = work_.coverage.missing({});
+  const bool closes = committed_ > 0 && !(last && !missing.empty());
+  if (!closes) call_parked();
+  if (any_live() && committed_ == 0 && !somebody_is_free()) return;
+  end_late(now);
+  if (closes) return close_round(missing.ranges());
   if (committed_ == 0) {
     share_out(now);
   } else {

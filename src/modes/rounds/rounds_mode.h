@@ -51,6 +51,10 @@ class RoundsMode final : public Mode {
   void on(const PassFinished& event, Time now);
 
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
+  [[nodiscard]] std::vector<fleet::Member*> members();
+  /// What it was granted in this round came to nothing.
+  [[nodiscard]] bool in_vain(const fleet::Member* member) const;
+  void call_parked();
   /// Who may be granted something: of those who came to nothing in this round nobody, unless nobody else is left.
   [[nodiscard]] std::vector<fleet::Member*> able();
   [[nodiscard]] bool somebody_is_free();

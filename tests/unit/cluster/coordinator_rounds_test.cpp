@@ -12,6 +12,7 @@ namespace motley::cluster {
 namespace {
 
 using modes::Action, modes::ActionKind, modes::Actions, modes::Event, modes::Interval, modes::LeaseId;
+using namespace std::chrono_literals;
 using modes::ChunkArrived, modes::LeaseBegun, modes::LeaseFailed, modes::SessionEnded;
 
 /// Two workers, rounds of 4 steps of 8 samples, two chunks.
@@ -128,6 +129,23 @@ TEST_F(RoundsTest, WithoutAnythingThereIsNoStepToMake) {
   pass(std::chrono::minutes(2));
   EXPECT_EQ(machine->version(), 0U);
   push(grant(1));  // after the deadline: with that the round closes
+  EXPECT_EQ(machine->version(), 1U);
+}
+
+TEST_F(RoundsTest, WhoIsParkedHelpsWhereTheOnlyOneIsLate) {
+  config.min_workers = 1;
+  machine.emplace(config, pace);
+  happen(modes::Started{});
+  join(1);
+  const Action late = grant(1);
+  ASSERT_EQ(late.range.count, 32U);
+  pace.verdict = {.pays = false, .with = 2s, .without = 1s};
+  join(2);
+  ASSERT_EQ(machine->members().count(fleet::MemberState::parked), 1U);
+  pass(pace.deadline(PassKind::train, 1, 32) + 1s);
+  EXPECT_EQ(machine->members().count(fleet::MemberState::parked), 0U);
+  EXPECT_EQ(grant(2).range, late.range);
+  push(grant(2));
   EXPECT_EQ(machine->version(), 1U);
 }
 
