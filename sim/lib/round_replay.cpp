@@ -163,7 +163,7 @@ std::string RoundReplay::closed(const engine::StepClosed& step, const std::vecto
   outer_->finish_step();
   versions_[outer_->version()] = outer_->snapshot();
   const Distance off = distance(weights, after);
-  if (off.relative <= kTolerance) return {};
+  if (off.same_bits) return {};
   return "its weights differ from those of the same round done again by " + std::to_string(off.relative);
 }
 

@@ -17,8 +17,6 @@ namespace motley::sim {
 
 class RoundReplay {
  public:
-  static constexpr double kTolerance = 2e-5;
-
   /// REQUIRES both outlive this.
   RoundReplay(const RunSetup& run, const Data& data);
   void head_started(std::uint64_t version);

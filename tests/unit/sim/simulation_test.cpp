@@ -343,7 +343,9 @@ class CheckedRounds : public testing::TestWithParam<Damage> {};
 
 TEST_P(CheckedRounds, DamageIsFound) {
   Scenario scenario = three_workers();
+  scenario.run.optimizer.groups[0].momentum = 0;
   make_rounds(scenario, 4);
+  ASSERT_TRUE(scenario.replays_rounds());
   const Report sound = simulate(scenario);
   ASSERT_TRUE(sound.ok()) << text_of(sound);
   SimulationOptions options;
