@@ -125,16 +125,46 @@ def test_alone_the_same_twice_and_better_than_at_first(motley):
     assert len(evaluations) == 3 and evaluations[-1] < evaluations[0], evaluations
 
 
-def test_a_joiner_is_killed_inside_of_rounds(motley):
-    words = [*settings(train_global_batch=100, train_epochs=40, train_min_workers=2, train_shares="[1,1,1,1,1]", wire_gradients="int4"),
+def test_joiners_are_killed_inside_of_rounds(motley):
+    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=4, train_shares="[1,1,1,1]", wire_gradients="int4"),
              *rounds(10)]
     head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
-    for _ in range(3):
-        joiner = motley.start("join", "--token-file", "token", "--name", "guest")
-        head.wait_event("step", lambda e: any(p["worker"] == "guest/cpu" for p in e["workers"]), after=head.seen())
-        joiner.kill()
+    names = ["anna", "berta", "carla"]
+    guests = {name: motley.start("join", "--token-file", "token", "--name", name) for name in names}
+    for name in names:
+        head.wait_event("step", lambda e, name=name: any(p["worker"] == f"{name}/cpu" for p in e["workers"]), after=head.seen())
+        guests[name].kill()
     assert head.end() == 0, head.story()
-    assert motley.audit("run")["samples"] == 40 * 4000
+    assert motley.audit("run")["samples"] == 300 * 4000
+
+
+def test_the_head_is_killed_inside_of_rounds(motley):
+    """Its workers remember nothing from round to round, so that each round made again is the same."""
+    words = [*settings(train_global_batch=100, train_epochs=200, train_checkpoint_seconds=1), *rounds(8)]
+    alone(motley, "whole", *words)
+    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    for _ in range(3):
+        head.wait_event("step", after=head.seen())
+        head.kill()
+        head = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+    assert head.end() == 0, head.story()
+    assert weights(motley, "run") == weights(motley, "whole")
+    assert motley.audit("run")["samples"] == 200 * 4000
+
+
+def test_all_are_killed_inside_of_rounds(motley):
+    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=2, train_shares="[1,1,1]"), *rounds(10)]
+    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    guest = motley.start("join", "--token-file", "token", "--name", "guest")
+    for _ in range(2):
+        head.wait_event("step", lambda e: len(e["workers"]) == 2, after=head.seen())
+        guest.kill()
+        head.wait_event("step", lambda e: len(e["workers"]) == 1, after=head.seen())
+        head.kill()
+        head = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+        guest = motley.start("join", "--token-file", "token", "--name", "guest")
+    assert head.end() == 0, head.story()
+    assert motley.audit("run")["samples"] == 300 * 4000
 
 
 def test_what_rounds_do_not_do_is_refused(motley):
