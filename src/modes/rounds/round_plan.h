@@ -22,7 +22,8 @@ using RoundSpans = std::vector<Owed>;
 [[nodiscard]] std::uint64_t positions(std::span<const Owed> spans) noexcept;
 /// What the interval of a round's positions stands for, in their order. REQUIRES it lies within them.
 [[nodiscard]] RoundSpans parts_of(std::span<const Owed> spans, Interval interval);
-/// What of the interval one lease may have: so many positions and pieces at the most. Not empty where the interval is not.
+/// What of the interval one lease may have: so many positions and pieces at the most. Not empty where the interval is
+/// not.
 [[nodiscard]] Interval first_part(std::span<const Owed> spans, Interval interval, std::uint64_t most,
                                   std::size_t pieces) noexcept;
 /// Takes so many positions off the front at the most, and kOwedPiecesMax pieces.
