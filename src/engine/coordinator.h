@@ -137,6 +137,7 @@ struct StepClosed {
   std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly, but for a round's
   std::vector<CommittedLate> late{};        // of a round: of those before it
   std::vector<Owed> owed{};                 // likewise: by all rounds so far
+  std::optional<double> drift{};            // likewise: StepNorms::cosine()
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };

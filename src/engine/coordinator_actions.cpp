@@ -139,6 +139,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   if (options.local_steps == 0) {
     batch.close_step(step.samples);
   } else {
+    step.drift = batch.norms().cosine();
     batch.drop_step();  // what rounds come to says nothing of the noise of gradients
   }
   step.noise = batch.noise();

@@ -22,6 +22,7 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   journal.incarnation = run.incarnation;
   // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
   if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
+  journal.local_steps = e.local_steps;
   journal.scores = run.initial.scores;
   journal.has_accuracy = run.config.model_kind == config::kScriptKind
                              ? std::ranges::find(journal.scores, "accuracy") != journal.scores.end()
@@ -145,7 +146,7 @@ Status Head::open() {
 void Head::tell_owed_mark() {
   const std::uint64_t version = run_.server->version();
   const bool holds = run_.options.holds != modes::Holds::never;
-  const modes::Marks marks{holds ? run_.config.evaluate_every : 0};
+  const modes::Marks marks{holds ? run_.sizes().evaluate_every : 0};
   if (version == 0 || (version < run_.last_step() && !marks.at(run_.batches(), version))) return;
   const std::uint64_t epoch = run_.batches().range(version - 1).epoch;
   const report::MarkReached mark = run_.since_mark.take(epoch, version, state_of(*run_.server, false));
