@@ -94,8 +94,7 @@ void Computer::build(const Data& data) {
                                                         .schedule = run_.schedule,
                                                         .clip_norm = run_.clip_norm,
                                                         .batch = run_.local_batch,
-                                                        .samples = run_.train_samples,
-                                                        .grain = run_.grain});
+                                                        .samples = run_.train_samples});
   order_.reset();
   soloist_.reset();
   cut_ = 0;

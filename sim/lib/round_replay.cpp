@@ -111,8 +111,7 @@ void RoundReplay::compute(Contribution& contribution) {
   const std::vector<std::uint64_t> samples = data::samples_at(spans_of(grant), run_.seed, run_.train_samples, true);
   std::uint64_t done = 0;
   for (std::uint64_t k = 1; k <= grant.local_steps; ++k) {
-    const std::uint64_t end =
-        k == grant.local_steps ? grant.count : grant.count * k / grant.local_steps / run_.grain * run_.grain;
+    const std::uint64_t end = grant.count * k / grant.local_steps;
     if (end == done) continue;
     Task task;
     task.version = made->version();

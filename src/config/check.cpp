@@ -36,7 +36,6 @@ Status check_rounds(const RunConfig& c) {
   const auto not_yet = [](const std::string& key, const std::string& why, const std::string& hint) {
     return bad(key + ": " + why + ", which train.mode = \"rounds\" does not do yet", hint);
   };
-  if (c.model_kind == kScriptKind) return not_yet("train.mode", "a Python script trains", "--set train.mode=exact");
   if (c.global_batch.automatic)
     return not_yet("train.global_batch", "it follows the gradient noise", "--set train.global_batch=256");
   if (c.drop_last) return not_yet("train.drop_last", "samples are left out", "--set train.drop_last=false");

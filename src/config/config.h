@@ -93,7 +93,7 @@ struct Sizes {
 Sizes sizes(const RunConfig& config, std::uint64_t samples);
 bool in_rounds(const RunConfig& config);
 /// What the server does with what rounds come to.
-ps::OptimizerSpec outer_spec(const RunConfig& config);
+ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups);
 
 ps::OptimizerSpec optimizer_spec(const RunConfig& config);  // one group a GroupConfig, after group 0
 ps::ScheduleSpec schedule_spec(const RunConfig& config, std::uint64_t total_steps);

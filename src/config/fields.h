@@ -63,7 +63,7 @@ void visit_fields(Config& c, F&& f) {
   f("train.shares", c.shares, "fixed shares of the workers in the order they joined; empty: by measured speed");
   f("train.verify", c.verify,
     "part of the time in which shares are computed twice, by two workers, and compared; never where a model draws "
-    "random numbers; 0: never, and devices are not compared when they join");
+    "random numbers, and not in rounds; 0: never, and devices are not compared when they join");
   f("train.checkpoint_seconds", c.checkpoint_seconds, "time between checkpoints");
   f("optimizer.kind", c.optimizer_kind, "sgd, adam or adamw; script: one that a Python script brings");
   f("optimizer.lr", c.optimizer.lr, "learning rate");

@@ -46,13 +46,13 @@ Sizes sizes(const RunConfig& config, std::uint64_t samples) {
   return {batch * steps, rounds, up(config.evaluate_every, steps)};
 }
 
-ps::OptimizerSpec outer_spec(const RunConfig& config) {
+ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups) {
   ps::GroupSpec group;
   group.lr = config.rounds_rate;
   group.momentum = config.rounds_momentum;
   group.nesterov = group.momentum > 0;
   ps::OptimizerSpec spec;
-  spec.groups.assign(1 + config.groups.size(), group);
+  spec.groups.assign(groups, group);
   return spec;
 }
 

@@ -2,34 +2,39 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/assert.h"
 #include "codec/codec.h"
 
 namespace motley::engine {
-namespace {
 
-constexpr std::uint64_t kNotYet = std::numeric_limits<std::uint64_t>::max();
-
-}  // namespace
+Status LocalSteps::begin_anew(const std::vector<SharedBytes>& base) {
+  ps::OptimizerSpec optimizer = rules_.optimizer;
+  if (optimizer.kind == OptimizerKind::outside) {
+    Result<std::shared_ptr<ps::OutsideOptimizer>> made = rules_.outside();
+    if (!made) return made.error();
+    optimizer.outside = std::move(*made);
+  }
+  Result<ps::Server> made = ps::Server::make(layout_, std::move(optimizer), rules_.schedule, rules_.clip_norm,
+                                             {.version = 0, .weights = base, .optimizer = {}});
+  if (!made) return made.error();
+  server_.emplace(std::move(*made));
+  return {};
+}
 
 Status LocalSteps::open(const TaskOrder& order, std::vector<SharedBytes> base, Residence* there) {
   MOTLEY_ASSERT(order.local_steps > 0 && order.count > 0);
-  if (!server_) {
-    Result<ps::Server> made = ps::Server::make(layout_, rules_.optimizer, rules_.schedule, rules_.clip_norm,
-                                               {.version = 0, .weights = base, .optimizer = {}});
-    if (!made) return made.error();
-    server_.emplace(std::move(*made));
-    began_at_ = kNotYet;
-  }
   const std::uint64_t per_epoch = (rules_.samples + rules_.batch - 1) / rules_.batch;
   const std::uint64_t first = order.epoch * per_epoch + order.pass_first / rules_.batch;
-  const bool anew = first < began_at_;  // a run that went back knows nothing of what this remembers
+  const bool anew = !server_ || first < began_at_;  // a run that went back knows nothing of what this remembers
+  if (anew) {
+    if (Status begun = begin_anew(base); !begun) return begun;
+    began_at_ = first;
+  }
   if (Status done = server_->rebase(first, base, anew); !done) return done;
-  if (anew) began_at_ = first;
-  there_ = there != nullptr && server_->settle(*there).ok() ? there : nullptr;
+  const bool can_settle = there != nullptr && !server_->outside();
+  there_ = can_settle && server_->settle(*there).ok() ? there : nullptr;
   settled_ = there_ != nullptr;
   base_ = std::move(base);
   steps_ = order.local_steps;
@@ -42,9 +47,7 @@ Status LocalSteps::open(const TaskOrder& order, std::vector<SharedBytes> base, R
   return {};
 }
 
-std::uint64_t LocalSteps::cut(std::uint64_t step) const noexcept {
-  return step >= steps_ ? count_ : count_ * step / steps_ / rules_.grain * rules_.grain;
-}
+std::uint64_t LocalSteps::cut(std::uint64_t step) const noexcept { return count_ * std::min(step, steps_) / steps_; }
 
 LocalSteps::Part LocalSteps::part() const {
   std::uint64_t step = made_;
@@ -98,6 +101,9 @@ Status LocalSteps::update(double weight, std::uint64_t samples) {
     return norm ? Status() : Status(norm.error());
   }
   if (server_->clips()) server_->clip();
+  if (server_->outside()) {
+    if (Status stepped = server_->step_outside(); !stepped) return stepped;
+  }
   for (ChunkId chunk = 0; chunk < sums_.size(); ++chunk) server_->apply(chunk);
   server_->finish_step();
   return {};

@@ -5,6 +5,8 @@
 // from what Sink allows.
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -21,11 +23,12 @@ namespace motley::engine {
 /// What a worker's own steps are made with.
 struct LocalRules {
   ps::OptimizerSpec optimizer;
+  /// Of the kind outside: one that has made no step. Errors: it cannot be made.
+  std::function<Result<std::shared_ptr<ps::OutsideOptimizer>>()> outside{};
   ps::ScheduleSpec schedule;  // of steps, not of rounds
   double clip_norm = 0;
   std::uint64_t batch = 0;    // samples of a step, over all workers
   std::uint64_t samples = 0;  // of an epoch
-  std::uint64_t grain = 1;    // steps are cut at multiples of it
 };
 
 class LocalSteps final : public Weights, public Sink {
@@ -65,6 +68,8 @@ class LocalSteps final : public Weights, public Sink {
   void ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept override;
 
  private:
+  /// An optimizer that remembers nothing. Errors: input.
+  Status begin_anew(const std::vector<SharedBytes>& base);
   Status update(double weight, std::uint64_t samples);
   [[nodiscard]] std::uint64_t cut(std::uint64_t step) const noexcept;
 
@@ -75,7 +80,7 @@ class LocalSteps final : public Weights, public Sink {
   bool settled_ = false;
   std::vector<SharedBytes> base_;
   std::uint64_t steps_ = 0, count_ = 0, made_ = 0, done_ = 0;
-  std::uint64_t began_at_ = 0;  // version at which the optimizer's state was zero
+  std::uint64_t began_at_ = 0;  // version at which the optimizer remembered nothing
   double weight_ = 0, loss_sum_ = 0;
   // Of the step. Chunks may come from several threads.
   enum class Sum : std::uint8_t { awaited, taken, not_finite };

@@ -32,7 +32,7 @@ Server Server::fork() const {
 }
 
 Status Server::rebase(std::uint64_t version, std::vector<SharedBytes> weights, bool anew) {
-  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && !outside());
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting));
   if (Status taken = impl_->chunks.take_weights({.version = version, .weights = std::move(weights), .optimizer = {}});
       !taken) {
     return taken;

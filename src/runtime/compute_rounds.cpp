@@ -40,12 +40,12 @@ Status ComputeThread::make_local_steps(const engine::TaskOrder& order, TaskSink&
     const Task task{PassKind::train,
                     local_->version(),
                     std::span(indices).subspan(part.first, part.count),
-                    order.first + part.first,
+                    order.first,
                     micro_batch_,
                     prepared_.seed,
                     false,
                     order.epoch,
-                    order.pass_first,
+                    order.pass_first + part.first,  // as in a pass of its own, which the next one follows
                     local_->resident(),
                     order.state};
     const Time began = now();

@@ -48,6 +48,7 @@ struct Run {
   Status open();
   Status load();
   Status check_rounds() const;
+  Status check_mode() const;
   Status make_server();
   /// The steps since the checkpoint at `from`.
   Status replay(std::uint64_t from, std::optional<double>& norm_before);
