@@ -56,24 +56,28 @@ void set_frozen(Script& script, const std::string& name, const nb::bytes& data) 
 
 using GroupTuple = std::tuple<double, double, double, bool, double, double, double, double>;
 
-void set_optimizer(Script& script, const std::string& kind, const std::vector<GroupTuple>& groups,
-                   const nb::object& outside) {
+ps::OptimizerSpec optimizer_of(const std::string& kind, const std::vector<GroupTuple>& groups) {
   ps::OptimizerSpec spec;
-  spec.kind = kind == "sgd"       ? ps::OptimizerKind::sgd
-              : kind == "adam"    ? ps::OptimizerKind::adam
-              : outside.is_none() ? ps::OptimizerKind::adamw
-                                  : ps::OptimizerKind::outside;
-  if (!outside.is_none()) spec.outside = make_outside_optimizer(outside, script.layout);
+  spec.kind = kind == "sgd"     ? ps::OptimizerKind::sgd
+              : kind == "adam"  ? ps::OptimizerKind::adam
+              : kind == "adamw" ? ps::OptimizerKind::adamw
+                                : ps::OptimizerKind::outside;
   for (const auto& [lr, momentum, dampening, nesterov, weight_decay, beta1, beta2, eps] : groups) {
     spec.groups.push_back({lr, momentum, dampening, nesterov, weight_decay, beta1, beta2, eps});
   }
+  return spec;
+}
+
+void set_optimizer(Script& script, const std::string& kind, const std::vector<GroupTuple>& groups,
+                   const nb::object& outside) {
+  ps::OptimizerSpec spec = optimizer_of(kind, groups);
+  if (!outside.is_none()) spec.outside = make_outside_optimizer(outside, script.layout);
   script.optimizer = std::move(spec);
 }
 
 using RatesTuple = std::tuple<double, double, double, double>;
 
-void set_schedule(Script& script, std::uint64_t steps_per_row, std::size_t groups,
-                  const std::vector<RatesTuple>& rates) {
+ps::ScheduleSpec schedule_of(std::uint64_t steps_per_row, std::size_t groups, const std::vector<RatesTuple>& rates) {
   auto table = std::make_shared<ps::ScheduleTable>();
   table->steps_per_row = steps_per_row;
   table->groups = groups;
@@ -81,7 +85,12 @@ void set_schedule(Script& script, std::uint64_t steps_per_row, std::size_t group
   ps::ScheduleSpec spec;
   spec.kind = ps::ScheduleKind::table;
   spec.table = std::move(table);
-  script.schedule = std::move(spec);
+  return spec;
+}
+
+void set_schedule(Script& script, std::uint64_t steps_per_row, std::size_t groups,
+                  const std::vector<RatesTuple>& rates) {
+  script.schedule = schedule_of(steps_per_row, groups, rates);
 }
 
 void set_followed(Script& script, const std::vector<std::pair<std::uint64_t, std::vector<double>>>& followed) {
@@ -204,6 +213,35 @@ Result<std::unique_ptr<DeviceModel>> ScriptModels::make(const runtime::ModelInpu
   }
 }
 
+// In the script's own words: what the head said of optimizers is that of the outer steps.
+Result<runtime::LocalOptimizer> ScriptModels::local_optimizer(const runtime::ModelInputs&, std::uint64_t) {
+  using Schedule = std::tuple<std::uint64_t, std::size_t, std::vector<RatesTuple>>;
+  using Told = std::tuple<std::string, std::vector<GroupTuple>, std::optional<Schedule>>;
+  const auto failed = [](const std::exception& error) {
+    return Error{ErrorCode::internal, std::string("the script's optimizer cannot make local steps: ") + error.what(),
+                 "--set train.mode=exact"};
+  };
+  const nb::gil_scoped_acquire gil;
+  if (script_->own_optimizer == nullptr)
+    return Error{ErrorCode::mismatch, "the head trains in rounds, which this script's run cannot", "the same script"};
+  try {
+    const auto [kind, groups, schedule] = nb::cast<Told>(script_->own_optimizer->get()());
+    runtime::LocalOptimizer own{.optimizer = optimizer_of(kind, groups)};
+    if (schedule) own.schedule = std::apply(schedule_of, *schedule);
+    own.outside = [script = script_, failed]() -> Result<std::shared_ptr<ps::OutsideOptimizer>> {
+      const nb::gil_scoped_acquire inner_gil;
+      try {
+        return make_outside_optimizer(script->own_outside->get()(), script->layout);
+      } catch (const std::exception& error) {
+        return failed(error);
+      }
+    };
+    return own;
+  } catch (const std::exception& error) {
+    return failed(error);
+  }
+}
+
 void bind_script(nb::module_& m) {
   nb::class_<Script>(m, "Script")
       .def(
@@ -235,6 +273,13 @@ void bind_script(nb::module_& m) {
       .def("follow_evaluations", &follow_evaluations, nb::arg("follower"), nb::arg("followed"))
       .def("set_followed", &set_followed, nb::arg("followed"))
       .def("set_schedule", &set_schedule)
+      .def(
+          "set_own",
+          [](Script& s, nb::callable optimizer, nb::callable outside) {
+            s.own_optimizer = std::make_shared<Kept>(nb::object(std::move(optimizer)));
+            s.own_outside = std::make_shared<Kept>(nb::object(std::move(outside)));
+          },
+          nb::arg("optimizer"), nb::arg("outside"))
       .def("add_device", &add_device);
 }
 

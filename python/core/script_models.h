@@ -34,6 +34,8 @@ struct Script {
   std::shared_ptr<Kept> follower{};    // (run's directory, step, loss, scores) -> learning rates by group; may be null
   std::vector<runtime::Device> devices{};
   std::shared_ptr<Kept> make{};  // (device, threads) -> the object of python_model.h
+  // Of workers in rounds: () -> (kind, groups, schedule or None), and () -> the object of python_optimizer.h
+  std::shared_ptr<Kept> own_optimizer{}, own_outside{};
 };
 
 /// (step, samples of it and of those behind it). Raises where these are no changes in order, from `first` on.
@@ -51,6 +53,7 @@ class ScriptModels final : public runtime::ModelProvider {
   Result<runtime::InitialState> initial_state(const runtime::ModelInputs& inputs) override;
   Result<std::unique_ptr<DeviceModel>> make(const runtime::ModelInputs& inputs, const std::string& device,
                                             unsigned threads) override;
+  Result<runtime::LocalOptimizer> local_optimizer(const runtime::ModelInputs& inputs, std::uint64_t steps) override;
 
   /// Of the script: which the head was last seen at. Any thread.
   [[nodiscard]] std::uint64_t run_of_head() const { return run_of_head_; }

@@ -39,13 +39,14 @@ class Callbacks:
         return [getattr(callback, what) for callback in self._callbacks if hasattr(callback, what)]
 
     def step(self, work: Work, owner: _binding.Owner, optimizer: torch.optim.Optimizer, state: Callable[[], dict[str, Any]],
-             ) -> Callable[[_core.Event], None]:
-        """To be called after each step. Errors: what the script did then to the model, or to what other machines would not see."""
+             steps: Callable[[int], int]) -> Callable[[_core.Event], None]:
+        """To be called after each step; steps(version): its number. Errors: what the script did then to the model, or to what other
+        machines would not see."""
         flat = torch.zeros(work.layout.flat_elements if self.holds_steps else 0)
         beside = _Beside(work, optimizer, state, self.holds_steps)
 
         def told(event: _core.Event) -> None:
-            step = Step(event)
+            step = Step(event, steps(event.version))
             with beside.settings("a callback's on_step"):
                 for on_step in self.of("on_step"):
                     on_step(step)

@@ -95,6 +95,11 @@ class Script:
     def set_state(self, state: bytes) -> None:
         """What the loss gets at first: Task.state. At most 16 MiB. A run that is resumed goes on with what it had."""
     def set_schedule(self, steps_per_row: int, groups: int, rates: Sequence[tuple[float, float, float, float]]) -> None: ...
+    def set_own(self, optimizer: Callable[[], tuple[str, Sequence[tuple[float, float, float, bool, float, float, float, float]],
+                                                   tuple[int, int, Sequence[tuple[float, float, float, float]]] | None]],
+                outside: Callable[[], Any]) -> None:
+        """For workers in rounds, asked when there are any: optimizer() gives its kind, its groups and its schedule as set_schedule() has
+        it; outside(), of the kind "script", one more that has made no step."""
     def add_device(self, name: str, description: str, memory_bytes: int, threads: int) -> None: ...
 
 class Launch:
@@ -223,5 +228,7 @@ def take_rank(launch: Launch) -> None: ...
 def chosen_devices(launch: Launch, script: Script) -> list[str]:
     """The devices of this machine that the launch is for, a name as often as it was asked for."""
 
+def local_steps(launch: Launch, config: str) -> int:
+    """Of a round, in a run of this launch with this run file; 0: it is not in rounds."""
 def plan(launch: Launch, script: Script, config: str, workers: int, begun: Callable[[str], None]) -> None:
     """Measures when so many workers are there. begun(token): others can join now; on another thread."""

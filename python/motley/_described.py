@@ -21,10 +21,12 @@ def run_file(arguments: list[str], number: int, train: dict[str, Any], tested: b
     return _head.config_text(sections)
 
 
-def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dict[str, Any] | None) -> dict[str, Any]:
-    """Its class, and the options and parameters of each group in its order. `state`: of one that runs on the head."""
+def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dict[str, Any] | None, elsewhere: bool) -> dict[str, Any]:
+    """Its class, and the options and parameters of each group in its order. `state`: of one that runs on the head. `elsewhere`: each
+    worker has one of its own, and what the run keeps is of another."""
     known = {id(named.tensor): named.name for named in names if not named.alias_of}
     groups = [{"options": {key: value for key, value in group.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
                "params": [known.get(id(parameter), "") for parameter in group["params"]]}
               for group in made.param_groups]
-    return {"optimizer": type(made).__name__, "groups": groups, **({} if state is None else {"state": state})}
+    return {"optimizer": type(made).__name__, "groups": groups, **({} if state is None else {"state": state}),
+            **({"elsewhere": True} if elsewhere else {})}

@@ -6,14 +6,14 @@ from motley import _core
 
 
 class Step:
-    """One update.
+    """One update; of a run in rounds, one round, with the number of its last step.
 
     number, epoch: from 1 on.  loss: mean over its samples.  samples: used.  seconds: it took.  learning_rate: of the first group.
     gradient_norm: before clipping; 0 without.
     """
 
-    def __init__(self, event: _core.Event):
-        self.number = event.version
+    def __init__(self, event: _core.Event, number: int):
+        self.number = number
         self.epoch = event.epoch + 1
         self.loss = event.loss
         self.samples = event.samples
@@ -30,13 +30,13 @@ class Epoch:
     scores: by name; empty without `test` or `score`.
     """
 
-    def __init__(self, event: _core.Event, tested: _core.Event | None):
+    def __init__(self, event: _core.Event, tested: _core.Event | None, step: int):
         self.number = event.epoch + 1
         self.loss = event.loss
         self.samples = event.samples
         self.seconds = event.seconds
         self.learning_rate = event.learning_rate
-        self.step = event.version
+        self.step = step
         self.test_loss = tested.loss if tested is not None else None
         self.scores = dict(tested.scores) if tested is not None else {}
 

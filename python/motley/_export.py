@@ -32,7 +32,8 @@ def main(words: list[str]) -> dict[str, Any]:
 
 def read(run: pathlib.Path) -> dict[str, Any]:
     """The newest checkpoint: {"model": state_dict, "optimizer": state_dict, "step": int}. The optimizer's is for one that is made like
-    that of the script; its learning rates are those of the start, which a scheduler goes on from."""
+    that of the script, and of a run in rounds without state, since each worker had its own; its learning rates are those of the
+    start, which a scheduler goes on from."""
     description, checkpoint = run / _head.DESCRIPTION, _files.newest_checkpoint(run)
     if not description.is_file() or checkpoint is None:
         raise Error(f"{run}: expected the run of a script, with a checkpoint", "motley export RUN FILE.safetensors for other runs")
@@ -44,6 +45,8 @@ def read(run: pathlib.Path) -> dict[str, Any]:
         by_parameter.setdefault(parameter, {})[kind] = tensor
     optimizer: dict[str, Any] = {"state": {}, "param_groups": []}
     about = json.loads(description.read_text(encoding="utf-8"))
+    if about.get("elsewhere"):  # what is there is the momentum of the rounds
+        by_parameter.clear()
     number = 0
     for group in about["groups"]:
         numbers = list(range(number, number + len(group["params"])))

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from motley import (_best, _binding, _body, _callbacks, _computation, _core, _data, _described, _devices, _files, _head, _launch, _leases,
-                    _model, _optimizer, _optimizer_shown, _outside, _parts, _sequence, _state, _work)
+                    _model, _optimizer, _optimizer_shown, _parts, _rounds, _rules, _sequence, _state, _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
 from motley._loss import PRECISIONS
@@ -19,7 +19,7 @@ from motley._loss import PRECISIONS
 Loss = Callable[..., Any]
 Score = Callable[[Any, Any], dict[str, Any]]
 CHOICES = {"schedule_every": (None, "epoch", "step"), "clip_norm_of": ("own", "previous"), "precision": tuple(PRECISIONS),
-           "unused": (None, "zero")}
+           "unused": (None, "zero"), "mode": _rounds.CHOICES}
 
 
 class Run:
@@ -56,6 +56,8 @@ class Run:
         the run's directory.  patience: stops after so many evaluations in a row without a better one.
     unused: "zero": where a step does not use a parameter, its gradient counts as zero. None: such parameters are refused, since torch
         leaves them out of the step.
+    mode: "rounds": every machine makes train.rounds.steps steps with an optimizer of its own between two exchanges, for links that are too
+        slow for a gradient a step (docs/guides/slow-links.md). "exact": a gradient of all for each step. None: as `--set train.mode=` says.
 
     Errors: motley.Error with what to try.
     """
@@ -65,8 +67,8 @@ class Run:
                  clip_norm_of: str = "own", precision: str = "fp32", seed: int = 1, init: str | os.PathLike[str] | None = None,
                  callbacks: Iterable[Any] = (), state: Mapping[str, Any] | None = None,
                  on_step: Callable[[Any, Step], Any] | None = None, ema: float | None = None, evaluate_every: int | None = None,
-                 keep_best: str | None = None, patience: int | None = None, unused: str | None = None):
-        chosen = {"schedule_every": schedule_every, "clip_norm_of": clip_norm_of, "precision": precision, "unused": unused}
+                 keep_best: str | None = None, patience: int | None = None, unused: str | None = None, mode: str | None = None):
+        chosen = {"schedule_every": schedule_every, "clip_norm_of": clip_norm_of, "precision": precision, "unused": unused, "mode": mode}
         for name, value in chosen.items():
             if value not in CHOICES[name]:
                 found = ", ".join(str(choice) for choice in CHOICES[name])
@@ -79,7 +81,7 @@ class Run:
         self._train = _data.Recipe(train_loader, "train_loader", int(seed))
         self._test = _data.Recipe(test, "test") if test is not None else None
         self._read = _optimizer.ReadOptimizer(optimizer)
-        self._schedule, self._schedule_every = schedule, schedule_every
+        self._rules, self._mode = _rules.Rules(self._read, schedule, schedule_every, self._train), mode
         self._clip_norm, self._clip_norm_of, self._precision, self._seed = float(clip_norm or 0), clip_norm_of, precision, int(seed)
         self._evaluate_every, self._unused = int(evaluate_every or 0), unused
         self._best = _best.Best(keep_best, patience, self._test is not None)
@@ -91,6 +93,7 @@ class Run:
         self._head: _core.Head | None = None
         self._body: _body.Body | None = None
         self._begun = False
+        self._rounds = _rounds.Rounds(0, 1)
         self._directory: str | None = None
         self.history: list[Epoch] = []
 
@@ -114,7 +117,7 @@ class Run:
             raise Error("epochs: the run has no loss", "motley.Run(model, loss, ...), or run.leases()")
         launch = self._begin()
         if launch.role == "join":
-            return self._serve(launch)
+            return self._serve(launch, steps)
         return self._epochs(launch, length, steps)
 
     def _begin(self) -> _core.Launch:
@@ -134,6 +137,7 @@ class Run:
         """In the body of an epoch: the learning rate from the next step on, of one group of the optimizer or of all."""
         if self._body is None:
             raise Error("set_lr: the run is not in the body of an epoch", "for epoch in run.epochs(10): run.set_lr(...)")
+        _rounds.check({"set_lr: learning rates change in the body of an epoch": self._rounds})
         self._body.set_lr(lr, group)
 
     def freeze(self, group: int) -> None:
@@ -164,11 +168,12 @@ class Run:
 
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
-    def _serve(self, launch: _core.Launch) -> Iterator[Epoch]:
+    def _serve(self, launch: _core.Launch, steps: int) -> Iterator[Epoch]:
         """Returns where the script has another run to come to."""
         with _data.RandomWatch():
             with self._limited():
                 work, owner, script = self._elsewhere(launch)
+                self._rules.tell_own(script, work, steps)
             with self._reading():
                 left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
             owner.release()
@@ -205,14 +210,15 @@ class Run:
             for named in work.names:
                 if named.kind == _model.FROZEN:
                     script.set_frozen(named.name, _model.bytes_of(named.tensor))
-            notes = _work.notes(work) + self._set_optimizer(script, work, steps, launch.resumed)
+            file = _described.run_file(launch.arguments, _launch.number(), self._train_section(length), work.test is not None, self._read)
+            self._rounds = _rounds.of(launch, file, self._train.steps_per_epoch)
+            notes = _work.notes(work) + self._set_optimizer(script, work, steps, launch.resumed, door)
             self._best.resume(launch.resumed)
         holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
-        described = _described.optimizer(self._read.optimizer, work.names, self._outside.described() if self._outside else None)
-        tested = work.test is not None
-        file = _described.run_file(launch.arguments, _launch.number(), self._train_section(length), tested, self._read)
-        happened = _head.epochs(launch, script, file, tested=tested, notes=notes, description=described,
-                                on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state),
+        outside = self._rules.outside
+        described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, bool(self._rounds))
+        happened = _head.epochs(launch, script, file, tested=work.test is not None, notes=notes, description=described,
+                                on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state, self._rounds.steps),
                                 steps=self._told.wants_steps, holds=holds, files=_sequence.pack(launch), on_begin=self._train.write_orders)
         with self._reading():
             try:
@@ -230,17 +236,18 @@ class Run:
 
     def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int,
                 orders: Callable[[int], dict[str, Any]]) -> Iterator[Epoch]:
-        body = _body.Body(work, self._read, self._schedule, owner, lambda: self.state, orders)
+        body = _body.Body(work, self._read, self._rules.schedule, owner, lambda: self.state, orders)
         before = 0
         for self._head, epoch, tested in happened:
             assert epoch.state is not None
-            body.follow_schedule(self._scheduler_steps(before, epoch.version), tested)
-            before = epoch.version
+            made = self._rounds.steps(epoch.version)
+            body.follow_schedule(self._rules.scheduler_steps(before, made, steps), tested)
+            before = made
             self._directory = self._head.directory
             body.begin(epoch.state)
-            with owner.shown(body.flat, epoch.version), self._optimizer_shown(work, epoch.state, last=epoch.version >= steps) as optimizer:
+            with owner.shown(body.flat, epoch.version), self._optimizer_shown(work, epoch.state, last=made >= steps) as optimizer:
                 body.look()
-                ended = Epoch(epoch, tested)
+                ended = Epoch(epoch, tested, made)
                 self.history.append(ended)
                 self._best.look(ended, work.parts, self._head.directory)
                 for on_epoch in self._told.of("on_epoch"):
@@ -254,6 +261,7 @@ class Run:
                 self._body = None
                 optimizer.check()
                 rates, state = body.end(self._head.directory, epoch.version)
+                _rounds.check({"the body of the epoch changed the learning rate": self._rounds and rates is not None})
                 self._train.write_orders(self._head.directory)
             if self._best.over:
                 return
@@ -264,22 +272,19 @@ class Run:
         flat, last = torch.zeros(work.layout.flat_elements), None
         for self._head, last, _ in happened:
             self._directory = self._head.directory
-            self.history.append(Epoch(last, None))
+            self.history.append(Epoch(last, None, last.version))
             yield self.history[-1]
         if last is not None:
             last.state.copy_weights(work.layout, flat)
             with owner.shown(flat, last.version):
                 pass
 
-    def _scheduler_steps(self, before: int, version: int) -> int:
-        if self._schedule_every == "step":
-            return version - before
-        return version // self._train.steps_per_epoch - before // self._train.steps_per_epoch
-
     def _optimizer_shown(self, work: _work.Work, state: _core.State, last: bool) -> _optimizer_shown.Shown:
         def fetch() -> _optimizer_shown.State:
-            if self._outside is not None:
-                return self._outside.state()
+            if self._rules.outside is not None:
+                return self._rules.outside.state()
+            if self._rounds:
+                return {}  # each worker has its own
             return _optimizer.state(self._read, work.layout, work.names, state)
 
         return _optimizer_shown.Shown(self._read.optimizer, fetch, last)
@@ -357,26 +362,18 @@ class Run:
         return _work.make_work(self._parts, self._train, self._test, self._read, self._precision, packed, known, self._unused, check,
                                _devices.for_trials(launch.devices))
 
-    def _set_optimizer(self, script: _core.Script, work: _work.Work, steps: int, resumed: str) -> list[str]:
-        """Optimizer and schedule; what the user should know of them. `resumed`: the directory of the run that goes on, if any."""
-        groups = self._read.all_groups()
-        self._outside = None
-        if self._read.kind == _optimizer.OUTSIDE or work.parts.decay is not None:
-            self._outside = _outside.Outside(self._read.optimizer, work.layout, work.names, work.unused, work.parts)
-        script.set_optimizer(_optimizer.OUTSIDE if self._outside else self._read.kind, groups, self._outside)
-        every = self._schedule_every = _optimizer.every(self._schedule, self._schedule_every, self._read, steps)
-        if isinstance(self._schedule, torch.optim.lr_scheduler.ReduceLROnPlateau):
-            if work.test is None:
-                raise Error("schedule: ReduceLROnPlateau follows evaluations, and the run has none", "motley.Run(..., test=loader)")
-            plateau = _optimizer.Plateau(self._read, self._schedule, work.scores)
-            script.follow_evaluations(plateau, plateau.resume(resumed) if resumed else [])
-        elif self._schedule is not None:
-            per_row = 1 if every == "step" else self._train.steps_per_epoch
-            rates = _optimizer.table(self._read, self._schedule, -(-steps // per_row))
-            script.set_schedule(per_row, len(groups), rates)
-        if resumed and self._schedule is None:
-            script.set_followed(_body.resume(resumed, self._read.optimizer))
-        return [self._outside.note()] if self._outside is not None else []
+    def _set_optimizer(self, script: _core.Script, work: _work.Work, steps: int, resumed: str, door: _leases.Door | None) -> list[str]:
+        """What the user should know of it."""
+        self._rules.tell_own(script, work, steps)
+        if not self._rounds:
+            return self._rules.tell(script, work, steps, resumed)
+        _rounds.check({"leases: the script computes its shares of the steps itself": door is not None,
+                       "ema: the weights are averaged after every step": work.parts.decay is not None,
+                       "on_step: it is called after every step": self._told.holds_steps,
+                       "schedule: ReduceLROnPlateau follows the evaluations": self._rules.follows_evaluations,
+                       "train_loader: its sampler says the order of the samples": self._train.orders is not None})
+        self._rules.tell_of_rounds(script)
+        return []
 
     def _train_section(self, length: dict[str, int]) -> dict[str, Any]:
         train: dict[str, Any] = {**length, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,
@@ -389,6 +386,8 @@ class Run:
             train["drop_last"] = True
         if not self._train.shuffles:
             train["shuffle"] = False
+        if self._mode is not None:
+            train["mode"] = self._mode
         return train
 
 

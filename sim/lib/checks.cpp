@@ -20,6 +20,11 @@ std::uint64_t hash_of(const std::vector<SharedBytes>& chunks) {
 
 }  // namespace
 
+Checks::Checks(const Scenario& scenario, const Reference& reference, const Data& data)
+    : scenario_(scenario), reference_(reference), batches_(scenario.run.train_samples, scenario.run.global_batch) {
+  if (scenario.replays_rounds()) replay_.emplace(scenario.run, data);
+}
+
 void Checks::fail(std::string what) {
   if (failures_.size() < kFailuresMax) failures_.push_back(std::move(what));
 }
@@ -40,6 +45,7 @@ void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, cons
   const auto before = versions_.find({incarnation_, version});
   if (before != versions_.end() && before->second.weights != hash)
     fail("the head came up at version " + text(version) + " with other weights than that had");
+  if (replay_) replay_->head_started(version);
   incarnation_ = incarnation;
   version_ = version;
   held_ = false;
@@ -62,6 +68,35 @@ void Checks::check_ranges(std::uint64_t step, const std::vector<engine::Committe
   }
 }
 
+// What of it was used before, the epochs tell.
+void Checks::check_round(const engine::StepClosed& step, const std::vector<SharedBytes>& weights) {
+  const std::string name = "round " + text(step.step);
+  std::uint64_t counted = 0;
+  for (const engine::CommittedRange& range : step.ranges) counted += range.count;
+  for (const engine::CommittedLate& late : step.late) {
+    counted += late.range.count;
+    if (late.step >= step.step) fail(name + " has late positions of round " + text(late.step));
+  }
+  if (step.samples != counted || step.weight != static_cast<double>(counted) || counted == 0)
+    fail(name + ": " + text(step.samples) + " samples of weight " + std::to_string(step.weight) + ", and ranges of " +
+         text(counted));
+  if (!replay_) return;
+  if (const std::string wrong = replay_->closed(step, weights); !wrong.empty()) fail(name + ": " + wrong);
+}
+
+void Checks::check_all_used() {
+  std::map<std::uint64_t, std::uint64_t> used;
+  for (const auto& [step, commit] : ledger_) {
+    for (const engine::CommittedRange& range : commit.ranges) used[step] += range.count;
+    for (const engine::CommittedLate& late : commit.late) used[late.step] += late.range.count;
+  }
+  for (std::uint64_t step = 0; step < scenario_.run.steps; ++step) {
+    if (used[step] != batches_.range(step).count)
+      fail("of the " + text(batches_.range(step).count) + " samples of round " + text(step) + " " + text(used[step]) +
+           " were used");
+  }
+}
+
 void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& step,
                          const std::vector<SharedBytes>& weights, const std::vector<SharedBytes>& held, Time now,
                          Time healed_at) {
@@ -73,6 +108,14 @@ void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& st
   }
   if (held_) fail(name + " closed while the run was held");
   const StepRange pass = batches_.range(step.step);
+  if (scenario_.run.local_steps > 0) {
+    check_round(step, weights);
+    last_closed_ = now;
+    version_ = step.step + 1;
+    ledger_[step.step] = {step.weight, step.loss_sum, step.ranges, step.late};
+    versions_[{incarnation, version_}] = {hash_of(weights), hash_of(held)};
+    return;
+  }
   if (step.samples != pass.count || step.epoch != pass.epoch)
     fail(name + ": other samples or epoch than the order says");
   check_ranges(step.step, step.ranges, pass.count);
@@ -99,7 +142,7 @@ void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& st
     fail(name + " took " + std::to_string(seconds(took)) + " s with nothing broken");
   last_closed_ = now;
   version_ = step.step + 1;
-  ledger_[step.step] = {step.weight, step.loss_sum, step.ranges};
+  ledger_[step.step] = {step.weight, step.loss_sum, step.ranges, {}};
   versions_[{incarnation, version_}] = {hash_of(weights), hash_of(held)};
 }
 
@@ -141,6 +184,7 @@ void Checks::task_computes(std::uint32_t incarnation, const engine::TaskOrder& o
 
 void Checks::head_said(std::uint64_t session, const wire::Message& message) {
   if (const auto* grant = std::get_if<wire::Grant>(&message)) {
+    if (replay_) replay_->granted(*grant);
     if (held_ && static_cast<PassKind>(grant->pass >> 56) != PassKind::calibrate)
       fail("lease " + text(grant->lease) + " was granted while the run was held");
     const Lease lease{grant->pass, grant->limit > 0 ? grant->limit : grant->count, grant->count};
@@ -191,15 +235,16 @@ void Checks::lease_ended(std::uint64_t session, std::uint64_t lease) {
 
 void Checks::check_epochs() {
   std::map<std::uint64_t, std::vector<unsigned>> epochs;
-  for (const auto& [step, commit] : ledger_) {
+  const auto use = [&](std::uint64_t step, const engine::CommittedRange& range) {
     const StepRange pass = batches_.range(step);
     auto& used = epochs[pass.epoch];
     used.resize(scenario_.run.train_samples);
-    for (const engine::CommittedRange& range : commit.ranges) {
-      for (std::uint64_t p = range.first; p < range.first + range.count; ++p) {
-        if (pass.order_first + p < used.size()) ++used[pass.order_first + p];
-      }
-    }
+    for (std::uint64_t p = range.first; p < range.first + range.count; ++p)
+      if (pass.order_first + p < used.size()) ++used[pass.order_first + p];
+  };
+  for (const auto& [step, commit] : ledger_) {
+    for (const engine::CommittedRange& range : commit.ranges) use(step, range);
+    for (const engine::CommittedLate& late : commit.late) use(late.step, late.range);
   }
   for (const auto& [epoch, used] : epochs) {
     const bool whole = batches_.first_step(epoch + 1) <= scenario_.run.steps;
@@ -246,6 +291,7 @@ void Checks::finished(std::uint64_t version, const std::vector<SharedBytes>& wei
   check_epochs();
   check_holds();
   if (scenario_.poisoned()) return;
+  if (scenario_.run.local_steps > 0) return check_all_used();
   const Distance off = distance(weights, reference_.weights);
   measured_.weights_error = off.relative;
   if (!(off.relative <= tolerance())) {

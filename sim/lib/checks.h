@@ -12,6 +12,7 @@
 #include "engine/coordinator.h"
 #include "engine/worker.h"
 #include "sim/reference.h"
+#include "sim/round_replay.h"
 #include "sim/scenario.h"
 #include "wire/messages.h"
 
@@ -32,8 +33,7 @@ class Checks {
   static constexpr double kLossMin = 1e-3;                           // below it a difference counts as of this
   static constexpr Duration kStepMax = std::chrono::seconds(7);
 
-  Checks(const Scenario& scenario, const Reference& reference)
-      : scenario_(scenario), reference_(reference), batches_(scenario.run.train_samples, scenario.run.global_batch) {}
+  Checks(const Scenario& scenario, const Reference& reference, const Data& data);
 
   void fail(std::string what);
   [[nodiscard]] const std::vector<std::string>& failures() const noexcept { return failures_; }
@@ -60,7 +60,10 @@ class Checks {
   struct Commit {
     double weight = 0, loss_sum = 0;
     std::vector<engine::CommittedRange> ranges;
+    std::vector<engine::CommittedLate> late;
   };
+  void check_round(const engine::StepClosed& step, const std::vector<SharedBytes>& weights);
+  void check_all_used();
   void check_ranges(std::uint64_t step, const std::vector<engine::CommittedRange>& ranges, std::uint64_t count);
   [[nodiscard]] double tolerance() const;
   void check_epochs();
@@ -73,6 +76,7 @@ class Checks {
   const Scenario& scenario_;
   const Reference& reference_;
   BatchPlan batches_;
+  std::optional<RoundReplay> replay_;  // in rounds
   std::vector<std::string> failures_;
   Measured measured_;
   struct Hashes {

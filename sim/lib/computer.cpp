@@ -88,6 +88,13 @@ void Computer::build(const Data& data) {
   loop_.reset();
   model_ = std::move(*model);
   loop_.emplace(*model_);
+  local_.reset();
+  if (run_.local_steps > 0)
+    local_.emplace(model_->layout(), engine::LocalRules{.optimizer = run_.optimizer,
+                                                        .schedule = run_.schedule,
+                                                        .clip_norm = run_.clip_norm,
+                                                        .batch = run_.local_batch,
+                                                        .samples = run_.train_samples});
   order_.reset();
   soloist_.reset();
   cut_ = 0;
@@ -105,6 +112,10 @@ void Computer::start(engine::TaskOrder order, engine::Worker& worker,
   order_ = std::move(order);
   if (order_->kind == PassKind::probe) return start_probe();
   if (!waits()) computes_(*order_);
+  if (order_->local_steps > 0) {
+    in_round_ = false;
+    return next_local_step();
+  }
   task_ = task_of(*order_);
   gradient_.chunks.assign(order_->weights.size(), {});
   loop_->open(task_, *weights_, *reports_, *stop_);
@@ -140,7 +151,10 @@ void Computer::wake() {
   const auto held_up = std::exchange(held_up_, std::nullopt);
   if (!held_up) return;
   waited_ += process_.now() - *held_up;
-  process_.later(Duration(0), [this] { end_micro_batch(); });
+  process_.later(Duration(0), [this] {
+    if (order_->local_steps > 0) return next_local_step();
+    end_micro_batch();
+  });
 }
 
 std::uint64_t Computer::limit(std::uint64_t number, std::uint64_t count) {
@@ -243,6 +257,68 @@ void Computer::finish() {
   worker_->task_finished(number, gradient_.outcome, seconds(process_.now() - started_ - waited_), seconds(waited_),
                          process_.now());
   if (soloist_ && !order_) next_lent_step();
+}
+
+// --- rounds ---
+
+void Computer::next_local_step() {
+  if (range_.limit() < order_->count) return end_round(false);
+  if (!in_round_) {
+    if (waits()) {
+      held_up_ = process_.now();
+      return;
+    }
+    in_round_ = true;
+    indices_ = data::samples_at(order_->spans, run_.seed, run_.train_samples, true);
+    const Status opened = local_->open(*order_, order_->weights, nullptr);
+    MOTLEY_ASSERT(opened.ok());
+  }
+  if (!local_->more()) return end_round(true);
+  process_.later(time_for(local_->part().count), [this] { make_local_step(); });
+}
+
+void Computer::make_local_step() {
+  if (range_.limit() < order_->count) return end_round(false);
+  const engine::LocalSteps::Part part = local_->part();
+  Task task;
+  task.version = local_->version();
+  task.indices = std::span(indices_).subspan(part.first, part.count);
+  task.first = order_->first + part.first;
+  task.micro_batch = setup_.micro_batch;
+  task.seed = run_.seed;
+  loop_->forget_weights();
+  const Result<Outcome> outcome = loop_->run(task, *local_, *local_, *stop_);
+  MOTLEY_ASSERT(outcome.ok() && outcome->count == part.count);
+  const Status took = local_->took(*outcome);
+  MOTLEY_ASSERT(took.ok());
+  worker_->task_progress(order_->number, local_->done(), process_.now());
+  if (order_) next_local_step();
+}
+
+void Computer::end_round(bool whole) {
+  loop_->forget_weights();
+  if (!whole) {
+    local_->drop();
+    const std::uint64_t number = order_->number;
+    order_.reset();
+    return worker_->task_finished(number, Outcome{}, 0, 0, process_.now());
+  }
+  const Status closed = local_->close();
+  MOTLEY_ASSERT(closed.ok());
+  range_.freeze(order_->count);
+  gradient_.chunks.clear();
+  for (const Chunk& chunk : model_->layout().chunks()) {
+    std::vector<float> change(chunk.elements);
+    local_->change(static_cast<ChunkId>(gradient_.chunks.size()), change);
+    gradient_.chunks.push_back(SharedBytes::copy_of(std::as_bytes(std::span(change))));
+  }
+  gradient_.outcome = {.count = order_->count,
+                       .weight = local_->weight(),
+                       .loss_sum = local_->loss_sum(),
+                       .micro_batch = setup_.micro_batch};
+  spoil();
+  worker_->task_begin(order_->number, order_->count, local_->weight(), local_->loss_sum(), process_.now());
+  emit(0);
 }
 
 // --- steps without asking ---

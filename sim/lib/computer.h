@@ -11,6 +11,7 @@
 #include "base/philox.h"
 #include "compute/task_loop.h"
 #include "compute/task_range.h"
+#include "engine/local_steps.h"
 #include "engine/worker.h"
 #include "sim/process.h"
 #include "sim/scenario.h"
@@ -76,6 +77,9 @@ class Computer {
   void make_lent_step(double seconds);
   void end_stretch(const std::optional<Error>& failure);
   void spoil();
+  void next_local_step();
+  void make_local_step();
+  void end_round(bool whole);
 
   Process& process_;
   const RunSetup& run_;
@@ -100,6 +104,8 @@ class Computer {
   float scale_ = 1;
   Duration delay_{};
   Gradient gradient_;
+  std::optional<engine::LocalSteps> local_;  // in rounds
+  bool in_round_ = false;
   std::optional<engine::Soloist> soloist_;
   StretchEvents stretch_events_;
   std::uint64_t cut_ = 0;  // the newest stretch that is to end

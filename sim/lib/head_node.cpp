@@ -29,9 +29,7 @@ Result<ps::Server> HeadNode::server_from_disk() {
   auto model = softmax::SoftmaxRegression::make(world_.data.train, world_.data.test, run.seed);
   if (!model) return std::move(model).error();
   if (!snapshot_) return first_server(run, **model);
-  Result<ps::Server> server =
-      ps::Server::make((*model)->layout(), run.optimizer, run.schedule, run.clip_norm, *snapshot_);
-  return server;
+  return make_server(run, (*model)->layout(), *snapshot_);
 }
 
 void HeadNode::start() {
@@ -63,6 +61,9 @@ void HeadNode::start() {
   options.test_samples = run.test_samples;
   options.global_batch = run.global_batch;
   options.steps = run.steps;
+  options.local_steps = run.local_steps;
+  options.local_batch = run.local_batch;
+  if (const auto owed = owed_.find(first_version); owed != owed_.end()) options.owed = owed->second;
   options.grain = run.grain;
   options.evaluate_every = run.evaluate_every;
   options.holds = world_.scenario.holds;
@@ -220,6 +221,7 @@ void HeadNode::step_closed(const engine::StepClosed& step) {
   if (!next_snapshot_ && (step.step + 1) % world_.scenario.disk.snapshot_every == 0) {
     next_snapshot_.emplace(now + 2 * world_.scenario.disk.write_max, coordinator_->server().snapshot());
   }
+  owed_[step.step + 1] = step.owed;
   while (snapshot_ && !log_.empty() && log_.front().step < snapshot_->version) log_.pop_front();
   log_.push_back(std::move(logged));
 }

@@ -86,6 +86,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   std::optional<ps::Snapshot> snapshot_;
   std::optional<std::pair<Time, ps::Snapshot>> next_snapshot_;  // being written
   std::deque<Logged> log_;
+  std::map<std::uint64_t, std::vector<Owed>> owed_;  // by version; of rounds
 };
 
 }  // namespace motley::sim

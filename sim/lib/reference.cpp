@@ -40,6 +40,11 @@ std::vector<SharedBytes> weights_of(const ps::Server& server) {
 
 }  // namespace
 
+Result<ps::Server> make_server(const RunSetup& run, const Layout& layout, const ps::Snapshot& snapshot) {
+  if (run.local_steps > 0) return ps::Server::make(layout, run.outer, {}, 0, snapshot);
+  return ps::Server::make(layout, run.optimizer, run.schedule, run.clip_norm, snapshot);
+}
+
 Result<ps::Server> first_server(const RunSetup& run, const softmax::SoftmaxRegression& model) {
   const std::vector<float> flat = model.initial_weights();
   ps::Snapshot snapshot;
@@ -47,7 +52,7 @@ Result<ps::Server> first_server(const RunSetup& run, const softmax::SoftmaxRegre
     snapshot.weights.push_back(
         SharedBytes::copy_of(std::as_bytes(std::span(flat).subspan(chunk.offset, chunk.elements))));
   }
-  return ps::Server::make(model.layout(), run.optimizer, run.schedule, run.clip_norm, snapshot);
+  return make_server(run, model.layout(), snapshot);
 }
 
 Result<Reference> make_reference(const RunSetup& run, const Data& data) {

@@ -19,6 +19,7 @@ struct Reference {
   std::vector<SharedBytes> weights;  // of the last version, by chunk
 };
 
+Result<ps::Server> make_server(const RunSetup& run, const Layout& layout, const ps::Snapshot& snapshot);
 /// The server a run starts from.
 Result<ps::Server> first_server(const RunSetup& run, const softmax::SoftmaxRegression& model);
 Result<Reference> make_reference(const RunSetup& run, const Data& data);

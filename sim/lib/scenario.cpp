@@ -212,6 +212,18 @@ void add_fault(Scenario& scenario) {
   });
 }
 
+void make_rounds(Scenario& scenario, std::uint64_t local_steps) {
+  RunSetup& run = scenario.run;
+  run.local_steps = local_steps;
+  run.local_batch = std::max<std::uint64_t>(1, run.global_batch / local_steps);
+  run.global_batch = run.local_batch * local_steps;
+  run.clip_by_step_before = false;
+  run.schedule.total_steps *= local_steps;
+  ps::GroupSpec outer{.lr = 0.6, .momentum = 0.9};
+  outer.nesterov = true;
+  run.outer.groups = {outer};
+}
+
 std::string_view to_word(std::optional<wire::CodecId> codec) { return codec ? codec::to_word(*codec) : "auto"; }
 
 std::string describe(const Scenario& scenario) {

@@ -27,6 +27,9 @@ struct RunSetup {
   ps::ScheduleSpec schedule;
   double clip_norm = 0;
   bool clip_by_step_before = false;
+  // In rounds: of so many local steps of `local_batch`, and global_batch is that of a round; 0: no rounds.
+  std::uint64_t local_steps = 0, local_batch = 0;
+  ps::OptimizerSpec outer{};
 };
 
 struct WorkerSetup {
@@ -98,6 +101,10 @@ struct Scenario {
   [[nodiscard]] bool poisoned() const {
     return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault == Fault::wrong; });
   }
+  /// What a round comes to depends on its positions alone: nothing is remembered, nothing lost on the wire.
+  [[nodiscard]] bool replays_rounds() const {
+    return run.local_steps > 0 && codecs == Codecs{} && run.optimizer.groups[0].momentum == 0;
+  }
   /// One worker, nothing goes wrong: the result must be the reference's, bit for bit.
   [[nodiscard]] bool undisturbed_single() const {
     return workers.size() == 1 && disturbances.empty() && (codecs == Codecs{} || workers[0].local);
@@ -106,6 +113,8 @@ struct Scenario {
 
 /// One of the workers beside the first is not as it should be; the others and what happens to them stay as they are.
 void add_fault(Scenario& scenario);
+/// Its steps become rounds of so many local steps.
+void make_rounds(Scenario& scenario, std::uint64_t local_steps);
 /// `steps`: 0 leaves the number to the seed; so many that troubles would be rare bring more of them.
 Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, Codecs codecs = {});
 std::string describe(const Scenario& scenario);

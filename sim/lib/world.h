@@ -32,7 +32,7 @@ struct World {
         data(std::move(d)),
         trace(std::move(print)),
         network(queue, trace, s.network),
-        checks(s, reference) {}
+        checks(s, reference, data) {}
 
   const Scenario& scenario;
   Data data;

@@ -17,6 +17,13 @@ struct StepRange {
   bool operator==(const StepRange&) const = default;
 };
 
+/// Positions of a step that did not count when that was made, and are still to be used.
+struct Owed {
+  std::uint64_t step = 0;
+  std::uint64_t first = 0, count = 0;
+  bool operator==(const Owed&) const = default;
+};
+
 /// From `first_step` on steps have `batch` samples, and base learning rates count `rate` times.
 struct BatchChange {
   std::uint64_t first_step = 0;

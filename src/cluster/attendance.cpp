@@ -64,7 +64,9 @@ void Attendance::take_in(Member& member, Reason reason) {
     send.session = member.session;
     send.urgent = true;
   }
-  rooms_.exact.joined(member, {.code = ReasonCode::joined, .worker = member.worker});
+  const Reason joined{.code = ReasonCode::joined, .worker = member.worker};
+  rooms_.exact.joined(member, joined);
+  rooms_.rounds.joined(member, joined);
   if (parked) run.act(ActionKind::take_in, reason).session = member.session;
 }
 

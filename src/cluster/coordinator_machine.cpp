@@ -1,6 +1,7 @@
 #include "cluster/coordinator_machine.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <variant>
 
 #include "base/assert.h"
@@ -24,8 +25,9 @@ void CoordinatorMachine::decide(const modes::Event& event, Time now, modes::Acti
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);
   if (state_ == RunState::running) {
     rooms_.local.settle(now);
-    if (rooms_.exact.closed() && rooms_.local.closed()) open_next(now);
+    if (rooms_.exact.closed() && rooms_.local.closed() && rooms_.rounds.closed()) open_next(now);
     rooms_.exact.settle(now);
+    rooms_.rounds.settle(now);
   }
   rooms_.run.actions = nullptr;
 }
@@ -98,7 +100,7 @@ void CoordinatorMachine::open_next(Time now) {
   if (run.roster.count(MemberState::member) == 0) parking_.take_in_parked();
   if (members_wanted() > 0) return;
   if (rooms_.evaluation.pending()) return rooms_.exact.open_evaluation(now);
-  for (modes::Mode* mode : {static_cast<modes::Mode*>(&rooms_.local), static_cast<modes::Mode*>(&rooms_.exact)})
+  for (modes::Mode* mode : std::initializer_list<modes::Mode*>{&rooms_.rounds, &rooms_.local, &rooms_.exact})
     if (mode->open(now)) return;
 }
 
@@ -136,6 +138,7 @@ void CoordinatorMachine::finish(Reason reason) {
   state_ = RunState::finished;
   rooms_.run.finished = true;
   rooms_.exact.end();
+  rooms_.rounds.end();
   rooms_.run.act(ActionKind::finished, reason);
   sessions_.close_all({.code = end_reason()});
 }

@@ -35,18 +35,18 @@ class CoordinatorMachine final : private modes::Host {
   void heard(fleet::SessionId session, Time now);
 
   [[nodiscard]] std::uint64_t version() const noexcept { return rooms_.run.version; }
-  [[nodiscard]] const std::optional<modes::OpenPass>& pass() const noexcept { return rooms_.exact.work().pass; }
+  [[nodiscard]] const std::optional<modes::OpenPass>& pass() const noexcept { return work().pass; }
   [[nodiscard]] const std::optional<modes::Stretch>& stretch() const noexcept { return rooms_.local.stretch(); }
   /// A step of the stretch was made whose result is not there yet: the next one begins. REQUIRES stretch().
   void made_unseen(Time now) { rooms_.local.made_unseen(now); }
   [[nodiscard]] const std::optional<modes::Aside>& aside() const noexcept { return rooms_.evaluation.aside(); }
-  [[nodiscard]] const modes::Coverage& coverage() const noexcept { return rooms_.exact.work().coverage; }
+  [[nodiscard]] const modes::Coverage& coverage() const noexcept { return work().coverage; }
   [[nodiscard]] const fleet::Roster& members() const noexcept { return rooms_.run.roster; }
-  [[nodiscard]] std::span<const modes::Lease> leases() const noexcept { return rooms_.exact.work().leases.all(); }
-  [[nodiscard]] const modes::Lease* lease(modes::LeaseId id) const noexcept {
-    return rooms_.exact.work().leases.find(id);
-  }
-  [[nodiscard]] std::span<const modes::PassWork::Claim> claims() const noexcept { return rooms_.exact.work().claims; }
+  [[nodiscard]] std::span<const modes::Lease> leases() const noexcept { return work().leases.all(); }
+  [[nodiscard]] const modes::Lease* lease(modes::LeaseId id) const noexcept { return work().leases.find(id); }
+  [[nodiscard]] std::span<const modes::PassWork::Claim> claims() const noexcept { return work().claims; }
+  /// Positions of rounds that are made, which come first in the next one.
+  [[nodiscard]] const std::vector<Owed>& owed() const noexcept { return rooms_.rounds.owed(); }
   [[nodiscard]] const BatchPlan& batches() const noexcept { return rooms_.run.batches; }
   /// The run ends at this version.
   [[nodiscard]] std::uint64_t steps() const noexcept { return rooms_.run.steps(); }
@@ -78,7 +78,8 @@ class CoordinatorMachine final : private modes::Host {
   void on(const modes::StretchEnded& event, Time now) { rooms_.local.take(event, now); }
   template <class OfLeases>
   void on(const OfLeases& event, Time now) {
-    rooms_.exact.take(event, now);
+    if (rooms_.rounds.closed()) return rooms_.exact.take(event, now);
+    rooms_.rounds.take(event, now);
   }
 
   // For the modes.
@@ -93,6 +94,10 @@ class CoordinatorMachine final : private modes::Host {
   void stretch_ended(Time now) override;
   void finish(modes::Reason reason) override;
 
+  /// Of the pass that is open.
+  [[nodiscard]] const modes::PassWork& work() const noexcept {
+    return rooms_.rounds.closed() ? rooms_.exact.work() : rooms_.rounds.work();
+  }
   void open_next(Time now);
   /// True while the run is held, or is to be from now on.
   bool hold();

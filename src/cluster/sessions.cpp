@@ -79,7 +79,9 @@ void Sessions::on(const modes::RefreshWanted& event) {
     if (member == nullptr) return;
   }
   // It may have thrown away what it was granted along with the weights.
-  rooms_.exact.session_lost(event.session, {.code = ReasonCode::lost_lease, .worker = member->worker});
+  const Reason lost{.code = ReasonCode::lost_lease, .worker = member->worker};
+  rooms_.exact.session_lost(event.session, lost);
+  rooms_.rounds.session_lost(event.session, lost);
   if (member->state == MemberState::yielding) return dismiss_if_idle(event.session);
   rooms_.evaluation.session_lost(event.session);
   member->state.enter(MemberState::syncing);
@@ -100,7 +102,7 @@ void Sessions::on(const modes::WorkerYields& event) {
 void Sessions::dismiss_if_idle(SessionId session) {
   const Member* member = run_.roster.find(session);
   if (member == nullptr || member->state != MemberState::yielding) return;
-  if (rooms_.exact.busy(session) || rooms_.local.busy(session)) return;
+  if (rooms_.exact.busy(session) || rooms_.local.busy(session) || rooms_.rounds.busy(session)) return;
   close(session, {.code = ReasonCode::yielded, .worker = member->worker});
 }
 
@@ -132,6 +134,7 @@ void Sessions::close(SessionId session, Reason reason) {
   const WorkerId worker = member->worker;
   rooms_.exact.session_lost(session, reason);
   rooms_.local.session_lost(session, reason);
+  rooms_.rounds.session_lost(session, reason);
   rooms_.evaluation.session_lost(session);
   probes_.session_lost(session);
   Action& action = run_.act(ActionKind::close_session, reason);
@@ -175,6 +178,7 @@ void Sessions::notice_gap(Time now) {
   run_.roster.shift(gap, now);
   rooms_.exact.shift(gap, now);
   rooms_.local.shift(gap, now);
+  rooms_.rounds.shift(gap, now);
   run_.act(ActionKind::warn, {.code = ReasonCode::woke, .a = modes::whole_milliseconds(gap)});
 }
 

@@ -22,6 +22,8 @@ class TaskLoop final : private Finals {
   ~TaskLoop() override = default;
 
   /// The whole task. All of them live until it returns. Errors: those of the model.
+  /// The next task has other weights than the one before, even at the same version.
+  void forget_weights() noexcept { loader_.forget(); }
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop);
 
   // Its pieces, for a driver under whose clock time passes between them: open(), then compute() as often as claim()

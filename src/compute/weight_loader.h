@@ -18,6 +18,8 @@ class WeightLoader final : public Arriving {
 
   /// Of a new task, whose `weights` live as long as it does.
   void open(std::uint64_t version, Weights& weights);
+  /// Whatever the version of the next task is, its weights are others.
+  void forget() noexcept { missing_ = loaded_.size() + 1; }
   /// What is there, or the first that comes: work that is claimed cannot move to others, so that nothing is claimed
   /// before weights come.
   bool bring_some();

@@ -30,12 +30,31 @@ Status in_range(const std::string& key, double value, double low, double high) {
   return bad(text.str());
 }
 
+// What rounds are not made for yet would be another training without a word.
+Status check_rounds(const RunConfig& c) {
+  if (c.mode != "rounds") return {};
+  const auto not_yet = [](const std::string& key, const std::string& why, const std::string& hint) {
+    return bad(key + ": " + why + ", which train.mode = \"rounds\" does not do yet", hint);
+  };
+  if (c.global_batch.automatic)
+    return not_yet("train.global_batch", "it follows the gradient noise", "--set train.global_batch=256");
+  if (c.drop_last) return not_yet("train.drop_last", "samples are left out", "--set train.drop_last=false");
+  if (c.clip_norm > 0 && c.clip_norm_of != "own")
+    return not_yet("train.clip_norm_of", "the step before clips", "--set train.clip_norm_of=own");
+  return in_range("train.global_batch times train.rounds.steps",
+                  static_cast<double>(c.global_batch.samples) * static_cast<double>(c.rounds_steps), 1, 1e12);
+}
+
 }  // namespace
 
 Status check(const RunConfig& c) {
   const std::vector<Status> all{
       one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
       one_of("train.clip_norm_of", c.clip_norm_of, {"own", "previous"}),
+      one_of("train.mode", c.mode, {"exact", "rounds"}),
+      in_range("train.rounds.steps", static_cast<double>(c.rounds_steps), 1, 100'000),
+      in_range("train.rounds.rate", c.rounds_rate, 1e-6, 10),
+      in_range("train.rounds.momentum", c.rounds_momentum, 0, 0.9999),
       one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4"}),
@@ -65,6 +84,7 @@ Status check(const RunConfig& c) {
   for (const Status& status : all) {
     if (!status) return status;
   }
+  if (const Status fits = check_rounds(c); !fits) return fits;
   if (c.drop_last && c.global_batch.automatic) {
     return bad("train.drop_last: needs a batch that stays, and train.global_batch follows the gradient noise",
                "--set train.drop_last=false, or --set train.global_batch=256");

@@ -166,12 +166,18 @@ Status apply_key(const std::string& key, const toml::node& node, RunConfig& conf
   return status;
 }
 
+bool has_keys(const std::string& section) {
+  const std::vector<std::string> keys = known_keys();
+  return section.find('.') == std::string::npos ||
+         std::ranges::any_of(keys, [&](const std::string& key) { return key.starts_with(section + "."); });
+}
+
 Status apply_table(const toml::table& table, const std::string& prefix, RunConfig& config, const std::string& origin) {
   for (const auto& [name, node] : table) {
     const std::string key = prefix + std::string(name.str());
     const toml::table* inner = node.as_table();
-    const Status status = inner != nullptr && prefix.empty() ? apply_table(*inner, key + ".", config, origin)
-                                                             : apply_key(key, node, config, origin);
+    const Status status = inner != nullptr && has_keys(key) ? apply_table(*inner, key + ".", config, origin)
+                                                            : apply_key(key, node, config, origin);
     if (!status) return status;
   }
   return {};

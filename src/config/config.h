@@ -47,6 +47,9 @@ struct RunConfig {
   std::uint64_t epochs = 1;
   GlobalBatch global_batch;
   std::uint64_t seed = 1;
+  std::string mode = "exact";
+  std::uint64_t rounds_steps = 30;  // of a round
+  double rounds_rate = 0.6, rounds_momentum = 0.9;
   bool drop_last = false, shuffle = true;
   double clip_norm = 0;
   std::string clip_norm_of = "own";
@@ -79,6 +82,18 @@ Result<RunConfig> parse(std::string_view toml, const std::string& origin,
                         const std::vector<std::string>& overrides = {});
 /// Every key with its value: parse(to_toml(c)) == c.
 std::string to_toml(const RunConfig& config);
+
+/// The sizes of a run in what its server counts: steps, or rounds of them.
+struct Sizes {
+  std::uint64_t batch = 0;           // samples of one
+  std::uint64_t steps = 0;           // of the run; 0: from its epochs
+  std::uint64_t evaluate_every = 0;  // 0: at the end of each epoch
+};
+/// `samples` of the training set. Rounds are whole: what ends or falls inside of one counts with it.
+Sizes sizes(const RunConfig& config, std::uint64_t samples);
+bool in_rounds(const RunConfig& config);
+/// What the server does with what rounds come to.
+ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups);
 
 ps::OptimizerSpec optimizer_spec(const RunConfig& config);  // one group a GroupConfig, after group 0
 ps::ScheduleSpec schedule_spec(const RunConfig& config, std::uint64_t total_steps);

@@ -47,6 +47,10 @@ void visit_fields(Config& c, F&& f) {
   f("train.global_batch", c.global_batch,
     "samples of one update, over all workers; auto: follows the gradient noise, and the learning rate with it");
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
+  f("train.mode", c.mode, "exact: each step as one machine would make it; rounds: of local steps, for slow links");
+  f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
+  f("train.rounds.rate", c.rounds_rate, "rounds: part of the workers' mean change that the weights follow at once");
+  f("train.rounds.momentum", c.rounds_momentum, "rounds: Nesterov momentum of these changes; 0: none");
   f("train.drop_last", c.drop_last, "leave out the samples of an epoch that do not fill a batch");
   f("train.shuffle", c.shuffle, "false: each epoch has the samples in the order of the data set");
   f("train.clip_norm", c.clip_norm, "largest global gradient norm; 0: no clipping");
@@ -59,7 +63,7 @@ void visit_fields(Config& c, F&& f) {
   f("train.shares", c.shares, "fixed shares of the workers in the order they joined; empty: by measured speed");
   f("train.verify", c.verify,
     "part of the time in which shares are computed twice, by two workers, and compared; never where a model draws "
-    "random numbers; 0: never, and devices are not compared when they join");
+    "random numbers, and not in rounds; 0: never, and devices are not compared when they join");
   f("train.checkpoint_seconds", c.checkpoint_seconds, "time between checkpoints");
   f("optimizer.kind", c.optimizer_kind, "sgd, adam or adamw; script: one that a Python script brings");
   f("optimizer.lr", c.optimizer.lr, "learning rate");

@@ -33,6 +33,29 @@ bool glob(std::string_view pattern, std::string_view text) {
 
 }  // namespace
 
+bool in_rounds(const RunConfig& config) { return config.mode == "rounds"; }
+
+Sizes sizes(const RunConfig& config, std::uint64_t samples) {
+  const std::uint64_t batch = config.global_batch.samples;
+  if (!in_rounds(config)) return {batch, config.steps, config.evaluate_every};
+  const auto up = [](std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; };
+  const std::uint64_t steps = config.rounds_steps;
+  const std::uint64_t per_epoch = up(samples, batch);
+  // The last round of an epoch may have fewer steps.
+  const std::uint64_t rounds = config.steps / per_epoch * up(per_epoch, steps) + up(config.steps % per_epoch, steps);
+  return {batch * steps, rounds, up(config.evaluate_every, steps)};
+}
+
+ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups) {
+  ps::GroupSpec group;
+  group.lr = config.rounds_rate;
+  group.momentum = config.rounds_momentum;
+  group.nesterov = group.momentum > 0;
+  ps::OptimizerSpec spec;
+  spec.groups.assign(groups, group);
+  return spec;
+}
+
 ps::OptimizerSpec optimizer_spec(const RunConfig& config) {
   ps::OptimizerSpec spec;
   spec.kind = config.optimizer_kind == "adamw"  ? ps::OptimizerKind::adamw

@@ -140,4 +140,18 @@ void SampleOrder::fill(std::uint64_t first, std::span<std::uint64_t> out) const 
   }
 }
 
+std::vector<std::uint64_t> samples_at(std::span<const StepRange> spans, std::uint64_t seed, std::uint64_t size,
+                                      bool shuffle) {
+  std::uint64_t count = 0;
+  for (const StepRange& span : spans) count += span.count;
+  std::vector<std::uint64_t> samples(count);
+  std::size_t filled = 0;
+  for (const StepRange& span : spans) {
+    SampleOrder(seed, span.epoch, size, shuffle)
+        .fill(span.order_first, std::span(samples).subspan(filled, static_cast<std::size_t>(span.count)));
+    filled += static_cast<std::size_t>(span.count);
+  }
+  return samples;
+}
+
 }  // namespace motley::data

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "base/batch_plan.h"
+
 namespace motley::data {
 
 class SampleOrder {
@@ -33,5 +35,9 @@ class SampleOrder {
   // Round outputs for every half, round after round; empty when the halves are too wide for a table of bounded size.
   std::vector<std::uint16_t> rounds_;
 };
+
+/// The samples at these positions, one span after the other. REQUIRES each fits.
+std::vector<std::uint64_t> samples_at(std::span<const StepRange> spans, std::uint64_t seed, std::uint64_t size,
+                                      bool shuffle);
 
 }  // namespace motley::data

@@ -54,12 +54,16 @@ struct CoordinatorOptions {
   bool adapt_batch = false;                // let global_batch follow the gradient noise
   bool adaptive_optimizer = false;         // then: the rule for its learning rate
   std::vector<BatchChange> batch_changes;  // made before this process
-  std::uint64_t steps = 0;                 // stop at this version
-  std::uint64_t epochs = 0;                // instead, where not 0: after so many, and the schedule goes by samples
-  std::uint64_t grain = 1;                 // ranges start at multiples of this
-  bool rates_follow_evaluations = false;   // see CoordinatorOutput::rates_after()
-  std::uint64_t evaluate_every = 0;        // steps; 0: at the end of each epoch. Always at the end of the run
-  std::uint64_t min_workers = 1;           // wait for so many before the first step of this process
+  // A step is a round of so many local steps of `local_batch` samples, global_batch that of the round, and `server` has
+  // the optimizer that acts on what rounds come to; 0: it is not.
+  std::uint64_t local_steps = 0, local_batch = 0;
+  std::vector<Owed> owed;                 // by rounds before this process
+  std::uint64_t steps = 0;                // stop at this version
+  std::uint64_t epochs = 0;               // instead, where not 0: after so many, and the schedule goes by samples
+  std::uint64_t grain = 1;                // ranges start at multiples of this
+  bool rates_follow_evaluations = false;  // see CoordinatorOutput::rates_after()
+  std::uint64_t evaluate_every = 0;       // steps; 0: at the end of each epoch. Always at the end of the run
+  std::uint64_t min_workers = 1;          // wait for so many before the first step of this process
   modes::Verify verify{};
   std::vector<double> shares;  // fixed shares in order of admission; empty: by measured speed
   std::string config;          // RunSpec
@@ -106,6 +110,12 @@ struct CommittedRange {
   std::string worker;
 };
 
+/// Positions of an earlier round.
+struct CommittedLate {
+  std::uint64_t step = 0;
+  CommittedRange range;
+};
+
 /// How much the gradients of samples differ, as far as the steps so far tell.
 struct Noise {
   std::uint64_t records = 0;           // steps that had several contributions to compare
@@ -125,7 +135,10 @@ struct StepClosed {
   std::optional<BatchChange> batch_change;  // from the next step on
   Duration duration{};                      // from the opening of the pass
   std::uint64_t verified = 0;               // samples that were computed once more, to compare workers
-  std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly
+  std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly, but for a round's
+  std::vector<CommittedLate> late{};        // of a round: of those before it
+  std::vector<Owed> owed{};                 // likewise: by all rounds so far
+  std::optional<double> drift{};            // likewise: StepNorms::cosine()
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };

@@ -149,7 +149,12 @@ void Coordinator::Impl::clip() {
 
 void Coordinator::Impl::close_step(const modes::Action& action) {
   StepClosed step = steps.describe(machine, workers, now);
-  batch.close_step(step.samples);
+  if (options.local_steps == 0) {
+    batch.close_step(step.samples);
+  } else {
+    step.drift = batch.norms().cosine();
+    batch.drop_step();  // what rounds come to says nothing of the noise of gradients
+  }
   step.noise = batch.noise();
   step.batch_change = batch.after(step, step.step + 1 >= machine.steps());
   server.finish_step();

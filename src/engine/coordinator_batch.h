@@ -20,6 +20,8 @@ class BatchChoice {
 
   /// Of the open step.
   [[nodiscard]] StepNorms& norms() noexcept { return norms_; }
+  /// The open step is closed, and says nothing.
+  void drop_step() { norms_.drop(); }
   /// The open step, of so many samples, is closed.
   void close_step(std::uint64_t samples);
   /// Of a step that a worker made by itself.

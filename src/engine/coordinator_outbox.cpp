@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "compute/probe.h"
+#include "modes/rounds/round_plan.h"
 #include "wire/limits.h"
 
 namespace motley::engine {
@@ -13,6 +14,8 @@ namespace motley::engine {
 using modes::ReasonCode;
 
 namespace {
+
+static_assert(modes::kLeasePiecesMax <= wire::kSpansMax);
 
 /// The first 64 bits of a hash in hexadecimal.
 std::uint64_t hash_prefix(const std::string& hex) {
@@ -206,7 +209,9 @@ void Outbox::send_grant(const modes::Action& action, Time now) {
                   .from_end = action.ceiling.first < action.range.first,
                   .codec = static_cast<std::uint32_t>(codec_of(action)),
                   .feedback = has_feedback(action),
-                  .state = parts_.state.state().number});
+                  .state = parts_.state.state().number,
+                  .local_steps = action.local_steps,
+                  .spans = action.spans});
 }
 
 void Outbox::ask(const modes::Action& action, Time now, const wire::Grant& grant) {

@@ -91,10 +91,22 @@ void MeasuredPace::begin_others() {
 }
 
 Duration MeasuredPace::allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
+  constexpr double kPatience = 3;
+  return times_predicted(kPatience, kind, worker, samples);
+}
+
+Duration MeasuredPace::deadline(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
+  constexpr double kPatience = 1.5;
+  return times_predicted(kPatience, kind, worker, samples);
+}
+
+Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::WorkerId worker,
+                                       std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return timeouts_.lease_unknown;
   const Duration predicted = duration(time->seconds(static_cast<double>(samples)));
-  return std::clamp<Duration>(3 * predicted, timeouts_.lease_min, timeouts_.lease_max);
+  const auto patience = Duration(static_cast<Duration::rep>(factor * static_cast<double>(predicted.count())));
+  return std::clamp<Duration>(patience, timeouts_.lease_min, timeouts_.lease_max);
 }
 
 std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {

@@ -59,7 +59,10 @@ modes::RunConfig machine_config(const CoordinatorOptions& options, const ps::Ser
           .silence = options.timeouts.silence,
           .loading = options.timeouts.loading,
           .verify = options.verify,
-          .solo_after = server.outside() ? 0 : kSoloAfter};
+          .solo_after = server.outside() ? 0 : kSoloAfter,
+          .local_steps = options.local_steps,
+          .local_batch = options.local_batch,
+          .owed = options.owed};
 }
 
 ContributionBytes contribution_bytes(const Layout& layout) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "modes/rounds/round_plan.h"
 
 namespace motley::engine {
 
@@ -54,13 +55,22 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
                   .gradients = std::exchange(gradients_, {})};
   keeps_gradients_.reset();
   for (const modes::PassWork::Claim& claim : machine.claims()) step.verified += claim.range.count;
+  if (!pass.spans.empty()) step.owed = machine.owed();
   std::uint64_t covered = 0;
   for (const auto& piece : coverage.pieces(last_reduced_)) {
-    MOTLEY_ASSERT(piece.range.first == covered);
+    MOTLEY_ASSERT(piece.range.first == covered || !pass.spans.empty());
     covered += piece.range.count;
     const fleet::WorkerId worker = machine.lease(piece.lease)->worker;
     const KnownWorker& from = workers.at(worker);
-    step.ranges.push_back({piece.range.first, piece.range.count, from.name});
+    if (pass.spans.empty()) step.ranges.push_back({piece.range.first, piece.range.count, from.name});
+    for (const Owed& part : modes::parts_of(pass.spans, pass.spans.empty() ? modes::Interval{} : piece.range)) {
+      const CommittedRange range{part.first, part.count, from.name};
+      if (part.step == step.step) {
+        step.ranges.push_back(range);
+      } else {
+        step.late.push_back({part.step, range});
+      }
+    }
     const auto known = std::ranges::find(step.workers, worker, &WorkerStep::worker);
     if (known != step.workers.end()) {
       known->samples += piece.range.count;
@@ -69,7 +79,8 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
     step.workers.push_back(
         {worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds, from.finish_seconds});
   }
-  MOTLEY_ASSERT(covered == pass.range.count);
+  MOTLEY_ASSERT(covered == pass.range.count || !pass.spans.empty());
+  step.samples = covered;
   return step;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/step_norms.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/assert.h"
 
@@ -28,12 +29,31 @@ std::optional<plan::NoiseEstimate> StepNorms::close(std::uint64_t samples) {
     for (std::size_t i = 0; i < ranges_.size(); ++i) parts_.push_back({weights_[i], squares_[i]});
     estimate = plan::noise_estimate(parts_, mean_square_, static_cast<double>(samples));
   }
+  drop();
+  return estimate;
+}
+
+// The square of a sum is the squares of its parts and the products of any two.
+std::optional<double> StepNorms::cosine() const {
+  if (useless_ || ranges_.size() < 2) return {};
+  double weight = 0, norms = 0, squares = 0;
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    weight += weights_[i];
+    norms += std::sqrt(squares_[i]);
+    squares += squares_[i];
+  }
+  const double alike = norms * norms - squares;
+  const double found = (weight * weight * mean_square_ - squares) / alike;
+  if (!(alike > 0) || !std::isfinite(found)) return {};
+  return std::clamp(found, -1.0, 1.0);
+}
+
+void StepNorms::drop() {
   ranges_.clear();
   weights_.clear();
   parts_.clear();
   mean_square_ = 0;
   useless_ = false;
-  return estimate;
 }
 
 }  // namespace motley::engine

@@ -19,6 +19,11 @@ class StepNorms {
   void add_mean(double square) noexcept { mean_square_ += square; }
   /// What the step says; empty if nothing. Starts the next one.
   std::optional<plan::NoiseEstimate> close(std::uint64_t samples);
+  /// How alike in direction the contributions are: the mean cosine between two of them, by their norms; 1: the same.
+  /// Empty where it says nothing.
+  [[nodiscard]] std::optional<double> cosine() const;
+  /// Starts the next one.
+  void drop();
 
  private:
   std::vector<modes::Interval> ranges_;    // of the first chunk

@@ -118,6 +118,10 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.count = lease.count;
   order.limit = lease.limit;
   order.from_end = lease.from_end;
+  order.local_steps = lease.local_steps;
+  if (lease.local_steps > 0) order.spans = lease.spans;
+  if (lease.local_steps > 0 && lease.spans.empty())
+    order.spans = {{lease.epoch, lease.pass_first + lease.first, lease.count}};
   // The head changes the state only while no lease is live, so what the Grant named is still the newest.
   order.state = state.state();
   if (order.kind != PassKind::probe) order.weights = weights.weights(lease.version);

@@ -38,6 +38,8 @@ struct TaskOrder {
   std::uint64_t limit = 0;             // of them to start with; limit_task() may raise it up to count
   bool from_end = false;               // Task::from_end
   LossState state{};                   // what the loss gets
+  std::uint64_t local_steps = 0;       // Grant::local_steps: answered like a gradient, with what these steps come to
+  std::vector<StepRange> spans;        // then: its positions, in their order
   std::vector<SharedBytes> weights;    // by chunk, at `version`; empty: on its way, see weights_arrived()
 };
 

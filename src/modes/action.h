@@ -121,6 +121,8 @@ struct Action {
   std::uint64_t number = 0;
   Duration elapsed{};
   bool urgent = false;
+  std::uint64_t local_steps = 0;   // grant: of a round
+  std::vector<StepRange> spans{};  // likewise: its positions, where they are not just the range
   Reason reason{};
 };
 

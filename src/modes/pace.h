@@ -21,6 +21,10 @@ class Pace : public fleet::Speeds {
                      std::span<std::uint64_t> counts) = 0;
   /// How long `worker` may take for `samples` before its lease is overdue.
   [[nodiscard]] virtual Duration allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
+  /// How long others wait for it at the most.
+  [[nodiscard]] virtual Duration deadline(PassKind kind, WorkerId worker, std::uint64_t samples) const {
+    return allowance(kind, worker, samples);
+  }
   /// A lease of a train pass under way.
   struct Part {
     WorkerId worker = 0;

@@ -42,6 +42,9 @@ struct RunConfig {
   Duration measure_again = std::chrono::seconds(5);  // a parked worker
   Verify verify{};
   std::uint64_t solo_after = 0;  // train passes before a stretch is lent; 0: never
+  // A step is a round of so many local steps of so many samples, and global_batch is that of the round; 0: it is not.
+  std::uint64_t local_steps = 0, local_batch = 0;
+  std::vector<Owed> owed{};  // by rounds before first_version
 };
 
 struct Run {

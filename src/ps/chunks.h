@@ -72,10 +72,10 @@ class Chunks {
   Status take_states(const Snapshot& snapshot, BufferPool& pool);
   /// Adds handles to weights and state. REQUIRES no chunk applied.
   void add_handles(Snapshot& snapshot) const;
-
- private:
+  /// All states are zero.
   void begin_states(BufferPool& pool);
 
+ private:
   Layout layout_;
   std::vector<std::string> states_;  // as in torch's state_dict
   std::vector<ChunkState> chunks_;

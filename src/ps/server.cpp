@@ -44,7 +44,8 @@ void Server::Impl::open_step() {
   scalars.clear();
   for (std::size_t group = 0; group < optimizer.groups.size(); ++group) {
     const GroupSpec now = group_now(group);
-    if (optimizer.kind != OptimizerKind::outside) scalars.push_back(step_scalars(optimizer.kind, now, now.lr, version));
+    if (optimizer.kind != OptimizerKind::outside)
+      scalars.push_back(step_scalars(optimizer.kind, now, now.lr, version - state_since));
   }
 }
 

@@ -88,6 +88,10 @@ class Server {
   [[nodiscard]] Server fork() const;
   /// Moves on to the state of a fork. REQUIRES no step begun.
   void adopt(const Snapshot& of_fork);
+  /// Goes on from these weights, by chunk, at `version`, with the optimizer's state that it has. `anew`: that is zero,
+  /// and what goes by the number of steps counts from here; an optimizer from outside has its own. REQUIRES no step
+  /// begun.
+  Status rebase(std::uint64_t version, std::vector<SharedBytes> weights, bool anew);
   /// Goes on in the memory of a device. From then on step_at() makes the steps, and weights() and snapshot() stay what
   /// they were. REQUIRES no step begun, not outside(). Errors: memory.
   Status settle(Residence& there) const;

@@ -23,11 +23,28 @@ Server Server::fork() const {
       make(impl_->chunks.layout(), impl_->optimizer, impl_->rates.schedule(), impl_->clip_norm, snapshot());
   MOTLEY_ASSERT(made.ok());
   made->impl_->rates = impl_->rates;
+  made->impl_->state_since = impl_->state_since;
   made->impl_->clip_by_before = impl_->clip_by_before;
   made->impl_->stretches = impl_->stretches;
   made->impl_->pool = impl_->pool;  // what one gives back the other takes, so that both do not keep idle buffers
   made->impl_->open_step();
   return std::move(*made);
+}
+
+Status Server::rebase(std::uint64_t version, std::vector<SharedBytes> weights, bool anew) {
+  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting));
+  if (Status taken = impl_->chunks.take_weights({.version = version, .weights = std::move(weights), .optimizer = {}});
+      !taken) {
+    return taken;
+  }
+  if (anew) {
+    impl_->chunks.begin_states(impl_->pool);
+    impl_->state_since = version;
+  }
+  MOTLEY_ASSERT(version >= impl_->state_since);
+  impl_->version = version;
+  impl_->open_step();
+  return {};
 }
 
 void Server::adopt(const Snapshot& of_fork) {

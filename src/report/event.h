@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -91,6 +92,8 @@ struct Done {
   Noise noise{};
   std::string checkpoint{};
   std::uint64_t verified = 0;  // samples that were computed once more, to compare workers
+  std::uint64_t local_steps = 0;   // of a round, which a step was; 0: steps were exact
+  std::optional<double> cosine{};  // then: between what two workers came to in a round, in the mean
 };
 
 struct CheckpointWritten {

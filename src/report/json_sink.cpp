@@ -130,7 +130,10 @@ class JsonSink final : public Sink {
                  {"noise_scale", known(e.noise.scale)},
                  {"useful_global_batch", whole(e.noise.useful_batch)},
                  {"verified_samples", e.verified},
-                 {"checkpoint", e.checkpoint}});
+                 {"checkpoint", e.checkpoint},
+                 {"mode", e.local_steps > 0 ? "rounds" : "exact"},
+                 {"local_steps", e.local_steps > 0 ? Json(e.local_steps) : Json(nullptr)},
+                 {"cosine", e.cosine ? number(*e.cosine) : Json(nullptr)}});
   }
   static std::string json(const Failure& e) {
     const Error& error = e.error;

@@ -73,9 +73,16 @@ std::string verified_text(const Done& e) {
       100.0 * static_cast<double>(e.verified) / static_cast<double>(std::max<std::uint64_t>(1, e.samples)));
 }
 
+std::string steps_text(const Done& e) {
+  if (e.local_steps == 0) return formatted("done: %llu steps", static_cast<Count>(e.steps));
+  return formatted("done: %llu rounds of %llu steps", static_cast<Count>(e.steps), static_cast<Count>(e.local_steps)) +
+         (e.cosine ? formatted(" (cosine between what two workers came to: %.2f)", *e.cosine) : std::string());
+}
+
 std::string text(const Done& e) {
-  return formatted("done: %llu steps, %llu samples in %.1f s (%.0f samples/s", static_cast<Count>(e.steps),
-                   static_cast<Count>(e.samples), e.seconds, e.samples_per_s) +
+  return steps_text(e) +
+         formatted(", %llu samples in %.1f s (%.0f samples/s", static_cast<Count>(e.samples), e.seconds,
+                   e.samples_per_s) +
          (e.predicted_samples_per_s > 0 ? formatted(", predicted %.0f", e.predicted_samples_per_s) : std::string()) +
          formatted("), loss %.6f", e.loss) +
          (e.has_accuracy ? formatted(", test accuracy %.4f", e.accuracy) : std::string()) + "\n" + noise_text(e.noise) +

@@ -1,7 +1,6 @@
 #include "runtime/compute_thread.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "data/order.h"
 #include "machine/spare_memory.h"
 #include "machine/thread_priority.h"
+#include "runtime/compute_task.h"
 #include "runtime/mailbox.h"
 
 namespace motley::runtime {
@@ -45,64 +45,6 @@ std::uint64_t less(std::uint64_t a, std::uint64_t b) noexcept { return a > b ? a
 
 }  // namespace
 
-// Passes results on, once each: after an out-of-memory retry the range and the chunks that went out already stand.
-class ComputeThread::TaskSink final : public Sink {
- public:
-  TaskSink(ComputeThread& thread, std::uint64_t task)
-      : thread_(thread), events_(thread.events_), task_(task), sent_(thread.weights_.chunks()) {}
-  void progress(std::uint64_t done) noexcept override {
-    done_ = done;
-    events_.progress(task_, done);
-  }
-  void begin(std::uint64_t count, double weight, double loss_sum) noexcept override {
-    MOTLEY_ASSERT(count > 0);
-    {
-      const std::lock_guard lock(thread_.mutex_);
-      if (thread_.range_.frozen()) return;
-      thread_.range_.freeze(count);
-    }
-    begun_ = true;
-    events_.begin(task_, count, weight, loss_sum);
-  }
-  void ready(ChunkId chunk, std::span<const float> gradient) noexcept override {
-    MOTLEY_ASSERT(begun_ && chunk < sent_.size());
-    if (sent_[chunk].exchange(true)) return;
-    MutableBytes copy = thread_.pool_.take(gradient.size_bytes());
-    std::memcpy(copy.bytes().data(), gradient.data(), gradient.size_bytes());
-    events_.chunk(task_, chunk, std::move(copy).seal());
-  }
-  /// The task starts from its first sample again.
-  void restart() noexcept { done_ = 0; }
-  [[nodiscard]] std::uint64_t done() const noexcept { return done_; }
-
- private:
-  ComputeThread& thread_;
-  const ComputeEvents& events_;
-  std::uint64_t task_;
-  std::vector<std::atomic<bool>> sent_;
-  bool begun_ = false;
-  std::atomic<std::uint64_t> done_{0};
-};
-
-// The range of the task, and the place to rest: before the next micro-batch is claimed.
-class ComputeThread::TaskStop final : public Stop {
- public:
-  TaskStop(ComputeThread& thread, const TaskSink& sink) : thread_(thread), sink_(sink) {}
-  [[nodiscard]] std::uint64_t limit() const noexcept override {
-    const std::lock_guard lock(thread_.mutex_);
-    return thread_.range_.limit();
-  }
-  [[nodiscard]] bool claim(std::uint64_t count) const noexcept override {
-    if (thread_.manners_.duty < 1) thread_.rest(sink_);
-    const std::lock_guard lock(thread_.mutex_);
-    return thread_.range_.claim(count);
-  }
-
- private:
-  ComputeThread& thread_;
-  const TaskSink& sink_;
-};
-
 ComputeThread::ComputeThread(ComputeEvents events, Manners manners)
     : events_(std::move(events)), manners_(manners), duty_(manners.duty), thread_([this] { loop(); }) {
   MOTLEY_ASSERT(manners.duty > 0 && manners.duty <= 1);
@@ -132,8 +74,10 @@ void ComputeThread::prepare(std::function<Result<Prepared>()> build, std::functi
         return;
       }
       loop_.reset();
+      local_.reset();
       prepared_ = std::move(*prepared);
       loop_.emplace(*prepared_.model);
+      if (prepared_.local_steps) local_.emplace(prepared_.model->layout(), *prepared_.local_steps);
       if (Status fits = find_micro_batch(); !fits) {
         done(fits.error());
         return;
@@ -225,7 +169,7 @@ void ComputeThread::loop() {
       stretch_.reset();
     }
     if (preparation) preparation();
-    if (order) run(*order);
+    if (order) order->local_steps > 0 ? run_local_steps(*order) : run(*order);
     if (stretch) run_stretch(std::move(*stretch));
   }
 }

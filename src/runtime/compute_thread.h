@@ -17,6 +17,7 @@
 
 #include "compute/task_loop.h"
 #include "compute/task_range.h"
+#include "engine/local_steps.h"
 #include "engine/stretch.h"
 #include "engine/worker.h"
 #include "motley/bytes.h"
@@ -55,6 +56,7 @@ struct Prepared {
   bool chosen_micro_batch = false;  // by the user: it stays wherever it fits
   std::uint64_t reserve_bytes = 0;  // of that memory, which others will want as the run goes on
   bool shuffle = true;              // train passes; else samples come in the order of the data set
+  std::optional<engine::LocalRules> local_steps{};  // of a run in rounds
 };
 
 class ComputeThread {
@@ -95,6 +97,8 @@ class ComputeThread {
   Result<MemoryUse> try_samples(std::uint64_t count);
   void run(const engine::TaskOrder& order);
   void run_probe(const engine::TaskOrder& order);
+  void run_local_steps(const engine::TaskOrder& order);
+  Status make_local_steps(const engine::TaskOrder& order, TaskSink& sink, const Stop& stop);
   void rest(const TaskSink& sink);
   void learn(const Outcome& outcome, double took);
   bool take_less();
@@ -127,7 +131,8 @@ class ComputeThread {
   std::atomic<std::uint32_t> micro_batch_{0};
   // Of the compute thread only.
   Prepared prepared_;
-  std::optional<compute::TaskLoop> loop_;  // over its model
+  std::optional<compute::TaskLoop> loop_;    // over its model
+  std::optional<engine::LocalSteps> local_;  // in rounds: its optimizer's state stays from one to the next
   DutyCycle duty_;
   TaskWeights weights_{duty_};              // of the current task
   std::optional<plan::MicroBatch> search_;  // where the micro-batch follows the memory

@@ -84,6 +84,11 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   return inputs;
 }
 
+Result<LocalOptimizer> ModelProvider::local_optimizer(const ModelInputs& inputs, std::uint64_t steps) {
+  return LocalOptimizer{.optimizer = config::optimizer_spec(*inputs.config),
+                        .schedule = config::schedule_spec(*inputs.config, steps)};
+}
+
 Status load_model_file(const config::RunConfig& config, const std::filesystem::path& path, ModelInputs& inputs) {
   if (config.model_kind != "torchscript") return {};
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -107,6 +112,24 @@ std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups) {
   return acts_on_groups ? kGroupGrain : 1;
 }
 
+namespace {
+
+Result<engine::LocalRules> local_rules(ModelProvider& provider, const ModelInputs& inputs) {
+  const config::RunConfig& config = *inputs.config;
+  const std::uint64_t batch = config.global_batch.samples, samples = inputs.train->size();
+  const std::uint64_t steps = config.steps > 0 ? config.steps : config.epochs * ((samples + batch - 1) / batch);
+  Result<LocalOptimizer> own = provider.local_optimizer(inputs, steps);
+  if (!own) return own.error();
+  return engine::LocalRules{.optimizer = std::move(own->optimizer),
+                            .outside = std::move(own->outside),
+                            .schedule = std::move(own->schedule),
+                            .clip_norm = config.clip_norm,
+                            .batch = batch,
+                            .samples = samples};
+}
+
+}  // namespace
+
 Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs& inputs, const std::string& device,
                                       unsigned threads, std::uint64_t copies) {
   const config::RunConfig& config = *inputs.config;
@@ -122,6 +145,11 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   worker.prepared.train_samples = inputs.train->size();
   worker.prepared.seed = config.seed;
   worker.prepared.shuffle = config.shuffle;
+  if (config::in_rounds(config)) {
+    Result<engine::LocalRules> rules = local_rules(provider, inputs);
+    if (!rules) return rules.error();
+    worker.prepared.local_steps = std::move(*rules);
+  }
   worker.prepared.group = groups ? static_cast<std::uint32_t>(grain_of(config, true)) : 1;
   worker.prepared.chosen_micro_batch = config.micro_batch != 0;
   const auto preferred = static_cast<std::uint64_t>((*model)->capabilities().micro_batch);

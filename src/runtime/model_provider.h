@@ -52,6 +52,13 @@ struct InitialState {
   std::vector<BatchChange> batches{};            // where the model's side cuts the steps: as far as it has, in order
 };
 
+/// What workers make the steps of rounds with.
+struct LocalOptimizer {
+  ps::OptimizerSpec optimizer{};
+  std::function<Result<std::shared_ptr<ps::OutsideOptimizer>>()> outside{};  // of that kind: one more
+  ps::ScheduleSpec schedule{};
+};
+
 class ModelProvider {
  public:
   virtual ~ModelProvider() = default;
@@ -67,6 +74,9 @@ class ModelProvider {
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;
   virtual Result<std::unique_ptr<DeviceModel>> make(const ModelInputs& inputs, const std::string& device,
                                                     unsigned threads) = 0;
+  /// Of a run in rounds, of so many steps of its workers: as the configuration says, where the model does not come with
+  /// its own.
+  virtual Result<LocalOptimizer> local_optimizer(const ModelInputs& inputs, std::uint64_t steps);
 };
 
 }  // namespace motley::runtime

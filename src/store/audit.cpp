@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 
 #include "data/order.h"
@@ -34,9 +35,24 @@ struct Shape {
 
 bool usable(const LedgerHeader& header) { return header.samples > 0 && header.global_batch > 0; }
 
+/// What counted of each step in later ones.
+std::map<std::uint64_t, std::vector<LedgerRange>> late_by_step(const Ledger& ledger, std::uint64_t before) {
+  std::map<std::uint64_t, std::vector<LedgerRange>> found;
+  for (const LedgerStep& step : ledger.steps) {
+    for (const LedgerLate& late : step.late) {
+      if (step.step >= before) continue;
+      std::vector<LedgerRange>& ranges = found[late.step];
+      ranges.insert(ranges.end(), late.ranges.begin(), late.ranges.end());
+    }
+  }
+  return found;
+}
+
+constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+
 class Auditor {
  public:
-  explicit Auditor(const Ledger& ledger) : ledger_(ledger), shape_(ledger) {}
+  explicit Auditor(const Ledger& ledger) : ledger_(ledger), shape_(ledger), late_(late_by_step(ledger, kAll)) {}
 
   Audit run() {
     std::uint64_t next = 0;
@@ -86,6 +102,8 @@ class Auditor {
   void check(const LedgerStep& step) {
     const std::uint64_t size = shape_.size_of(step.step);
     std::vector<LedgerRange> ranges = step.ranges;
+    if (const auto late = late_.find(step.step); late != late_.end())
+      ranges.insert(ranges.end(), late->second.begin(), late->second.end());
     std::sort(ranges.begin(), ranges.end(), [](const LedgerRange& a, const LedgerRange& b) {
       return std::tie(a.first, a.count, a.worker) < std::tie(b.first, b.count, b.worker);
     });
@@ -109,6 +127,7 @@ class Auditor {
 
   const Ledger& ledger_;
   Shape shape_;
+  std::map<std::uint64_t, std::vector<LedgerRange>> late_;
   Audit audit_;
   std::uint64_t unsaid_ = 0;
 };
@@ -124,21 +143,49 @@ Audit audit(const Ledger& ledger) {
   return Auditor(ledger).run();
 }
 
+std::vector<Owed> owed(const Ledger& ledger, std::uint64_t version) {
+  std::vector<Owed> found;
+  if (!usable(ledger.header)) return found;
+  const Shape shape(ledger);
+  const auto late = late_by_step(ledger, version);
+  for (const LedgerStep& step : ledger.steps) {
+    if (step.step >= version) break;
+    std::vector<LedgerRange> ranges = step.ranges;
+    if (const auto more = late.find(step.step); more != late.end())
+      ranges.insert(ranges.end(), more->second.begin(), more->second.end());
+    std::ranges::sort(ranges, {}, &LedgerRange::first);
+    std::uint64_t covered = 0;
+    const auto missing = [&](std::uint64_t until) {
+      if (until > covered) found.push_back({step.step, covered, until - covered});
+    };
+    for (const LedgerRange& range : ranges) {
+      missing(range.first);
+      covered = std::max(covered, add(range.first, range.count));
+    }
+    missing(shape.size_of(step.step));
+  }
+  return found;
+}
+
 std::vector<std::uint64_t> order_of(const Ledger& ledger, std::uint64_t epoch) {
   std::vector<std::uint64_t> samples;
   if (!usable(ledger.header)) return samples;
   const Shape shape(ledger);
   const data::SampleOrder order(ledger.header.seed, epoch, ledger.header.samples, !ledger.header.in_order);
-  for (const LedgerStep& step : ledger.steps) {
-    const StepRange at = shape.plan.range(step.step);
-    if (at.epoch != epoch) continue;
-    for (const LedgerRange& range : step.ranges) {
+  const auto take = [&](std::uint64_t step, const std::vector<LedgerRange>& ranges) {
+    const StepRange at = shape.plan.range(step);
+    if (at.epoch != epoch) return;
+    for (const LedgerRange& range : ranges) {
       if (range.first >= at.count) continue;
       const std::uint64_t count = std::min(range.count, at.count - range.first);
       const std::size_t begin = samples.size();
       samples.resize(begin + static_cast<std::size_t>(count));
       order.fill(at.order_first + range.first, std::span(samples).subspan(begin));
     }
+  };
+  for (const LedgerStep& step : ledger.steps) {
+    for (const LedgerLate& late : step.late) take(late.step, late.ranges);
+    take(step.step, step.ranges);
   }
   return samples;
 }

@@ -48,6 +48,18 @@ struct LedgerWriter::Impl {
     append_record(pending, written + pending.size(), type, payload);
   }
 
+  // Whoever is new gets a record.
+  std::vector<std::uint64_t> numbers_of(const std::vector<LedgerRange>& ranges) {
+    std::vector<std::uint64_t> numbers;
+    numbers.reserve(ranges.size());
+    for (const LedgerRange& range : ranges) {
+      const auto [known, is_new] = workers.emplace(range.worker, workers.size());
+      if (is_new) add(RecordType::worker, range.worker);
+      numbers.push_back(known->second);
+    }
+    return numbers;
+  }
+
   // A record is in the file whole or not at all: what a failed write left of it is cut off, and it stays pending, so
   // that a ledger on a disk that was full for a while has no gaps.
   Status flush() {
@@ -121,21 +133,26 @@ Result<LedgerWriter> LedgerWriter::open(const std::filesystem::path& file, const
   return LedgerWriter(std::move(impl));
 }
 
+// A step that is there has all that counted in it: late records come before it.
 Status LedgerWriter::append(const LedgerStep& step) {
-  std::vector<std::uint64_t> numbers;
-  numbers.reserve(step.ranges.size());
   const auto refuse = [](const std::string& what) { return Error{ErrorCode::internal, "ledger: " + what, ""}; };
   if (step.step > kLedgerStepMax) return refuse("step " + std::to_string(step.step) + " is beyond 2^40");
-  for (const LedgerRange& range : step.ranges) {
-    if (range.worker.size() > kLedgerNameMax) return refuse("a worker's name has more than 4096 bytes");
-    if (range.first > kLedgerSamplesMax || range.count > kLedgerSamplesMax) return refuse("a range is beyond 2^40");
+  const auto sound = [&](const std::vector<LedgerRange>& ranges) -> Status {
+    for (const LedgerRange& range : ranges) {
+      if (range.worker.size() > kLedgerNameMax) return refuse("a worker's name has more than 4096 bytes");
+      if (range.first > kLedgerSamplesMax || range.count > kLedgerSamplesMax) return refuse("a range is beyond 2^40");
+    }
+    return {};
+  };
+  if (Status fits = sound(step.ranges); !fits) return fits;
+  for (const LedgerLate& late : step.late)
+    if (Status fits = sound(late.ranges); !fits) return fits;
+  for (const LedgerLate& late : step.late) {
+    const std::vector<std::uint64_t> workers = impl_->numbers_of(late.ranges);
+    if (Status done = impl_->append(RecordType::late, encode(late, workers)); !done) return done;
   }
-  for (const LedgerRange& range : step.ranges) {
-    const auto [known, is_new] = impl_->workers.emplace(range.worker, impl_->workers.size());
-    if (is_new) impl_->add(RecordType::worker, range.worker);
-    numbers.push_back(known->second);
-  }
-  return impl_->append(RecordType::step, encode(step, numbers));
+  const std::vector<std::uint64_t> workers = impl_->numbers_of(step.ranges);
+  return impl_->append(RecordType::step, encode(step, workers));
 }
 
 Status LedgerWriter::append(const LedgerRollback& rollback) {

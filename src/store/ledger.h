@@ -31,12 +31,21 @@ struct LedgerRange {
   bool operator==(const LedgerRange&) const = default;
 };
 
+/// Positions of an earlier step that counted in a later one.
+struct LedgerLate {
+  std::uint64_t step = 0;  // whose positions they are
+  std::uint64_t at = 0;    // in which they counted
+  std::vector<LedgerRange> ranges;
+  bool operator==(const LedgerLate&) const = default;
+};
+
 struct LedgerStep {
   std::uint64_t step = 0;  // the version the gradients were computed at
   std::uint64_t incarnation = 0;
   double weight = 0, loss_sum = 0;
   std::vector<LedgerRange> ranges;        // in order of positions
   std::optional<double> gradient_norm{};  // before clipping, in runs that clip
+  std::vector<LedgerLate> late{};         // what else counted in it
   bool operator==(const LedgerStep&) const = default;
 };
 
@@ -84,6 +93,9 @@ struct Audit {
   std::vector<std::string> findings;
 };
 Audit audit(const Ledger& ledger);
+
+/// Positions of the steps before `version` that did not count yet.
+std::vector<Owed> owed(const Ledger& ledger, std::uint64_t version);
 
 /// The sample numbers of `epoch`, in the order they were used (committed steps only).
 std::vector<std::uint64_t> order_of(const Ledger& ledger, std::uint64_t epoch);

@@ -34,12 +34,22 @@ std::string apply(LedgerFile& ledger, const Record& record) {
     case RecordType::step: {
       auto step = decode_step(record.payload, ledger.workers);
       if (!step) return "a step record that makes no sense";
+      for (LedgerLate& late : ledger.late)
+        if (late.at == step->step) step->late.push_back(std::move(late));
+      ledger.late.clear();
       ledger.steps.push_back(std::move(*step));
+      return {};
+    }
+    case RecordType::late: {
+      auto late = decode_late(record.payload, ledger.workers);
+      if (!late) return "a late record that makes no sense";
+      ledger.late.push_back(std::move(*late));
       return {};
     }
     case RecordType::rollback: {
       const auto rollback = decode_rollback(record.payload);
       if (!rollback) return "a rollback record that makes no sense";
+      ledger.late.clear();  // of a step that was not written any more
       std::erase_if(ledger.steps, [&](const LedgerStep& step) { return step.step >= rollback->to_version; });
       std::erase_if(ledger.batch_changes,
                     [&](const BatchChange& change) { return change.first_step >= rollback->to_version; });

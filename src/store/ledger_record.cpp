@@ -90,6 +90,39 @@ std::uint32_t checksum(std::uint64_t offset, std::string_view head_and_payload) 
   return crc32c(bytes_of(head_and_payload), crc32c(place));
 }
 
+void put_ranges(std::string& out, std::span<const LedgerRange> ranges, std::span<const std::uint64_t> workers) {
+  MOTLEY_ASSERT(workers.size() == ranges.size());
+  put_varint(out, ranges.size());
+  std::uint64_t end = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    // Ranges follow each other in a sound step, so the difference to the end before is one byte.
+    put_varint(out, zigzag(ranges[i].first - end));
+    put_varint(out, ranges[i].count);
+    put_varint(out, workers[i]);
+    end = ranges[i].first + ranges[i].count;
+  }
+}
+
+std::optional<std::vector<LedgerRange>> take_ranges(Fields& fields, std::span<const std::string> workers) {
+  const std::uint64_t count = fields.varint();
+  if (!fields.ok() || count > fields.left() / 3) return std::nullopt;
+  std::vector<LedgerRange> ranges;
+  ranges.reserve(static_cast<std::size_t>(count));
+  std::uint64_t end = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    LedgerRange range;
+    range.first = end + unzigzag(fields.varint());
+    range.count = fields.varint();
+    const std::uint64_t worker = fields.varint();
+    const bool sound = range.first <= kLedgerSamplesMax && range.count <= kLedgerSamplesMax && worker < workers.size();
+    if (!fields.ok() || !sound) return std::nullopt;
+    range.worker = workers[static_cast<std::size_t>(worker)];
+    end = range.first + range.count;
+    ranges.push_back(std::move(range));
+  }
+  return ranges;
+}
+
 }  // namespace
 
 void append_record(std::string& out, std::uint64_t offset, RecordType type, std::string_view payload) {
@@ -149,22 +182,21 @@ std::string encode(const BatchChange& change) {
   return out;
 }
 
+std::string encode(const LedgerLate& late, std::span<const std::uint64_t> workers) {
+  std::string out;
+  put_varint(out, late.step);
+  put_varint(out, late.at);
+  put_ranges(out, late.ranges, workers);
+  return out;
+}
+
 std::string encode(const LedgerStep& step, std::span<const std::uint64_t> workers) {
-  MOTLEY_ASSERT(workers.size() == step.ranges.size());
   std::string out;
   put_varint(out, step.step);
   put_varint(out, step.incarnation);
   put_double(out, step.weight);
   put_double(out, step.loss_sum);
-  put_varint(out, step.ranges.size());
-  std::uint64_t end = 0;
-  for (std::size_t i = 0; i < step.ranges.size(); ++i) {
-    // Ranges follow each other in a sound step, so the difference to the end before is one byte.
-    put_varint(out, zigzag(step.ranges[i].first - end));
-    put_varint(out, step.ranges[i].count);
-    put_varint(out, workers[i]);
-    end = step.ranges[i].first + step.ranges[i].count;
-  }
+  put_ranges(out, step.ranges, workers);
   if (step.gradient_norm) put_double(out, *step.gradient_norm);
   return out;
 }
@@ -210,6 +242,17 @@ std::optional<BatchChange> decode_batch(std::string_view payload) {
   return change;
 }
 
+std::optional<LedgerLate> decode_late(std::string_view payload, std::span<const std::string> workers) {
+  Fields fields(payload);
+  LedgerLate late;
+  late.step = fields.varint();
+  late.at = fields.varint();
+  auto ranges = take_ranges(fields, workers);
+  if (!ranges || !fields.at_end() || late.at > kLedgerStepMax || late.step >= late.at) return std::nullopt;
+  late.ranges = std::move(*ranges);
+  return late;
+}
+
 std::optional<LedgerStep> decode_step(std::string_view payload, std::span<const std::string> workers) {
   Fields fields(payload);
   LedgerStep step;
@@ -217,21 +260,9 @@ std::optional<LedgerStep> decode_step(std::string_view payload, std::span<const 
   step.incarnation = fields.varint();
   step.weight = fields.number();
   step.loss_sum = fields.number();
-  const std::uint64_t count = fields.varint();
-  if (!fields.ok() || count > fields.left() / 3 || step.step > kLedgerStepMax) return std::nullopt;
-  step.ranges.reserve(static_cast<std::size_t>(count));
-  std::uint64_t end = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    LedgerRange range;
-    range.first = end + unzigzag(fields.varint());
-    range.count = fields.varint();
-    const std::uint64_t worker = fields.varint();
-    const bool sound = range.first <= kLedgerSamplesMax && range.count <= kLedgerSamplesMax && worker < workers.size();
-    if (!fields.ok() || !sound) return std::nullopt;
-    range.worker = workers[static_cast<std::size_t>(worker)];
-    end = range.first + range.count;
-    step.ranges.push_back(std::move(range));
-  }
+  auto ranges = take_ranges(fields, workers);
+  if (!ranges || step.step > kLedgerStepMax) return std::nullopt;
+  step.ranges = std::move(*ranges);
   if (!fields.at_end()) step.gradient_norm = fields.number();
   if (!fields.at_end()) return std::nullopt;
   return step;

@@ -22,7 +22,15 @@ inline constexpr std::size_t kLedgerNameMax = 4096;
 inline constexpr std::uint64_t kLedgerSamplesMax = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t kLedgerStepMax = std::uint64_t{1} << 40;
 
-enum class RecordType : std::uint8_t { header = 1, worker = 2, step = 3, rollback = 4, synced = 5, batch = 6 };
+enum class RecordType : std::uint8_t {
+  header = 1,
+  worker = 2,
+  step = 3,
+  rollback = 4,
+  synced = 5,
+  batch = 6,
+  late = 7
+};
 
 /// Appends one record; `offset` is where it will lie in the file and enters the checksum.
 void append_record(std::string& out, std::uint64_t offset, RecordType type, std::string_view payload);
@@ -40,6 +48,8 @@ std::optional<std::uint64_t> synced_after(std::string_view file, std::uint64_t o
 std::string encode(const LedgerHeader& header);
 std::string encode(const LedgerRollback& rollback);
 std::string encode(const BatchChange& change);
+/// `workers[i]` is the number in the file of the worker of late.ranges[i].
+std::string encode(const LedgerLate& late, std::span<const std::uint64_t> workers);
 /// `workers[i]` is the number in the file of the worker of step.ranges[i].
 std::string encode(const LedgerStep& step, std::span<const std::uint64_t> workers);
 
@@ -47,6 +57,7 @@ std::string encode(const LedgerStep& step, std::span<const std::uint64_t> worker
 std::optional<LedgerHeader> decode_header(std::string_view payload);
 std::optional<LedgerRollback> decode_rollback(std::string_view payload);
 std::optional<BatchChange> decode_batch(std::string_view payload);
+std::optional<LedgerLate> decode_late(std::string_view payload, std::span<const std::string> workers);
 std::optional<LedgerStep> decode_step(std::string_view payload, std::span<const std::string> workers);
 
 /// A file taken apart, before rollbacks are applied.
@@ -55,6 +66,7 @@ struct LedgerFile {
   bool has_header = false;
   std::vector<std::string> workers;
   std::vector<LedgerStep> steps;           // effective
+  std::vector<LedgerLate> late;            // likewise; of steps that are not among them yet
   std::vector<BatchChange> batch_changes;  // likewise
   std::uint64_t rollbacks = 0;
   std::uint64_t intact_bytes = 0;  // up to here everything is whole

@@ -41,6 +41,15 @@ template <class Message>
 struct Table;
 
 template <>
+struct Table<StepRange> {
+  static constexpr std::string_view kName = "Span";
+  static constexpr std::tuple kFields{
+      Field{1, "epoch", &StepRange::epoch},
+      Field{2, "first", &StepRange::order_first},
+      Field{3, "count", &StepRange::count},
+  };
+};
+template <>
 struct Table<LayoutEntry> {
   static constexpr std::string_view kName = "LayoutEntry";
   static constexpr std::tuple kFields{
@@ -156,6 +165,8 @@ struct Table<Grant> {
       Field{10, "codec", &Grant::codec},
       Field{11, "feedback", &Grant::feedback},
       Field{12, "state", &Grant::state},
+      Field{13, "local_steps", &Grant::local_steps},
+      Field{14, "spans", &Grant::spans},
   };
 };
 template <>

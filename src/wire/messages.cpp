@@ -57,8 +57,9 @@ void write_field(protozero::pbf_writer& out, const Field<Owner, Member>& field, 
     out.add_packed_double(field.number, value.begin(), value.end());
   } else if constexpr (std::is_same_v<Member, std::vector<std::string>>) {
     for (const std::string& item : value) out.add_string(field.number, item);
-  } else if constexpr (std::is_same_v<Member, std::vector<LayoutEntry>>) {
-    for (const LayoutEntry& item : value) {
+  } else if constexpr (std::is_same_v<Member, std::vector<LayoutEntry>> ||
+                       std::is_same_v<Member, std::vector<StepRange>>) {
+    for (const auto& item : value) {
       protozero::pbf_writer nested(out, field.number);
       write_fields(nested, item);
     }

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/batch_plan.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "motley/result.h"
@@ -74,9 +75,11 @@ struct PassOpened {
 struct Grant {
   std::uint64_t pass = 0, lease = 0, version = 0, epoch = 0, pass_first = 0, first = 0, count = 0, limit = 0;
   bool from_end = false;
-  std::uint32_t codec = 0;  // CodecId of its chunks of large tensors
-  bool feedback = false;    // what the codec leaves out goes into the worker's next contribution
-  std::uint64_t state = 0;  // number of the State it is computed with; 0: there is none
+  std::uint32_t codec = 0;         // CodecId of its chunks of large tensors
+  bool feedback = false;           // what the codec leaves out goes into the worker's next contribution
+  std::uint64_t state = 0;         // number of the State it is computed with; 0: there is none
+  std::uint64_t local_steps = 0;   // so many steps of the worker's own optimizer; 0: a sum of gradients
+  std::vector<StepRange> spans{};  // then: the positions, in their order; none: [first, first + count) of the pass
   bool operator==(const Grant&) const = default;
 };
 /// `count` of the lease's positions are wanted from now on, more or fewer than before; `number` counts its Trims.

@@ -187,6 +187,12 @@ class Decoder {
     return true;
   }
 
+  bool read_span(protozero::pbf_reader& in, const Where& where, std::vector<StepRange>& out) {
+    if (!expect(in, pbf_wire_type::length_delimited, where)) return false;
+    if (out.size() == kSpansMax) return too_many(where, kSpansMax);
+    return read_fields(in.get_message(), out.emplace_back());
+  }
+
   template <class Integer>
   bool read_integer(protozero::pbf_reader& in, Form form, const Where& where, std::uint64_t most, Integer& out) {
     if (!expect(in, form == Form::fixed ? pbf_wire_type::fixed64 : pbf_wire_type::varint, where)) return false;
@@ -220,6 +226,8 @@ class Decoder {
       return read_string(in, where, field.bytes_max, out.emplace_back());
     } else if constexpr (std::is_same_v<Member, std::vector<LayoutEntry>>) {
       return read_entry(in, where, out);
+    } else if constexpr (std::is_same_v<Member, std::vector<StepRange>>) {
+      return read_span(in, where, out);
     } else if constexpr (std::is_same_v<Member, double>) {
       if (!expect(in, pbf_wire_type::fixed64, where)) return false;
       out = in.get_double();

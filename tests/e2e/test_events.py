@@ -18,7 +18,7 @@ FIELDS = {
     "eval": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, accuracy=MAYBE, samples=WHOLE, weights=TEXT),
     "checkpoint": dict(step=WHOLE, path=TEXT),
     "done": dict(steps=WHOLE, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER, loss=NUMBER, accuracy=MAYBE,
-                 predicted_samples_per_s=MAYBE, verified_samples=WHOLE, checkpoint=TEXT),
+                 predicted_samples_per_s=MAYBE, verified_samples=WHOLE, checkpoint=TEXT, mode=TEXT, local_steps=MAYBE, cosine=MAYBE),
     "error": {"code": TEXT, "message": TEXT, "try": TEXT},
     "dropped": dict(events=WHOLE),
     "audit": dict(epochs=WHOLE, samples=WHOLE, missing=WHOLE, duplicate=WHOLE),

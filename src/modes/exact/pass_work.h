@@ -37,6 +37,9 @@ struct OpenPass {
   PassId id{};
   PassRange range{};
   Time opened{};
+  // Of a round: what its positions are, where those that are owed come before those of `range`; and its local steps.
+  std::vector<Owed> spans{};
+  std::uint64_t local_steps = 0;
 };
 
 struct PassWork {

@@ -84,10 +84,15 @@ report::ModelState state_of(const ps::Server& server, bool held) {
 }
 
 store::LedgerStep record_of(const engine::StepClosed& step, std::uint32_t incarnation, bool with_norm) {
-  store::LedgerStep record{step.step, incarnation, step.weight, step.loss_sum, {}, {}};
+  store::LedgerStep record{step.step, incarnation, step.weight, step.loss_sum, {}, {}, {}};
   if (with_norm) record.gradient_norm = step.gradient_norm;
   for (const engine::CommittedRange& range : step.ranges)
     record.ranges.push_back({range.first, range.count, range.worker});
+  for (const engine::CommittedLate& late : step.late) {
+    if (record.late.empty() || record.late.back().step != late.step)
+      record.late.push_back({.step = late.step, .at = step.step, .ranges = {}});
+    record.late.back().ranges.push_back({late.range.first, late.range.count, late.range.worker});
+  }
   return record;
 }
 
@@ -97,6 +102,8 @@ void SinceMark::add(const store::LedgerStep& step, double seconds, double learni
   weight_ += step.weight;
   seconds_ += seconds;
   for (const store::LedgerRange& range : step.ranges) samples_ += range.count;
+  for (const store::LedgerLate& late : step.late)
+    for (const store::LedgerRange& range : late.ranges) samples_ += range.count;
 }
 
 report::MarkReached SinceMark::take(std::uint64_t epoch, std::uint64_t version, report::ModelState state) {

@@ -22,6 +22,7 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   journal.incarnation = run.incarnation;
   // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
   if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
+  journal.local_steps = e.local_steps;
   journal.scores = run.initial.scores;
   journal.has_accuracy = run.config.model_kind == config::kScriptKind
                              ? std::ranges::find(journal.scores, "accuracy") != journal.scores.end()
@@ -50,14 +51,19 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.seed = run.config.seed;
   e.train_samples = run.epoch_samples();
   e.test_samples = run.inputs.test != nullptr ? run.inputs.test->size() : 0;
-  e.global_batch = run.config.global_batch.samples;
+  e.global_batch = run.sizes().batch;
+  if (config::in_rounds(run.config)) {
+    e.local_steps = run.config.rounds_steps;
+    e.local_batch = run.config.global_batch.samples;
+    e.owed = run.owed;
+  }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
   e.batch_changes = run.batch_changes;
-  e.steps = run.config.steps;
+  e.steps = run.sizes().steps;
   e.epochs = run.config.steps > 0 ? 0 : run.config.epochs;
   e.grain = grain_of(run.config, run.initial.acts_on_groups);
   e.rates_follow_evaluations = run.initial.rates_follow_evaluations;
-  e.evaluate_every = run.config.evaluate_every;
+  e.evaluate_every = run.sizes().evaluate_every;
   e.min_workers = run.config.min_workers;
   e.shares = run.config.shares;
   // Where a model draws random numbers, two kinds of devices come to different gradients.
@@ -140,7 +146,7 @@ Status Head::open() {
 void Head::tell_owed_mark() {
   const std::uint64_t version = run_.server->version();
   const bool holds = run_.options.holds != modes::Holds::never;
-  const modes::Marks marks{holds ? run_.config.evaluate_every : 0};
+  const modes::Marks marks{holds ? run_.sizes().evaluate_every : 0};
   if (version == 0 || (version < run_.last_step() && !marks.at(run_.batches(), version))) return;
   const std::uint64_t epoch = run_.batches().range(version - 1).epoch;
   const report::MarkReached mark = run_.since_mark.take(epoch, version, state_of(*run_.server, false));

@@ -69,6 +69,7 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   steady_seconds_ += done.seconds;
   steady_samples_ += step.samples;
   last_loss_ = done.loss;
+  if (step.drift) cosine_sum_ += *step.drift, ++cosines_;
   noise_ = done.noise;
   note_position(step.step + 1);
   sink_.take(done);
@@ -140,6 +141,8 @@ report::Done Journal::done(const std::string& checkpoint) const {
   done.predicted_samples_per_s = predicted_samples_per_s_;
   done.noise = noise_;
   done.checkpoint = checkpoint;
+  done.local_steps = options_.local_steps;
+  if (cosines_ > 0) done.cosine = cosine_sum_ / static_cast<double>(cosines_);
   return done;
 }
 

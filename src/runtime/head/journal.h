@@ -24,6 +24,7 @@ struct JournalOptions {
   std::uint32_t incarnation = 0;
   std::uint64_t mark_every = 0;  // steps; 0: marks are where epochs begin
   bool has_accuracy = true;
+  std::uint64_t local_steps = 0;    // of a round; 0: steps are exact
   std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
   SinceMark since_mark;
   /// Fills in what a checkpoint needs besides the server's snapshot.
@@ -67,6 +68,8 @@ class Journal {
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0, verified_ = 0;
   double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
+  double cosine_sum_ = 0;
+  std::uint64_t cosines_ = 0;
   report::Noise noise_;
   bool evaluated_once_ = false;
 };

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "runtime/head/head.h"
+#include "runtime/head/plan_modes.h"
 
 namespace motley::runtime {
 namespace {
@@ -57,15 +58,16 @@ class Watch final : public report::Sink {
   explicit Watch(report::Sink& out) : out_(out) {}
 
   void take(const report::Event& event) override {
-    std::visit(report::overloaded{
-                   [this](const report::RunStarted& e) { run(e); },
-                   [&](const report::WorkerChanged&) {
-                     out_.take(event);
-                     begin_anew();
-                   },
-                   [this](const report::StepDone&) { count_step(); }, [&](const report::Failure&) { out_.take(event); },
-                   [&](const report::Note&) { out_.take(event); }, [&](const report::Waiting&) { out_.take(event); },
-                   [&](const report::Download&) { out_.take(event); }, [](const auto&) {}},
+    std::visit(report::overloaded{[this](const report::RunStarted& e) { run(e); },
+                                  [&](const report::WorkerChanged&) {
+                                    out_.take(event);
+                                    begin_anew();
+                                  },
+                                  [this](const report::StepDone& e) { count_step(e); },
+                                  [&](const report::Failure&) { out_.take(event); },
+                                  [&](const report::Note&) { out_.take(event); },
+                                  [&](const report::Waiting&) { out_.take(event); },
+                                  [&](const report::Download&) { out_.take(event); }, [](const auto&) {}},
                event);
   }
   void end() {
@@ -85,6 +87,12 @@ class Watch final : public report::Sink {
     return !ended_;
   }
 
+  /// Of a step, in the mean.
+  double bytes() {
+    const std::lock_guard lock(mutex_);
+    return steps_ > 0 ? bytes_ / static_cast<double>(steps_) : 0;
+  }
+
  private:
   void run(report::RunStarted shown) {
     shown.name += " (measuring; nothing is kept)";
@@ -95,11 +103,14 @@ class Watch final : public report::Sink {
     const std::lock_guard lock(mutex_);
     changed_ = Clock::now();
     steps_ = 0;
+    bytes_ = 0;
   }
-  void count_step() {
+  void count_step(const report::StepDone& step) {
     {
       const std::lock_guard lock(mutex_);
       ++steps_;
+      for (const report::WorkerPart& part : step.workers)
+        bytes_ += static_cast<double>(part.sent_bytes + part.received_bytes);
     }
     happened_.notify_all();
   }
@@ -109,6 +120,7 @@ class Watch final : public report::Sink {
   std::condition_variable happened_;
   Clock::time_point changed_ = Clock::now();
   std::uint64_t steps_ = 0;
+  double bytes_ = 0;  // on the wire in these steps
   bool ended_ = false;
 };
 
@@ -142,8 +154,8 @@ TrainOptions measuring(const PlanOptions& options, const std::filesystem::path& 
   TrainOptions train = options.train;
   train.run_dir = (directory / "run").string();
   // A learning rate of zero takes the same time, and nothing can diverge.
-  for (const char* key :
-       {"train.steps=1000000000", "optimizer.lr=0", "data.test_uri=", "train.checkpoint_seconds=86400"})
+  for (const char* key : {"train.steps=1000000000", "optimizer.lr=0",
+                          "data.test_uri=", "train.checkpoint_seconds=86400", "train.mode=exact"})
     train.overrides.emplace_back(key);
   return train;
 }
@@ -170,18 +182,29 @@ Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& s
     stop.on_request({});
     return head.wait();  // the run failed
   }
+  const config::RunConfig& config = head.run().config;
   std::vector<std::uint64_t> batches = options.global_batches;
-  if (batches.empty()) batches.push_back(head.run().config.global_batch.samples);
+  if (batches.empty()) batches.push_back(config.global_batch.samples);
+  const std::size_t shown = batches.size();
+  // A round takes as long as a step of its samples.
+  for (std::size_t i = 0; i < shown; ++i) batches.push_back(batches[i] * config.rounds_steps);
+  const double exchanged = watch.bytes();
   const auto forecasts = head.host().forecast(batches).get();
   head.host().stop();
   (void)head.wait();  // it was interrupted, as it should be
   stop.on_request({});
   if (!measured) return Error{ErrorCode::interrupted, "interrupted before everything was measured", "motley plan"};
-  for (const std::optional<engine::Planned>& forecast : forecasts) {
-    if (!forecast) return Error{ErrorCode::internal, "a worker is not measured yet", "measure longer: --seconds 30"};
-    const report::PlanMade made = event_of(*forecast);
+  const bool text_model = config.model_kind.starts_with("gpt");
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (!forecasts[i])
+      return Error{ErrorCode::internal, "a worker is not measured yet", "measure longer: --seconds 30"};
+    const report::PlanMade made = event_of(*forecasts[i]);
     sink.take(made);
     print_table(made, head.run().epoch_samples(), sink);
+    sink.take(report::Note{line_of(outlook_of(made, 0, exchanged), text_model)});
+    const std::optional<engine::Planned>& round = forecasts[shown + i];
+    if (!round || made.shares.size() < 2) continue;
+    sink.take(report::Note{line_of(outlook_of(event_of(*round), config.rounds_steps, exchanged), text_model)});
   }
   return {};
 }

@@ -96,6 +96,7 @@ Status Run::load() {
   if (!state) return state.error();
   initial = std::move(*state);
   batch_changes = initial.batches;
+  if (Status fits = check_rounds(); !fits) return fits;
   const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
   if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
       !room) {
@@ -106,6 +107,42 @@ Status Run::load() {
   return {};
 }
 
+// Averages of running statistics over rounds are another training than was ever measured.
+Status Run::check_rounds() const {
+  const auto statistics = [](const Chunk& chunk) { return chunk.kind == ChunkKind::statistics; };
+  if (!config::in_rounds(config)) return {};
+  if (std::ranges::any_of(initial.layout.chunks(), statistics)) {
+    return Error{
+        ErrorCode::input,
+        "train.mode = \"rounds\": this model has running statistics (BatchNorm), which is not done in rounds yet",
+        "--set train.mode=exact, or a model with another normalisation"};
+  }
+  // More steps than were asked for would be another schedule.
+  const std::uint64_t of_epoch = (epoch_samples() + config.global_batch.samples - 1) / config.global_batch.samples;
+  const std::uint64_t left = config.steps % of_epoch % config.rounds_steps;
+  if (left == 0) return {};
+  return Error{ErrorCode::input,
+               "train.steps: " + std::to_string(config.steps) + " steps end " + std::to_string(left) +
+                   " steps into a round; rounds are whole",
+               "--set train.steps=" + std::to_string(config.steps - left + config.rounds_steps) +
+                   ", or train.epochs, whose last round may be short"};
+}
+
+// Another mode would be another training.
+Status Run::check_mode() const {
+  const Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
+  if (!text) return text.error();
+  const Result<config::RunConfig> kept = config::parse(*text, (dir->path() / "run.toml").string(), {});
+  if (!kept) return kept.error();
+  const std::string of_round = std::to_string(kept->rounds_steps);
+  if (kept->mode == config.mode && (kept->rounds_steps == config.rounds_steps || !config::in_rounds(config))) return {};
+  return Error{
+      ErrorCode::mismatch,
+      "the run was begun with train.mode = \"" + kept->mode + "\"" +
+          (config::in_rounds(*kept) ? " and train.rounds.steps = " + of_round : ""),
+      "--set train.mode=" + kept->mode + (config::in_rounds(*kept) ? " --set train.rounds.steps=" + of_round : "")};
+}
+
 Status Run::make_server() {
   ps::Snapshot snapshot{0, initial.weights, {}};
   if (options.resume) {
@@ -113,9 +150,13 @@ Status Run::make_server() {
   } else {
     token.run = reception->is_open() ? reception->token().run : transport::random_u64();
   }
+  const bool rounds = config::in_rounds(config);  // then the optimizer is the workers' own
+  const std::size_t groups = initial.optimizer ? initial.optimizer->groups.size() : 1 + config.groups.size();
   Result<ps::Server> made =
-      ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)),
-                       initial.schedule.value_or(config::schedule_spec(config, steps)), config.clip_norm, snapshot);
+      rounds ? ps::Server::make(initial.layout, config::outer_spec(config, groups), {}, 0, snapshot)
+             : ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)),
+                                initial.schedule.value_or(config::schedule_spec(config, steps)), config.clip_norm,
+                                snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
   if (const std::size_t helpers = server_helpers(initial.layout); helpers > 0)
@@ -127,7 +168,7 @@ Status Run::make_server() {
   } else {
     follow_rates(server->version());
   }
-  if (config.clip_norm > 0 && config.clip_norm_of == "previous") server->clip_by_step_before(norm_before);
+  if (server->limits_norm() && config.clip_norm_of == "previous") server->clip_by_step_before(norm_before);
   if (!options.resume) {
     // Without a run.toml there is no run: this is of a start that was killed before it wrote one.
     const Result<store::Ledger> left = store::read_ledger(ledger_file);

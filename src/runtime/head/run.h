@@ -36,6 +36,7 @@ struct Run {
   std::uint32_t incarnation = 0;
   std::uint64_t steps = 0, steps_per_epoch = 0;  // steps: of the schedule; the run's, as long as the batch stays
   std::vector<BatchChange> batch_changes{};
+  std::vector<Owed> owed{};  // by rounds before this process
   std::optional<ps::Server> server{};
   std::optional<store::LedgerWriter> ledger{};
   std::vector<Device> devices{};
@@ -46,6 +47,8 @@ struct Run {
 
   Status open();
   Status load();
+  Status check_rounds() const;
+  Status check_mode() const;
   Status make_server();
   /// The steps since the checkpoint at `from`.
   Status replay(std::uint64_t from, std::optional<double>& norm_before);
@@ -60,16 +63,12 @@ struct Run {
   std::uint64_t epoch_samples() const {
     return used_samples(inputs.train->size(), config.global_batch.samples, config.drop_last);
   }
-  BatchPlan batches() const { return BatchPlan(epoch_samples(), config.global_batch.samples, batch_changes); }
-  std::uint64_t last_step() const { return config.steps > 0 ? config.steps : batches().first_step(config.epochs); }
+  config::Sizes sizes() const { return config::sizes(config, inputs.train->size()); }
+  BatchPlan batches() const { return BatchPlan(epoch_samples(), sizes().batch, batch_changes); }
+  std::uint64_t last_step() const { return config.steps > 0 ? sizes().steps : batches().first_step(config.epochs); }
   store::LedgerHeader ledger_header() const {
-    return {token.run,
-            config.seed,
-            inputs.train->size(),
-            config.global_batch.samples,
-            inputs.train->fingerprint(),
-            config.drop_last,
-            !config.shuffle};
+    return {token.run,        config.seed,    inputs.train->size(), sizes().batch, inputs.train->fingerprint(),
+            config.drop_last, !config.shuffle};
   }
 };
 

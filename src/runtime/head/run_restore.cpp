@@ -29,6 +29,7 @@ Status Run::restore(ps::Snapshot& snapshot) {
     return Error{ErrorCode::mismatch, "the checkpoint is of another model: " + what,
                  "resume with the model the run was started with"};
   }
+  if (Status same = check_mode(); !same) return same;
   token.run = content->run;
   snapshot.version = content->step;
   snapshot.weights = std::move(content->weights);
@@ -71,6 +72,7 @@ Status Run::replay(std::uint64_t from, std::optional<double>& norm_before) {
   std::ranges::copy_if(initial.batches, std::back_inserter(kept),
                        [&](const BatchChange& each) { return each.first_step >= server->version(); });
   follow(std::move(kept));
+  if (config::in_rounds(config)) owed = store::owed(*history, server->version());
   const auto before = std::ranges::find(history->steps, server->version() - 1, &store::LedgerStep::step);
   if (before != history->steps.end()) norm_before = before->gradient_norm;
   return restore_holds(*history);
@@ -86,7 +88,7 @@ Status Run::restore_holds(const store::Ledger& history) {
   if (kept->number > 0) loss_state = std::move(*kept);
   if (version == 0) return {};
   const std::uint64_t mark =
-      modes::Marks{options.holds == modes::Holds::never ? 0 : config.evaluate_every}.before(batches(), version);
+      modes::Marks{options.holds == modes::Holds::never ? 0 : sizes().evaluate_every}.before(batches(), version);
   for (const store::LedgerStep& step : history.steps)
     if (step.step >= mark && step.step < version) since_mark.add(step, 0, server->learning_rate(0));
   return {};

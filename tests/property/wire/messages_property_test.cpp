@@ -38,6 +38,10 @@ void fill(std::vector<double>& out) {
   out.resize(static_cast<std::size_t>(*rc::gen::inRange(0, 4)));
   for (double& item : out) fill(item);
 }
+void fill(std::vector<StepRange>& out) {
+  out.resize(static_cast<std::size_t>(*rc::gen::inRange(0, 4)));
+  for (StepRange& item : out) item = any_message<StepRange>();
+}
 void fill(std::vector<LayoutEntry>& out) {
   out.resize(static_cast<std::size_t>(*rc::gen::inRange(0, 4)));
   for (LayoutEntry& item : out) item = any_message<LayoutEntry>();

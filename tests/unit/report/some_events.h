@@ -82,7 +82,7 @@ inline std::vector<Event> of_the_end() {
   done.noise = {100, 812.5, 278.6};
   done.verified = 4;
   done.checkpoint = "runs/a/checkpoints/step-000000007";
-  Done short_one{.steps = 1, .checkpoint = "runs/b/checkpoints/step-000000001"};
+  Done short_one{.steps = 1, .checkpoint = "runs/b/checkpoints/step-000000001", .local_steps = 30, .cosine = 0.5};
   return {classified,
           fitted,
           CheckpointWritten{0, "runs/a/checkpoints/step-000000000"},

@@ -354,5 +354,29 @@ INSTANTIATE_TEST_SUITE_P(All, Checked,
                                          Damage{Sabotage::hold_up, "the run stands at version"},
                                          Damage{Sabotage::slow_step, "s with nothing broken"}));
 
+class CheckedRounds : public testing::TestWithParam<Damage> {};
+
+TEST_P(CheckedRounds, DamageIsFound) {
+  Scenario scenario = three_workers();
+  scenario.run.optimizer.groups[0].momentum = 0;
+  make_rounds(scenario, 4);
+  ASSERT_TRUE(scenario.replays_rounds());
+  const Report sound = simulate(scenario);
+  ASSERT_TRUE(sound.ok()) << text_of(sound);
+  SimulationOptions options;
+  options.sabotage = GetParam().sabotage;
+  const Report report = simulate(scenario, options);
+  ASSERT_FALSE(report.ok());
+  EXPECT_THAT(text_of(report), testing::HasSubstr(GetParam().found));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CheckedRounds,
+                         testing::Values(Damage{Sabotage::spoil_gradient, "of the same round done again"},
+                                         Damage{Sabotage::drop_range, "and ranges of"},
+                                         Damage{Sabotage::double_range, "and ranges of"},
+                                         Damage{Sabotage::mix_versions, "weights of another version among them"},
+                                         Damage{Sabotage::lose_step, "expected step 2"},
+                                         Damage{Sabotage::hold_up, "the run stands at version"}));
+
 }  // namespace
 }  // namespace motley::sim

@@ -45,6 +45,28 @@ TEST(Ledger, KeepsWhatItIsGiven) {
   EXPECT_FALSE(ledger.torn);
 }
 
+TEST(Ledger, WhatCountedInALaterStepIsOfItsOwn) {
+  const TemporaryDirectory directory;
+  LedgerStep cut = whole(0);
+  cut.ranges.pop_back();  // its last position is owed
+  LedgerStep later = whole(1);
+  later.late = {{.step = 0, .at = 1, .ranges = {{3, 1, "laptop/cpu"}}}};
+  Ledger ledger = written(directory / "ledger", {cut, later});
+  EXPECT_EQ(ledger.steps, (std::vector<LedgerStep>{cut, later}));
+  EXPECT_EQ(audit(ledger).missing, 0U);
+  EXPECT_EQ(audit(ledger).duplicate, 0U);
+  EXPECT_EQ(audit(ledger).samples, 8U);
+  EXPECT_EQ(owed(ledger, 1), (std::vector<Owed>{{0, 3, 1}}));
+  EXPECT_TRUE(owed(ledger, 2).empty());
+  EXPECT_EQ(order_of(ledger, 0).size(), 8U);
+  auto writer = LedgerWriter::open(directory / "ledger", kHeader);
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->append(LedgerRollback{1, 2}));  // and with the step what was late in it
+  ledger = *read_ledger(directory / "ledger");
+  EXPECT_EQ(audit(ledger).missing, 1U);
+  EXPECT_EQ(owed(ledger, 1), (std::vector<Owed>{{0, 3, 1}}));
+}
+
 TEST(Ledger, AStepOfThreeWorkersTakesLittleRoom) {
   const TemporaryDirectory directory;
   auto writer = LedgerWriter::open(directory / "ledger", kHeader);

@@ -28,6 +28,7 @@ std::string type_word(Form form) {
   if constexpr (std::is_same_v<Member, std::vector<std::int64_t>>) return "repeated int64";
   if constexpr (std::is_same_v<Member, std::vector<double>>) return "repeated double";
   if constexpr (std::is_same_v<Member, std::vector<LayoutEntry>>) return "repeated LayoutEntry";
+  if constexpr (std::is_same_v<Member, std::vector<StepRange>>) return "repeated Span";
   if constexpr (std::is_same_v<Member, DType>) return "DType";
   if constexpr (std::is_same_v<Member, TensorKind>) return "TensorKind";
   return "unknown";
@@ -82,6 +83,7 @@ Proto table_of_all(std::type_identity<std::variant<Inner...>> /*all*/) {
   ((out.messages[std::string(Table<Inner>::kName)] = table_of<Inner>()), ...);
   ((out.kinds[std::string(Table<Inner>::kName)] = std::to_string(Table<Inner>::kKind)), ...);
   out.messages["LayoutEntry"] = table_of<LayoutEntry>();
+  out.messages["Span"] = table_of<StepRange>();
   return out;
 }
 

@@ -95,7 +95,7 @@ std::vector<Named> messages() {
       {"synced", Synced{128}},
       {"refresh", Refresh{300}},
       {"pass_opened", PassOpened{kPass, 5, 1, 256, 256}},
-      {"grant", Grant{kPass, 9, 5, 1, 59904, 32, 96, 64, true, 2, true, 3}},
+      {"grant", Grant{kPass, 9, 5, 1, 59904, 32, 96, 64, true, 2, true, 3, 30, {{0, 60, 6}, {1, 59904, 90}}}},
       {"trim", Trim{kPass, 9, 64, 2}},
       {"cancel", Cancel{kPass, 18446744073709551615U}},
       {"progress", Progress{kPass, 9, 32, 64, 2}},

@@ -1,0 +1,37 @@
+"""Rounds of local steps, as far as a script has to do with them."""
+
+from typing import Any
+
+from motley import _core
+from motley._errors import Error
+
+CHOICES = (None, "exact", "rounds")
+HINT = "--set train.mode=exact"
+
+
+class Rounds:
+    """How the versions of a run count in steps of its optimizer. `local`: of a round; 0: each version is a step. per_epoch: steps."""
+
+    def __init__(self, local: int, per_epoch: int):
+        self._local, self._per_epoch = local, per_epoch
+
+    def __bool__(self) -> bool:
+        return self._local > 0
+
+    def steps(self, version: int) -> int:
+        if not self:
+            return version
+        rounds = -(-self._per_epoch // self._local)  # the last of an epoch may be short
+        return version // rounds * self._per_epoch + min(version % rounds * self._local, self._per_epoch)
+
+
+def of(launch: _core.Launch, file: str, per_epoch: int) -> Rounds:
+    """Those of a run with this run file. A plan measures exact steps, from which the others follow."""
+    return Rounds(_core.local_steps(launch, file) if launch.role != "plan" else 0, per_epoch)
+
+
+def check(asks: dict[str, Any]) -> None:
+    """Errors: the first of these that a run in rounds has, by the name that the script knows it by. It would be another training."""
+    for name, has in asks.items():
+        if has:
+            raise Error(f"{name}, which train.mode = \"rounds\" does not do yet", HINT)

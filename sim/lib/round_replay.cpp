@@ -1,0 +1,169 @@
+#include "sim/round_replay.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "data/order.h"
+#include "sim/reference.h"
+
+namespace motley::sim {
+namespace {
+
+std::unique_ptr<softmax::SoftmaxRegression> model_of(const RunSetup& run, const Data& data) {
+  auto model = softmax::SoftmaxRegression::make(data.train, data.test, run.seed);
+  MOTLEY_ASSERT(model.ok());
+  return std::move(*model);
+}
+
+std::vector<StepRange> spans_of(const wire::Grant& grant) {
+  if (!grant.spans.empty()) return grant.spans;
+  return {{grant.epoch, grant.pass_first + grant.first, grant.count}};
+}
+
+// The gradient of one local step, over all of its samples at once.
+class Gradient final : public Weights, public Sink, public Stop {
+ public:
+  Gradient(const ps::Server& server, std::uint64_t count) : server_(server), count_(count) {
+    sums.resize(server.layout().chunks().size());
+  }
+  std::span<const float> get(ChunkId chunk) override { return server_.weights(chunk).floats(); }
+  void progress(std::uint64_t) noexcept override {}
+  void begin(std::uint64_t, double, double) noexcept override {}
+  void ready(ChunkId chunk, std::span<const float> sum) noexcept override {
+    sums[chunk].assign(sum.begin(), sum.end());
+  }
+  [[nodiscard]] std::uint64_t limit() const noexcept override { return count_; }
+
+  std::vector<std::vector<float>> sums;
+
+ private:
+  const ps::Server& server_;
+  std::uint64_t count_;
+};
+
+}  // namespace
+
+RoundReplay::RoundReplay(const RunSetup& run, const Data& data)
+    : run_(run), model_(model_of(run, data)), loop_(*model_), rounds_(run.train_samples, run.global_batch) {
+  Result<ps::Server> made = first_server(run, *model_);
+  MOTLEY_ASSERT(made.ok());
+  outer_.emplace(std::move(*made));
+  versions_[0] = outer_->snapshot();
+}
+
+void RoundReplay::head_started(std::uint64_t version) {
+  grants_.clear();
+  if (!versions_.contains(version)) return;  // the checks say so
+  Result<ps::Server> made = make_server(run_, model_->layout(), versions_[version]);
+  MOTLEY_ASSERT(made.ok());
+  outer_.emplace(std::move(*made));
+}
+
+void RoundReplay::granted(const wire::Grant& grant) {
+  if (grant.local_steps > 0) grants_.push_back(grant);
+}
+
+RoundReplay::Used RoundReplay::positions_of(const engine::StepClosed& step) const {
+  Used used;
+  const auto add = [&](std::uint64_t of, const engine::CommittedRange& range) {
+    const StepRange at = rounds_.range(of);
+    for (std::uint64_t i = 0; i < range.count; ++i) used[{at.epoch, at.order_first + range.first + i}] = false;
+  };
+  for (const engine::CommittedLate& late : step.late) add(late.step, late.range);
+  for (const engine::CommittedRange& range : step.ranges) add(step.step, range);
+  return used;
+}
+
+// Of several grants of a position only the last can have counted: the others ended before.
+std::string RoundReplay::find(const engine::StepClosed& step, std::vector<Contribution>& found) const {
+  Used used = positions_of(step);
+  for (auto grant = grants_.rbegin(); grant != grants_.rend(); ++grant) {
+    if (grant->version != step.step) continue;
+    std::size_t counted = 0;
+    for (const StepRange& span : spans_of(*grant)) {
+      for (std::uint64_t i = 0; i < span.count; ++i) {
+        const auto position = used.find({span.epoch, span.order_first + i});
+        if (position != used.end() && !std::exchange(position->second, true)) ++counted;
+      }
+    }
+    if (counted == 0) continue;
+    if (counted != grant->count)
+      return "lease " + std::to_string(grant->lease) + " counted in part: " + std::to_string(counted) + " of " +
+             std::to_string(grant->count) + " positions";
+    found.push_back({*grant, {}, 0});
+  }
+  if (std::ranges::any_of(used, [](const auto& entry) { return !entry.second; }))
+    return "nobody was granted what counted";
+  std::ranges::sort(found, {}, [](const Contribution& one) { return one.grant.first; });
+  return {};
+}
+
+void RoundReplay::compute(Contribution& contribution) {
+  const wire::Grant& grant = contribution.grant;
+  std::vector<SharedBytes> base;
+  for (ChunkId chunk = 0; chunk < model_->layout().chunks().size(); ++chunk) base.push_back(outer_->weights(chunk));
+  const std::uint64_t per_epoch = (run_.train_samples + run_.local_batch - 1) / run_.local_batch;
+  const std::uint64_t first = grant.epoch * per_epoch + grant.pass_first / run_.local_batch;
+  Result<ps::Server> made = ps::Server::make(model_->layout(), run_.optimizer, run_.schedule, run_.clip_norm,
+                                             {.version = first, .weights = base, .optimizer = {}});
+  MOTLEY_ASSERT(made.ok());
+  const std::vector<std::uint64_t> samples = data::samples_at(spans_of(grant), run_.seed, run_.train_samples, true);
+  std::uint64_t done = 0;
+  for (std::uint64_t k = 1; k <= grant.local_steps; ++k) {
+    const std::uint64_t end = grant.count * k / grant.local_steps;
+    if (end == done) continue;
+    Task task;
+    task.version = made->version();
+    task.indices = std::span(samples).subspan(done, end - done);
+    task.micro_batch = static_cast<std::uint32_t>(end - done);
+    task.seed = run_.seed;
+    Gradient gradient(*made, end - done);
+    loop_.forget_weights();
+    const Result<Outcome> outcome = loop_.run(task, gradient, gradient, gradient);
+    MOTLEY_ASSERT(outcome.ok());
+    for (ChunkId chunk = 0; chunk < gradient.sums.size(); ++chunk) {
+      const std::span<const float> sum(gradient.sums[chunk]);
+      made->reduce(chunk, {&sum, 1}, outcome->weight, end - done);
+    }
+    if (made->clips()) made->clip();
+    for (ChunkId chunk = 0; chunk < gradient.sums.size(); ++chunk) made->apply(chunk);
+    made->finish_step();
+    contribution.weight += outcome->weight;
+    done = end;
+  }
+  for (ChunkId chunk = 0; chunk < base.size(); ++chunk) {
+    const std::span<const float> from = base[chunk].floats();
+    const SharedBytes weights = made->weights(chunk);
+    const std::span<const float> to = weights.floats();
+    std::vector<float> change(from.size());
+    for (std::size_t i = 0; i < change.size(); ++i)
+      change[i] = static_cast<float>(contribution.weight) * (from[i] - to[i]);
+    contribution.change.push_back(SharedBytes::copy_of(std::as_bytes(std::span(change))));
+  }
+}
+
+std::string RoundReplay::closed(const engine::StepClosed& step, const std::vector<SharedBytes>& weights) {
+  std::vector<Contribution> contributions;
+  if (std::string wrong = find(step, contributions); !wrong.empty()) return wrong;
+  grants_.clear();
+  double weight = 0;
+  for (Contribution& one : contributions) {
+    compute(one);
+    weight += one.weight;
+  }
+  std::vector<SharedBytes> after;
+  for (ChunkId chunk = 0; chunk < weights.size(); ++chunk) {
+    std::vector<std::span<const float>> parts;
+    for (const Contribution& one : contributions) parts.push_back(one.change[chunk].floats());
+    outer_->reduce(chunk, parts, weight, step.samples);
+    after.push_back(outer_->apply(chunk));
+  }
+  outer_->finish_step();
+  versions_[outer_->version()] = outer_->snapshot();
+  const Distance off = distance(weights, after);
+  if (off.same_bits) return {};
+  return "its weights differ from those of the same round done again by " + std::to_string(off.relative);
+}
+
+}  // namespace motley::sim

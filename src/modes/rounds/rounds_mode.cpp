@@ -1,0 +1,364 @@
+#include "modes/rounds/rounds_mode.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <variant>
+
+#include "base/assert.h"
+#include "modes/exact/declared.h"
+
+namespace motley::modes {
+
+using fleet::Member, fleet::MemberState;
+
+namespace {
+
+std::uint64_t steps_in(std::uint64_t count, const RunConfig& config) noexcept {
+  return std::max<std::uint64_t>(1, (count + config.local_batch - 1) / config.local_batch);
+}
+
+}  // namespace
+
+bool RoundsMode::open(Time now) {
+  if (run_.config.local_steps == 0) return false;
+  MOTLEY_ASSERT(closed());
+  const StepRange fresh = run_.batches.range(run_.version);
+  // Nothing comes after the last round.
+  RoundSpans spans = run_.version + 1 < run_.steps() ? take_first(owed_, fresh.count) : std::exchange(owed_, {});
+  spans.push_back({run_.version, 0, fresh.count});
+  const std::uint64_t total = positions(spans);
+  work_.state.enter(PassState::collecting);
+  work_.pass = OpenPass{.id = {.kind = PassKind::train, .number = run_.version},
+                        .range = {fresh.epoch, fresh.order_first, total},
+                        .opened = now,
+                        .spans = std::move(spans),
+                        .local_steps = steps_in(fresh.count, run_.config)};
+  run_.opened_any = true;
+  work_.leases.clear();
+  work_.avoid.clear();
+  work_.coverage.reset(total, run_.config.chunks);
+  committed_ = 0;
+  reduced_ = applied_ = 0;
+  for (const Member& member : run_.roster.all())
+    if (member.streams) work_.act(ActionKind::open_pass).session = member.session;
+  share_out(now);
+  return true;
+}
+
+void RoundsMode::take(const WorkEvent& event, Time now) {
+  std::visit([&](const auto& concrete) { on(concrete, now); }, event);
+}
+
+std::vector<Member*> RoundsMode::members() {
+  std::vector<Member*> all;
+  for (Member& member : run_.roster.all())
+    if (member.streams && member.state == MemberState::member) all.push_back(&member);
+  std::ranges::sort(all, {}, &Member::worker);
+  return all;
+}
+
+bool RoundsMode::in_vain(const Member* member) const {
+  return std::ranges::any_of(work_.avoid, [&](const auto& one) { return one.worker == member->worker; });
+}
+
+std::vector<Member*> RoundsMode::able() {
+  std::vector<Member*> all = members(), others = all;
+  std::erase_if(others, [&](const Member* member) { return in_vain(member); });
+  return others.empty() ? all : others;
+}
+
+// What does not pay helps where nobody else does.
+void RoundsMode::call_parked() {
+  if (run_.roster.count(MemberState::parked) == 0) return;
+  const auto helps = [&](const Member* member) { return !in_vain(member) && !work_.leases.has_live(member->session); };
+  if (std::ranges::none_of(members(), helps)) host_.take_in_parked();
+}
+
+// Who is late may be waited for where nobody else is free.
+bool RoundsMode::somebody_is_free() {
+  return std::ranges::any_of(able(), [&](const Member* member) { return !work_.leases.has_live(member->session); });
+}
+
+void RoundsMode::share_out(Time now) {
+  const std::vector<Member*> members = able();
+  if (members.empty()) return;
+  std::vector<WorkerId> workers;
+  for (const Member* member : members) workers.push_back(member->worker);
+  std::vector<std::uint64_t> counts(workers.size(), 0);
+  run_.pace.split(PassKind::train, work_.pass->range.count, workers, false, counts);
+  // Every one of its steps has the same number of groups then.
+  const std::vector<Interval> parts = slices(counts, work_.pass->local_steps * run_.config.grain);
+  deadline_ = now;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    members[i]->share = parts[i].count;
+    members[i]->left_out = parts[i].count == 0 ? members[i]->left_out + 1 : 0;
+    if (parts[i].count > 0) grant(*members[i], parts[i], true, now);
+  }
+}
+
+void RoundsMode::share_rest(std::span<const Interval> free, Time now) {
+  const std::vector<Member*> members = able();
+  if (members.empty()) return;
+  deadline_ = now;
+  std::uint64_t total = 0;
+  for (const Interval& interval : free) total += interval.count;
+  const std::uint64_t each = (total + members.size() - 1) / members.size();
+  const std::uint64_t most = std::max(each, work_.pass->local_steps * run_.config.grain);
+  std::size_t next = 0;
+  for (Interval left : free) {
+    while (left.count > 0 && next < members.size()) {
+      const std::uint64_t granted = grant(*members[next++], {left.first, std::min(left.count, most)}, false, now);
+      left = {left.first + granted, left.count - granted};
+    }
+  }
+}
+
+// What does not fit one lease stays free. Twice a round's own size is what every other round has at the most.
+std::uint64_t RoundsMode::grant(const Member& to, Interval wanted, bool first_of_pass, Time now) {
+  const std::uint64_t most = 2 * std::min(run_.config.global_batch, run_.config.train_samples);
+  const Interval slice = first_part(work_.pass->spans, wanted, most, kLeasePiecesMax);
+  Lease& lease = work_.leases.add(run_.next_lease(), to.session, to.worker, slice, run_.config.chunks);
+  lease.ceiling = slice;
+  lease.first_of_pass = first_of_pass;
+  lease.granted = now;
+  // What it has in hand already comes before.
+  const std::uint64_t outstanding = work_.leases.outstanding(to.session);
+  lease.deadline = now + run_.pace.deadline(PassKind::train, to.worker, outstanding);
+  deadline_ = std::max(deadline_, lease.deadline);
+  Action& action =
+      work_.act_on(lease, ActionKind::grant, {ReasonCode::share, to.worker, slice.count, work_.pass->range.count});
+  action.range = action.ceiling = slice;
+  action.local_steps = work_.pass->local_steps;
+  if (work_.pass->spans.size() == 1) return slice.count;
+  for (const Owed& part : parts_of(work_.pass->spans, slice)) {
+    const StepRange step = run_.batches.range(part.step);
+    action.spans.push_back({step.epoch, step.order_first + part.first, part.count});
+  }
+  return slice.count;
+}
+
+Lease* RoundsMode::live_lease(SessionId session, LeaseId id) {
+  Lease* lease = work_.pass ? work_.leases.find(id) : nullptr;
+  return lease != nullptr && lease->session == session && lease->live() ? lease : nullptr;
+}
+
+void RoundsMode::on(const LeaseBegun& event, Time now) {
+  Lease* lease = live_lease(event.session, event.lease);
+  if (lease == nullptr || lease->state != LeaseState::granted) return;
+  if (event.range != lease->range) return handed_back(*lease);  // a part of the steps is of no use
+  if (!DeclaredBounds::possible(Declared{event.range.count, event.weight, event.loss_sum, lease->largest}))
+    return poison(*lease);
+  lease->weight = event.weight;
+  lease->loss_sum = event.loss_sum;
+  lease->state.enter(LeaseState::begun);
+  commit_if_whole(*lease, now);
+}
+
+void RoundsMode::on(const ChunkArrived& event, Time now) {
+  Lease* lease = live_lease(event.session, event.lease);
+  if (lease == nullptr) {
+    Action& release = work_.act(ActionKind::release, {.code = ReasonCode::covered_elsewhere});
+    release.lease = event.lease;
+    release.chunk = event.chunk;
+    return;
+  }
+  MOTLEY_ASSERT(lease->chunks.at(event.chunk) == Lease::ChunkState::awaited);
+  if (!std::isfinite(event.largest.gradient)) return poison(*lease);
+  lease->chunks[event.chunk] = Lease::ChunkState::early;
+  commit_if_whole(*lease, now);
+}
+
+void RoundsMode::commit_if_whole(Lease& lease, Time now) {
+  if (lease.state != LeaseState::begun) return;
+  if (std::ranges::find(lease.chunks, Lease::ChunkState::awaited) != lease.chunks.end()) return;
+  const auto verdict = work_.coverage.begin(
+      {.lease = lease.id, .range = lease.range, .weight = lease.weight, .loss_sum = lease.loss_sum});
+  MOTLEY_ASSERT(verdict == Coverage::BeginVerdict::first);  // held by nobody else
+  for (ChunkId chunk = 0; chunk < lease.chunks.size(); ++chunk) {
+    const bool counts = work_.coverage.deliver(lease.id, chunk);
+    MOTLEY_ASSERT(counts);
+    lease.chunks[chunk] = Lease::ChunkState::settled;
+  }
+  ++committed_;
+  lease.state.enter(LeaseState::ended);
+  run_.roster.record(lease.worker).handed_back = 0;
+  work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
+  if (lease.first_of_pass) {
+    Action& measured = work_.act(ActionKind::measured);
+    measured.worker = lease.worker;
+    measured.lease = lease.id;
+    measured.range = lease.range;
+    measured.elapsed = now - lease.granted;
+  }
+  host_.idle(lease.session);
+}
+
+void RoundsMode::on(const LeaseProgress& event, Time now) {
+  if (Lease* lease = live_lease(event.session, event.lease))
+    lease->last = {std::min(event.done, lease->range.count), now};
+}
+
+void RoundsMode::on(const LeaseFinished& event, Time) {
+  Lease* lease = live_lease(event.session, event.lease);
+  if (lease != nullptr && event.count == 0 && lease->state == LeaseState::granted) handed_back(*lease);
+}
+
+void RoundsMode::on(const LeaseFailed& event, Time) {
+  Lease* lease = live_lease(event.session, event.lease);
+  if (lease == nullptr) return;
+  const WorkerId worker = lease->worker;
+  work_.avoid.push_back({.range = lease->range, .worker = worker});
+  refuse(*lease, {.code = ReasonCode::failed_lease, .worker = worker});
+  host_.strike(worker);
+}
+
+// A broken device sends NaN, and so may whoever wants the run to end. The head's own device decides where there is one;
+// else all, or three.
+bool RoundsMode::hopeless() const {
+  constexpr std::size_t kEnough = 3;
+  std::vector<WorkerId> said;
+  std::size_t answers = 0;
+  for (const PassWork::Avoid& avoid : work_.avoid) {
+    if (!avoid.poisoned) continue;
+    ++answers;
+    if (std::ranges::find(said, avoid.worker) == said.end()) said.push_back(avoid.worker);
+  }
+  std::size_t members = 0;
+  bool local = false, local_said = false;
+  for (const Member& member : run_.roster.all()) {
+    if (member.state == MemberState::yielding || member.state == MemberState::excluded) continue;
+    ++members;
+    local |= member.local;
+    local_said |= member.local && std::ranges::find(said, member.worker) != said.end();
+  }
+  if (answers < 2 || committed_ > 0) return false;
+  return local ? local_said && said.size() >= std::min<std::size_t>(2, members)
+               : said.size() >= std::min(kEnough, members);
+}
+
+void RoundsMode::poison(Lease& lease) {
+  const Reason reason{ReasonCode::poisoned, lease.worker, lease.range.first, lease.range.count};
+  const Interval range = lease.range;
+  work_.act(ActionKind::warn, reason);
+  work_.avoid.push_back({.range = range, .worker = lease.worker, .poisoned = true});
+  if (hopeless()) {
+    Action& diverged =
+        work_.act(ActionKind::diverged, {ReasonCode::poisoned_twice, lease.worker, range.first, range.count});
+    diverged.range = range;
+    return host_.finish(diverged.reason);
+  }
+  refuse(lease, reason);
+}
+
+void RoundsMode::refuse(Lease& lease, Reason reason) {
+  work_.act_on(lease, ActionKind::taken, reason);  // it need not send the rest
+  const SessionId session = lease.session;
+  ends_.end(lease);
+  host_.idle(session);
+}
+
+// Who wants to leave gives back what it has, and so does who begins anew with its weights: neither is at fault.
+void RoundsMode::handed_back(Lease& lease) {
+  const WorkerId worker = lease.worker;
+  const Member* member = run_.roster.find(lease.session);
+  const bool leaves = member == nullptr || member->state == MemberState::yielding;
+  if (!leaves) work_.avoid.push_back({.range = lease.range, .worker = worker});
+  refuse(lease, {.code = ReasonCode::cut_short, .worker = worker});
+  if (leaves) return;
+  fleet::WorkerRecord& record = run_.roster.record(worker);
+  if (++record.handed_back < fleet::Roster::kHandedBackMax) return;
+  work_.act(ActionKind::warn, {.code = ReasonCode::handed_back, .worker = worker, .a = record.handed_back});
+  host_.strike(worker);
+}
+
+bool RoundsMode::any_live() const noexcept { return std::ranges::any_of(work_.leases.all(), &Lease::live); }
+
+// Closed when all are in, or at the deadline with what is in then. Without anything there is no step to make, and after
+// the last round there is none for what is missing: then it goes on.
+void RoundsMode::settle(Time now) {
+  if (!work_.pass || work_.state != PassState::collecting || run_.finished) return;
+  if (run_.stopping) return host_.finish({.code = ReasonCode::stopped});
+  if (any_live() && now < deadline_) return;
+  const bool last = run_.version + 1 >= run_.steps();
+  const IntervalSet missing = work_.coverage.missing({});
+  const bool closes = committed_ > 0 && !(last && !missing.empty());
+  if (!closes) call_parked();
+  if (any_live() && committed_ == 0 && !somebody_is_free()) return;
+  end_late(now);
+  if (closes) return close_round(missing.ranges());
+  if (committed_ == 0) {
+    share_out(now);
+  } else {
+    share_rest(missing.ranges(), now);
+  }
+}
+
+void RoundsMode::end_late(Time now) {
+  for (Lease& lease : work_.leases.all()) {
+    if (!lease.live()) continue;
+    const WorkerId worker = lease.worker;
+    const Reason reason{ReasonCode::overdue, worker, whole_milliseconds(now - lease.granted)};
+    work_.act(ActionKind::warn, reason);
+    lease.overdue = true;
+    ends_.report_late(lease, now);
+    ends_.revoke(lease, reason);
+    ends_.end(lease);
+    work_.avoid.push_back({.range = lease.range, .worker = worker});
+  }
+}
+
+void RoundsMode::close_round(std::span<const Interval> free) {
+  RoundSpans first;
+  for (const Interval& interval : free)
+    for (const Owed& part : parts_of(work_.pass->spans, interval)) append(first, part);
+  owed_.insert(owed_.begin(), first.begin(), first.end());
+  work_.state.enter(PassState::updating);
+  for (ChunkId i = 0; i < run_.config.chunks; ++i)
+    work_.act(ActionKind::reduce, {.code = ReasonCode::all_covered}).chunk =
+        (run_.config.first_applied + i) % run_.config.chunks;
+}
+
+void RoundsMode::on(const ChunkReduced& event, Time) {
+  if (run_.finished) return;
+  MOTLEY_ASSERT(work_.state == PassState::updating && reduced_ < run_.config.chunks);
+  ++reduced_;
+  work_.act(ActionKind::apply, {.code = ReasonCode::all_covered}).chunk = event.chunk;
+}
+
+void RoundsMode::on(const ChunkApplied&, Time) {
+  if (run_.finished) return;
+  MOTLEY_ASSERT(work_.state == PassState::updating && applied_ < run_.config.chunks);
+  if (++applied_ < run_.config.chunks) return;
+  work_.state.enter(PassState::closing);
+  work_.act(ActionKind::close_step, {.code = ReasonCode::all_covered});
+}
+
+void RoundsMode::on(const PassFinished&, Time now) {
+  if (run_.finished) return;
+  MOTLEY_ASSERT(work_.state == PassState::closing);
+  const Duration took = now - work_.pass->opened;
+  work_.state.enter(PassState::closed);
+  work_.pass.reset();
+  ++run_.version;
+  host_.version_made(true, took, now);
+  // Others came to something finite from the same weights.
+  for (const PassWork::Avoid& suspect : std::exchange(work_.avoid, {}))
+    if (suspect.poisoned) host_.strike(suspect.worker);
+  host_.all_idle();
+}
+
+void RoundsMode::shift(Duration gap, Time now) noexcept {
+  for (Lease& lease : work_.leases.all()) {
+    lease.granted = std::min(lease.granted + gap, now);
+    lease.deadline += gap;
+  }
+  deadline_ += gap;
+  if (work_.pass) work_.pass->opened = std::min(work_.pass->opened + gap, now);
+}
+
+void RoundsMode::joined(const Member& member, Reason reason) {
+  if (work_.pass) work_.act(ActionKind::open_pass, reason).session = member.session;
+}
+
+}  // namespace motley::modes

@@ -1,0 +1,88 @@
+#pragma once
+// Rounds of local steps: each worker makes the steps of a round by itself, on a slice of the round's positions, and
+// sends how far that took its weights; the server makes one step of what they say (docs/design/0040-rounds.md). A
+// position is free, held by a worker for a round, or done; what a worker sends is committed with all of its positions
+// or not at all, and what was not done comes first in the next round. One thread at a time.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "modes/exact/lease_ends.h"
+#include "modes/exact/pass_work.h"
+#include "modes/mode.h"
+#include "modes/rounds/round_plan.h"
+#include "modes/run.h"
+
+namespace motley::modes {
+
+class RoundsMode final : public Mode {
+ public:
+  /// REQUIRES both outlive this.
+  RoundsMode(Run& run, Host& host) : run_(run), host_(host), work_(run), ends_(work_), owed_(run.config.owed) {}
+
+  bool open(Time now) override;
+  [[nodiscard]] bool closed() const noexcept override { return !work_.pass; }
+  void take(const WorkEvent& event, Time now) override;
+  void session_lost(SessionId session, Reason reason) override { ends_.take_back(session, reason); }
+  [[nodiscard]] bool busy(SessionId session) const noexcept override { return work_.leases.has_live(session); }
+  void watch(Time) override {}
+  void settle(Time now) override;
+  void shift(Duration gap, Time now) noexcept override;
+  /// It takes part from now on, which is in the next round.
+  void joined(const fleet::Member& member, Reason reason);
+  /// The run is over.
+  void end() { ends_.end_open(); }
+
+  [[nodiscard]] const PassWork& work() const noexcept { return work_; }
+  /// What rounds so far left to the next, as soon as a round is settled.
+  [[nodiscard]] const RoundSpans& owed() const noexcept { return owed_; }
+
+ private:
+  template <class Other>
+  void on(const Other&, Time) {}
+  void on(const LeaseBegun& event, Time now);
+  void on(const ChunkArrived& event, Time now);
+  void on(const LeaseProgress& event, Time now);
+  void on(const LeaseFinished& event, Time now);
+  void on(const LeaseFailed& event, Time now);
+  void on(const ChunkReduced& event, Time now);
+  void on(const ChunkApplied& event, Time now);
+  void on(const PassFinished& event, Time now);
+
+  [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
+  [[nodiscard]] std::vector<fleet::Member*> members();
+  /// What it was granted in this round came to nothing.
+  [[nodiscard]] bool in_vain(const fleet::Member* member) const;
+  void call_parked();
+  /// Who may be granted something: of those who came to nothing in this round nobody, unless nobody else is left.
+  [[nodiscard]] std::vector<fleet::Member*> able();
+  [[nodiscard]] bool somebody_is_free();
+  /// Cuts all positions of the round over them.
+  void share_out(Time now);
+  /// What is free yet, of a round that nothing comes after: a lease for each at the most.
+  void share_rest(std::span<const Interval> free, Time now);
+  /// As much of it as one lease may have: so many positions.
+  std::uint64_t grant(const fleet::Member& to, Interval wanted, bool first_of_pass, Time now);
+  /// Where all of the contribution is there.
+  void commit_if_whole(Lease& lease, Time now);
+  void poison(Lease& lease);
+  /// Enough workers came to something that is not finite, and nobody to anything else.
+  [[nodiscard]] bool hopeless() const;
+  void refuse(Lease& lease, Reason reason);
+  void handed_back(Lease& lease);
+  void end_late(Time now);
+  void close_round(std::span<const Interval> free);
+  [[nodiscard]] bool any_live() const noexcept;
+
+  Run& run_;
+  Host& host_;
+  PassWork work_;
+  LeaseEnds ends_;
+  RoundSpans owed_;
+  Time deadline_{};  // of the slices that are granted
+  std::size_t committed_ = 0;
+  std::uint32_t reduced_ = 0, applied_ = 0;
+};
+
+}  // namespace motley::modes

@@ -1,0 +1,204 @@
+"""Rounds of local steps: what they come to where they must be exact steps, alone twice, and with a machine that dies inside of them."""
+
+import hashlib
+import json
+import pathlib
+import struct
+import subprocess
+
+import numpy as np
+import pytest
+from program import settings
+
+RUN = settings(data_uri="synthetic:4000:64:10", data_test_uri="synthetic:500:64:10", train_seed=5, optimizer_lr=0.02, train_verify=0)
+LOCAL = ["--listen", "127.0.0.1:0", "--token-file", "token"]
+LOSS_OFF = 1e-6  # of the loss of a step
+PLAIN_OFF = 1e-5  # of the norm of the weights
+BATCH, CLASSES, RATE = 40, 4, 0.05
+
+
+def rounds(steps, rate=0.6, momentum=0.9):
+    return ["--set", "train.mode=rounds", "--set", f"train.rounds.steps={steps}", "--set", f"train.rounds.rate={rate}",
+            "--set", f"train.rounds.momentum={momentum}"]
+
+
+def alone(motley, run, *words):
+    program = motley.run("train", "softmax", *RUN, *words, "--run", run, "--device", "cpu", "--listen", "127.0.0.1:0")
+    assert program.process.returncode == 0, program.story()
+    return program
+
+
+def model(motley, run):
+    checkpoints = pathlib.Path(motley.directory, run, "checkpoints")
+    newest = checkpoints / (checkpoints / "latest").read_text().strip()
+    return (newest / "model.safetensors").read_bytes()
+
+
+def tensors(content):
+    size = struct.unpack("<Q", content[:8])[0]
+    entries = json.loads(content[8:8 + size])
+    entries.pop("__metadata__", None)
+    body = content[8 + size:]
+    return {name: np.frombuffer(body[slice(*e["data_offsets"])], dtype="<f4").reshape(e["shape"]).astype(np.float64)
+            for name, e in entries.items()}
+
+
+class Inner:
+    """A worker's own optimizer: AdamW, or SGD with momentum."""
+
+    def __init__(self, kind, size):
+        self.kind, self.steps = kind, 0
+        self.m, self.v = np.zeros(size), np.zeros(size)
+
+    def step(self, w, g):
+        self.steps += 1
+        if self.kind == "sgd":
+            self.m = g if self.steps == 1 else 0.9 * self.m + g
+            return w - RATE * self.m
+        self.m, self.v = 0.9 * self.m + 0.1 * g, 0.999 * self.v + 0.001 * g * g
+        root = np.sqrt(self.v) / np.sqrt(1 - 0.999 ** self.steps)
+        return w * (1 - RATE * 0.01) - RATE / (1 - 0.9 ** self.steps) * self.m / (root + 1e-8)
+
+
+def gradient(w, x, y):
+    """Of the mean loss of softmax regression, as one vector: weight, then bias."""
+    features = x.shape[1]
+    weight, bias = w[:CLASSES * features].reshape(CLASSES, features), w[CLASSES * features:]
+    scores = x @ weight.T + bias
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    p[np.arange(len(y)), y] -= 1
+    return np.concatenate([(p.T @ x / len(y)).ravel(), p.mean(axis=0)])
+
+
+def plain(x, y, order, rounds_of, kind):
+    """The same rounds as loops over numpy arrays: `order` by epoch, `rounds_of` the shares of workers by round."""
+    w = np.zeros(CLASSES * x.shape[1] + CLASSES)
+    momentum = None
+    inner = {}
+    at = {epoch: 0 for epoch in order}
+    for epoch, shares in rounds_of:
+        total = sum(count for _, count in shares)
+        steps = -(-total // BATCH)
+        change = np.zeros_like(w)
+        for worker, count in shares:
+            samples = order[epoch][at[epoch]:at[epoch] + count]
+            at[epoch] += count
+            own = inner.setdefault(worker, Inner(kind, w.size))
+            there = w
+            for k in range(steps):
+                part = samples[count * k // steps:count * (k + 1) // steps]
+                there = own.step(there, gradient(there, x[part], y[part]))
+            change += count * (w - there)
+        change /= total
+        momentum = change if momentum is None else 0.9 * momentum + change
+        w = w - 0.6 * (change + 0.9 * momentum)
+    return w
+
+
+def weights(motley, run):
+    return hashlib.sha256(model(motley, run)).hexdigest()
+
+
+def test_one_step_a_round_is_an_exact_step(motley):
+    batches = settings(train_global_batch=400, train_steps=100)
+    exact = alone(motley, "exact", *batches).losses()
+    head = motley.start("train", "softmax", *RUN, *batches, *rounds(1, 1, 0), *settings(train_min_workers=2, train_shares="[1,1]"),
+                        "--run", "run", "--device", "cpu", *LOCAL)
+    joiner = motley.start("join", "--token-file", "token", "--name", "guest")
+    assert head.end() == 0, head.story()
+    assert joiner.end() == 0, joiner.story()
+    found = head.losses()
+    assert list(found) == list(exact) and len(found) == 100
+    assert max(abs(found[step] - exact[step]) for step in exact) < LOSS_OFF
+    assert all(len(event["workers"]) == 2 for event in head.named("step"))
+    assert motley.audit("run")["samples"] == 100 * 400
+
+
+def test_alone_the_same_twice_and_better_than_at_first(motley):
+    words = [*settings(train_global_batch=100, train_epochs=3, optimizer_kind="adamw"), *rounds(8)]
+    first, again = alone(motley, "first", *words), alone(motley, "again", *words)
+    assert first.losses() == again.losses()
+    assert weights(motley, "first") == weights(motley, "again")
+    assert motley.audit("first")["samples"] == 3 * 4000
+    evaluations = [event["loss"] for event in first.named("eval")]
+    assert len(evaluations) == 3 and evaluations[-1] < evaluations[0], evaluations
+
+
+def test_joiners_are_killed_inside_of_rounds(motley):
+    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=4, train_shares="[1,1,1,1]", wire_gradients="int4"),
+             *rounds(10)]
+    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    names = ["anna", "berta", "carla"]
+    guests = {name: motley.start("join", "--token-file", "token", "--name", name) for name in names}
+    for name in names:
+        head.wait_event("step", lambda e, name=name: any(p["worker"] == f"{name}/cpu" for p in e["workers"]), after=head.seen())
+        guests[name].kill()
+    assert head.end() == 0, head.story()
+    assert motley.audit("run")["samples"] == 300 * 4000
+
+
+def test_the_head_is_killed_inside_of_rounds(motley):
+    """Its workers remember nothing from round to round, so that each round made again is the same."""
+    words = [*settings(train_global_batch=100, train_epochs=200, train_checkpoint_seconds=1), *rounds(8)]
+    alone(motley, "whole", *words)
+    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    for _ in range(3):
+        head.wait_event("step", after=head.seen())
+        head.kill()
+        head = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+    assert head.end() == 0, head.story()
+    assert weights(motley, "run") == weights(motley, "whole")
+    assert motley.audit("run")["samples"] == 200 * 4000
+
+
+def test_all_are_killed_inside_of_rounds(motley):
+    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=2, train_shares="[1,1,1]"), *rounds(10)]
+    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    guest = motley.start("join", "--token-file", "token", "--name", "guest")
+    for _ in range(2):
+        head.wait_event("step", lambda e: len(e["workers"]) == 2, after=head.seen())
+        guest.kill()
+        head.wait_event("step", lambda e: len(e["workers"]) == 1, after=head.seen())
+        head.kill()
+        head = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+        guest = motley.start("join", "--token-file", "token", "--name", "guest")
+    assert head.end() == 0, head.story()
+    assert motley.audit("run")["samples"] == 300 * 4000
+
+
+def test_what_rounds_do_not_do_is_refused(motley):
+    error = motley.fails("train", "softmax", *RUN, *rounds(4), *settings(train_drop_last="true"))
+    assert "train.drop_last" in error["message"]
+    error = motley.fails("train", "softmax", *RUN, *rounds(4), *settings(train_global_batch="auto"))
+    assert "train.global_batch" in error["message"]
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adamw"])
+def test_two_workers_are_the_plain_program(motley, tmp_path, kind):
+    random = np.random.default_rng(11)
+    y = random.integers(0, CLASSES, 400)
+    x = random.integers(0, 200, (400, 12), dtype=np.uint8) + (14 * y[:, None]).astype(np.uint8)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y.astype(np.int64))
+    momentum = {"optimizer_momentum": 0.9} if kind == "sgd" else {}
+    head = motley.start("train", "softmax",
+                        *settings(data_uri="x.npy+y.npy", data_test_uri="", train_seed=0, train_global_batch=BATCH, train_epochs=3,
+                                  optimizer_kind=kind, optimizer_lr=RATE, train_min_workers=2, train_shares="[2,1]", **momentum),
+                        *rounds(3), "--run", "run", "--device", "cpu", *LOCAL)
+    joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--data-dir", ".")
+    assert head.end() == 0, head.story()
+    assert joiner.end() == 0, joiner.story()
+    assert motley.audit("run")["samples"] == 3 * 400
+    rounds_of = [(event["epoch"], [(p["worker"], p["samples"]) for p in event["workers"]]) for event in head.named("step")]
+    assert all(len(shares) == 2 for _, shares in rounds_of) and len(rounds_of) == 12
+    order = {epoch: [int(line) for line in motley_order(motley, epoch)] for epoch in range(3)}
+    expected = plain(x / 255, y, order, rounds_of, kind)
+    found = tensors(model(motley, "run"))
+    flat = np.concatenate([found[name].ravel() for name in sorted(found, key=lambda name: "bias" in name)])
+    assert np.linalg.norm(flat - expected) < PLAIN_OFF * np.linalg.norm(expected)
+
+
+def motley_order(motley, epoch):
+    return subprocess.run([motley.path, "audit", "run", "--order", str(epoch)], cwd=motley.directory, check=True,
+                          capture_output=True, text=True).stdout.split()

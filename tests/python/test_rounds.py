@@ -1,0 +1,142 @@
+"""Scripts in rounds of local steps: what they come to where they must be exact steps, and against a plain PyTorch program of the same
+rounds; what rounds do not do is refused by name."""
+
+import json
+
+import pytest
+import torch
+
+import cases
+import plain
+from conftest import SCRIPTS, train
+from sample_order import sample_order
+from test_parity import collated, epochs_of, evaluate, loop, weights_of
+
+LOCAL, RATE, MOMENTUM = 3, 0.6, 0.9
+PER_EPOCH = -(-cases.SIZE // 48)  # steps
+REFUSED = {"plateau": "ReduceLROnPlateau", "normed": "running statistics"}
+
+
+def rounds(local=LOCAL, rate=RATE, momentum=MOMENTUM, mode=True):
+    words = {"train.rounds.steps": local, "train.rounds.rate": rate, "train.rounds.momentum": momentum}
+    return [word for key, value in (({"train.mode": "rounds"} if mode else {}) | words).items() for word in ("--set", f"{key}={value}")]
+
+
+def step(case, pick):
+    """One of a worker's own, and the weight of its samples."""
+    case.model.train()
+    case.model.zero_grad()
+    found = case.loss(case.model, collated(case, case.train, pick))
+    loss, weight = found if isinstance(found, tuple) else (found, len(pick))
+    loss.backward()
+    if case.clip_norm:
+        plain.clip([p for p in case.model.parameters() if p.grad is not None], case.clip_norm, None)
+    case.optimizer.step()
+    return float(weight)
+
+
+def program_of(name, told):
+    """The same rounds as a plain program. `told`: of each round its epoch, and the samples of each worker in order of positions."""
+    outer = cases.make(name)
+    trained = list(outer.model.parameters())
+    momentum, workers, position = None, {}, dict.fromkeys(range(outer.epochs), 0)
+    for epoch, shares in told:
+        order = sample_order(cases.SEED, epoch, cases.SIZE).tolist()
+        local = -(-sum(count for _, count in shares) // outer.batch)
+        last = position[epoch] + sum(count for _, count in shares) == cases.SIZE
+        changes, weights = [torch.zeros_like(p) for p in trained], 0.0
+        for worker, count in shares:
+            own = workers.setdefault(worker, cases.make(name))
+            samples = order[position[epoch] : position[epoch] + count]
+            position[epoch] += count
+            there = list(own.model.parameters())
+            with torch.no_grad():
+                for mine, theirs in zip(there, trained, strict=True):
+                    mine.copy_(theirs)
+            weight = 0.0
+            for k in range(local):
+                weight += step(own, samples[count * k // local : count * (k + 1) // local])
+                if own.schedule and (own.schedule_every == "step" or last and k + 1 == local):
+                    own.schedule.step()
+            weights += weight
+            changes = [change + weight * (theirs - mine) for change, mine, theirs in zip(changes, there, trained, strict=True)]
+        changes = [change.detach() / weights for change in changes]
+        momentum = changes if momentum is None else [MOMENTUM * b + change for b, change in zip(momentum, changes, strict=True)]
+        with torch.no_grad():
+            for p, change, b in zip(trained, changes, momentum, strict=True):
+                p -= RATE * (change + MOMENTUM * b)
+    return outer
+
+
+def told_by(program):
+    return [(event["epoch"], [(part["worker"], part["samples"]) for part in event["workers"]]) for event in program.named("step")]
+
+
+def like_the_program(motley, head, name):
+    told = told_by(head)
+    assert len(told) == 3 * cases.make(name).epochs and all(len(shares) > 1 for _, shares in told if sum(n for _, n in shares) > 12)
+    case = program_of(name, told)
+    aliases = {"out.weight"} if name == "tokens" else set()
+    expected = {key: value for key, value in case.model.state_dict().items() if key not in aliases}
+    found = {key: value for key, value in weights_of(motley, head).items() if key not in aliases}
+    assert plain.worst_weights(found, expected) <= 1e-4
+    last = epochs_of(head)[-1]
+    for key, value in evaluate(case).items():
+        assert last[key] == pytest.approx(value, rel=1e-4)
+    assert last["step"] == case.epochs * PER_EPOCH
+    assert motley.audit("run")["samples"] == case.epochs * cases.SIZE
+
+
+@pytest.mark.parametrize("name", ["groups", "epochs", "tokens", "rmsprop", "lookahead"])
+def test_three_workers_are_the_plain_program(motley, name):
+    """AdamW with a schedule, SGD with momentum, a mean over tokens, and optimizers that only torch knows."""
+    like_the_program(motley, train(motley, "train_case.py", name, workers=3, options=rounds()), name)
+
+
+@pytest.mark.parametrize("name", ["groups", "rmsprop"])
+def test_a_machine_that_joins_has_its_own_optimizer(motley, name):
+    """The script says that it wants rounds, processes read its samples, and the joiner is looked at before it counts."""
+    script = str(SCRIPTS / "train_case.py")
+    words = rounds(mode=False) + ["--set", "train.min_workers=2", "--set", "train.shares=[2,1]"]
+    head = motley.start("train", script, "--run", "run", "--device", "cpu", "--threads", "1", "--token-file", "token", "--listen",
+                        "127.0.0.1:0", *words, name, "1", "rounds")
+    other = motley.start("join", "--token-file", "token", script, "--threads", "1", "--name", "other", name, "1", "rounds")
+    assert head.end() == 0, head.story()
+    assert other.end() == 0, other.story()
+    like_the_program(motley, head, name)
+
+
+@pytest.mark.parametrize("name", ["epochs", "rmsprop"])
+def test_one_step_a_round_is_the_plain_loop(motley, name):
+    """With one worker whatever the optimizer is: the outer step is the worker's own."""
+    case = cases.make(name)
+    losses, _ = loop(case)
+    program = train(motley, "train_case.py", name, options=rounds(1, 1, 0))
+    assert plain.worst_loss(program.losses(), losses) <= 1e-5
+    assert plain.worst_weights(weights_of(motley, program), case.model.state_dict()) <= 1e-4
+
+
+def test_what_rounds_do_not_do_is_refused(motley):
+    for name, word in REFUSED.items():
+        error = motley.fails("train", str(SCRIPTS / "train_case.py"), *rounds(), "--run", name, name)
+        assert word in error["message"] and "rounds" in error["message"]
+
+
+def test_a_run_goes_on_in_its_mode_alone(motley):
+    script = str(SCRIPTS / "train_case.py")
+    here = ["--run", "run", "--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0"]
+    head = motley.start("train", script, *here, *rounds(), "wide")
+    head.wait_event("eval")
+    head.kill()
+    error = motley.fails("train", script, "--resume", *here, "wide")
+    assert "train.mode" in error["message"] and "rounds" in error["hint"]
+    head = motley.start("train", script, "--resume", *here, *rounds(), "wide")
+    assert head.end() == 0, head.story()
+    assert motley.audit("run")["samples"] == cases.make("wide").epochs * cases.SIZE
+
+
+def test_an_export_has_no_optimizer_that_was_not_the_scripts(motley):
+    train(motley, "train_case.py", "groups", options=rounds())
+    assert motley.run("export", "run", "--torch", "out.pt").process.returncode == 0
+    content = torch.load(motley.directory / "out.pt", weights_only=True)
+    assert content["optimizer"]["state"] == {} and json.dumps(sorted(content)) == '["model", "optimizer", "step"]'
