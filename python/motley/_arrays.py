@@ -79,7 +79,7 @@ class ArrayRun:
                 assert epoch.state is not None
                 epoch.state.copy_weights(self._layout, flat)
                 self.weights = {name: view.copy() for name, view in views(self._layout, self._computation.layout, flat).items()}
-                yield Epoch(epoch, None, epoch.version)
+                yield Epoch(epoch, None)
 
 
 def views(layout: _core.Layout, named: Sequence[tuple[str, tuple[int, ...]]], flat: numpy.ndarray) -> dict[str, numpy.ndarray]:

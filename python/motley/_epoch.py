@@ -12,8 +12,8 @@ class Step:
     gradient_norm: before clipping; 0 without.
     """
 
-    def __init__(self, event: _core.Event, number: int):
-        self.number = number
+    def __init__(self, event: _core.Event, number: int | None = None):
+        self.number = event.version if number is None else number
         self.epoch = event.epoch + 1
         self.loss = event.loss
         self.samples = event.samples
@@ -30,13 +30,13 @@ class Epoch:
     scores: by name; empty without `test` or `score`.
     """
 
-    def __init__(self, event: _core.Event, tested: _core.Event | None, step: int):
+    def __init__(self, event: _core.Event, tested: _core.Event | None, step: int | None = None):
         self.number = event.epoch + 1
         self.loss = event.loss
         self.samples = event.samples
         self.seconds = event.seconds
         self.learning_rate = event.learning_rate
-        self.step = step
+        self.step = event.version if step is None else step
         self.test_loss = tested.loss if tested is not None else None
         self.scores = dict(tested.scores) if tested is not None else {}
 

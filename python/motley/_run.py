@@ -272,7 +272,7 @@ class Run:
         flat, last = torch.zeros(work.layout.flat_elements), None
         for self._head, last, _ in happened:
             self._directory = self._head.directory
-            self.history.append(Epoch(last, None, last.version))
+            self.history.append(Epoch(last, None))
             yield self.history[-1]
         if last is not None:
             last.state.copy_weights(work.layout, flat)

@@ -85,8 +85,9 @@ std::string text(const Done& e) {
                    e.samples_per_s) +
          (e.predicted_samples_per_s > 0 ? formatted(", predicted %.0f", e.predicted_samples_per_s) : std::string()) +
          formatted("), loss %.6f", e.loss) +
-         (e.has_accuracy ? formatted(", test accuracy %.4f", e.accuracy) : std::string()) + "\n" + noise_text(e.noise) +
-         "\n" + verified_text(e) + "checkpoint: " + e.checkpoint + "\n";
+         (e.has_accuracy ? formatted(", test accuracy %.4f", e.accuracy) : std::string()) + "\n" +
+         (e.local_steps == 0 ? noise_text(e.noise) + "\n" : std::string()) + verified_text(e) +
+         "checkpoint: " + e.checkpoint + "\n";
 }
 
 std::string text(const Failure& e) {

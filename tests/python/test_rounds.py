@@ -128,8 +128,8 @@ def test_a_run_goes_on_in_its_mode_alone(motley):
     head = motley.start("train", script, *here, *rounds(), "wide")
     head.wait_event("eval")
     head.kill()
-    error = motley.fails("train", script, "--resume", *here, "wide")
-    assert "train.mode" in error["message"] and "rounds" in error["hint"]
+    error = motley.fails("train", script, "--resume", *here, "wide", status=1)
+    assert "train.mode" in error["message"] and "train.mode=rounds" in error["try"]
     head = motley.start("train", script, "--resume", *here, *rounds(), "wide")
     assert head.end() == 0, head.story()
     assert motley.audit("run")["samples"] == cases.make("wide").epochs * cases.SIZE

@@ -165,6 +165,7 @@ void RoundsMode::on(const ChunkArrived& event, Time now) {
   }
   MOTLEY_ASSERT(lease->chunks.at(event.chunk) == Lease::ChunkState::awaited);
   if (!std::isfinite(event.largest.gradient)) return poison(*lease);
+  lease->largest.gradient = std::max(lease->largest.gradient, event.largest.gradient);
   lease->chunks[event.chunk] = Lease::ChunkState::early;
   commit_if_whole(*lease, now);
 }
@@ -172,6 +173,8 @@ void RoundsMode::on(const ChunkArrived& event, Time now) {
 void RoundsMode::commit_if_whole(Lease& lease, Time now) {
   if (lease.state != LeaseState::begun) return;
   if (std::ranges::find(lease.chunks, Lease::ChunkState::awaited) != lease.chunks.end()) return;
+  if (doubts_.arise(lease, {lease.range.count, lease.weight, lease.loss_sum, lease.largest}))
+    return refuse(lease, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
   const auto verdict = work_.coverage.begin(
       {.lease = lease.id, .range = lease.range, .weight = lease.weight, .loss_sum = lease.loss_sum});
   MOTLEY_ASSERT(verdict == Coverage::BeginVerdict::first);  // held by nobody else
@@ -340,11 +343,12 @@ void RoundsMode::on(const PassFinished&, Time now) {
   const Duration took = now - work_.pass->opened;
   work_.state.enter(PassState::closed);
   work_.pass.reset();
+  doubts_.learn();
   ++run_.version;
   host_.version_made(true, took, now);
-  // Others came to something finite from the same weights.
+  // Others came to something usual from the same weights.
   for (const PassWork::Avoid& suspect : std::exchange(work_.avoid, {}))
-    if (suspect.poisoned) host_.strike(suspect.worker);
+    if (suspect.poisoned || (suspect.unlikely && !suspect.confirmed)) host_.strike(suspect.worker);
   host_.all_idle();
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "modes/exact/doubts.h"
 #include "modes/exact/lease_ends.h"
 #include "modes/exact/pass_work.h"
 #include "modes/mode.h"
@@ -19,7 +20,8 @@ namespace motley::modes {
 class RoundsMode final : public Mode {
  public:
   /// REQUIRES both outlive this.
-  RoundsMode(Run& run, Host& host) : run_(run), host_(host), work_(run), ends_(work_), owed_(run.config.owed) {}
+  RoundsMode(Run& run, Host& host)
+      : run_(run), host_(host), work_(run), ends_(work_), doubts_(work_), owed_(run.config.owed) {}
 
   bool open(Time now) override;
   [[nodiscard]] bool closed() const noexcept override { return !work_.pass; }
@@ -79,6 +81,7 @@ class RoundsMode final : public Mode {
   Host& host_;
   PassWork work_;
   LeaseEnds ends_;
+  Doubts doubts_;
   RoundSpans owed_;
   Time deadline_{};  // of the slices that are granted
   std::size_t committed_ = 0;

@@ -81,6 +81,31 @@ TEST_F(StepNormsTest, HasNothingToCompareInOnePiece) {
   EXPECT_FALSE(norms.close(16));
 }
 
+// Two sums of norm 4 and weight 16 each: the mean is as long as their directions are alike.
+TEST_F(StepNormsTest, SaysHowAlikeTwoContributionsAre) {
+  struct Case {
+    double mean_square, cosine;
+  };
+  for (const Case& one : {Case{64.0 / 1024, 1}, Case{32.0 / 1024, 0}, Case{0, -1}, Case{48.0 / 1024, 0.5}}) {
+    coverage.reset(16, 2);
+    norms.drop();
+    contribute(1, {0, 8});
+    contribute(2, {8, 8});
+    for (const modes::LeaseId lease : {1U, 2U}) coverage.deliver(lease, 0);
+    EXPECT_TRUE(reduce(0, 16, one.mean_square));
+    ASSERT_TRUE(norms.cosine());
+    EXPECT_DOUBLE_EQ(*norms.cosine(), one.cosine);
+  }
+}
+
+TEST_F(StepNormsTest, OneContributionIsLikeNoOther) {
+  EXPECT_FALSE(norms.cosine());
+  contribute(1, {0, 16});
+  coverage.deliver(1, 0);
+  EXPECT_FALSE(reduce(0, 1, 1));
+  EXPECT_FALSE(norms.cosine());
+}
+
 TEST_F(CoordinatorTest, NoiseIsKnownOnlyOfSharedSteps) {
   make();
   join(1);
