@@ -212,6 +212,7 @@ void Computer::spoil() {
   SharedBytes& chunk = gradient_.chunks[random_.below(gradient_.chunks.size())];
   const auto sound = chunk.floats();
   std::vector<float> spoiled(sound.begin(), sound.end());
+  if (scale_ != 1 && std::ranges::any_of(spoiled, [](float value) { return value != 0; })) ++scaled_;
   for (float& value : spoiled) value *= scale_;
   if (poison_) spoiled[random_.below(spoiled.size())] = std::numeric_limits<float>::quiet_NaN();
   chunk = SharedBytes::copy_of(std::as_bytes(std::span(spoiled)));

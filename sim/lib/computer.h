@@ -53,6 +53,8 @@ class Computer {
   void poison_next() { poison_ = true; }
   /// To see that the checks notice: the next gradient comes out multiplied, the next task takes longer.
   void scale_next(float factor) { scale_ = factor; }
+  /// Contributions that this changed.
+  [[nodiscard]] std::uint64_t scaled() const noexcept { return scaled_; }
   void delay_next(Duration delay) { delay_ = delay; }
 
  private:
@@ -102,6 +104,7 @@ class Computer {
   double speed_factor_ = 1;
   bool poison_ = false;
   float scale_ = 1;
+  std::uint64_t scaled_ = 0;
   Duration delay_{};
   Gradient gradient_;
   std::optional<engine::LocalSteps> local_;  // in rounds

@@ -30,7 +30,7 @@ FaultyMouth::Start FaultyMouth::start() {
   ++leases_;
   const auto found = std::ranges::find(kStarts, fault_, &std::pair<Fault, Start>::first);
   if (found == kStarts.end() || (fault_ == Fault::wild && leases_ <= kSoundLeases) || !strikes()) return Start::sound;
-  ++lies_;
+  lies_ += found->second == Start::not_finite || found->second == Start::handed_back ? 1 : 0;
   return found->second;
 }
 

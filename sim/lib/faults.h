@@ -35,7 +35,7 @@ class FaultyMouth {
   /// A new lease: whether its contribution gets a NaN, or is handed back at once.
   enum class Start : std::uint8_t { sound, not_finite, handed_back, wild, wrong };
   Start start();
-  /// Contributions that were made wrong.
+  /// Contributions that were made wrong here, without those that are to be made wild or wrong.
   [[nodiscard]] std::uint64_t lies() const noexcept { return lies_; }
   /// False: it is not sent.
   bool changes(wire::Frame& frame);

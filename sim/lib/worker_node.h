@@ -37,7 +37,7 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   [[nodiscard]] bool frozen() const noexcept { return process_.frozen(); }
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   /// Contributions that its fault made wrong.
-  [[nodiscard]] std::uint64_t lies() const noexcept { return mouth_.lies(); }
+  [[nodiscard]] std::uint64_t lies() const noexcept { return mouth_.lies() + computer_.scaled(); }
   [[nodiscard]] bool ended_well() const noexcept { return ended_well_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
