@@ -16,7 +16,7 @@ import lab
 import measure
 
 ROWS = ["1gbit:32:int4", "200mbit:128:int4", "100mbit:100:int4"]
-FEATURES, CLASSES, SAMPLES = 10_000, 100, 4000
+FEATURES, CLASSES = 10_000, 100
 PARAMETERS = (FEATURES + 1) * CLASSES
 MEANT, MEANT_S = 124e6, 1.0
 WARM_UP = 3  # rounds before those that count
@@ -34,22 +34,17 @@ def arguments():
     return parser.parse_args()
 
 
-def settings(local, codec):
-    return {"data.uri": f"synthetic:{SAMPLES}:{FEATURES}:{CLASSES}", "train.mode": "rounds", "train.rounds.steps": local,
-            "wire.gradients": codec, "wire.weights": codec, "optimizer.lr": 1e-4}
-
-
 def training(args, directory, batch, local, codec, rounds, **more):
-    extra = {**settings(local, codec), "train.epochs": -(-local * rounds * batch // SAMPLES), **more}
+    """An epoch has the samples of a round."""
+    extra = {"data.uri": f"synthetic:{batch * local}:{FEATURES}:{CLASSES}", "train.mode": "rounds", "train.rounds.steps": local,
+             "wire.gradients": codec, "wire.weights": codec, "optimizer.lr": 1e-4, "train.epochs": rounds, **more}
     return measure.train_command(args.motley, "softmax", directory, batch=batch, steps=0, threads=1, listen="0.0.0.0:7117",
                                  extra={key: str(value) for key, value in extra.items()})
 
 
-def parts_of(lines, rounds):
-    """Of whole rounds behind the first ones: seconds, and by worker samples and seconds of computing."""
-    steps = [line for line in lines if line.get("event") == "step"]
-    whole = max(step["samples"] for step in steps)
-    steps = [step for step in steps[WARM_UP:] if step["samples"] == whole][:rounds]
+def parts_of(lines):
+    """Of the rounds behind the first ones: their events, and by worker samples and seconds of computing."""
+    steps = [line for line in lines if line.get("event") == "step"][WARM_UP:]
     found = {}
     for step in steps:
         for part in step["workers"]:
@@ -64,7 +59,7 @@ def step_alone(args, host, scratch, batch):
     directory = scratch.fresh("alone")
     command = training(args, directory, batch, TRIED_STEPS, "fp32", 8)
     lines = measure.finish(measure.start(lab.on(host, command), directory), TIMEOUT_S)
-    steps, found = parts_of(lines, 5)
+    steps, found = parts_of(lines)
     return sum(seconds for _, seconds in found.values()) / len(steps) / TRIED_STEPS
 
 
@@ -92,7 +87,7 @@ def row(args, hosts, batch, words, scratch):
     lines = measure.finish(head, TIMEOUT_S)
     for joiner in joiners:
         measure.finish(joiner, TIMEOUT_S)
-    steps, found = parts_of(lines, args.rounds)
+    steps, found = parts_of(lines)
     wall = sum(step["seconds"] for step in steps)
     speeds = {worker: samples / seconds for worker, (samples, seconds) in found.items()}
     computing = sum(speeds[worker] * seconds for worker, (_, seconds) in found.items()) / (sum(speeds.values()) * wall)
