@@ -7,6 +7,7 @@
 #include "engine/coordinator_contribution.h"
 #include "modes/exact/pass.h"
 #include "wire/fingerprint.h"
+#include "wire/limits.h"
 
 namespace motley::engine {
 namespace {
@@ -49,6 +50,11 @@ void Inbox::on_frame(Session& session, const wire::Frame& frame, Time now) {
   if (header.fence != session.fence) return;
   switch (header.type) {
     case wire::FrameType::control: {
+      if (session.admitted() && frame.body.size() > wire::kAdmittedControlBytesMax) {  // not worth reading
+        return violation(session,
+                         "at most " + std::to_string(wire::kAdmittedControlBytesMax) + " bytes of control message",
+                         std::to_string(frame.body.size()));
+      }
       const Result<wire::Message> message = wire::decode(frame.body.bytes());
       return message ? on_message(session, *message) : violation(session, "a control message", message.error().message);
     }
@@ -130,7 +136,8 @@ void Inbox::on_message(Session& session, const wire::Message& message) {
     session.heartbeat_at = now_;
     session.computes = heartbeat->lease != 0;
   } else if (const auto* ready = std::get_if<wire::Ready>(&message)) {
-    if (!admitted) on_ready(session, *ready);
+    if (admitted) return violation(session, "one Ready of a session", "another one");
+    on_ready(session, *ready);
   } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
     on_bye(session, *bye);
   } else if (!admitted) {

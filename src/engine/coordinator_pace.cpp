@@ -109,6 +109,12 @@ Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::Work
   return std::clamp<Duration>(patience, timeouts_.lease_min, timeouts_.lease_max);
 }
 
+Duration MeasuredPace::unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
+  const std::optional<plan::Affine> time = of(worker).speed(kind).time();
+  if (!time) return timeouts_.lease_unknown;
+  return std::min<Duration>(2 * duration(time->seconds(static_cast<double>(samples))), timeouts_.lease_max);
+}
+
 std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {
   return fixed_.empty() ? of(worker).train.device().calibration(sizes_) : 0;
 }

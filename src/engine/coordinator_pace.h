@@ -42,6 +42,7 @@ class MeasuredPace final : public modes::Pace {
              std::span<std::uint64_t> counts) override;
   [[nodiscard]] Duration allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] Duration deadline(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
+  [[nodiscard]] Duration unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t calibration(fleet::WorkerId worker) const override;
   [[nodiscard]] std::uint64_t unit(fleet::WorkerId worker) const override;
   [[nodiscard]] std::uint64_t shift(const Part& late, const Part& early) const override;

@@ -21,6 +21,8 @@ class Pace : public fleet::Speeds {
                      std::span<std::uint64_t> counts) = 0;
   /// How long `worker` may take for `samples` before its lease is overdue.
   [[nodiscard]] virtual Duration allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
+  /// Likewise while nothing is heard of it; not longer.
+  [[nodiscard]] virtual Duration unheard_allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
   /// How long others wait for it at the most.
   [[nodiscard]] virtual Duration deadline(PassKind kind, WorkerId worker, std::uint64_t samples) const {
     return allowance(kind, worker, samples);

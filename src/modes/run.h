@@ -60,6 +60,10 @@ struct Run {
   }
   /// Samples of the next step.
   [[nodiscard]] std::uint64_t batch() const { return batches.batch(version); }
+  /// Of a machine that sleeps, or whose cable is out, heartbeats are missing well before it counts as lost.
+  [[nodiscard]] bool is_unheard(const fleet::Member& member, Time now) const noexcept {
+    return !member.local && now - member.heard >= config.heartbeat * 3 / 2;
+  }
   /// An evaluation would be due at this version, whether or not there is a test set.
   [[nodiscard]] bool at_mark() const noexcept {
     return version >= steps() || Marks{config.evaluate_every}.at(batches, version);

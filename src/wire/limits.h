@@ -27,11 +27,14 @@ inline constexpr std::size_t kSentenceCharactersMax = 1000;  // shown of what an
 inline constexpr std::size_t kConfigBytesMax = 1 << 20;
 inline constexpr std::size_t kLayoutEntriesMax = 65536;
 inline constexpr std::size_t kShapeDimensionsMax = 16;
-inline constexpr std::size_t kFeaturesMax = 64;                // of Hello
-inline constexpr std::size_t kScoresMax = 64;                  // of Finish
-inline constexpr std::size_t kProbeBytesMax = 4 << 20;         // of Finish
-inline constexpr std::size_t kSpansMax = 1024;                 // of Grant
-inline constexpr std::uint64_t kLocalStepsMax = 100'000;       // likewise
+inline constexpr std::size_t kFeaturesMax = 64;           // of Hello
+inline constexpr std::size_t kScoresMax = 64;             // of Finish
+inline constexpr std::size_t kProbeBytesMax = 4 << 20;    // of Finish
+inline constexpr std::size_t kSpansMax = 1024;            // of Grant
+inline constexpr std::uint64_t kLocalStepsMax = 100'000;  // likewise
+// Body of a control frame of a worker that was admitted: it has said its layout, and a probe is the longest that is
+// left.
+inline constexpr std::size_t kAdmittedControlBytesMax = kProbeBytesMax + (64 << 10);
 inline constexpr std::size_t kChunkBitmapBytesMax = 16 << 10;  // of Taken: more chunks than a layout may have
 inline constexpr std::size_t kMacBytesMax = 64;
 inline constexpr std::size_t kLossStateBytesMax = 16 << 20;             // of a State, all its pieces

@@ -5,6 +5,7 @@ examples in docs/formats and this file against each other.
 """
 
 import base64
+import functools
 import pathlib
 import struct
 import sys
@@ -15,12 +16,20 @@ DATA = ROOT / "tests" / "unit" / "wire" / "data"
 CONTROL, WEIGHTS, GRADIENT, STATISTIC, ACK, BLOB = 1, 2, 3, 4, 5, 10
 
 
+def crc32c_of_byte(crc: int) -> int:
+    for _ in range(8):
+        crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc
+
+
+CRC32C_OF_BYTES = [crc32c_of_byte(byte) for byte in range(256)]
+
+
+@functools.lru_cache(maxsize=64)
 def crc32c(data: bytes) -> int:
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+        crc = (crc >> 8) ^ CRC32C_OF_BYTES[(crc ^ byte) & 255]
     return crc ^ 0xFFFFFFFF
 
 

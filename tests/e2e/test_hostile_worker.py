@@ -3,77 +3,27 @@
 import pytest
 
 import wire
-from liar import CLASSES, FEATURES, Liar, whole
+from crowd import Crowd
+from liar import CLASSES, FEATURES, Liar, learn_data
+from lies import (a_gradient_beyond_all, a_loss_beyond_all, a_weight_beyond_all, another_weight, handed_back, no_gradient, no_number,
+                  nothing, positions_that_are_not_there)
 from program import settings
 from test_strangers import GROWTH_KIB_MAX, Attacked
 
 SHARED = settings(train_shares=[1, 1, 1, 1])
 ENOUGH_STEPS = 30  # of others, before anything can be told to be far from them
 LEASES_MAX = 20  # that a liar may get
-
-
-# --- what it does with a lease ---------------------------------------------------------------------------------------------------
-
-def another_weight(liar, grant):
-    liar.begin(grant, weight=3.0 * grant[7])
-
-
-def a_weight_beyond_all(liar, grant):
-    liar.begin(grant, weight=1e30)
-
-
-def a_loss_beyond_all(liar, grant):
-    liar.begin(grant, loss=-1e12)
-    liar.gradient(grant, 0.0)
-    liar.finish(grant, count=grant[7], seconds=0.01)
-
-
-def no_gradient(liar, grant):
-    liar.begin(grant)
-    liar.gradient(grant, 0.0)
-    liar.finish(grant, count=grant[7], seconds=0.01)
-
-
-def no_number(liar, grant):
-    liar.begin(grant)
-    liar.gradient(grant, float("nan"))
-
-
-def a_gradient_beyond_all(liar, grant):
-    liar.begin(grant)
-    liar.gradient(grant, 1e30)
-    liar.finish(grant, count=grant[7], seconds=0.01)
-
-
-def handed_back(liar, grant):
-    liar.finish(grant, count=0, seconds=0.0)
-
-
-def nothing(_liar, _grant):
-    pass
-
-
-def positions_that_are_not_there(liar, grant):
-    liar.say(wire.BEGIN, ("fixed64", whole(grant[1])), grant[2], 1 << 62, 1 << 62, 1.0, 1.0)
-
-
-# --- and what comes of it ----------------------------------------------------------------------------------------------------------
-
-def learn_data(attacked):
-    """What fits is known to who is turned away for what does not."""
-    with wire.Peer(attacked.token) as peer:
-        peer.send(wire.hello(attacked.token) + wire.proof(attacked.token))
-        layout = wire.layout_entry("weight", (CLASSES, FEATURES)) + wire.layout_entry("bias", (CLASSES,))
-        peer.send(wire.control(wire.READY, layout + wire.field(2, "others"), run=attacked.token["run"]))
-        (_, bye), = [message for message in peer.closed() if message[0] == wire.BYE]
-    attacked.token["train_fingerprint"] = bye[2].decode().removeprefix("training data ")
+FLOODERS = 64
+FLOOD_KIB_MAX = FLOODERS * (9 << 10)  # a message of each, on its way
+MEMBERS_MAX = 255
+MEMBER_KIB_MAX = 256  # two connections with 64 KiB to read into, and what is known of it
 
 
 def attacked_run(motley, *words):
     """A head without a device of its own, and one good worker, which have made some steps."""
     found = Attacked(motley, "--plaintext", *words)
     found.head.wait_step(ENOUGH_STEPS)
-    learn_data(found)
+    learn_data(found.token)
     return found
 
 
@@ -139,10 +89,22 @@ def test_messages_of_eight_mebibytes_do_not_pile_up(attacked):
     assert 7 << 20 < len(entries) < 8 << 20
     with Liar(attacked.token, "liar", nothing) as liar:
         attacked.head.wait_event("worker", worker="liar/cpu", change="joined")
-        message = wire.control(wire.READY, entries, run=liar.token["run"], fence=liar.fence)
-        for sent in range(60):
-            assert liar.send(message), f"closed after {sent}"
+        while liar.send(wire.control(wire.READY, entries, run=liar.token["run"], fence=liar.fence)):
             assert attacked.head.rss_kib() - attacked.rss < GROWTH_KIB_MAX
+        lost = attacked.head.wait_event("worker", worker="liar/cpu", change="lost")
+        assert "bytes of control message" in lost["reason"], lost
+    attacked.check()
+
+
+def test_many_that_flood_at_once(attacked):
+    """Each sends messages of eight mebibytes, all at the same time."""
+    entries = 65000 * wire.layout_entry(100 * "n", (CLASSES, FEATURES))
+    with Crowd(attacked.token, FLOODERS, features=FEATURES, classes=CLASSES, flood=entries) as members:
+        members.join()
+        while members.here():
+            members.attend()
+            assert attacked.head.rss_kib() - attacked.rss < FLOOD_KIB_MAX
+    attacked.rss += FLOOD_KIB_MAX  # what was freed may stay with the process
     attacked.check()
 
 
@@ -155,3 +117,19 @@ def test_a_gradient_of_a_usual_size_that_is_wrong_is_found(motley):
         attacked.head.wait_event("worker", worker="liar/cpu", change="excluded", parked=False)
     attacked.check()
     assert not attacked.head.named("worker", worker="second/cpu", change="excluded", parked=False)
+
+
+@pytest.mark.parametrize("manner", [{}, {"mute": True}], ids=["measured", "silent"])
+def test_as_many_members_as_a_run_has(attacked, manner):
+    """Beside the one that computes."""
+    with Crowd(attacked.token, MEMBERS_MAX, features=FEATURES, classes=CLASSES, **manner) as members:
+        members.join()
+        assert members.joined() == MEMBERS_MAX, members.byes()
+        before = attacked.head.seen()
+        while len(attacked.head.events) < before + ENOUGH_STEPS:
+            members.attend()
+        assert members.here() == MEMBERS_MAX, members.byes()
+        grown = attacked.head.rss_kib() - attacked.rss
+        print(f"\n{MEMBERS_MAX} members: {grown} KiB")
+        assert grown < MEMBERS_MAX * MEMBER_KIB_MAX
+    attacked.check()

@@ -122,9 +122,12 @@ void Balance::hand_over(Lease& from, Interval freed, Reason reason, Time now) {
   } else if (partner != nullptr) {
     partner->asked = false;  // an answer that is under way is of an older Trim
     partner->range = {std::min(partner->range.first, freed.first), partner->range.count + freed.count};
-    partner->deadline =
-        std::max(partner->deadline, partner->granted + run_.pace.allowance(work_.pass->id.kind, partner->worker,
-                                                                           work_.leases.outstanding(partner->session)));
+    const std::uint64_t outstanding = work_.leases.outstanding(partner->session);
+    const auto extend = [&](Time& deadline, Duration allowed) {
+      deadline = std::max(deadline, partner->granted + allowed);
+    };
+    extend(partner->deadline, run_.pace.allowance(work_.pass->id.kind, partner->worker, outstanding));
+    extend(partner->unheard_deadline, run_.pace.unheard_allowance(work_.pass->id.kind, partner->worker, outstanding));
     send_trim(*partner, partner->range, reason);
   } else {
     work_.reissue = reason;

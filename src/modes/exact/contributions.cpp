@@ -7,7 +7,6 @@
 #include "base/assert.h"
 
 namespace motley::modes {
-
 Lease* Contributions::live_lease(SessionId session, LeaseId id) {
   Lease* lease = work_.pass ? work_.leases.find(id) : nullptr;
   return lease != nullptr && lease->session == session && lease->live() ? lease : nullptr;
@@ -259,9 +258,16 @@ void Contributions::handed_back(Lease& lease) {
   host_.strike(worker);
 }
 
+bool Contributions::is_unheard(const Lease& lease, Time now) const {
+  const fleet::Member* member = work_.run.roster.find(lease.session);
+  return now >= lease.unheard_deadline && member != nullptr && work_.run.is_unheard(*member, now);
+}
+
 void Contributions::watch(Time now) {
   for (Lease& lease : work_.leases.all()) {
-    if (!lease.live() || lease.overdue || now < lease.deadline) continue;
+    if (!lease.live() || lease.overdue) continue;
+    lease.unheard = now < lease.deadline && is_unheard(lease, now);
+    if (now < lease.deadline && !lease.unheard) continue;
     lease.overdue = true;
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(now - lease.granted).count();
     work_.reissue =

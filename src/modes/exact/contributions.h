@@ -58,6 +58,7 @@ class Contributions {
   [[nodiscard]] bool confirmed(const Lease& lease) const;
   void refuse(Lease& lease, Reason reason);
   void handed_back(Lease& lease);
+  [[nodiscard]] bool is_unheard(const Lease& lease, Time now) const;
 
   PassWork& work_;
   Host& host_;

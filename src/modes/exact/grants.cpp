@@ -12,11 +12,14 @@ namespace {
 // In fewer micro-batches there is no time to see who is behind, and to do something about it.
 constexpr std::uint64_t kUnitsMin = 4;
 
-/// Unless nobody else is there.
+/// Unless nobody else is there: who was not compared with others yet, and of whom nothing is heard.
 template <class Members>
-void leave_out_unproven(Members& members) {
-  if (std::ranges::all_of(members, &Member::unproven)) return;
-  std::erase_if(members, [](const Member* member) { return member->unproven; });
+void leave_out_doubtful(Members& members, const Run& run, Time now) {
+  const auto leave_out = [&](auto&& is) {
+    if (!std::ranges::all_of(members, is)) std::erase_if(members, is);
+  };
+  leave_out([](const Member* member) { return member->unproven; });
+  leave_out([&](const Member* member) { return run.is_unheard(*member, now); });
 }
 
 }  // namespace
@@ -29,7 +32,7 @@ void Grants::share_out(Time now) {
     work_.act(ActionKind::open_pass).session = member.session;
     if (member.state == MemberState::member) members_.push_back(&member);
   }
-  leave_out_unproven(members_);
+  leave_out_doubtful(members_, run_, now);
   std::sort(members_.begin(), members_.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   for (const Member* member : members_) workers_.push_back(member->worker);
   counts_.assign(workers_.size(), 0);
@@ -86,19 +89,19 @@ Interval Grants::meeting_zone(std::size_t low, std::size_t high) const {
   return {first, last - first};
 }
 
-std::vector<const Member*> Grants::able() const {
+std::vector<const Member*> Grants::able(Time now) const {
   std::vector<const Member*> able;
   for (const Member& member : run_.roster.all())
     if (member.state == MemberState::member && !work_.leases.has_overdue(member.session)) able.push_back(&member);
-  leave_out_unproven(able);
+  leave_out_doubtful(able, run_, now);
   return able;
 }
 
 void Grants::reissue(Time now) {
-  std::vector<const Member*> to = able();
+  std::vector<const Member*> to = able(now);
   if (to.empty() && run_.roster.count(MemberState::parked) > 0) {
     host_.take_in_parked();
-    to = able();
+    to = able(now);
   }
   if (to.empty()) return;  // asked again after every event until somebody is there
   const Reason reason = *work_.reissue;
@@ -114,7 +117,7 @@ void Grants::reissue(Time now) {
   };
   if (run_.roster.count(MemberState::parked) > 0 && std::ranges::any_of(parts, nobody_else)) {
     host_.take_in_parked();
-    to = able();
+    to = able(now);
   }
   std::sort(to.begin(), to.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   std::vector<Interval> free;
@@ -189,6 +192,7 @@ LeaseId Grants::grant(const Member& to, Interval range, Interval ceiling, bool f
   lease.withheld = withheld;
   lease.granted = now;
   lease.deadline = now + run_.pace.allowance(work_.pass->id.kind, to.worker, outstanding);
+  lease.unheard_deadline = now + run_.pace.unheard_allowance(work_.pass->id.kind, to.worker, outstanding);
   Action& action = work_.act_on(lease, ActionKind::grant, reason);
   action.range = range;
   action.ceiling = ceiling;

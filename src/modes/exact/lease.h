@@ -48,8 +48,10 @@ struct Lease {
   LeaseMachine state{};
   bool first_of_pass = false;  // of this worker: its time is a measurement
   bool overdue = false;
+  bool unheard = false;  // overdue sooner than it would be, as nothing is heard of the worker: no measurement
   Time granted{};
   Time deadline{};
+  Time unheard_deadline{};
   struct Report {
     std::uint64_t samples = 0;
     Time at{};

@@ -40,7 +40,7 @@ void LeaseEnds::end_open() {
 }
 
 void LeaseEnds::report_late(const Lease& lease, Time now) {
-  if (!work_.training() || !lease.overdue || !lease.first_of_pass) return;
+  if (!work_.training() || !lease.overdue || lease.unheard || !lease.first_of_pass) return;
   Action& late = work_.act(ActionKind::late);
   late.session = lease.session;
   late.worker = lease.worker;

@@ -143,6 +143,57 @@ TEST_F(MachineTest, AnOverdueWorkerGetsNothingMore) {
   EXPECT_EQ(of(ActionKind::grant)[1].reason.code, ReasonCode::overdue);
 }
 
+TEST_F(MachineTest, AnUnheardWorkerIsOverdueSooner) {
+  pace.allowed_unheard = milliseconds(500);
+  config.min_workers = 2;
+  make();
+  join(1);
+  join(2);
+  happen(Ticked{});
+  ASSERT_EQ(of(ActionKind::grant).size(), 2u);
+  const Interval missing = of(ActionKind::grant)[0].range;
+  compute(of(ActionKind::grant)[1]);
+  for (int i = 0; i < 7; ++i) {
+    now += milliseconds(100);
+    machine->heard(2, now);
+    happen(Ticked{});
+    EXPECT_EQ(of(ActionKind::grant).size(), 2u) << "heartbeats may be as late as that";
+  }
+  now += milliseconds(100);
+  happen(Ticked{});
+  ASSERT_EQ(of(ActionKind::grant).size(), 3u);
+  EXPECT_EQ(of(ActionKind::grant)[2].session, 2u);
+  EXPECT_EQ(of(ActionKind::grant)[2].range, missing);
+  EXPECT_EQ(of(ActionKind::grant)[2].reason.code, ReasonCode::overdue);
+  compute(of(ActionKind::grant)[2]);
+  ASSERT_EQ(of(ActionKind::cancel).size(), 1u) << "covered elsewhere";
+  EXPECT_TRUE(of(ActionKind::late).empty()) << "nothing is learned of who is not heard of";
+  ASSERT_EQ(machine->version(), 1u);
+  ASSERT_EQ(of(ActionKind::grant).size(), 4u);
+  EXPECT_EQ(of(ActionKind::grant)[3].range.count, config.global_batch)
+      << "nor is anything of the next step shared with it";
+  machine->heard(1, now);
+  compute(of(ActionKind::grant)[3]);
+  EXPECT_EQ(of(ActionKind::grant).size(), 6u) << "it is here again";
+}
+
+TEST_F(MachineTest, WhoIsHeardOfHasTheWholeTime) {
+  pace.allowed_unheard = milliseconds(500);
+  config.min_workers = 2;
+  make();
+  join(1);
+  join(2);
+  happen(Ticked{});
+  compute(of(ActionKind::grant)[1]);
+  for (int i = 0; i < 90; ++i) {
+    now += milliseconds(100);
+    machine->heard(1, now);
+    machine->heard(2, now);
+    happen(Ticked{});
+  }
+  EXPECT_EQ(of(ActionKind::grant).size(), 2u);
+}
+
 TEST_F(MachineTest, ATickGapMovesDeadlines) {
   make();
   join(1);

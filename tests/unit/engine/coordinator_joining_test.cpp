@@ -119,6 +119,29 @@ TEST_F(CoordinatorJoining, RefusesOtherTestDataWhereItIsUsed) {
   refuse(other, "data", "10001x28x28");
 }
 
+TEST_F(CoordinatorJoining, ASecondReadyEndsTheSession) {
+  make();
+  Peer& peer = join(1);
+  say(peer, offer(layout));
+  ASSERT_EQ(output.closed.count(1), 1u);
+  EXPECT_EQ(output.closed.at(1).code, "protocol");
+  EXPECT_EQ(output.closed.at(1).expected, "one Ready of a session");
+}
+
+TEST_F(CoordinatorJoining, ALongMessageOfAMemberEndsItsSessionUnread) {
+  make();
+  Peer& peer = join(1);
+  wire::Ready longest = offer(layout);
+  LayoutEntry entry = longest.layout.front();
+  entry.name = std::string(100, 'n');
+  longest.layout.assign(60000, entry);
+  say(peer, longest);
+  ASSERT_EQ(output.closed.count(1), 1u);
+  EXPECT_EQ(output.closed.at(1).code, "protocol");
+  EXPECT_NE(output.closed.at(1).expected.find("bytes of control message"), std::string::npos)
+      << output.closed.at(1).expected;
+}
+
 TEST_F(CoordinatorJoining, TakesOtherTestDataWhereItIsNot) {
   make();
   wire::Ready other = offer(layout);

@@ -133,8 +133,9 @@ TEST_F(ParkingTest, AMemberThatBecameSlowIsParked) {
     const Time opened = now;
     for (Peer* peer : {&fast, &other}) {
       if (peer->grants.empty()) continue;
-      now = std::max<Time>(now, opened + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
-                                             peer->seconds_per_sample * static_cast<double>(peer->grants[0].count))));
+      const Time done = opened + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
+                                     peer->seconds_per_sample * static_cast<double>(peer->grants[0].count)));
+      if (done > now) pass_time(done - now, {&fast, &other});
       work(*peer);
     }
   };
