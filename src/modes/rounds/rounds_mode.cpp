@@ -54,6 +54,9 @@ std::vector<Member*> RoundsMode::members() {
   std::vector<Member*> all;
   for (Member& member : run_.roster.all())
     if (member.streams && member.state == MemberState::member) all.push_back(&member);
+  // Unless nobody else is there.
+  if (!std::ranges::all_of(all, &Member::unproven))
+    std::erase_if(all, [](const Member* each) { return each->unproven; });
   std::ranges::sort(all, {}, &Member::worker);
   return all;
 }

@@ -63,9 +63,10 @@ class RoundsTest : public testing::Test {
   void begin(const Action& of) {
     happen(LeaseBegun{of.session, of.lease, of.range, static_cast<double>(of.range.count), 1});
   }
-  void push(const Action& of) {
+  void push(const Action& of, double largest = 0.01) {
     begin(of);
-    for (ChunkId chunk = 0; chunk < config.chunks; ++chunk) happen(ChunkArrived{of.session, of.lease, chunk});
+    for (ChunkId chunk = 0; chunk < config.chunks; ++chunk)
+      happen(ChunkArrived{of.session, of.lease, chunk, {largest, 0}});
   }
   void pass(Duration time) {
     constexpr auto kTick = std::chrono::milliseconds(500);
@@ -214,6 +215,47 @@ TEST_F(RoundsTest, WhatIsNotFiniteDoesNotCountAndIsAStrikeWhereOthersDo) {
   const auto strikes = std::ranges::count_if(
       actions, [](const Action& action) { return action.reason.code == modes::ReasonCode::strike; });
   EXPECT_EQ(strikes, 1);
+}
+
+TEST_F(RoundsTest, WhatNobodyComesNearDoesNotCountAndIsAStrikeWhereOthersDo) {
+  config.steps = 20;
+  start();
+  for (int round = 0; round < 8; ++round) {
+    push(grant(1));
+    push(grant(2));
+  }
+  ASSERT_EQ(machine->version(), 8U);
+  const Action right = grant(1), wild = grant(2);
+  push(wild, 1e20);
+  push(right);
+  EXPECT_EQ(machine->version(), 9U);
+  EXPECT_EQ(done, right.range.count);
+  const auto warned = [&](modes::ReasonCode code) {
+    return std::ranges::any_of(actions, [code](const Action& action) {
+      return action.kind == ActionKind::warn && action.reason.code == code && action.reason.worker == 2;
+    });
+  };
+  EXPECT_TRUE(warned(modes::ReasonCode::unlikely));
+  EXPECT_TRUE(warned(modes::ReasonCode::strike));
+}
+
+TEST_F(RoundsTest, WhoseDeviceWasNotComparedYetHasNoShare) {
+  config.min_workers = 1;
+  config.verify.probes = true;
+  start();
+  push(grant(1));
+  ASSERT_EQ(machine->version(), 1U);
+  EXPECT_EQ(grant(1).range.count, 32U);
+  EXPECT_EQ(newest(ActionKind::grant, 2), nullptr);
+  for (const fleet::SessionId session : {1U, 2U}) {
+    const Action* probe = newest(ActionKind::probe, session);
+    ASSERT_NE(probe, nullptr);
+    happen(modes::Probed{session, probe->lease, true});
+  }
+  happen(modes::ProbesCompared{2, 1, modes::ProbeVerdict::alike});
+  push(grant(1));
+  EXPECT_EQ(machine->version(), 2U);
+  EXPECT_GT(grant(2).range.count, 0U);
 }
 
 TEST_F(RoundsTest, APartOfTheStepsIsHandedBack) {
