@@ -208,7 +208,8 @@ void Checks::head_said(std::uint64_t session, const wire::Message& message) {
   } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
     for (auto it = leases_.lower_bound({session, 0}); it != leases_.end() && it->first.first == session; ++it) {
       if (it->second.pass == closed->pass && !it->second.ended) {
-        fail("the pass of lease " + text(it->first.second) + " closed before the lease had an end");
+        fail("the pass of lease " + text(it->first.second) + " of session " + text(session) +
+             " closed before the lease had an end, at version " + text(version_));
       }
     }
   }

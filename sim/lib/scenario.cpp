@@ -196,8 +196,8 @@ void add_fault(Scenario& scenario) {
   worker.faulty = dice.chance(0.5) ? 1 : dice.uniform(0.1, 1);
   if (dice.chance(0.4)) worker.fault = static_cast<Fault>(dice.between(kFaults - 2, kFaults));
   // Who is right is known to the head's own device, or two others.
-  if (worker.fault == Fault::wrong && (scenario.verify <= 0 || !scenario.workers.front().local))
-    worker.fault = Fault::wild;
+  const bool looked_at = scenario.verify > 0 && scenario.run.local_steps == 0;
+  if (worker.fault == Fault::wrong && (!looked_at || !scenario.workers.front().local)) worker.fault = Fault::wild;
   if (worker.fault == Fault::wrong) {
     // Second looks at the largest share are rarer.
     for (const WorkerSetup& other : scenario.workers)

@@ -75,6 +75,10 @@ void Evaluation::on(const AsideCompared& event) {
 void Evaluation::on(const EvaluatedAside& event) {
   if (!aside_ || aside_->session != event.session || aside_->lease != event.lease) return;
   if (!event.whole) return drop(true);
+  Action& taken = run_.act(ActionKind::taken, {.code = ReasonCode::all_covered, .worker = aside_->worker});
+  taken.session = aside_->session;
+  taken.lease = aside_->lease;
+  taken.pass = {.kind = PassKind::evaluate, .number = aside_->version};
   aside_.reset();
   if (!check_) return;
   check_->evaluated = true;
