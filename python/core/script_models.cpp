@@ -223,7 +223,10 @@ Result<runtime::LocalOptimizer> ScriptModels::local_optimizer(const runtime::Mod
   };
   const nb::gil_scoped_acquire gil;
   if (script_->own_optimizer == nullptr)
-    return Error{ErrorCode::mismatch, "the head trains in rounds, which this script's run cannot", "the same script"};
+    return Error{
+        ErrorCode::mismatch,
+        "the head trains in rounds, and this script's run asks for leases (run.leases()), which rounds have none of",
+        "run the head's script on both machines"};
   try {
     const auto [kind, groups, schedule] = nb::cast<Told>(script_->own_optimizer->get()());
     runtime::LocalOptimizer own{.optimizer = optimizer_of(kind, groups)};

@@ -21,9 +21,9 @@ class TaskLoop final : private Finals {
   TaskLoop& operator=(const TaskLoop&) = delete;
   ~TaskLoop() override = default;
 
-  /// The whole task. All of them live until it returns. Errors: those of the model.
   /// The next task has other weights than the one before, even at the same version.
   void forget_weights() noexcept { loader_.forget(); }
+  /// The whole task. All of them live until it returns. Errors: those of the model.
   Result<Outcome> run(const Task& task, Weights& weights, Sink& sink, const Stop& stop);
 
   // Its pieces, for a driver under whose clock time passes between them: open(), then compute() as often as claim()

@@ -11,8 +11,10 @@ namespace {
 
 // Of a sum or a count. Devices that convolve in TF32 differ by some thousandths.
 constexpr double kOtherwise = 0.01;
+constexpr double kLossLeast = 1e-4;  // of an item: float32 sums near zero have no hundredths
 
 bool apart(double one, double other, double least) {
+  if (!std::isfinite(one) || !std::isfinite(other)) return std::isfinite(one) != std::isfinite(other);
   return !(std::abs(one - other) <= std::max(least, kOtherwise * std::max(std::abs(one), std::abs(other))));
 }
 
@@ -66,7 +68,8 @@ std::string Evaluations::difference() const {
   MOTLEY_ASSERT(aside_.version == everybodys_.version);
   // One answer in a hundred may fall on the other side of a decision by rounding, of few samples one.
   const double few = 1 + kOtherwise * everybodys_.weight;
-  bool differs = apart(aside_.weight, everybodys_.weight, 0) || apart(aside_.loss_sum, everybodys_.loss_sum, 0) ||
+  bool differs = apart(aside_.weight, everybodys_.weight, 0) ||
+                 apart(aside_.loss_sum, everybodys_.loss_sum, kLossLeast * everybodys_.weight) ||
                  apart(static_cast<double>(aside_.correct), static_cast<double>(everybodys_.correct), few) ||
                  aside_.scores.size() != everybodys_.scores.size();
   for (std::size_t i = 0; !differs && i < aside_.scores.size(); ++i)

@@ -63,7 +63,9 @@ Status ComputeThread::make_local_steps(const engine::TaskOrder& order, TaskSink&
 void ComputeThread::run_local_steps(const engine::TaskOrder& order) {
   MOTLEY_ASSERT(prepared_.model != nullptr);
   if (!local_) {
-    events_.failed(order.number, {ErrorCode::protocol, "the run asks for local steps, and says it does not", ""});
+    events_.failed(order.number,
+                   {ErrorCode::protocol, "the head granted local steps, and its run says train.mode = exact",
+                    "install the same version of motley on both machines"});
     return;
   }
   TaskSink sink(*this, order.number);

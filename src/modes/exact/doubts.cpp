@@ -3,7 +3,7 @@
 namespace motley::modes {
 
 bool Doubts::arise(const Lease& lease, const Declared& said) {
-  if (bounds_.likely(lease.worker, said)) return false;
+  if (likely(lease, said)) return false;
   bool confirmed = false;
   for (PassWork::Avoid& avoid : work_.avoid) {
     if (!avoid.unlikely || !avoid.range.overlaps(lease.range)) continue;

@@ -12,6 +12,10 @@ class Doubts {
   /// REQUIRES it outlives this.
   explicit Doubts(PassWork& work) : work_(work) {}
 
+  /// Others came near it, or too little is known of them.
+  [[nodiscard]] bool likely(const Lease& lease, const Declared& said) const noexcept {
+    return bounds_.likely(lease.worker, said);
+  }
   /// Whether the range is to be computed by somebody else before this is believed. Then its worker is not to get it
   /// again.
   bool arise(const Lease& lease, const Declared& said);

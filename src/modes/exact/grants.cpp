@@ -5,22 +5,13 @@
 #include <optional>
 
 #include "base/assert.h"
+#include "modes/doubtful.h"
 
 namespace motley::modes {
 namespace {
 
 // In fewer micro-batches there is no time to see who is behind, and to do something about it.
 constexpr std::uint64_t kUnitsMin = 4;
-
-/// Unless nobody else is there: who was not compared with others yet, and of whom nothing is heard.
-template <class Members>
-void leave_out_doubtful(Members& members, const Run& run, Time now) {
-  const auto leave_out = [&](auto&& is) {
-    if (!std::ranges::all_of(members, is)) std::erase_if(members, is);
-  };
-  leave_out([](const Member* member) { return member->unproven; });
-  leave_out([&](const Member* member) { return run.is_unheard(*member, now); });
-}
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/assert.h"
+#include "modes/doubtful.h"
 #include "modes/exact/declared.h"
 
 namespace motley::modes {
@@ -13,6 +14,8 @@ namespace motley::modes {
 using fleet::Member, fleet::MemberState;
 
 namespace {
+
+constexpr std::int64_t kDoublingsMax = 10;
 
 std::uint64_t steps_in(std::uint64_t count, const RunConfig& config) noexcept {
   return std::max<std::uint64_t>(1, (count + config.local_batch - 1) / config.local_batch);
@@ -50,14 +53,14 @@ void RoundsMode::take(const WorkEvent& event, Time now) {
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);
 }
 
-std::vector<Member*> RoundsMode::members() {
+// Positions that came to something unusual come first: not to who came to it.
+std::vector<Member*> RoundsMode::members(Time now) {
   std::vector<Member*> all;
   for (Member& member : run_.roster.all())
     if (member.streams && member.state == MemberState::member) all.push_back(&member);
-  // Unless nobody else is there.
-  if (!std::ranges::all_of(all, &Member::unproven))
-    std::erase_if(all, [](const Member* each) { return each->unproven; });
+  leave_out_doubtful(all, run_, now);
   std::ranges::sort(all, {}, &Member::worker);
+  std::ranges::stable_partition(all, [this](const Member* member) { return !suspects_.has(member->worker); });
   return all;
 }
 
@@ -65,26 +68,26 @@ bool RoundsMode::in_vain(const Member* member) const {
   return std::ranges::any_of(work_.avoid, [&](const auto& one) { return one.worker == member->worker; });
 }
 
-std::vector<Member*> RoundsMode::able() {
-  std::vector<Member*> all = members(), others = all;
+std::vector<Member*> RoundsMode::able(Time now) {
+  std::vector<Member*> all = members(now), others = all;
   std::erase_if(others, [&](const Member* member) { return in_vain(member); });
   return others.empty() ? all : others;
 }
 
 // What does not pay helps where nobody else does.
-void RoundsMode::call_parked() {
+void RoundsMode::call_parked(Time now) {
   if (run_.roster.count(MemberState::parked) == 0) return;
   const auto helps = [&](const Member* member) { return !in_vain(member) && !work_.leases.has_live(member->session); };
-  if (std::ranges::none_of(members(), helps)) host_.take_in_parked();
+  if (std::ranges::none_of(members(now), helps)) host_.take_in_parked();
 }
 
 // Who is late may be waited for where nobody else is free.
-bool RoundsMode::somebody_is_free() {
-  return std::ranges::any_of(able(), [&](const Member* member) { return !work_.leases.has_live(member->session); });
+bool RoundsMode::somebody_is_free(Time now) {
+  return std::ranges::any_of(able(now), [&](const Member* member) { return !work_.leases.has_live(member->session); });
 }
 
 void RoundsMode::share_out(Time now) {
-  const std::vector<Member*> members = able();
+  const std::vector<Member*> members = able(now);
   if (members.empty()) return;
   std::vector<WorkerId> workers;
   for (const Member* member : members) workers.push_back(member->worker);
@@ -101,7 +104,7 @@ void RoundsMode::share_out(Time now) {
 }
 
 void RoundsMode::share_rest(std::span<const Interval> free, Time now) {
-  const std::vector<Member*> members = able();
+  const std::vector<Member*> members = able(now);
   if (members.empty()) return;
   deadline_ = now;
   std::uint64_t total = 0;
@@ -127,7 +130,10 @@ std::uint64_t RoundsMode::grant(const Member& to, Interval wanted, bool first_of
   lease.granted = now;
   // What it has in hand already comes before.
   const std::uint64_t outstanding = work_.leases.outstanding(to.session);
-  lease.deadline = now + run_.pace.deadline(PassKind::train, to.worker, outstanding);
+  // Who was late in this round has twice as long each time, or a wrong prediction would have no end.
+  const auto late = std::ranges::count(work_.avoid, to.worker, &PassWork::Avoid::worker);
+  const auto patience = std::int64_t{1} << std::min<std::int64_t>(late, kDoublingsMax);
+  lease.deadline = now + patience * run_.pace.deadline(PassKind::train, to.worker, outstanding);
   deadline_ = std::max(deadline_, lease.deadline);
   Action& action =
       work_.act_on(lease, ActionKind::grant, {ReasonCode::share, to.worker, slice.count, work_.pass->range.count});
@@ -176,8 +182,7 @@ void RoundsMode::on(const ChunkArrived& event, Time now) {
 void RoundsMode::commit_if_whole(Lease& lease, Time now) {
   if (lease.state != LeaseState::begun) return;
   if (std::ranges::find(lease.chunks, Lease::ChunkState::awaited) != lease.chunks.end()) return;
-  if (doubts_.arise(lease, {lease.range.count, lease.weight, lease.loss_sum, lease.largest}))
-    return refuse(lease, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
+  if (doubts(lease)) return refuse(lease, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
   const auto verdict = work_.coverage.begin(
       {.lease = lease.id, .range = lease.range, .weight = lease.weight, .loss_sum = lease.loss_sum});
   MOTLEY_ASSERT(verdict == Coverage::BeginVerdict::first);  // held by nobody else
@@ -221,15 +226,10 @@ void RoundsMode::on(const LeaseFailed& event, Time) {
 
 // A broken device sends NaN, and so may whoever wants the run to end. The head's own device decides where there is one;
 // else all, or three.
-bool RoundsMode::hopeless() const {
+bool RoundsMode::hopeless(std::span<const Owed> parts) const {
   constexpr std::size_t kEnough = 3;
-  std::vector<WorkerId> said;
-  std::size_t answers = 0;
-  for (const PassWork::Avoid& avoid : work_.avoid) {
-    if (!avoid.poisoned) continue;
-    ++answers;
-    if (std::ranges::find(said, avoid.worker) == said.end()) said.push_back(avoid.worker);
-  }
+  const std::vector<WorkerId> said = suspects_.of(Suspects::Why::not_finite, parts);
+  const auto answers = std::ranges::count(work_.avoid, true, &PassWork::Avoid::poisoned);
   std::size_t members = 0;
   bool local = false, local_said = false;
   for (const Member& member : run_.roster.all()) {
@@ -238,7 +238,7 @@ bool RoundsMode::hopeless() const {
     local |= member.local;
     local_said |= member.local && std::ranges::find(said, member.worker) != said.end();
   }
-  if (answers < 2 || committed_ > 0) return false;
+  if (said.size() < 2 && answers < 2) return false;
   return local ? local_said && said.size() >= std::min<std::size_t>(2, members)
                : said.size() >= std::min(kEnough, members);
 }
@@ -246,15 +246,27 @@ bool RoundsMode::hopeless() const {
 void RoundsMode::poison(Lease& lease) {
   const Reason reason{ReasonCode::poisoned, lease.worker, lease.range.first, lease.range.count};
   const Interval range = lease.range;
+  const RoundSpans parts = parts_of(work_.pass->spans, range);
   work_.act(ActionKind::warn, reason);
   work_.avoid.push_back({.range = range, .worker = lease.worker, .poisoned = true});
-  if (hopeless()) {
+  suspects_.add(lease.worker, Suspects::Why::not_finite, parts);
+  if (hopeless(parts)) {
     Action& diverged =
         work_.act(ActionKind::diverged, {ReasonCode::poisoned_twice, lease.worker, range.first, range.count});
     diverged.range = range;
     return host_.finish(diverged.reason);
   }
   refuse(lease, reason);
+}
+
+// Two say so: it is the samples.
+bool RoundsMode::doubts(const Lease& lease) {
+  const RoundSpans parts = parts_of(work_.pass->spans, lease.range);
+  const Declared said{lease.range.count, lease.weight, lease.loss_sum, lease.largest};
+  if (doubts_.likely(lease, said) || suspects_.believe(lease.worker, Suspects::Why::unlikely, parts)) return false;
+  if (!doubts_.arise(lease, said)) return false;
+  suspects_.add(lease.worker, Suspects::Why::unlikely, parts);
+  return true;
 }
 
 void RoundsMode::refuse(Lease& lease, Reason reason) {
@@ -284,13 +296,13 @@ bool RoundsMode::any_live() const noexcept { return std::ranges::any_of(work_.le
 // the last round there is none for what is missing: then it goes on.
 void RoundsMode::settle(Time now) {
   if (!work_.pass || work_.state != PassState::collecting || run_.finished) return;
-  if (run_.stopping) return host_.finish({.code = ReasonCode::stopped});
-  if (any_live() && now < deadline_) return;
   const bool last = run_.version + 1 >= run_.steps();
   const IntervalSet missing = work_.coverage.missing({});
+  if (run_.stopping) return stop(last, missing.ranges());
+  if (any_live() && now < deadline_) return;
   const bool closes = committed_ > 0 && !(last && !missing.empty());
-  if (!closes) call_parked();
-  if (any_live() && committed_ == 0 && !somebody_is_free()) return;
+  if (!closes) call_parked(now);
+  if (any_live() && !closes && !somebody_is_free(now)) return;
   end_late(now);
   if (closes) return close_round(missing.ranges());
   if (committed_ == 0) {
@@ -298,6 +310,13 @@ void RoundsMode::settle(Time now) {
   } else {
     share_rest(missing.ranges(), now);
   }
+}
+
+// With what is in; the rest is owed, which a run that goes on knows.
+void RoundsMode::stop(bool last, std::span<const Interval> missing) {
+  if (committed_ == 0 || (last && !missing.empty())) return host_.finish({.code = ReasonCode::stopped});
+  ends_.end_open();
+  close_round(missing);
 }
 
 void RoundsMode::end_late(Time now) {
@@ -344,14 +363,19 @@ void RoundsMode::on(const PassFinished&, Time now) {
   if (run_.finished) return;
   MOTLEY_ASSERT(work_.state == PassState::closing);
   const Duration took = now - work_.pass->opened;
+  std::vector<WorkerId> wrong;
+  for (const Lease& lease : work_.leases.all()) {
+    if (work_.coverage.find(lease.id) == nullptr) continue;
+    for (const WorkerId worker : suspects_.counted(lease.worker, parts_of(work_.pass->spans, lease.range)))
+      wrong.push_back(worker);
+  }
   work_.state.enter(PassState::closed);
   work_.pass.reset();
   doubts_.learn();
+  work_.avoid.clear();
   ++run_.version;
   host_.version_made(true, took, now);
-  // Others came to something usual from the same weights.
-  for (const PassWork::Avoid& suspect : std::exchange(work_.avoid, {}))
-    if (suspect.poisoned || (suspect.unlikely && !suspect.confirmed)) host_.strike(suspect.worker);
+  for (const WorkerId worker : wrong) host_.strike(worker);
   host_.all_idle();
 }
 

@@ -13,6 +13,7 @@
 #include "modes/exact/pass_work.h"
 #include "modes/mode.h"
 #include "modes/rounds/round_plan.h"
+#include "modes/rounds/suspects.h"
 #include "modes/run.h"
 
 namespace motley::modes {
@@ -53,13 +54,13 @@ class RoundsMode final : public Mode {
   void on(const PassFinished& event, Time now);
 
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
-  [[nodiscard]] std::vector<fleet::Member*> members();
+  [[nodiscard]] std::vector<fleet::Member*> members(Time now);
   /// What it was granted in this round came to nothing.
   [[nodiscard]] bool in_vain(const fleet::Member* member) const;
-  void call_parked();
+  void call_parked(Time now);
   /// Who may be granted something: of those who came to nothing in this round nobody, unless nobody else is left.
-  [[nodiscard]] std::vector<fleet::Member*> able();
-  [[nodiscard]] bool somebody_is_free();
+  [[nodiscard]] std::vector<fleet::Member*> able(Time now);
+  [[nodiscard]] bool somebody_is_free(Time now);
   /// Cuts all positions of the round over them.
   void share_out(Time now);
   /// What is free yet, of a round that nothing comes after: a lease for each at the most.
@@ -69,10 +70,13 @@ class RoundsMode final : public Mode {
   /// Where all of the contribution is there.
   void commit_if_whole(Lease& lease, Time now);
   void poison(Lease& lease);
-  /// Enough workers came to something that is not finite, and nobody to anything else.
-  [[nodiscard]] bool hopeless() const;
+  /// Enough workers came to something that is not finite for some of these positions.
+  [[nodiscard]] bool hopeless(std::span<const Owed> parts) const;
+  /// It is not to count, as nobody comes near.
+  bool doubts(const Lease& lease);
   void refuse(Lease& lease, Reason reason);
   void handed_back(Lease& lease);
+  void stop(bool last, std::span<const Interval> missing);
   void end_late(Time now);
   void close_round(std::span<const Interval> free);
   [[nodiscard]] bool any_live() const noexcept;
@@ -82,6 +86,7 @@ class RoundsMode final : public Mode {
   PassWork work_;
   LeaseEnds ends_;
   Doubts doubts_;
+  Suspects suspects_{};
   RoundSpans owed_;
   Time deadline_{};  // of the slices that are granted
   std::size_t committed_ = 0;
