@@ -370,6 +370,7 @@ class Run:
         _rounds.check({"leases: the script computes its shares of the steps itself": door is not None,
                        "ema: the weights are averaged after every step": work.parts.decay is not None,
                        "on_step: it is called after every step": self._told.holds_steps,
+                       "loss: it asks for `step`, and an evaluation is at a round": "step" in work.parts.asked and work.test is not None,
                        "schedule: ReduceLROnPlateau follows the evaluations": self._rules.follows_evaluations,
                        "train_loader: its sampler says the order of the samples": self._train.orders is not None})
         self._rules.tell_of_rounds(script)

@@ -122,6 +122,11 @@ def test_what_rounds_do_not_do_is_refused(motley):
         assert word in error["message"] and "rounds" in error["message"]
 
 
+def test_a_loss_that_asks_for_the_step_is_not_evaluated_at_a_round(motley):
+    error = motley.fails("train", str(SCRIPTS / "wrong.py"), *rounds(), "--run", "run", "by_step")
+    assert "loss: it asks for `step`" in error["message"] and "rounds" in error["message"]
+
+
 def test_a_run_goes_on_in_its_mode_alone(motley):
     script = str(SCRIPTS / "train_case.py")
     here = ["--run", "run", "--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0"]
