@@ -30,6 +30,18 @@ def by_step(case):
     case.loss = lambda model, batch, step: plain(model, batch) / step
 
 
+def breaking(case):
+    """An optimizer that fails with the gradients of a run, not with those that it is tried with."""
+    class Breaking(torch.optim.SGD):
+        def step(self, closure=None):
+            gradient = self.param_groups[0]["params"][0].grad
+            if not bool((gradient == gradient.view(-1)[0]).all()):
+                raise ValueError("broke")
+            super().step(closure)
+
+    case.optimizer = Breaking(case.model.parameters(), lr=0.1)
+
+
 def sampler(case):
     case.loader = DataLoader(case.train, 8, sampler=DistributedSampler(case.train, 2, 0))
 
