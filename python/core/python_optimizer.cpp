@@ -13,8 +13,9 @@ using Values = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 class PythonOptimizer final : public ps::OutsideOptimizer {
  public:
-  PythonOptimizer(const nb::object& optimizer, Layout layout)
+  PythonOptimizer(const nb::object& optimizer, Layout layout, std::string hint)
       : layout_(std::move(layout)),
+        hint_(std::move(hint)),
         python_(std::make_unique<Kept>(optimizer)),
         weights_(nb::cast<Values>(optimizer.attr("weights"))),
         gradients_(nb::cast<Values>(optimizer.attr("gradients"))) {
@@ -87,8 +88,7 @@ class PythonOptimizer final : public ps::OutsideOptimizer {
     try {
       return call(python_->get());
     } catch (const std::exception& error) {
-      return Error{ErrorCode::internal, std::string("the optimizer of the script failed: ") + error.what(),
-                   "motley train --resume goes on from before that step"};
+      return Error{ErrorCode::internal, std::string("the optimizer of the script failed: ") + error.what(), hint_};
     }
   }
   static std::vector<std::string> states(const nb::object& python) {
@@ -102,14 +102,16 @@ class PythonOptimizer final : public ps::OutsideOptimizer {
   static std::span<float> flat(Values& arena) { return {arena.data(), arena.size()}; }
 
   Layout layout_;
+  std::string hint_;
   std::unique_ptr<Kept> python_;
   Values weights_, gradients_;
 };
 
 }  // namespace
 
-std::shared_ptr<ps::OutsideOptimizer> make_outside_optimizer(const nb::object& optimizer, Layout layout) {
-  return std::make_shared<PythonOptimizer>(optimizer, std::move(layout));
+std::shared_ptr<ps::OutsideOptimizer> make_outside_optimizer(const nb::object& optimizer, Layout layout,
+                                                             std::string hint) {
+  return std::make_shared<PythonOptimizer>(optimizer, std::move(layout), std::move(hint));
 }
 
 }  // namespace motley::python

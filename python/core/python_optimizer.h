@@ -7,9 +7,10 @@
 //   get_state(name), set_state(name)                to and from `gradients`
 //   restored(version)
 //
-// and is called on the coordinator's thread, with the GIL.
+// and is called by one thread at a time, with the GIL.
 
 #include <memory>
+#include <string>
 
 #include "bindings.h"
 #include "motley/layout.h"
@@ -17,7 +18,8 @@
 
 namespace motley::python {
 
-/// REQUIRES the GIL. Raises where the object is not what it should be.
-std::shared_ptr<ps::OutsideOptimizer> make_outside_optimizer(const nb::object& optimizer, Layout layout);
+/// `hint`: what to do where it fails. REQUIRES the GIL. Raises where the object is not what it should be.
+std::shared_ptr<ps::OutsideOptimizer> make_outside_optimizer(const nb::object& optimizer, Layout layout,
+                                                             std::string hint);
 
 }  // namespace motley::python

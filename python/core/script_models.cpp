@@ -71,7 +71,10 @@ ps::OptimizerSpec optimizer_of(const std::string& kind, const std::vector<GroupT
 void set_optimizer(Script& script, const std::string& kind, const std::vector<GroupTuple>& groups,
                    const nb::object& outside) {
   ps::OptimizerSpec spec = optimizer_of(kind, groups);
-  if (!outside.is_none()) spec.outside = make_outside_optimizer(outside, script.layout);
+  if (!outside.is_none()) {
+    spec.outside =
+        make_outside_optimizer(outside, script.layout, "motley train --resume goes on from before that step");
+  }
   script.optimizer = std::move(spec);
 }
 
@@ -234,7 +237,8 @@ Result<runtime::LocalOptimizer> ScriptModels::local_optimizer(const runtime::Mod
     own.outside = [script = script_, failed]() -> Result<std::shared_ptr<ps::OutsideOptimizer>> {
       const nb::gil_scoped_acquire inner_gil;
       try {
-        return make_outside_optimizer(script->own_outside->get()(), script->layout);
+        return make_outside_optimizer(script->own_outside->get()(), script->layout,
+                                      "correct its step(): what this worker made of the round does not count");
       } catch (const std::exception& error) {
         return failed(error);
       }

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from motley import _head, _model, _optimizer
+from motley import _head, _model, _optimizer, _rounds
 
 
 def run_file(arguments: list[str], number: int, train: dict[str, Any], tested: bool, read: _optimizer.ReadOptimizer) -> str:
@@ -21,12 +21,13 @@ def run_file(arguments: list[str], number: int, train: dict[str, Any], tested: b
     return _head.config_text(sections)
 
 
-def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dict[str, Any] | None, elsewhere: bool) -> dict[str, Any]:
-    """Its class, and the options and parameters of each group in its order. `state`: of one that runs on the head. `elsewhere`: each
+def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dict[str, Any] | None,
+              rounds: _rounds.Rounds) -> dict[str, Any]:
+    """Its class, and the options and parameters of each group in its order. `state`: of one that runs on the head. In rounds each
     worker has one of its own, and what the run keeps is of another."""
     known = {id(named.tensor): named.name for named in names if not named.alias_of}
     groups = [{"options": {key: value for key, value in group.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
                "params": [known.get(id(parameter), "") for parameter in group["params"]]}
               for group in made.param_groups]
     return {"optimizer": type(made).__name__, "groups": groups, **({} if state is None else {"state": state}),
-            **({"elsewhere": True} if elsewhere else {})}
+            **({"rounds": rounds.told()} if rounds else {})}

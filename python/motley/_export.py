@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from motley import _files, _head
+from motley import _files, _head, _rounds
 from motley._errors import Error
 
 
@@ -45,8 +45,9 @@ def read(run: pathlib.Path) -> dict[str, Any]:
         by_parameter.setdefault(parameter, {})[kind] = tensor
     optimizer: dict[str, Any] = {"state": {}, "param_groups": []}
     about = json.loads(description.read_text(encoding="utf-8"))
-    if about.get("elsewhere"):  # what is there is the momentum of the rounds
+    if "rounds" in about:  # what is there is the momentum of the rounds
         by_parameter.clear()
+        step = _rounds.Rounds(**about["rounds"]).steps(step)
     number = 0
     for group in about["groups"]:
         numbers = list(range(number, number + len(group["params"])))

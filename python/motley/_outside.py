@@ -1,4 +1,4 @@
-"""Optimizers that the coordinator does not know: they run here, on the head's copy of the weights."""
+"""Optimizers that the core does not know: they run here, on the head's copy of the weights, or in rounds on a worker's own."""
 
 import copy
 import time

@@ -18,6 +18,10 @@ class Rounds:
     def __bool__(self) -> bool:
         return self._local > 0
 
+    def told(self) -> dict[str, int]:
+        """For whom they are made of again."""
+        return {"local": self._local, "per_epoch": self._per_epoch}
+
     def steps(self, version: int) -> int:
         if not self:
             return version

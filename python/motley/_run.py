@@ -216,7 +216,7 @@ class Run:
             self._best.resume(launch.resumed)
         holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
         outside = self._rules.outside
-        described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, bool(self._rounds))
+        described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, self._rounds)
         happened = _head.epochs(launch, script, file, tested=work.test is not None, notes=notes, description=described,
                                 on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state, self._rounds.steps),
                                 steps=self._told.wants_steps, holds=holds, files=_sequence.pack(launch), on_begin=self._train.write_orders)
@@ -370,6 +370,7 @@ class Run:
         _rounds.check({"leases: the script computes its shares of the steps itself": door is not None,
                        "ema: the weights are averaged after every step": work.parts.decay is not None,
                        "on_step: it is called after every step": self._told.holds_steps,
+                       "loss: it asks for `step`, and an evaluation is at a round": "step" in work.parts.asked and work.test is not None,
                        "schedule: ReduceLROnPlateau follows the evaluations": self._rules.follows_evaluations,
                        "train_loader: its sampler says the order of the samples": self._train.orders is not None})
         self._rules.tell_of_rounds(script)

@@ -91,6 +91,8 @@ struct Sizes {
 };
 /// `samples` of the training set. Rounds are whole: what ends or falls inside of one counts with it.
 Sizes sizes(const RunConfig& config, std::uint64_t samples);
+/// Errors: the run would end, or be evaluated, inside of a round.
+Status check_whole_rounds(const RunConfig& config, std::uint64_t samples);
 bool in_rounds(const RunConfig& config);
 /// What the server does with what rounds come to.
 ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups);

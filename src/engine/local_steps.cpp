@@ -47,7 +47,12 @@ Status LocalSteps::open(const TaskOrder& order, std::vector<SharedBytes> base, R
   return {};
 }
 
-std::uint64_t LocalSteps::cut(std::uint64_t step) const noexcept { return count_ * std::min(step, steps_) / steps_; }
+// What is short of a group comes after a whole one: alone it might be a single sample.
+std::uint64_t LocalSteps::cut(std::uint64_t step) const noexcept {
+  if (step >= steps_) return count_;
+  const std::uint64_t most = count_ - std::min(count_, rules_.grain);
+  return std::min(count_ * step / steps_, most) / rules_.grain * rules_.grain;
+}
 
 LocalSteps::Part LocalSteps::part() const {
   std::uint64_t step = made_;

@@ -29,6 +29,7 @@ struct LocalRules {
   double clip_norm = 0;
   std::uint64_t batch = 0;    // samples of a step, over all workers
   std::uint64_t samples = 0;  // of an epoch
+  std::uint64_t grain = 1;    // steps have whole groups of so many, apart from the last
 };
 
 class LocalSteps final : public Weights, public Sink {

@@ -27,6 +27,7 @@ Result<Server> Server::make(Layout layout, OptimizerSpec optimizer, ScheduleSpec
   if (auto status = check_groups(layout, optimizer, schedule); !status) return status.error();
   auto impl = std::make_unique<Impl>(std::move(layout), std::move(optimizer), std::move(schedule), clip_norm);
   if (auto status = impl->take(snapshot); !status) return status.error();
+  impl->updates = snapshot.version;
   impl->open_step();
   return Server(std::move(impl));
 }
@@ -44,8 +45,7 @@ void Server::Impl::open_step() {
   scalars.clear();
   for (std::size_t group = 0; group < optimizer.groups.size(); ++group) {
     const GroupSpec now = group_now(group);
-    if (optimizer.kind != OptimizerKind::outside)
-      scalars.push_back(step_scalars(optimizer.kind, now, now.lr, version - state_since));
+    if (optimizer.kind != OptimizerKind::outside) scalars.push_back(step_scalars(optimizer.kind, now, now.lr, updates));
   }
 }
 
@@ -195,6 +195,7 @@ void Server::finish_step() {
     chunk.phase = Phase::waiting;
   }
   ++impl_->version;
+  ++impl_->updates;
   impl_->open_step();
 }
 

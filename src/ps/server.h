@@ -31,7 +31,8 @@ class Parallel;
 
 class Server {
  public:
-  /// `snapshot.optimizer` may be empty (a new run: state starts at zero). `clip_norm` <= 0: no clipping.
+  /// `snapshot.optimizer` may be empty (a new run: state starts at zero). `clip_norm` <= 0: no clipping. Its version is
+  /// the number of steps that this state has seen.
   static Result<Server> make(Layout layout, OptimizerSpec optimizer, ScheduleSpec schedule, double clip_norm,
                              const Snapshot& snapshot);
 
@@ -88,9 +89,9 @@ class Server {
   [[nodiscard]] Server fork() const;
   /// Moves on to the state of a fork. REQUIRES no step begun.
   void adopt(const Snapshot& of_fork);
-  /// Goes on from these weights, by chunk, at `version`, with the optimizer's state that it has. `anew`: that is zero,
-  /// and what goes by the number of steps counts from here; an optimizer from outside has its own. REQUIRES no step
-  /// begun.
+  /// Goes on from these weights, by chunk, at `version`, with the optimizer's state that it has. `anew`: that is zero;
+  /// an optimizer from outside has its own. Rates go by the version, the correction of a bias by the steps that the
+  /// state has seen; those at a device that were not adopted are none. REQUIRES no step begun.
   Status rebase(std::uint64_t version, std::vector<SharedBytes> weights, bool anew);
   /// Goes on in the memory of a device. From then on step_at() makes the steps, and weights() and snapshot() stay what
   /// they were. REQUIRES no step begun, not outside(). Errors: memory.

@@ -26,7 +26,8 @@ struct Server::Impl {
   bool clip_by_before = false;
   std::optional<double> norm_before;
   std::uint64_t version = 0;
-  std::uint64_t state_since = 0;              // the version at which the optimizer's state was zero
+  std::uint64_t updates = 0;                  // that the optimizer's state has seen since it was zero
+  std::uint64_t updates_there = 0;            // of them: the newest, which only the state on a device has
   std::vector<StepScalars> scalars;           // by group, of the open step
   bool clipped = false;                       // of the open step
   std::vector<MutableBytes> outside_weights;  // likewise, by chunk, where the optimizer is from outside

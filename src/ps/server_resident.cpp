@@ -23,6 +23,8 @@ Result<double> Server::step_at(Residence& there, double weight, std::uint64_t sa
   if (const Status updated = there.update(impl_->scalars, factor); !updated) return updated.error();
   if (impl_->clip_by_before) impl_->norm_before = *norm;
   ++impl_->version;
+  ++impl_->updates;
+  ++impl_->updates_there;
   impl_->open_step();
   return *norm;
 }

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "base/assert.h"
 #include "ps/server_impl.h"
 
@@ -23,7 +25,7 @@ Server Server::fork() const {
       make(impl_->chunks.layout(), impl_->optimizer, impl_->rates.schedule(), impl_->clip_norm, snapshot());
   MOTLEY_ASSERT(made.ok());
   made->impl_->rates = impl_->rates;
-  made->impl_->state_since = impl_->state_since;
+  made->impl_->updates = impl_->updates;
   made->impl_->clip_by_before = impl_->clip_by_before;
   made->impl_->stretches = impl_->stretches;
   made->impl_->pool = impl_->pool;  // what one gives back the other takes, so that both do not keep idle buffers
@@ -37,11 +39,11 @@ Status Server::rebase(std::uint64_t version, std::vector<SharedBytes> weights, b
       !taken) {
     return taken;
   }
+  impl_->updates -= std::exchange(impl_->updates_there, 0);  // that were not brought are lost
   if (anew) {
     impl_->chunks.begin_states(impl_->pool);
-    impl_->state_since = version;
+    impl_->updates = 0;
   }
-  MOTLEY_ASSERT(version >= impl_->state_since);
   impl_->version = version;
   impl_->open_step();
   return {};
@@ -49,6 +51,8 @@ Status Server::rebase(std::uint64_t version, std::vector<SharedBytes> weights, b
 
 void Server::adopt(const Snapshot& of_fork) {
   MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting));
+  impl_->updates += of_fork.version - impl_->version;
+  impl_->updates_there = 0;
   const Status taken = impl_->take(of_fork);
   MOTLEY_ASSERT(taken.ok());
   impl_->open_step();

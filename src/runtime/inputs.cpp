@@ -114,7 +114,7 @@ std::uint64_t grain_of(const config::RunConfig& config, bool acts_on_groups) {
 
 namespace {
 
-Result<engine::LocalRules> local_rules(ModelProvider& provider, const ModelInputs& inputs) {
+Result<engine::LocalRules> local_rules(ModelProvider& provider, const ModelInputs& inputs, std::uint64_t grain) {
   const config::RunConfig& config = *inputs.config;
   const std::uint64_t batch = config.global_batch.samples, samples = inputs.train->size();
   const std::uint64_t steps = config.steps > 0 ? config.steps : config.epochs * ((samples + batch - 1) / batch);
@@ -125,7 +125,8 @@ Result<engine::LocalRules> local_rules(ModelProvider& provider, const ModelInput
                             .schedule = std::move(own->schedule),
                             .clip_norm = config.clip_norm,
                             .batch = batch,
-                            .samples = samples};
+                            .samples = samples,
+                            .grain = grain};
 }
 
 }  // namespace
@@ -146,7 +147,7 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
   worker.prepared.seed = config.seed;
   worker.prepared.shuffle = config.shuffle;
   if (config::in_rounds(config)) {
-    Result<engine::LocalRules> rules = local_rules(provider, inputs);
+    Result<engine::LocalRules> rules = local_rules(provider, inputs, grain_of(config, groups));
     if (!rules) return rules.error();
     worker.prepared.local_steps = std::move(*rules);
   }

@@ -202,3 +202,13 @@ def test_two_workers_are_the_plain_program(motley, tmp_path, kind):
 def motley_order(motley, epoch):
     return subprocess.run([motley.path, "audit", "run", "--order", str(epoch)], cwd=motley.directory, check=True,
                           capture_output=True, text=True).stdout.split()
+
+
+@pytest.mark.parametrize(("key", "fits"), [("train.steps", 20), ("train.evaluate_every", 20)])
+def test_what_falls_inside_of_a_round_is_refused_with_what_does_not(motley, key, fits):
+    """An epoch of 20 steps, whose rounds of 8 end with one of 4."""
+    words = ["--set", "train.global_batch=200", "--set", "train.epochs=1", *rounds(8), "--device", "cpu", "--listen", "127.0.0.1:0"]
+    error = motley.fails("train", "softmax", *RUN, *words, "--set", f"{key}=18", "--run", "refused")
+    assert f"{key}: 18 steps end 2 steps into a round" in error["message"] and error["try"].startswith(f"--set {key}={fits},")
+    program = motley.run("train", "softmax", *RUN, *words, "--set", f"{key}={fits}", "--run", "run")
+    assert program.process.returncode == 0, program.story()

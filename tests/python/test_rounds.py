@@ -122,6 +122,19 @@ def test_what_rounds_do_not_do_is_refused(motley):
         assert word in error["message"] and "rounds" in error["message"]
 
 
+def test_a_loss_that_asks_for_the_step_is_not_evaluated_at_a_round(motley):
+    error = motley.fails("train", str(SCRIPTS / "wrong.py"), *rounds(), "--run", "run", "by_step")
+    assert "loss: it asks for `step`" in error["message"] and "rounds" in error["message"]
+
+
+def test_a_workers_own_optimizer_that_fails_says_what_becomes_of_the_worker(motley):
+    """It is not the head's, whose run would go on from before the step."""
+    here = ["--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0"]
+    error = motley.fails("train", str(SCRIPTS / "wrong.py"), *here, *rounds(), "--run", "run", "breaking", status=1)
+    assert "the optimizer of the script failed" in error["message"] and "broke" in error["message"]
+    assert "this worker" in error["try"] and "--resume" not in error["try"]
+
+
 def test_a_run_goes_on_in_its_mode_alone(motley):
     script = str(SCRIPTS / "train_case.py")
     here = ["--run", "run", "--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0"]
@@ -139,4 +152,5 @@ def test_an_export_has_no_optimizer_that_was_not_the_scripts(motley):
     train(motley, "train_case.py", "groups", options=rounds())
     assert motley.run("export", "run", "--torch", "out.pt").process.returncode == 0
     content = torch.load(motley.directory / "out.pt", weights_only=True)
+    assert content["step"] == cases.make("groups").epochs * PER_EPOCH
     assert content["optimizer"]["state"] == {} and json.dumps(sorted(content)) == '["model", "optimizer", "step"]'

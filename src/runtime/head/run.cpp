@@ -117,15 +117,7 @@ Status Run::check_rounds() const {
         "train.mode = \"rounds\": this model has running statistics (BatchNorm), which is not done in rounds yet",
         "--set train.mode=exact, or a model with another normalisation"};
   }
-  // More steps than were asked for would be another schedule.
-  const std::uint64_t of_epoch = (epoch_samples() + config.global_batch.samples - 1) / config.global_batch.samples;
-  const std::uint64_t left = config.steps % of_epoch % config.rounds_steps;
-  if (left == 0) return {};
-  return Error{ErrorCode::input,
-               "train.steps: " + std::to_string(config.steps) + " steps end " + std::to_string(left) +
-                   " steps into a round; rounds are whole",
-               "--set train.steps=" + std::to_string(config.steps - left + config.rounds_steps) +
-                   ", or train.epochs, whose last round may be short"};
+  return config::check_whole_rounds(config, epoch_samples());
 }
 
 // Another mode would be another training.

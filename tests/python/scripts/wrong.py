@@ -24,6 +24,24 @@ def iterable(case):
     case.loader = DataLoader(Stream(), 8)
 
 
+def by_step(case):
+    """Wrong in rounds alone."""
+    plain, case.tested = case.loss, DataLoader(case.test, 64)
+    case.loss = lambda model, batch, step: plain(model, batch) / step
+
+
+def breaking(case):
+    """An optimizer that fails with the gradients of a run, not with those that it is tried with."""
+    class Breaking(torch.optim.SGD):
+        def step(self, closure=None):
+            gradient = self.param_groups[0]["params"][0].grad
+            if not bool((gradient == gradient.view(-1)[0]).all()):
+                raise ValueError("broke")
+            super().step(closure)
+
+    case.optimizer = Breaking(case.model.parameters(), lr=0.1)
+
+
 def sampler(case):
     case.loader = DataLoader(case.train, 8, sampler=DistributedSampler(case.train, 2, 0))
 
@@ -130,9 +148,9 @@ if __name__ == "__main__":
     torch.manual_seed(3)
     model = cases.mlp()
     case = cases.Case(model, torch.optim.SGD(model.parameters(), lr=0.1), cases.cross_entropy, cases.classes(300, 2), cases.classes(100, 3))
-    case.loader, case.body = DataLoader(case.train, case.batch, shuffle=True), lambda: None
+    case.loader, case.body, case.tested = DataLoader(case.train, case.batch, shuffle=True), lambda: None, None
     globals()[sys.argv[1]](case)
-    run = motley.Run(case.model, case.loss, case.loader, case.optimizer, schedule=case.schedule)
+    run = motley.Run(case.model, case.loss, case.loader, case.optimizer, schedule=case.schedule, test=case.tested)
     for epoch in run.epochs(case.epochs):
         if case.body():
             break

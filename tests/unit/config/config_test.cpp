@@ -207,5 +207,47 @@ TEST(Config, TheCosineRunsToTheEndAfterWarmUp) {
   EXPECT_EQ(schedule_spec(recipe("mlp", {"schedule.steps=50"}), 100).total_steps, 50U);
 }
 
+// 1,000 samples in batches of 10 are an epoch of 100 steps.
+std::string refusal_of_rounds(const std::vector<std::string>& overrides) {
+  std::vector<std::string> all{"train.mode=rounds", "train.global_batch=10"};
+  all.insert(all.end(), overrides.begin(), overrides.end());
+  const Status fits = check_whole_rounds(recipe("mlp", all), 1000);
+  return fits ? "" : fits.error().message + " | " + fits.error().hint;
+}
+
+TEST(Config, ARunThatEndsInsideOfARoundIsRefusedWithStepsThatFit) {
+  const auto refusal = [](std::uint64_t steps, std::uint64_t of_round) {
+    return refusal_of_rounds(
+        {"train.steps=" + std::to_string(steps), "train.rounds.steps=" + std::to_string(of_round)});
+  };
+  EXPECT_EQ(refusal(60, 30), "");
+  EXPECT_EQ(refusal(100, 30), "");
+  EXPECT_EQ(refusal(230, 30), "");
+  EXPECT_THAT(refusal(70, 30), HasSubstr("10 steps into a round; rounds are whole | --set train.steps=90,"));
+  EXPECT_THAT(refusal(95, 30), HasSubstr("5 steps into a round; rounds are whole | --set train.steps=100,"));
+  EXPECT_THAT(refusal(295, 30), HasSubstr("| --set train.steps=300,"));
+}
+
+TEST(Config, AnEvaluationInsideOfARoundIsRefused) {
+  const auto refusal = [](std::uint64_t every, std::uint64_t of_round, const std::string& length) {
+    return refusal_of_rounds(
+        {"train.evaluate_every=" + std::to_string(every), "train.rounds.steps=" + std::to_string(of_round), length});
+  };
+  EXPECT_EQ(refusal(0, 30, "train.epochs=3"), "");
+  EXPECT_EQ(refusal(50, 25, "train.epochs=3"), "");
+  EXPECT_EQ(refusal(150, 25, "train.epochs=3"), "");
+  EXPECT_EQ(refusal(200, 30, "train.epochs=3"), "");
+  EXPECT_EQ(refusal(60, 30, "train.epochs=1"), "");
+  EXPECT_THAT(refusal(60, 25, "train.epochs=3"),
+              HasSubstr("10 steps into a round; rounds are whole | --set train.evaluate_every=75,"));
+  EXPECT_THAT(refusal(95, 30, "train.epochs=1"), HasSubstr("| --set train.evaluate_every=100,"));
+  EXPECT_THAT(refusal(60, 30, "train.epochs=3"), HasSubstr("in some epochs, of 100 steps in rounds of 30"));
+  EXPECT_EQ(sizes(recipe("mlp", {"train.mode=rounds", "train.global_batch=10", "train.rounds.steps=30",
+                                 "train.evaluate_every=200"}),
+                  1000)
+                .evaluate_every,
+            8U);
+}
+
 }  // namespace
 }  // namespace motley::config

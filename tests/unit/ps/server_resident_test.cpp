@@ -104,5 +104,24 @@ TEST(ServerResident, AGradientThatIsNotFiniteUpdatesNothing) {
   EXPECT_TRUE(there.factors.empty());
 }
 
+TEST(ServerResident, StepsThatWereNotBroughtAreNoneOfTheState) {
+  Server server = make_server(0);
+  const std::vector<SharedBytes> weights = chunked(server.layout(), flat_weights(server));
+  Watched there;
+  ASSERT_TRUE(server.settle(there).ok());
+  for (int lost = 0; lost < 3; ++lost) ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  ASSERT_TRUE(server.rebase(0, weights, false).ok());
+  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  EXPECT_EQ(there.rates[3], there.rates[0]);
+  ASSERT_TRUE(server.rebase(1, weights, false).ok());
+  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  const Snapshot brought = server.snapshot();  // of the same version, as of a device
+  server.adopt(brought);
+  ASSERT_TRUE(server.rebase(1, weights, false).ok());
+  ASSERT_TRUE(server.step_at(there, 8, 8).ok());
+  // The second after one that was kept: 1 - 0.81 in place of 1 - 0.9.
+  EXPECT_NEAR(there.rates[5] / there.rates[4], 0.1 / 0.19, 1e-6);
+}
+
 }  // namespace
 }  // namespace motley::ps

@@ -250,5 +250,30 @@ TEST(Server, RefusesSpecificationsTorchRefuses) {
   EXPECT_THAT(refusal(sgd(), start(layout()), {}, nan), HasSubstr("clip_norm"));
 }
 
+TEST(Server, CorrectsTheBiasByTheStepsThatItsStateHasSeen) {
+  const Layout shape = layout();
+  for (const bool anew : {false, true}) {
+    Server through = made(adamw()), skipped = made(adamw());
+    step(through, noise(shape, 2));
+    step(skipped, noise(shape, 2));
+    ASSERT_TRUE(skipped.rebase(40, chunked(shape, flat_weights(through)), anew).ok());
+    if (anew) {
+      ASSERT_TRUE(through.rebase(0, chunked(shape, flat_weights(through)), anew).ok());
+    }
+    step(through, noise(shape, 3));
+    step(skipped, noise(shape, 3));
+    EXPECT_EQ(skipped.version(), 41U);
+    EXPECT_EQ(flat_weights(through), flat_weights(skipped)) << anew;
+    Server fork = skipped.fork();
+    step(fork, noise(shape, 4));
+    step(through, noise(shape, 4));
+    skipped.adopt(fork.snapshot());
+    EXPECT_EQ(flat_weights(through), flat_weights(skipped)) << anew;
+    step(through, noise(shape, 5));
+    step(skipped, noise(shape, 5));
+    EXPECT_EQ(flat_weights(through), flat_weights(skipped)) << anew;
+  }
+}
+
 }  // namespace
 }  // namespace motley::ps
