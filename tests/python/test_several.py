@@ -181,7 +181,7 @@ def test_resumed_goes_on_with_the_run_that_was_not_finished_and_the_joiner_stays
     head.kill()
     for gate in (2, 3, "end"):
         open_gate(motley, gate)
-    again = head_of(motley, "folds", "gates", options=["--resume"])
+    again = head_of(motley, "folds", "gates", options=["--resume", *settings(train_min_workers=2)])  # it waits until it is back
     ends_with(joined, again)
     assert again.named("step") and told(again)[1] == first
     expected = plainly("folds")
