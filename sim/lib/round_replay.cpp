@@ -155,6 +155,7 @@ std::string RoundReplay::closed(const engine::StepClosed& step, const std::vecto
   std::vector<SharedBytes> after;
   for (ChunkId chunk = 0; chunk < weights.size(); ++chunk) {
     std::vector<std::span<const float>> parts;
+    parts.reserve(contributions.size());
     for (const Contribution& one : contributions) parts.push_back(one.change[chunk].floats());
     outer_->reduce(chunk, parts, weight, step.samples);
     after.push_back(outer_->apply(chunk));

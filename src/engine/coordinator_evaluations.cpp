@@ -10,12 +10,12 @@ namespace motley::engine {
 namespace {
 
 // Of a sum or a count. Devices that convolve in TF32 differ by some thousandths.
-constexpr double kOtherwise = 0.01;
+constexpr double kApart = 0.01;
 constexpr double kLossLeast = 1e-4;  // of an item: float32 sums near zero have no hundredths
 
 bool apart(double one, double other, double least) {
   if (!std::isfinite(one) || !std::isfinite(other)) return std::isfinite(one) != std::isfinite(other);
-  return !(std::abs(one - other) <= std::max(least, kOtherwise * std::max(std::abs(one), std::abs(other))));
+  return !(std::abs(one - other) <= std::max(least, kApart * std::max(std::abs(one), std::abs(other))));
 }
 
 std::string text(const Evaluated& of) {
@@ -67,7 +67,7 @@ std::optional<Evaluated> Evaluations::aside(const modes::Aside& aside, const wir
 std::string Evaluations::difference() const {
   MOTLEY_ASSERT(aside_.version == everybodys_.version);
   // One answer in a hundred may fall on the other side of a decision by rounding, of few samples one.
-  const double few = 1 + kOtherwise * everybodys_.weight;
+  const double few = 1 + kApart * everybodys_.weight;
   bool differs = apart(aside_.weight, everybodys_.weight, 0) ||
                  apart(aside_.loss_sum, everybodys_.loss_sum, kLossLeast * everybodys_.weight) ||
                  apart(static_cast<double>(aside_.correct), static_cast<double>(everybodys_.correct), few) ||

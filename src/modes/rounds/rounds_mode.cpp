@@ -59,8 +59,8 @@ std::vector<Member*> RoundsMode::members(Time now) {
   for (Member& member : run_.roster.all())
     if (member.streams && member.state == MemberState::member) all.push_back(&member);
   leave_out_doubtful(all, run_, now);
-  std::ranges::sort(all, {}, &Member::worker);
-  std::ranges::stable_partition(all, [this](const Member* member) { return !suspects_.has(member->worker); });
+  std::ranges::sort(all, {},
+                    [this](const Member* member) { return std::pair(suspects_.has(member->worker), member->worker); });
   return all;
 }
 
@@ -90,6 +90,7 @@ void RoundsMode::share_out(Time now) {
   const std::vector<Member*> members = able(now);
   if (members.empty()) return;
   std::vector<WorkerId> workers;
+  workers.reserve(members.size());
   for (const Member* member : members) workers.push_back(member->worker);
   std::vector<std::uint64_t> counts(workers.size(), 0);
   run_.pace.split(PassKind::train, work_.pass->range.count, workers, false, counts);
@@ -300,7 +301,7 @@ void RoundsMode::settle(Time now) {
   const IntervalSet missing = work_.coverage.missing({});
   if (run_.stopping) return stop(last, missing.ranges());
   if (any_live() && now < deadline_) return;
-  const bool closes = committed_ > 0 && !(last && !missing.empty());
+  const bool closes = committed_ > 0 && (!last || missing.empty());
   if (!closes) call_parked(now);
   if (any_live() && !closes && !somebody_is_free(now)) return;
   end_late(now);
