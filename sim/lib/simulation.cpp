@@ -1,6 +1,7 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -47,11 +48,23 @@ class Simulation {
   }
 
  private:
+  /// By the slowest worker alone.
+  [[nodiscard]] Duration slowest_evaluation() const {
+    double samples_per_second = std::numeric_limits<double>::infinity(), factor = 1;
+    for (const WorkerSetup& worker : scenario_.workers)
+      samples_per_second = std::min(samples_per_second, worker.samples_per_second);
+    for (const Disturbance& d : scenario_.disturbances)
+      if (d.trouble == Trouble::slow) factor = std::min(factor, d.factor);
+    const double seconds = static_cast<double>(scenario_.run.test_samples) / (samples_per_second * factor);
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  }
+
   void loop() {
     const Duration last =
         scenario_.disturbances.empty() ? Duration(0) : scenario_.disturbances.back().at + std::chrono::seconds(10);
-    const Time deadline =
-        last + kPerStepMax * static_cast<std::int64_t>(scenario_.run.steps) + std::chrono::seconds(30);
+    const Time deadline = last + kPerStepMax * static_cast<std::int64_t>(scenario_.run.steps) +
+                          slowest_evaluation() * static_cast<std::int64_t>(scenario_.run.steps) +
+                          std::chrono::seconds(30);
     Time done_at{};
     while (world_.queue.step()) {
       const Time now = world_.queue.now();
