@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/assert.h"
+#include "modes/not_finite.h"
 
 namespace motley::modes {
 Lease* Contributions::live_lease(SessionId session, LeaseId id) {
@@ -127,16 +128,7 @@ void Contributions::take_chunk(Lease& lease, ChunkId chunk) {
 
 void Contributions::settle(Lease& lease, Time now) {
   if (!lease.live() || lease.settled < lease.chunks.size()) return;
-  lease.state.enter(LeaseState::ended);
-  work_.run.roster.record(lease.worker).handed_back = 0;
-  work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
-  if (lease.first_of_pass) {
-    Action& measured = work_.act(ActionKind::measured);
-    measured.worker = lease.worker;
-    measured.lease = lease.id;
-    measured.range = lease.range;
-    measured.elapsed = now - lease.granted;
-  }
+  ends_.end_whole(lease, now);
   if (!work_.coverage.covered(lease.range)) {
     // What covered a chunk when this one brought it was withdrawn since.
     work_.reissue = Reason{.code = ReasonCode::lost_lease, .worker = lease.worker};
@@ -185,10 +177,7 @@ void Contributions::on(const LeaseFailed& event) {
   host_.strike(worker);
 }
 
-// A broken device sends NaN, and so may whoever wants the run to end. The head's own device decides where there is one;
-// else all who could compute the positions must say so, or three.
 bool Contributions::confirmed(const Lease& lease) const {
-  constexpr std::size_t kEnough = 3;
   std::vector<WorkerId> said{lease.worker};
   std::size_t answers = 1;
   for (const PassWork::Avoid& avoid : work_.avoid) {
@@ -196,18 +185,7 @@ bool Contributions::confirmed(const Lease& lease) const {
     ++answers;
     if (std::ranges::find(said, avoid.worker) == said.end()) said.push_back(avoid.worker);
   }
-  std::size_t members = 0;
-  bool local = false, local_said = false;
-  for (const fleet::Member& member : work_.run.roster.all()) {
-    // Who is about to take part will be asked as well.
-    if (member.state == fleet::MemberState::yielding || member.state == fleet::MemberState::excluded) continue;
-    ++members;
-    local |= member.local;
-    local_said |= member.local && std::ranges::find(said, member.worker) != said.end();
-  }
-  if (answers < 2) return false;
-  return local ? local_said && said.size() >= std::min<std::size_t>(2, members)
-               : said.size() >= std::min(kEnough, members);
+  return answers >= 2 && enough_say_so(work_.run.roster, said);
 }
 
 void Contributions::poison(Lease& lease) {

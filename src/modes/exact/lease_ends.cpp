@@ -39,6 +39,19 @@ void LeaseEnds::end_open() {
   work_.reissue.reset();
 }
 
+void LeaseEnds::end_whole(Lease& lease, Time now) {
+  lease.state.enter(LeaseState::ended);
+  work_.run.roster.record(lease.worker).handed_back = 0;
+  work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
+  if (lease.first_of_pass) {
+    Action& measured = work_.act(ActionKind::measured);
+    measured.worker = lease.worker;
+    measured.lease = lease.id;
+    measured.range = lease.range;
+    measured.elapsed = now - lease.granted;
+  }
+}
+
 void LeaseEnds::report_late(const Lease& lease, Time now) {
   if (!work_.training() || !lease.overdue || lease.unheard || !lease.first_of_pass) return;
   Action& late = work_.act(ActionKind::late);

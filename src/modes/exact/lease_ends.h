@@ -1,5 +1,5 @@
 #pragma once
-// How leases of the open pass end other than by being complete. One thread at a time.
+// How leases of the open pass end, but for what follows for its mode. One thread at a time.
 
 #include "modes/exact/pass_work.h"
 
@@ -14,6 +14,8 @@ class LeaseEnds {
   /// effect.
   void revoke(const Lease& lease, Reason reason);
   void end(Lease& lease);
+  /// All of it is here and counts.
+  void end_whole(Lease& lease, Time now);
   /// All of this session, whose positions others get.
   void take_back(SessionId session, Reason reason);
   /// Those whose positions others covered.

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "modes/doubtful.h"
 #include "modes/exact/declared.h"
+#include "modes/not_finite.h"
 
 namespace motley::modes {
 
@@ -193,16 +194,7 @@ void RoundsMode::commit_if_whole(Lease& lease, Time now) {
     lease.chunks[chunk] = Lease::ChunkState::settled;
   }
   ++committed_;
-  lease.state.enter(LeaseState::ended);
-  run_.roster.record(lease.worker).handed_back = 0;
-  work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
-  if (lease.first_of_pass) {
-    Action& measured = work_.act(ActionKind::measured);
-    measured.worker = lease.worker;
-    measured.lease = lease.id;
-    measured.range = lease.range;
-    measured.elapsed = now - lease.granted;
-  }
+  ends_.end_whole(lease, now);
   host_.idle(lease.session);
 }
 
@@ -225,23 +217,10 @@ void RoundsMode::on(const LeaseFailed& event, Time) {
   host_.strike(worker);
 }
 
-// A broken device sends NaN, and so may whoever wants the run to end. The head's own device decides where there is one;
-// else all, or three.
 bool RoundsMode::hopeless(std::span<const Owed> parts) const {
-  constexpr std::size_t kEnough = 3;
   const std::vector<WorkerId> said = suspects_.of(Suspects::Why::not_finite, parts);
   const auto answers = std::ranges::count(work_.avoid, true, &PassWork::Avoid::poisoned);
-  std::size_t members = 0;
-  bool local = false, local_said = false;
-  for (const Member& member : run_.roster.all()) {
-    if (member.state == MemberState::yielding || member.state == MemberState::excluded) continue;
-    ++members;
-    local |= member.local;
-    local_said |= member.local && std::ranges::find(said, member.worker) != said.end();
-  }
-  if (said.size() < 2 && answers < 2) return false;
-  return local ? local_said && said.size() >= std::min<std::size_t>(2, members)
-               : said.size() >= std::min(kEnough, members);
+  return (said.size() >= 2 || answers >= 2) && enough_say_so(run_.roster, said);
 }
 
 void RoundsMode::poison(Lease& lease) {
