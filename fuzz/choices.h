@@ -94,6 +94,10 @@ class Choices {
 template <class Owner>
 void change_a_field(Choices& choices, Owner& owner);
 
+/// Something that the wire's tables describe field by field.
+template <class Member>
+concept Described = requires { wire::Table<Member>::kFields; };
+
 template <class Member>
 void change(Choices& choices, Member& value) {
   if constexpr (std::is_same_v<Member, bool>) {
@@ -106,17 +110,15 @@ void change(Choices& choices, Member& value) {
     value = static_cast<Member>(choices.number(static_cast<std::uint64_t>(value)));
   } else if constexpr (std::is_same_v<Member, std::string>) {
     value.assign(choices.below(4) * 30, static_cast<char>('a' + choices.below(26)));
+  } else if constexpr (Described<Member>) {
+    change_a_field(choices, value);
   } else {  // a list
     const std::size_t at = choices.byte();
     if (at < 64) {
       value.resize(at);
     } else if (!value.empty()) {
       auto& item = value[at % value.size()];
-      if constexpr (std::is_same_v<std::decay_t<decltype(item)>, LayoutEntry>) {
-        change_a_field(choices, item);
-      } else {
-        change(choices, item);
-      }
+      change(choices, item);
     }
   }
 }
