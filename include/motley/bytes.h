@@ -16,7 +16,7 @@ class SharedBytes {
   SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
       : owner_(std::move(owner)), bytes_(bytes) {}
 
-  /// A copy of `bytes` in memory of its own, 64-byte aligned.
+  /// A copy of `bytes` in memory of its own, aligned as BufferPool's.
   static SharedBytes copy_of(std::span<const std::byte> bytes);
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
@@ -64,7 +64,8 @@ class MutableBytes {
 class BufferPool {
  public:
   explicit BufferPool(std::size_t idle_bytes_max = std::size_t{1} << 30);
-  /// A 64-byte aligned buffer of exactly `size` usable bytes; contents are unspecified.
+  /// A buffer of exactly `size` usable bytes, aligned to 64 bytes, and from 64 KiB on to 4,096, as writing past the page
+  /// cache asks for; contents are unspecified.
   [[nodiscard]] MutableBytes take(std::size_t size);
 
  private:

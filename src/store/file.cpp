@@ -22,13 +22,25 @@ constexpr std::size_t kWriteBytesMax = std::size_t{1} << 30;  // macOS refuses c
 
 bool is_full(int code) { return code == ENOSPC || code == EDQUOT || code == EFBIG; }
 
+// EINVAL is what file systems answer whose blocks are larger, or whose direct writes end at an odd place.
+bool back_to_cache(int descriptor) {
+#if defined(O_DIRECT)
+  const int flags = ::fcntl(descriptor, F_GETFL);
+  return flags >= 0 && (flags & O_DIRECT) != 0 && ::fcntl(descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
+#else
+  (void)descriptor;
+  return false;
+#endif
+}
+
 // Writes as much of `pieces` as one call takes, retrying interruptions; -1 with errno set when it fails.
 ssize_t write_some(int descriptor, std::span<iovec> pieces) {
-  ssize_t written = 0;
-  do {
-    written = ::writev(descriptor, pieces.data(), static_cast<int>(pieces.size()));
-  } while (written < 0 && errno == EINTR);
-  return written;
+  for (;;) {
+    const ssize_t written = ::writev(descriptor, pieces.data(), static_cast<int>(pieces.size()));
+    if (written >= 0) return written;
+    if (errno == EINTR || (errno == EINVAL && back_to_cache(descriptor))) continue;
+    return written;
+  }
 }
 
 }  // namespace
@@ -173,6 +185,16 @@ Status File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     out = out.subspan(static_cast<std::size_t>(result));
   }
   return {};
+}
+
+// On a file system that refuses it, at once or with the first write, the cache is used as before.
+void File::write_past_cache() noexcept {
+#if defined(O_DIRECT)
+  const int flags = ::fcntl(descriptor_, F_GETFL);
+  if (flags >= 0) (void)::fcntl(descriptor_, F_SETFL, flags | O_DIRECT);
+#elif defined(F_NOCACHE)
+  (void)::fcntl(descriptor_, F_NOCACHE, 1);
+#endif
 }
 
 Status File::truncate(std::uint64_t size) {

@@ -14,10 +14,12 @@ namespace motley::store {
 namespace {
 
 // docs/formats/redo.md
-constexpr std::string_view kMagic = "MTLYRED1";
+constexpr std::string_view kMagic = "MTLYRED2";
+constexpr std::size_t kPageBytes = File::kDirectBytes;       // each part begins at a multiple, zeros fill its last page
 constexpr std::size_t kFileHeadBytes = 8 + 8 + 4;            // magic, version, crc32c
 constexpr std::size_t kRecordHeadBytes = 8 + 8 + 4 + 4 + 4;  // version, body bytes, chunks, body crc32c, head crc32c
 constexpr std::uint32_t kChunksMax = 1 << 24;
+constexpr std::size_t kDirectRecordBytesMin = std::size_t{4} << 20;  // smaller ones are written together by the system
 constexpr std::string_view kNamePrefix = "from-";
 
 std::filesystem::path log_path(const std::filesystem::path& run_dir, std::uint64_t version) {
@@ -56,9 +58,14 @@ Status remove_file(const std::filesystem::path& path) {
   return {};
 }
 
+constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
+/// The head of a record and the sizes of its chunks.
+constexpr std::size_t front_bytes(std::size_t chunks) { return in_pages(kRecordHeadBytes + 4 * chunks); }
+
 struct RecordHead {
   std::uint64_t version = 0;
-  std::uint64_t bytes = 0;  // of the body: sizes of the chunks (u32 each), then the chunks
+  std::uint64_t bytes = 0;  // of the body: sizes of the chunks (u32 each), then the chunks, and the zeros behind each
   std::uint32_t chunks = 0;
   std::uint32_t body_crc = 0;
 };
@@ -77,17 +84,76 @@ std::optional<RecordHead> decode(std::span<const std::byte, kRecordHeadBytes> in
   if (load_le<std::uint32_t>(in.data() + 24) != crc32c(in.first(24))) return std::nullopt;
   const RecordHead head{load_le<std::uint64_t>(in.data()), load_le<std::uint64_t>(in.data() + 8),
                         load_le<std::uint32_t>(in.data() + 16), load_le<std::uint32_t>(in.data() + 20)};
-  if (head.chunks > kChunksMax || head.bytes < std::uint64_t{4} * head.chunks) return std::nullopt;
+  if (head.chunks > kChunksMax || head.bytes < front_bytes(head.chunks) - kRecordHeadBytes)
+    return std::nullopt;
   return head;
 }
 
-std::array<std::byte, kFileHeadBytes> encode_file_head(std::uint64_t version) {
-  std::array<std::byte, kFileHeadBytes> out{};
+std::array<std::byte, kPageBytes> encode_file_head(std::uint64_t version) {
+  std::array<std::byte, kPageBytes> out{};
   std::copy_n(std::as_bytes(std::span(kMagic)).begin(), kMagic.size(), out.begin());
   store_le<std::uint64_t>(out.data() + 8, version);
-  store_le<std::uint32_t>(out.data() + 16, crc32c(std::span(out).first(16)));
+  store_le<std::uint32_t>(out.data() + 16, crc32c(std::span(out).first(kFileHeadBytes - 4)));
   return out;
 }
+
+bool on_page(const std::byte* address) { return reinterpret_cast<std::uintptr_t>(address) % kPageBytes == 0; }
+
+// A record as it is written: whole pages of the gradients from where they are, all else from a copy.
+class Record {
+ public:
+  Record(std::uint64_t version, std::span<const SharedBytes> gradients, BufferPool& pool) {
+    std::size_t copied = front_bytes(gradients.size());
+    for (const SharedBytes& chunk : gradients) copied += in_pages(chunk.size() - in_place(chunk));
+    copy_ = pool.take(std::max(copied, kPagedBytesMin));
+    const std::span<std::byte> front = next_of_copy(front_bytes(gradients.size()));
+    std::byte* size = front.data() + kRecordHeadBytes;
+    for (const SharedBytes& chunk : gradients) {
+      store_le<std::uint32_t>(size, static_cast<std::uint32_t>(chunk.size()));
+      size += 4;
+    }
+    parts_.emplace_back(nullptr, front);
+    for (const SharedBytes& chunk : gradients) add(chunk);
+    RecordHead head{.version = version, .chunks = static_cast<std::uint32_t>(gradients.size())};
+    head.body_crc = crc32c(front.subspan(kRecordHeadBytes));
+    head.bytes = front.size() - kRecordHeadBytes;
+    for (const SharedBytes& part : std::span(parts_).subspan(1)) {
+      head.body_crc = crc32c(part.bytes(), head.body_crc);
+      head.bytes += part.size();
+    }
+    std::ranges::copy(encode(head), front.begin());
+    bytes_ = kRecordHeadBytes + head.bytes;
+  }
+
+  [[nodiscard]] std::span<const SharedBytes> parts() const { return parts_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::size_t kPagedBytesMin = std::size_t{1} << 16;  // from here on the pool's buffers begin on a page
+
+  static std::size_t in_place(const SharedBytes& chunk) {
+    return on_page(chunk.bytes().data()) ? chunk.size() / kPageBytes * kPageBytes : 0;
+  }
+  std::span<std::byte> next_of_copy(std::size_t count) {
+    const std::span<std::byte> next = copy_.bytes().subspan(copied_, count);
+    copied_ += count;
+    return next;
+  }
+  void add(const SharedBytes& chunk) {
+    const std::size_t whole = in_place(chunk);
+    const std::span<const std::byte> rest = chunk.bytes().subspan(whole);
+    if (whole > 0) parts_.push_back(chunk.slice(0, whole));
+    if (rest.empty()) return;
+    const std::span<std::byte> page = next_of_copy(in_pages(rest.size()));
+    std::ranges::fill(std::ranges::copy(rest, page.begin()).out, page.end(), std::byte{0});
+    parts_.emplace_back(nullptr, page);
+  }
+
+  MutableBytes copy_;
+  std::size_t copied_ = 0;
+  std::vector<SharedBytes> parts_;
+  std::uint64_t bytes_ = 0;
+};
 
 // Reads a log front to back. Whatever is not whole and intact ends it: there is nothing to tell apart here, since the
 // steps that are lost are computed again.
@@ -97,12 +163,12 @@ class LogReader {
     auto opened = File::open(log.path, File::Mode::read);
     if (!opened) return;
     auto size = opened->size();
-    std::array<std::byte, kFileHeadBytes> head{};
-    if (!size || *size < kFileHeadBytes || !opened->read_at(0, head)) return;
+    std::array<std::byte, kPageBytes> head{};
+    if (!size || *size < head.size() || !opened->read_at(0, head)) return;
     if (head != encode_file_head(log.base)) return;
     file_ = std::move(*opened);
     size_ = *size;
-    next_ = kFileHeadBytes;
+    next_ = head.size();
   }
 
   /// The head of the next record, whose body read_body() gives.
@@ -118,20 +184,20 @@ class LogReader {
 
   bool read_body(const RecordHead& head, std::vector<SharedBytes>& chunks) {
     chunks.clear();
-    std::vector<std::byte> sizes(std::size_t{4} * head.chunks);
-    if (!file_.read_at(body_, sizes)) return false;
-    std::uint32_t crc = crc32c(sizes);
-    std::uint64_t left = head.bytes - sizes.size();
-    std::uint64_t at = body_ + sizes.size();
+    std::vector<std::byte> front(front_bytes(head.chunks) - kRecordHeadBytes);
+    if (!file_.read_at(body_, front)) return false;
+    std::uint32_t crc = crc32c(front);
+    std::uint64_t left = head.bytes - front.size();
+    std::uint64_t at = body_ + front.size();
     for (std::size_t i = 0; i < head.chunks; ++i) {
-      const std::uint32_t size = load_le<std::uint32_t>(sizes.data() + 4 * i);
-      if (size > left) return false;
-      MutableBytes chunk = pool_.take(size);
+      const std::uint32_t size = load_le<std::uint32_t>(front.data() + 4 * i);
+      if (in_pages(size) > left) return false;
+      MutableBytes chunk = pool_.take(in_pages(size));
       if (!file_.read_at(at, chunk.bytes())) return false;
       crc = crc32c(chunk.bytes(), crc);
-      at += size;
-      left -= size;
-      chunks.push_back(std::move(chunk).seal());
+      at += chunk.bytes().size();
+      left -= chunk.bytes().size();
+      chunks.push_back(std::move(chunk).seal().slice(0, size));
     }
     return left == 0 && crc == head.body_crc;
   }
@@ -148,6 +214,8 @@ struct RedoWriter::Impl {
   File file;
   std::uint64_t written = 0;
   bool ragged = false;  // the file may go on behind `written`
+  bool direct = false;  // past the page cache
+  BufferPool pool;
 
   // What a failed write leaves would hide the records of later steps.
   Status cut_off() {
@@ -171,31 +239,25 @@ Result<RedoWriter> RedoWriter::create(const std::filesystem::path& run_dir, std:
   if (!file) return std::move(file).error();
   impl->file = std::move(*file);
   if (Status done = impl->file.write(encode_file_head(version)); !done) return std::move(done).error();
-  impl->written = kFileHeadBytes;
+  impl->written = kPageBytes;
   if (Status done = impl->file.sync(); !done) return std::move(done).error();
   if (Status done = sync_directory(run_dir / "redo"); !done) return std::move(done).error();
   return RedoWriter(std::move(impl));
 }
 
 Status RedoWriter::append(std::uint64_t version, std::span<const SharedBytes> gradients) {
-  std::vector<std::byte> sizes(4 * gradients.size());
-  RecordHead head{version, sizes.size(), static_cast<std::uint32_t>(gradients.size()), 0};
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    store_le<std::uint32_t>(sizes.data() + 4 * i, static_cast<std::uint32_t>(gradients[i].size()));
-    head.bytes += gradients[i].size();
+  const Record record(version, gradients, impl_->pool);
+  if (!impl_->direct && record.bytes() >= kDirectRecordBytesMin) {
+    impl_->file.write_past_cache();
+    impl_->direct = true;
   }
-  head.body_crc = crc32c(sizes);
-  for (const SharedBytes& chunk : gradients) head.body_crc = crc32c(chunk.bytes(), head.body_crc);
-  const auto head_bytes = encode(head);
-  std::vector<SharedBytes> parts{SharedBytes(nullptr, head_bytes), SharedBytes(nullptr, sizes)};
-  parts.insert(parts.end(), gradients.begin(), gradients.end());
   if (Status cut = impl_->cut_off(); !cut) return cut;
-  if (Status done = impl_->file.write(parts); !done) {
+  if (Status done = impl_->file.write(record.parts()); !done) {
     impl_->ragged = true;
     static_cast<void>(impl_->cut_off());  // tried again before the next write
     return done;
   }
-  impl_->written += kRecordHeadBytes + head.bytes;
+  impl_->written += record.bytes();
   return {};
 }
 

@@ -1,5 +1,7 @@
 #include "store/redo.h"
 
+#include <algorithm>
+
 #include "temporary.h"
 
 namespace motley::store {
@@ -46,6 +48,17 @@ Replayed replay(const std::filesystem::path& run, std::uint64_t from) {
   return result;
 }
 
+// All near the beginning and the end of a page, some of those between, which are zeros.
+std::vector<std::size_t> places(std::size_t end) {
+  constexpr std::size_t kPage = 4096, kNear = 64, kStep = 61;
+  std::vector<std::size_t> found;
+  for (std::size_t at = 0; at < end; ++at) {
+    const std::size_t in_page = at % kPage;
+    if (in_page < kNear || in_page >= kPage - 4 || in_page % kStep == 0) found.push_back(at);
+  }
+  return found;
+}
+
 TEST(Redo, ReplaysAcrossLogsFromAnyVersion) {
   const TemporaryDirectory run;
   append(run.path(), 0, 3);
@@ -85,7 +98,7 @@ TEST(Redo, EveryTruncationIsAPrefix) {
   const auto log = run.path() / "redo" / "from-000000000";
   const std::string whole = test::slurp(log);
   std::uint64_t before = 0;
-  for (std::size_t size = 0; size <= whole.size(); ++size) {
+  for (const std::size_t size : places(whole.size() + 1)) {
     test::spill(log, whole.substr(0, size));
     const std::uint64_t reached = replay(run.path(), 0).reached;
     EXPECT_GE(reached, before);
@@ -99,12 +112,39 @@ TEST(Redo, EveryFlippedBitEndsTheReplayBeforeIt) {
   append(run.path(), 0, 2);
   const auto log = run.path() / "redo" / "from-000000000";
   const std::string whole = test::slurp(log);
-  for (std::size_t at = 0; at < whole.size(); ++at) {
+  for (const std::size_t at : places(whole.size())) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x80);
     test::spill(log, damaged);
     EXPECT_LT(replay(run.path(), 0).reached, 2U) << "byte " << at;
   }
+}
+
+// Large enough to go past the page cache, on pages and beside them.
+TEST(Redo, LargeRecordsComeBackAsTheyWere) {
+  const TemporaryDirectory run;
+  constexpr std::size_t kFloats = 700001;  // no multiple of a page
+  BufferPool pool;
+  std::vector<SharedBytes> chunks;
+  for (int chunk = 0; chunk < 3; ++chunk) {
+    MutableBytes values = pool.take(kFloats * sizeof(float));
+    for (std::size_t i = 0; i < kFloats; ++i) values.floats()[i] = static_cast<float>(i) + static_cast<float>(chunk);
+    chunks.push_back(std::move(values).seal());
+  }
+  chunks.push_back(chunks[0].slice(4, 400000));
+  chunks.push_back(floats({1, 2, 3}));
+  auto writer = RedoWriter::create(run.path(), 7);
+  ASSERT_TRUE(writer) << message(writer);
+  for (std::uint64_t version = 7; version < 10; ++version) ASSERT_TRUE(writer->append(version, chunks));
+  ASSERT_TRUE(writer->sync());
+  const auto reached = replay_redo(run.path(), 7, [&](std::uint64_t, std::span<const SharedBytes> read) -> Status {
+    EXPECT_TRUE(std::ranges::equal(read, chunks, [](const SharedBytes& a, const SharedBytes& b) {
+      return std::ranges::equal(a.bytes(), b.bytes());
+    }));
+    return {};
+  });
+  ASSERT_TRUE(reached) << message(reached);
+  EXPECT_EQ(*reached, 10U);
 }
 
 TEST(Redo, AFailureToApplyIsHandedOn) {
