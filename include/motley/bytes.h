@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
 namespace motley {
+
+class MutableBytes;
 
 class SharedBytes {
  public:
@@ -30,6 +33,10 @@ class SharedBytes {
   [[nodiscard]] std::span<const float> floats() const noexcept {
     return {reinterpret_cast<const float*>(bytes_.data()), bytes_.size() / sizeof(float)};
   }
+
+  /// The buffer to write into again where nobody else holds it, and this is empty then; else nothing. REQUIRES that it
+  /// was sealed from MutableBytes.
+  [[nodiscard]] std::optional<MutableBytes> unseal();
 
  private:
   std::shared_ptr<const void> owner_;
@@ -64,8 +71,8 @@ class MutableBytes {
 class BufferPool {
  public:
   explicit BufferPool(std::size_t idle_bytes_max = std::size_t{1} << 30);
-  /// A buffer of exactly `size` usable bytes, aligned to 64 bytes, and from 64 KiB on to 4,096, as writing past the page
-  /// cache asks for; contents are unspecified.
+  /// A buffer of exactly `size` usable bytes, aligned to 64 bytes, and from 64 KiB on to 4,096, as writing past the
+  /// page cache asks for; contents are unspecified.
   [[nodiscard]] MutableBytes take(std::size_t size);
 
  private:

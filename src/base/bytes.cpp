@@ -51,6 +51,15 @@ SharedBytes SharedBytes::copy_of(std::span<const std::byte> bytes) {
   return {std::move(owner), {data, bytes.size()}};
 }
 
+std::optional<MutableBytes> SharedBytes::unseal() {
+  if (owner_.use_count() != 1) return std::nullopt;
+  // The count says that others are done; giving up a handle of our own makes all that they did happen before.
+  std::shared_ptr<const void>(owner_).reset();
+  const std::span<const std::byte> bytes = std::exchange(bytes_, {});
+  return MutableBytes(std::const_pointer_cast<void>(std::exchange(owner_, nullptr)),
+                      {const_cast<std::byte*>(bytes.data()), bytes.size()});
+}
+
 struct BufferPool::Shelf {
   std::mutex mutex;
   std::unordered_map<std::size_t, std::vector<std::byte*>> idle;

@@ -82,9 +82,11 @@ void Chunks::begin_states(BufferPool& pool) {
   MutableBytes buffer = pool.take(largest);
   std::ranges::fill(buffer.floats(), 0.0F);
   const SharedBytes zeros = std::move(buffer).seal();
-  for (ChunkId c = 0; c < chunks_.size(); ++c)
+  for (ChunkId c = 0; c < chunks_.size(); ++c) {
+    chunks_[c].states_of_update = false;
     for (std::size_t i = 0; i < states_.size() && !statistics(c); ++i)
       chunks_[c].states[i] = zeros.slice(0, bytes_of(c));
+  }
 }
 
 Status Chunks::take_states(const Snapshot& snapshot, BufferPool& pool) {
@@ -114,6 +116,7 @@ Status Chunks::take_states(const Snapshot& snapshot, BufferPool& pool) {
       if (bytes.size() != bytes_of(c))
         return size_error("chunk " + std::to_string(c) + " of '" + states_[i] + "'", bytes.size(), bytes_of(c));
       chunks_[c].states[i] = aligned(bytes);
+      chunks_[c].states_of_update = false;
     }
   }
   return {};

@@ -36,6 +36,7 @@ struct ChunkState {
   SharedBytes new_weights;  // at the next one, once applied
   // State is replaced at once, so that a step needs room for one copy of it and not two.
   std::array<SharedBytes, kStatesMax> states;
+  bool states_of_update = false;  // whose memory an update may take again
   // From when it is summed until the new weights take its place, or lie beside it where it was given out.
   MutableBytes open_gradient;
   SharedBytes gradient;

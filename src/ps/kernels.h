@@ -1,6 +1,7 @@
 #pragma once
-// The loops over a tensor's elements. No state; arrays of one call never overlap, except where said. An update leaves
-// the new weights where the gradient was, so that a step needs no memory for both.
+// The loops over a tensor's elements. No state; arrays of one call never overlap, except that what an update writes may
+// be what it reads: the new weights lie where the gradient was, and new state where the old was, so that a step needs
+// no memory for both and writes no memory that it has not read.
 //
 // Scalars come by value: read through a reference, they would have to be loaded again after every store.
 // Operation order is that of torch's single-tensor CPU path, so that results agree with it to the last bits.
@@ -23,7 +24,8 @@ struct SgdArrays {
   std::size_t count = 0;
   const float* weights = nullptr;
   const float* momentum = nullptr;
-  float* values = nullptr;  // the gradient; becomes the new weights
+  const float* gradient = nullptr;
+  float* new_weights = nullptr;  // may be the gradient's
   float* new_momentum = nullptr;
 };
 void sgd(const SgdArrays& arrays, StepScalars scalars) noexcept;  // momentum arrays unused
@@ -34,7 +36,8 @@ struct AdamArrays {
   const float* weights = nullptr;
   const float* mean = nullptr;    // exp_avg
   const float* square = nullptr;  // exp_avg_sq
-  float* values = nullptr;        // the gradient; becomes the new weights
+  const float* gradient = nullptr;
+  float* new_weights = nullptr;  // may be the gradient's
   float* new_mean = nullptr;
   float* new_square = nullptr;
 };

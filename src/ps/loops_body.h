@@ -51,38 +51,54 @@ inline float fused(float a, float b, float c) noexcept {
   return static_cast<float>(static_cast<double>(a) * static_cast<double>(b) + static_cast<double>(c));
 }
 
+// What is written may be what is read, element by element, and nothing else overlaps: no iteration needs another one.
+#if defined(__clang__)
+#define MOTLEY_EACH_BY_ITSELF _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define MOTLEY_EACH_BY_ITSELF _Pragma("GCC ivdep")
+#endif
+
 template <bool kNesterov>
 void sgd_momentum_loop(const SgdArrays& a, StepScalars s) noexcept {
-  const float* __restrict weights = a.weights;
-  const float* __restrict momentum = a.momentum;
-  float* __restrict values = a.values;
-  float* __restrict new_momentum = a.new_momentum;
+  const float* weights = a.weights;
+  const float* momentum = a.momentum;
+  const float* gradient = a.gradient;
+  float* new_weights = a.new_weights;
+  float* new_momentum = a.new_momentum;
   const std::size_t count = a.count;
+  MOTLEY_EACH_BY_ITSELF
   for (std::size_t i = 0; i < count; ++i) {
-    const float g = fused(s.weight_decay, weights[i], values[i]);
+    const float g = fused(s.weight_decay, weights[i], gradient[i]);
     const float buffer = fused(s.fresh, g, momentum[i] * s.momentum);
     new_momentum[i] = buffer;
     const float direction = kNesterov ? fused(s.momentum, buffer, g) : buffer;
-    values[i] = fused(s.lr, direction, weights[i]);
+    new_weights[i] = fused(s.lr, direction, weights[i]);
   }
 }
 
-/// kNearStart: torch's lerp works from the nearer end. Choices are template parameters and the arrays parameters of
-/// their own, because otherwise GCC gives up on so many arrays and does not vectorise the loop.
+/// kNearStart: torch's lerp works from the nearer end. Choices are template parameters, because otherwise compilers do
+/// not vectorise the loop.
 template <bool kNearStart, bool kDecay>
-void adam_loop(std::size_t count, const float* __restrict weights, const float* __restrict mean,
-               const float* __restrict square, float* __restrict values, float* __restrict new_mean,
-               float* __restrict new_square, StepScalars s) noexcept {
+void adam_loop(const AdamArrays& a, StepScalars s) noexcept {
+  const float* weights = a.weights;
+  const float* mean = a.mean;
+  const float* square = a.square;
+  const float* gradient = a.gradient;
+  float* new_weights = a.new_weights;
+  float* new_mean = a.new_mean;
+  float* new_square = a.new_square;
+  const std::size_t count = a.count;
   const float pull = kNearStart ? s.fresh : s.fresh - 1.0F;
+  MOTLEY_EACH_BY_ITSELF
   for (std::size_t i = 0; i < count; ++i) {
-    const float g = kDecay ? fused(s.weight_decay, weights[i], values[i]) : values[i];
+    const float g = kDecay ? fused(s.weight_decay, weights[i], gradient[i]) : gradient[i];
     const float m = fused(pull, g - mean[i], kNearStart ? mean[i] : g);
     const float v = fused(s.fresh2 * g, g, square[i] * s.beta2);
-    new_mean[i] = m;
-    new_square[i] = v;
     // Rounded correctly here; torch's sqrt, where it comes from MKL, is sometimes one unit in the last place off.
     const float denominator = __builtin_sqrtf(v) / s.correction + s.eps;
-    values[i] = weights[i] * s.keep + s.lr * m / denominator;
+    new_mean[i] = m;
+    new_square[i] = v;
+    new_weights[i] = weights[i] * s.keep + s.lr * m / denominator;
   }
 }
 
@@ -90,7 +106,7 @@ void adam_any(const AdamArrays& a, StepScalars s) noexcept {
   const bool decay = s.weight_decay != 0;
   const auto loop = s.fresh < 0.5F ? (decay ? adam_loop<true, true> : adam_loop<true, false>)
                                    : (decay ? adam_loop<false, true> : adam_loop<false, false>);
-  loop(a.count, a.weights, a.mean, a.square, a.values, a.new_mean, a.new_square, s);
+  loop(a, s);
 }
 
 void sgd_momentum_any(const SgdArrays& a, StepScalars s) noexcept {
@@ -98,14 +114,18 @@ void sgd_momentum_any(const SgdArrays& a, StepScalars s) noexcept {
 }
 
 void sgd_loop(const SgdArrays& a, StepScalars s) noexcept {
-  const float* __restrict weights = a.weights;
-  float* __restrict values = a.values;
+  const float* weights = a.weights;
+  const float* gradient = a.gradient;
+  float* new_weights = a.new_weights;
   const std::size_t count = a.count;
+  MOTLEY_EACH_BY_ITSELF
   for (std::size_t i = 0; i < count; ++i) {
-    const float g = fused(s.weight_decay, weights[i], values[i]);
-    values[i] = fused(s.lr, g, weights[i]);
+    const float g = fused(s.weight_decay, weights[i], gradient[i]);
+    new_weights[i] = fused(s.lr, g, weights[i]);
   }
 }
+
+#undef MOTLEY_EACH_BY_ITSELF
 
 void scale_loop(float* values, std::size_t count, float factor) noexcept {
   for (std::size_t i = 0; i < count; ++i) values[i] *= factor;

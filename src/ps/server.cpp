@@ -157,18 +157,18 @@ SharedBytes Server::apply(ChunkId id) {
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::reduced);
   MOTLEY_ASSERT(!clips() || impl_->clipped);
-  MutableBytes values = std::move(chunk.open_gradient);
-  if (const SharedBytes kept = std::exchange(chunk.gradient, {}); !kept.empty()) {
-    values = impl_->pool.take(kept.size());
-    std::ranges::copy(kept.floats(), values.floats().begin());
-  }
+  // Where the gradient was, or beside it where it was given out.
+  const SharedBytes kept = std::exchange(chunk.gradient, {});
+  MutableBytes values = kept.empty() ? std::move(chunk.open_gradient) : impl_->pool.take(kept.size());
+  const std::span<const float> gradient = kept.empty() ? values.floats() : kept.floats();
   if (impl_->chunks.statistics(id)) {
+    if (!kept.empty()) std::ranges::copy(gradient, values.floats().begin());
     update_statistics(chunk, values.floats());
   } else if (outside()) {
     std::ranges::copy(impl_->outside_weights[id].floats(), values.floats().begin());
   } else {
-    update_parameters(impl_->optimizer, impl_->scalars, impl_->chunks.states(), chunk, values.floats(), impl_->pool,
-                      impl_->stretches);
+    update_parameters(impl_->optimizer, impl_->scalars, impl_->chunks.states(), chunk, gradient, values.floats(),
+                      impl_->pool, impl_->stretches);
   }
   clear_padding(values.floats(), chunk.segments);
   chunk.new_weights = std::move(values).seal();

@@ -2,44 +2,54 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <utility>
 
 #include "base/assert.h"
 
 namespace motley::ps {
 
 void update_parameters(const OptimizerSpec& optimizer, std::span<const StepScalars> scalars, std::size_t states,
-                       ChunkState& chunk, std::span<float> values, BufferPool& pool, const Stretches& stretches) {
+                       ChunkState& chunk, std::span<const float> gradient, std::span<float> new_weights,
+                       BufferPool& pool, const Stretches& stretches) {
   std::array<MutableBytes, kStatesMax> new_states;
   std::array<const float*, kStatesMax> old{};
   std::array<float*, kStatesMax> fresh{};
   for (std::size_t i = 0; i < states; ++i) {
-    new_states[i] = pool.take(values.size_bytes());
-    clear_padding(new_states[i].floats(), chunk.segments);
     old[i] = chunk.states[i].floats().data();
+    std::optional<MutableBytes> own = chunk.states_of_update ? chunk.states[i].unseal() : std::nullopt;
+    if (own) {
+      new_states[i] = std::move(*own);
+    } else {
+      new_states[i] = pool.take(new_weights.size_bytes());
+      clear_padding(new_states[i].floats(), chunk.segments);
+    }
     fresh[i] = new_states[i].floats().data();
   }
   const float* weights = chunk.weights.floats().data();
-  stretches.each(values.size(), [&](std::size_t first, std::size_t elements) {
+  stretches.each(new_weights.size(), [&](std::size_t first, std::size_t elements) {
     for (const Segment& segment : chunk.segments) {
       const std::size_t begin = std::max<std::size_t>(segment.first, first);
       const std::size_t end = std::min<std::size_t>(segment.first + segment.count, first + elements);
       if (begin >= end) continue;
       const std::size_t count = end - begin;
       const StepScalars& numbers = scalars[segment.group];
-      float* here = values.data() + begin;
+      const float* from = gradient.data() + begin;
+      float* to = new_weights.data() + begin;
       if (optimizer.kind != OptimizerKind::sgd) {
-        adam({count, weights + begin, old[0] + begin, old[1] + begin, here, fresh[0] + begin, fresh[1] + begin},
+        adam({count, weights + begin, old[0] + begin, old[1] + begin, from, to, fresh[0] + begin, fresh[1] + begin},
              numbers);
       } else if (optimizer.groups[segment.group].momentum != 0) {
-        sgd_momentum({count, weights + begin, old[0] + begin, here, fresh[0] + begin}, numbers);
+        sgd_momentum({count, weights + begin, old[0] + begin, from, to, fresh[0] + begin}, numbers);
       } else {
-        sgd({count, weights + begin, nullptr, here, nullptr}, numbers);
+        sgd({count, weights + begin, nullptr, from, to, nullptr}, numbers);
         // Another group has momentum: the buffer of this one stays zero.
         if (fresh[0] != nullptr) std::fill_n(fresh[0] + begin, count, 0.0F);
       }
     }
   });
   for (std::size_t i = 0; i < states; ++i) chunk.states[i] = std::move(new_states[i]).seal();
+  chunk.states_of_update = true;
 }
 
 void update_statistics(const ChunkState& chunk, std::span<float> values) {

@@ -84,8 +84,7 @@ std::optional<RecordHead> decode(std::span<const std::byte, kRecordHeadBytes> in
   if (load_le<std::uint32_t>(in.data() + 24) != crc32c(in.first(24))) return std::nullopt;
   const RecordHead head{load_le<std::uint64_t>(in.data()), load_le<std::uint64_t>(in.data() + 8),
                         load_le<std::uint32_t>(in.data() + 16), load_le<std::uint32_t>(in.data() + 20)};
-  if (head.chunks > kChunksMax || head.bytes < front_bytes(head.chunks) - kRecordHeadBytes)
-    return std::nullopt;
+  if (head.chunks > kChunksMax || head.bytes < front_bytes(head.chunks) - kRecordHeadBytes) return std::nullopt;
   return head;
 }
 
@@ -129,7 +128,8 @@ class Record {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
  private:
-  static constexpr std::size_t kPagedBytesMin = std::size_t{1} << 16;  // from here on the pool's buffers begin on a page
+  static constexpr std::size_t kPagedBytesMin = std::size_t{1}
+                                                << 16;  // from here on the pool's buffers begin on a page
 
   static std::size_t in_place(const SharedBytes& chunk) {
     return on_page(chunk.bytes().data()) ? chunk.size() / kPageBytes * kPageBytes : 0;

@@ -44,16 +44,27 @@ class EverySet : public testing::TestWithParam<std::size_t> {
   }
   void expect_same_update(const GroupSpec& group, OptimizerKind kind) {
     const StepScalars scalars = step_scalars(kind, group, 0.01, 6);
-    expect_same_bits([&](const Loops& set) {
-      Outputs out{gradient, std::vector<float>(count), std::vector<float>(count)};
+    const auto update = [&](const Loops& set, const float* old_mean, const float* old_square, const float* from,
+                            Outputs& out) {
       if (kind != OptimizerKind::sgd) {
-        set.adam({count, weights.data(), mean.data(), square.data(), out[0].data(), out[1].data(), out[2].data()},
+        set.adam({count, weights.data(), old_mean, old_square, from, out[0].data(), out[1].data(), out[2].data()},
                  scalars);
       } else if (group.momentum != 0) {
-        set.sgd_momentum({count, weights.data(), mean.data(), out[0].data(), out[1].data()}, scalars);
+        set.sgd_momentum({count, weights.data(), old_mean, from, out[0].data(), out[1].data()}, scalars);
       } else {
-        set.sgd({count, weights.data(), nullptr, out[0].data(), nullptr}, scalars);
+        set.sgd({count, weights.data(), nullptr, from, out[0].data(), nullptr}, scalars);
       }
+    };
+    const bool adam = kind != OptimizerKind::sgd;
+    const bool momentum = adam || group.momentum != 0;
+    expect_same_bits([&](const Loops& set) {
+      Outputs out(3, std::vector<float>(count));
+      update(set, mean.data(), square.data(), gradient.data(), out);
+      Outputs in_place{gradient, mean, square};
+      update(set, in_place[1].data(), in_place[2].data(), in_place[0].data(), in_place);
+      EXPECT_EQ(in_place[0], out[0]);
+      EXPECT_EQ(in_place[1], momentum ? out[1] : mean);
+      EXPECT_EQ(in_place[2], adam ? out[2] : square);
       return out;
     });
   }
