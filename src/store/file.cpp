@@ -22,13 +22,16 @@ constexpr std::size_t kWriteBytesMax = std::size_t{1} << 30;  // macOS refuses c
 
 bool is_full(int code) { return code == ENOSPC || code == EDQUOT || code == EFBIG; }
 
-// EINVAL is what file systems answer whose blocks are larger, or whose direct writes end at an odd place.
-bool back_to_cache(int descriptor) {
+// True: it is otherwise than before.
+bool past_cache([[maybe_unused]] int descriptor, [[maybe_unused]] bool wanted) noexcept {
 #if defined(O_DIRECT)
   const int flags = ::fcntl(descriptor, F_GETFL);
-  return flags >= 0 && (flags & O_DIRECT) != 0 && ::fcntl(descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
+  const bool there = flags >= 0 && (flags & O_DIRECT) != 0;
+  return flags >= 0 && there != wanted && ::fcntl(descriptor, F_SETFL, flags ^ O_DIRECT) == 0;
 #else
-  (void)descriptor;
+#if defined(F_NOCACHE)
+  (void)::fcntl(descriptor, F_NOCACHE, wanted ? 1 : 0);  // refuses no write
+#endif
   return false;
 #endif
 }
@@ -38,7 +41,11 @@ ssize_t write_some(int descriptor, std::span<iovec> pieces) {
   for (;;) {
     const ssize_t written = ::writev(descriptor, pieces.data(), static_cast<int>(pieces.size()));
     if (written >= 0) return written;
-    if (errno == EINTR || (errno == EINVAL && back_to_cache(descriptor))) continue;
+    if (errno == EINTR) continue;
+    // What file systems answer whose blocks are larger, or whose direct writes end at an odd place.
+    const int code = errno;
+    if (code == EINVAL && past_cache(descriptor, false)) continue;
+    errno = code;
     return written;
   }
 }
@@ -188,14 +195,8 @@ Status File::read_at(std::uint64_t offset, std::span<std::byte> out) const {
 }
 
 // On a file system that refuses it, at once or with the first write, the cache is used as before.
-void File::write_past_cache() noexcept {
-#if defined(O_DIRECT)
-  const int flags = ::fcntl(descriptor_, F_GETFL);
-  if (flags >= 0) (void)::fcntl(descriptor_, F_SETFL, flags | O_DIRECT);
-#elif defined(F_NOCACHE)
-  (void)::fcntl(descriptor_, F_NOCACHE, 1);
-#endif
-}
+void File::write_past_cache() noexcept { (void)past_cache(descriptor_, true); }
+void File::write_by_cache() noexcept { (void)past_cache(descriptor_, false); }
 
 Status File::truncate(std::uint64_t size) {
   if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0) return system_error("truncate", path_, errno);

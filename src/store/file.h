@@ -27,6 +27,7 @@ class File {
   enum class Mode : std::uint8_t { read, append, create, create_secret };
 
   static constexpr std::size_t kDirectBytes = 4096;  // the largest block of a disk or file system that is in use
+  static constexpr std::size_t kDirectWorthBytes = std::size_t{4} << 20;  // what is less, the system writes together
 
   File() = default;
   /// create empties a file that exists, and create_secret (mode 0600) refuses one; append creates one that does not.
@@ -45,10 +46,11 @@ class File {
   Status write(std::span<const std::byte> bytes);
   /// The same from many pieces, without copying them together.
   Status write(std::span<const SharedBytes> parts);
-  /// What is written from now on goes from its memory to the disk, where the file system can: a log of many bytes that
-  /// are read after a crash only costs a tenth of the processor's time so. REQUIRES of all later writes that the
+  /// What is written from now on goes from its memory to the disk, where the file system can: of many bytes that are
+  /// read after a crash only, that costs a tenth of the processor's time. REQUIRES of all later writes that the
   /// file's position, and the address and size of each piece, are multiples of kDirectBytes.
   void write_past_cache() noexcept;
+  void write_by_cache() noexcept;
   /// Reads exactly out.size() bytes. ErrorCode::input if the file ends before.
   Status read_at(std::uint64_t offset, std::span<std::byte> out) const;
   Status truncate(std::uint64_t size);

@@ -19,7 +19,6 @@ constexpr std::size_t kPageBytes = File::kDirectBytes;       // each part begins
 constexpr std::size_t kFileHeadBytes = 8 + 8 + 4;            // magic, version, crc32c
 constexpr std::size_t kRecordHeadBytes = 8 + 8 + 4 + 4 + 4;  // version, body bytes, chunks, body crc32c, head crc32c
 constexpr std::uint32_t kChunksMax = 1 << 24;
-constexpr std::size_t kDirectRecordBytesMin = std::size_t{4} << 20;  // smaller ones are written together by the system
 constexpr std::string_view kNamePrefix = "from-";
 
 std::filesystem::path log_path(const std::filesystem::path& run_dir, std::uint64_t version) {
@@ -247,7 +246,7 @@ Result<RedoWriter> RedoWriter::create(const std::filesystem::path& run_dir, std:
 
 Status RedoWriter::append(std::uint64_t version, std::span<const SharedBytes> gradients) {
   const Record record(version, gradients, impl_->pool);
-  if (!impl_->direct && record.bytes() >= kDirectRecordBytesMin) {
+  if (!impl_->direct && record.bytes() >= File::kDirectWorthBytes) {
     impl_->file.write_past_cache();
     impl_->direct = true;
   }

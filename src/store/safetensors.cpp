@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "base/assert.h"
 #include "base/crc32c.h"
@@ -74,6 +75,53 @@ Result<std::string> make_header(const Safetensors& content, const std::vector<co
   return text;
 }
 
+// By way of a buffer that stays in the processor's cache, from which whole pages go to the disk.
+class StagedWriter {
+ public:
+  StagedWriter(File& out, std::uint64_t bytes) : out_(out) {
+    if (bytes >= File::kDirectWorthBytes) out_.write_past_cache();
+  }
+  Status add(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const std::size_t count = std::min(bytes.size(), buffer_.bytes().size() - filled_);
+      std::ranges::copy(bytes.first(count), buffer_.bytes().subspan(filled_).begin());
+      filled_ += count;
+      bytes = bytes.subspan(count);
+      if (filled_ < buffer_.bytes().size()) return {};
+      if (Status done = flush(filled_); !done) return done;
+    }
+    return {};
+  }
+  /// The last page may be cut.
+  Result<FileHash> finish() {
+    const std::size_t cut = filled_ % File::kDirectBytes;
+    if (Status done = flush(filled_ - cut); !done) return std::move(done).error();
+    out_.write_by_cache();
+    if (Status done = flush(cut); !done) return std::move(done).error();
+    if (Status done = out_.sync(); !done) return std::move(done).error();
+    return hash_;
+  }
+
+ private:
+  static constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
+
+  // The first of what is filled; the rest, less than a page, moves to the front.
+  Status flush(std::size_t count) {
+    const std::span<const std::byte> bytes = buffer_.bytes().first(count);
+    hash_.bytes += count;
+    hash_.crc32c = crc32c(bytes, hash_.crc32c);
+    if (Status done = out_.write(bytes); !done) return done;
+    std::ranges::copy(buffer_.bytes().subspan(count, filled_ - count), buffer_.bytes().begin());
+    filled_ -= count;
+    return {};
+  }
+
+  File& out_;
+  MutableBytes buffer_ = BufferPool().take(kBufferBytes);
+  std::size_t filled_ = 0;
+  FileHash hash_;
+};
+
 }  // namespace
 
 Result<FileHash> write_safetensors_hashed(const std::filesystem::path& file, const Safetensors& content) {
@@ -87,14 +135,12 @@ Result<FileHash> write_safetensors_hashed(const std::filesystem::path& file, con
   for (const TensorView* tensor : order) parts.insert(parts.end(), tensor->parts.begin(), tensor->parts.end());
   auto out = File::open(file, File::Mode::create);
   if (!out) return std::move(out).error();
-  if (Status done = out->write(parts); !done) return std::move(done).error();
-  if (Status done = out->sync(); !done) return std::move(done).error();
-  FileHash hash;
-  for (const SharedBytes& part : parts) {
-    hash.bytes += part.size();
-    hash.crc32c = crc32c(part.bytes(), hash.crc32c);
-  }
-  return hash;
+  std::uint64_t bytes = 0;
+  for (const SharedBytes& part : parts) bytes += part.size();
+  StagedWriter writer(*out, bytes);
+  for (const SharedBytes& part : parts)
+    if (Status done = writer.add(part.bytes()); !done) return std::move(done).error();
+  return writer.finish();
 }
 
 Status write_safetensors(const std::filesystem::path& file, const Safetensors& content) {

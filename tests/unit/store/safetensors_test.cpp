@@ -1,5 +1,7 @@
 #include "store/safetensors.h"
 
+#include "base/crc32c.h"
+#include "store/safetensors_file.h"
 #include "temporary.h"
 
 namespace motley::store {
@@ -75,6 +77,27 @@ TEST(Safetensors, DataStartsAtAMultipleOf64AndLargeElementsComeFirst) {
     ASSERT_TRUE(back) << message(back);
     EXPECT_EQ(back->tensors.at(0).name, "f");
   }
+}
+
+// Past the page cache, page by page, and a last page that is cut.
+TEST(Safetensors, LargeFilesComeBackAsTheyWere) {
+  const TemporaryDirectory directory;
+  constexpr std::size_t kFloats = 1500001;
+  std::vector<float> numbers(kFloats);
+  for (std::size_t i = 0; i < kFloats; ++i) numbers[i] = static_cast<float>(i);
+  const SharedBytes all = floats(numbers);
+  Safetensors content;
+  content.tensors.push_back({"one", DType::f32, {kFloats}, {all.slice(0, 4004), all.slice(4004, all.size() - 4004)}});
+  content.tensors.push_back({"two", DType::f32, {3}, {floats({1, 2, 3})}});
+  const auto hash = write_safetensors_hashed(directory / "out", content);
+  ASSERT_TRUE(hash) << message(hash);
+  const std::string file = test::slurp(directory / "out");
+  EXPECT_EQ(hash->bytes, file.size());
+  EXPECT_EQ(hash->crc32c, crc32c(std::as_bytes(std::span(file))));
+  const auto back = read_safetensors(directory / "out");
+  ASSERT_TRUE(back) << message(back);
+  EXPECT_EQ(values<float>(view(*back, "one")), numbers);
+  EXPECT_EQ(values<float>(view(*back, "two")), (std::vector<float>{1, 2, 3}));
 }
 
 TEST(Safetensors, EveryTruncationIsRefused) {
