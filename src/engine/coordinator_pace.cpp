@@ -70,6 +70,7 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const fle
   MOTLEY_ASSERT(!workers.empty() && workers.size() == counts.size());
   const std::vector<plan::Candidate> known = candidates(kind, workers);
   const plan::Request wanted = request(kind, total, workers);
+  if (kind == PassKind::train && total != train_.total()) comparison_.interrupted();
   const plan::Plan plan = (kind == PassKind::evaluate ? evaluate_ : train_).split(wanted, known, workers, reissue);
   MOTLEY_ASSERT(plan.counts.size() == counts.size());
   std::ranges::copy(plan.counts, counts.begin());
@@ -78,15 +79,17 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const fle
   std::vector<fleet::WorkerId> sharing;
   for (std::size_t i = 0; i < workers.size(); ++i)
     if (counts[i] > 0) sharing.push_back(workers[i]);
-  if (sharing != news_.sharing()) begin_others();
+  if (sharing != news_.sharing()) begin_others(sharing);
   news_.shared(sharing);
   const std::size_t senders = plan::senders(known, counts);
   for (const fleet::WorkerId worker : sharing)
     if (of(worker).link.remote()) at(worker).train.wire().expect_senders(senders, link_seconds({&worker, 1}));
 }
 
-void MeasuredPace::begin_others() {
+void MeasuredPace::begin_others(std::span<const fleet::WorkerId> sharing) {
   settling_.begin();
+  if (sharing.size() < 2 || std::ranges::equal(sharing, together_)) return comparison_.interrupted();
+  together_.assign(sharing.begin(), sharing.end());
   comparison_.begin();
 }
 
@@ -170,9 +173,7 @@ modes::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId 
   return in_time(comparison_.compare(total, speed.step_alone(total), computes));
 }
 
-modes::Pace::Verdict MeasuredPace::resolve(std::uint64_t total, fleet::WorkerId worker) const {
-  return in_time(comparison_.resolve(total, of(worker).train.step_alone(total)));
-}
+modes::Pace::Verdict MeasuredPace::resolve(std::uint64_t total) { return in_time(comparison_.resolve(total)); }
 
 void MeasuredPace::elapsed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples,
                            Duration time) {
@@ -210,7 +211,8 @@ void MeasuredPace::weigh_codec(fleet::WorkerId worker) {
 
 void MeasuredPace::alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
   at(worker).train.alone(samples, compute_seconds, step_seconds);
-  begin_others();
+  begin_others({&worker, 1});
+  comparison_.alone(step_seconds);
   news_.alone(step_seconds);
 }
 

@@ -51,7 +51,7 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] Verdict judge(std::uint64_t total, std::span<const fleet::WorkerId> members,
                               fleet::WorkerId worker) override;
   [[nodiscard]] Verdict compare(std::uint64_t total, fleet::WorkerId worker) override;
-  [[nodiscard]] Verdict resolve(std::uint64_t total, fleet::WorkerId worker) const override;
+  [[nodiscard]] Verdict resolve(std::uint64_t total) override;
 
   // What is told of the first lease of a pass: plan::WorkerSpeed.
   void elapsed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time);
@@ -118,7 +118,7 @@ class MeasuredPace final : public modes::Pace {
   /// Empty unless all of them are measured.
   [[nodiscard]] std::optional<std::vector<plan::MeasuredWorker>> measured(
       std::uint64_t total, std::span<const fleet::WorkerId> workers) const;
-  void begin_others();
+  void begin_others(std::span<const fleet::WorkerId> sharing);
 
   ContributionBytes contribution_bytes_;
   std::optional<codec::CodecId> gradients_;
@@ -132,6 +132,7 @@ class MeasuredPace final : public modes::Pace {
   plan::Settling settling_;
   plan::Slack slack_;
   plan::Comparison comparison_;
+  std::vector<fleet::WorkerId> together_;  // whom it compares with one of them alone
   plan::PlanNews news_;
 };
 

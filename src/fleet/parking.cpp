@@ -126,7 +126,7 @@ void Parking::rest(Member& member, const Verdict& verdict, Time now) {
 
 // Of several the one with the smallest share stays out: some of the others may help where all of them do not.
 void Parking::end_comparison(std::uint64_t samples, WorkerId alone, Time now) {
-  const Verdict verdict = alone == 0 ? Verdict{} : speeds_.resolve(samples, alone);
+  const Verdict verdict = alone == 0 ? Verdict{} : speeds_.resolve(samples);
   Member* least = nullptr;
   for (Member& member : roster_.all())
     if (member.compared && (least == nullptr || member.share < least->share)) least = &member;

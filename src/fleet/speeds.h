@@ -26,10 +26,10 @@ class Speeds {
   /// Whether `total` samples are done sooner when `worker` joins `members`.
   [[nodiscard]] virtual Verdict judge(std::uint64_t total, std::span<const WorkerId> members, WorkerId worker) = 0;
   /// Whether `total` samples were done sooner lately than `worker`, which had a share in them, did them alone. What
-  /// does not pay and has no times: it never was alone, and what it gains by the others is in doubt.
+  /// does not pay and has no times: what it gains by the others is in doubt, and some steps alone would tell.
   [[nodiscard]] virtual Verdict compare(std::uint64_t total, WorkerId worker) = 0;
-  /// Once `worker` was alone because of that doubt: whether the others were of use before.
-  [[nodiscard]] virtual Verdict resolve(std::uint64_t total, WorkerId worker) const = 0;
+  /// Once some worker was alone because of that doubt: whether the others are of use, as far as is known by now.
+  [[nodiscard]] virtual Verdict resolve(std::uint64_t total) = 0;
 };
 
 }  // namespace motley::fleet

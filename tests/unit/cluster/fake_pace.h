@@ -44,7 +44,7 @@ struct FakePace : Pace {
   }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return verdict; }
   Verdict compare(std::uint64_t, WorkerId) override { return comparison; }
-  Verdict resolve(std::uint64_t, WorkerId) const override { return resolution; }
+  Verdict resolve(std::uint64_t) override { return resolution; }
 
  private:
   /// Of what is left, for worker `i` of so many.

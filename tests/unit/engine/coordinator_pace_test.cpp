@@ -90,13 +90,13 @@ TEST_F(MeasuredPaceTest, AGainInDoubtIsComparedWithStepsAlone) {
   EXPECT_EQ(pace_.compare(kBatch, 1).without, Duration{}) << "nothing is known to compare with";
   EXPECT_FALSE(pace_.compare(kBatch, 1).pays);
   const double together = last_;
-  for (int i = 0; i < 10; ++i) pace_.alone(1, kBatch, 0.9 * together, 0.95 * together);
+  for (int i = 0; i < 10; ++i) pace_.alone(1, kBatch, 0.9 * together, 0.98 * together);
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays) << "no pass since";
-  EXPECT_FALSE(pace_.resolve(kBatch, 1).pays) << "those before were longer";
+  EXPECT_TRUE(pace_.resolve(kBatch).pays) << "that may be chance";
   passes(10, {1, 2}, 0.25);
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays) << "too few";
   passes(14, {1, 2}, 0.25);
-  EXPECT_NEAR(seconds(pace_.compare(kBatch, 1).without), 0.95 * together, 0.01 * together);
+  EXPECT_NEAR(seconds(pace_.compare(kBatch, 1).without), 0.98 * together, 0.01 * together);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ struct FixedSpeeds : Speeds {
   std::uint64_t trial(WorkerId) const override { return 4; }
   Verdict judge(std::uint64_t, std::span<const WorkerId>, WorkerId) override { return verdict; }
   Verdict compare(std::uint64_t, WorkerId) override { return comparison; }
-  Verdict resolve(std::uint64_t, WorkerId) const override { return comparison; }
+  Verdict resolve(std::uint64_t) override { return comparison; }
 };
 
 struct NotedAttendance : Attendance {
