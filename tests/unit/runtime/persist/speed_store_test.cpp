@@ -1,6 +1,7 @@
 #include "runtime/persist/speed_store.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -15,7 +16,8 @@ class SpeedStoreTest : public testing::Test {
 
   std::filesystem::path directory_ =
       std::filesystem::path(testing::TempDir()) /
-      (std::string("speed_store_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+      (std::string("speed_store_") + testing::UnitTest::GetInstance()->current_test_info()->name() + "_" +
+       std::to_string(::getpid()));
   std::filesystem::path file_ = directory_ / "cache" / "speeds.json";
 };
 
