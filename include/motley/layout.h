@@ -64,7 +64,7 @@ class Layout {
  public:
   static constexpr std::uint64_t kSmallTensorElements = 4096;
   static constexpr std::uint64_t kAlignElements = 64;  // 256 bytes of fp32
-  static constexpr std::uint64_t kChunkBytesMin = 256 << 10;
+  static constexpr std::uint64_t kChunkBytesMin = 64 << 10;
   static constexpr std::uint64_t kChunkBytesMax = 4 << 20;
   static constexpr std::uint64_t kElementsMax = std::uint64_t{1} << 36;
   static constexpr std::size_t kEntriesMax = 65536;

@@ -89,16 +89,16 @@ TEST(Layout, CutsTheLargeRegionByItsSize) {
     return made({trained("w", {elements})}).chunks()[0].elements * std::uint64_t{4};
   };
   EXPECT_EQ(first_chunk_bytes(500'000), Layout::kChunkBytesMin);
-  EXPECT_EQ(first_chunk_bytes(8'000'000), 500'224U);  // 32,000,000 / 64 rounded up to a multiple of 256
+  EXPECT_EQ(first_chunk_bytes(2'000'000), 125'184U);  // 8,000,000 / 64 rounded up to a multiple of 256
   EXPECT_EQ(first_chunk_bytes(1'000'000'000), Layout::kChunkBytesMax);
-  const Layout layout = made({trained("w", {8'000'000})});
+  const Layout layout = made({trained("w", {2'000'000})});
   EXPECT_EQ(layout.chunks().size(), 64U);
-  EXPECT_EQ(layout.chunks().back().elements, 8'000'000U - 63 * 500'224U / 4);
+  EXPECT_EQ(layout.chunks().back().elements, 2'000'000U - 63 * 125'184U / 4);
 }
 
 TEST(Layout, FindsTheTensorsOfAChunk) {
-  // 256 KiB are 65,536 elements: the first tensor ends in the second chunk, where the second one begins.
-  const Layout layout = made({trained("a", {80'000}), trained("b", {120'000}), trained("c", {7})});
+  // 64 KiB are 16,384 elements: the first tensor ends in the second chunk, where the second one begins.
+  const Layout layout = made({trained("a", {20'000}), trained("b", {30'000}), trained("c", {7})});
   using Range = std::pair<std::size_t, std::size_t>;
   ASSERT_EQ(layout.chunks().size(), 5U);
   EXPECT_EQ(layout.placements_of(0), Range(0, 1));
