@@ -1,43 +1,70 @@
-// Writing: from the queues to the socket.
+#include "transport/tcp/outgoing.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
 #include "transport/tcp/address.h"
-#include "transport/tcp/core.h"
 
 namespace motley::transport {
 
-void Core::send(wire::Frame frame, Priority priority) {
+void Outgoing::send(wire::Frame frame, Priority priority) {
   MOTLEY_ASSERT(frame.header.length == frame.body.size());
   const std::size_t bytes = wire::kHeaderBytes + frame.body.size();
   {
     const std::lock_guard lock(mutex_);
-    if (no_more_sends_) return;
+    if (no_more_) return;
     queued_bytes_ += bytes;
     queue_.push(std::move(frame), priority);
     if (writing_) return;
     writing_ = true;
   }
-  net::post(socket_.get_executor(), [self = shared_from_this()] { self->write(); });
+  net::post(socket_.get_executor(), [this, keep = owner_.keep()] { write(); });
+}
+
+void Outgoing::take_no_more() {
+  const std::lock_guard lock(mutex_);
+  no_more_ = true;
+}
+
+void Outgoing::finish() {
+  mode_ = mode_ == Mode::open ? Mode::finishing : mode_;
+  bool idle = false;
+  {
+    const std::lock_guard lock(mutex_);
+    idle = !writing_;
+    writing_ = true;
+  }
+  if (idle) write();
+}
+
+void Outgoing::stop() {
+  mode_ = Mode::stopped;
+  drop_queue();
+}
+
+void Outgoing::drop_queue() {
+  const std::lock_guard lock(mutex_);
+  no_more_ = true;
+  queue_.clear();
+  queued_bytes_ = 0;
 }
 
 /// REQUIRES writing_. Goes on until the queue is empty.
-void Core::write() {
-  if (state_ == State::closed || state_ == State::draining || write_failed_) return;
+void Outgoing::write() {
+  if (mode_ != Mode::open && mode_ != Mode::finishing) return;
   if (batch_.empty() && !refill()) return;
   if (tls_ != nullptr) return write_tls();
   write_plain();
 }
 
 /// False when there is nothing to write: the writer is idle then, or the connection moves on to its end.
-bool Core::refill() {
+bool Outgoing::refill() {
   batch_.clear();
   {
     const std::lock_guard lock(mutex_);
     while (!queue_.empty() && !batch_.full()) batch_.add(queue_.pop());
     if (!batch_.empty()) return true;
-    if (state_ != State::flushing) {
+    if (mode_ != Mode::finishing) {
       writing_ = false;
       return false;
     }
@@ -48,29 +75,30 @@ bool Core::refill() {
     flush_output();
     return false;
   }
-  finish_sending();
+  mode_ = Mode::finished;
+  owner_.on_all_sent();
   return false;
 }
 
 // One call of async_write_some a turn, not async_write: Asio's composed writes cut every call at 64 KiB, which halves
 // the throughput of large frames.
-void Core::write_plain() {
-  socket_.async_write_some(batch_.pieces(), [self = shared_from_this()](const NetError& error, std::size_t count) {
-    if (self->state_ == State::closed) return;
-    if (error) return self->on_write_error(error);
-    self->batch_.consume(count);
-    self->on_written(count);
-    self->write();
+void Outgoing::write_plain() {
+  socket_.async_write_some(batch_.pieces(), [this, keep = owner_.keep()](const NetError& error, std::size_t count) {
+    if (mode_ == Mode::stopped) return;
+    if (error) return on_write_error(error);
+    batch_.consume(count);
+    on_written(count);
+    write();
   });
 }
 
-void Core::write_tls() {
-  if (!encrypt()) return fail(network_error(tls_->failure()));
+void Outgoing::write_tls() {
+  if (!encrypt()) return owner_.on_not_sealed(tls_->failure());
   flush_output();
 }
 
 /// Moves at most kCipherBytes of the batch into the TLS output; small pieces share a record.
-bool Core::encrypt() {
+bool Outgoing::encrypt() {
   std::size_t taken = 0;
   while (!batch_.empty() && taken < kCipherBytes) {
     const net::const_buffer piece = batch_.pieces().front();
@@ -97,39 +125,31 @@ bool Core::encrypt() {
   return ok;
 }
 
-void Core::flush_output() {
+void Outgoing::flush_output() {
   std::vector<std::byte>& output = tls_->output();
   socket_.async_write_some(net::buffer(output.data() + output_sent_, output.size() - output_sent_),
-                           [self = shared_from_this()](const NetError& error, std::size_t count) {
-                             if (self->state_ == State::closed) return;
-                             if (error) return self->on_write_error(error);
-                             self->output_sent_ += count;
-                             if (self->output_sent_ < self->tls_->output().size()) return self->flush_output();
-                             self->tls_->output().clear();
-                             self->output_sent_ = 0;
-                             self->on_written(std::exchange(self->output_plain_bytes_, 0));
-                             self->write();
+                           [this, keep = owner_.keep()](const NetError& error, std::size_t count) {
+                             if (mode_ == Mode::stopped) return;
+                             if (error) return on_write_error(error);
+                             output_sent_ += count;
+                             if (output_sent_ < tls_->output().size()) return flush_output();
+                             tls_->output().clear();
+                             output_sent_ = 0;
+                             on_written(std::exchange(output_plain_bytes_, 0));
+                             write();
                            });
 }
 
-void Core::on_written(std::size_t plain_bytes) {
-  sent_bytes_ += plain_bytes;
+void Outgoing::on_written(std::size_t plain_bytes) {
+  bytes_ += plain_bytes;
   queued_bytes_ -= plain_bytes;
 }
 
-/// The other side may have said why before it left: read on to the end, which is near.
-void Core::on_write_error(const NetError& error) {
-  write_failed_ = true;
+void Outgoing::on_write_error(const NetError& error) {
+  mode_ = Mode::not_taken;
   batch_.clear();
-  {
-    const std::lock_guard lock(mutex_);
-    no_more_sends_ = true;
-    queue_.clear();
-    queued_bytes_ = 0;
-  }
-  if (state_ != State::open) return fail(network_error("closed by this side"));
-  if (!reading_) return fail(network_error(reason_of(error)));
-  arm(kCloseTime, "the other side takes no more");
+  drop_queue();
+  owner_.on_not_taken(reason_of(error));
 }
 
 }  // namespace motley::transport
