@@ -14,8 +14,8 @@ Core::Core(std::shared_ptr<Reactor> reactor, CoreHost& host, Socket socket, Core
       setup_(std::move(setup)),
       budget_(setup_.proven, setup_.unproven_bytes_max),
       tls_(setup_.tls != nullptr ? std::make_unique<TlsSession>(*setup_.tls, setup_.role, setup_.pin) : nullptr),
-      incoming_({socket_, budget_, tls_.get(), setup_.role, peer_, reactor_->pool}, *this),
-      outgoing_(socket_, tls_.get(), *this) {
+      incoming_({socket_, budget_, setup_.role, peer_, reactor_->pool}, *this),
+      outgoing_(socket_, *this) {
   peer_.address = setup_.address;
   peer_.same_machine = setup_.same_machine;
   if (setup_.same_machine || tls_ != nullptr) incoming_.reader().trust_bodies();
@@ -32,7 +32,9 @@ void Core::start(std::shared_ptr<Receiver> receiver) {
       return;
     }
     self->receiver_ = std::move(receiver);
-    if (self->state_ == State::open && !self->incoming_.begun()) self->incoming_.begin();
+    if (self->state_ != State::open || self->incoming_.begun()) return;
+    self->tls_.reset();  // takes more memory than all that the connection needs from now on
+    self->incoming_.begin();
   });
 }
 
@@ -169,6 +171,11 @@ void Core::handshake(std::function<void(Status)> on_done) {
 void Core::on_handshaken(const Status& status) {
   if (!status) return fail(status.error());
   state_ = State::open;
+  if (tls_ != nullptr) {
+    const TlsSession::Secrets secrets = tls_->secrets();
+    incoming_.decrypt(secrets.theirs, tls_->rest());
+    outgoing_.encrypt(secrets.ours);
+  }
   std::exchange(on_handshake_, nullptr)({});
 }
 

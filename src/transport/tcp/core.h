@@ -79,7 +79,6 @@ class Core final : public std::enable_shared_from_this<Core>, private Incoming::
   void on_no_more(Error error) override { fail(std::move(error)); }
   void on_all_sent() override;
   void on_not_taken(const std::string& why) override;
-  void on_not_sealed(const std::string& why) override { fail(network_error(why)); }
 
   void fail(Error error);
   void close_on_strand();
@@ -96,7 +95,7 @@ class Core final : public std::enable_shared_from_this<Core>, private Incoming::
   CoreSetup setup_;
   PeerIdentity peer_;
   ReadBudget budget_;
-  std::unique_ptr<TlsSession> tls_;
+  std::unique_ptr<TlsSession> tls_;  // until start()
   Incoming incoming_;
   Outgoing outgoing_;
   std::function<void(Status)> on_handshake_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "base/assert.h"
 #include "transport/tcp/address.h"
@@ -21,11 +22,18 @@ Error no_sense(const PeerIdentity& peer, const std::string& why) {
 
 }  // namespace
 
+void Incoming::decrypt(const TrafficSecret& secret, std::span<const std::byte> rest) {
+  MOTLEY_ASSERT(mode_ == Mode::idle && !opener_ && input_.size() >= kSealedBytesMax);
+  opener_.emplace(secret);
+  plain_.resize(kRecordBytes);
+  sealed_ = rest;
+}
+
 void Incoming::begin() {
   MOTLEY_ASSERT(mode_ == Mode::idle);
   mode_ = Mode::frames;
   // The last flight of a TLS handshake may have brought the first frames along.
-  if (over_.tls != nullptr) return on_cipher();
+  if (opener_) return on_cipher();
   read();
 }
 
@@ -58,7 +66,7 @@ void Incoming::read() {
     waits_ = true;
     return;
   }
-  if (over_.tls != nullptr) return read_tls();
+  if (opener_) return read_tls();
   read_plain();
 }
 
@@ -88,45 +96,47 @@ void Incoming::read_plain() {
   const std::array<net::mutable_buffer, 2> buffers{net::buffer(gap.data(), direct),
                                                    net::buffer(input_.data(), limit - direct)};
   over_.socket.async_read_some(buffers, [this, keep = owner_.keep(), direct](const NetError& error, std::size_t count) {
-    if (goes_on(error, count)) on_plain(count, direct);
+    if (!goes_on(error, count)) return;
+    const std::size_t in_place = std::min(count, direct);
+    if (on_read(in_place, std::span(input_).first(count - in_place))) read();
   });
 }
 
-void Incoming::on_plain(std::size_t count, std::size_t direct) {
-  const std::size_t in_place = std::min(count, direct);
-  if (in_place > 0 && !on_filled(in_place)) return;
-  if (!on_bytes(std::span(input_.data(), count - in_place))) return;
-  read();
-}
-
+// What is left of a record that has not come as a whole goes to the front: half a record a read, on average.
 void Incoming::read_tls() {
-  over_.socket.async_read_some(net::buffer(input_.data(), over_.budget.at_most(input_.size())),
+  std::memmove(input_.data(), sealed_.data(), sealed_.size());
+  sealed_ = std::span(input_).first(sealed_.size());
+  const std::span<std::byte> room = std::span(input_).subspan(sealed_.size());
+  over_.socket.async_read_some(net::buffer(room.data(), over_.budget.at_most(room.size())),
                                [this, keep = owner_.keep()](const NetError& error, std::size_t count) {
                                  if (!goes_on(error, count)) return;
-                                 over_.tls->provide(std::span(input_.data(), count));
+                                 sealed_ = std::span(input_).first(sealed_.size() + count);
                                  on_cipher();
                                });
 }
 
 void Incoming::on_cipher() {
-  if (plain_.empty()) plain_.resize(kRecordBytes);
-  while (true) {
+  using What = RecordOpener::Opened::What;
+  while (mode_ == Mode::frames) {
     const std::span<std::byte> gap = reader_.gap();
-    const bool in_place = !gap.empty();
-    const TlsSession::Read got = over_.tls->read(in_place ? gap : std::span(plain_));
-    if (got.state == TlsSession::Read::State::want_input) return read();
-    if (got.state == TlsSession::Read::State::end) return on_end();
-    if (got.state == TlsSession::Read::State::failed) {
-      return owner_.on_no_more(no_sense(over_.peer, over_.tls->failure()));
-    }
-    if (!(in_place ? on_filled(got.count) : on_bytes(std::span(plain_.data(), got.count)))) return;
-    if (mode_ != Mode::frames) return read();
+    const RecordOpener::Opened opened = opener_->open(sealed_, gap, plain_);
+    if (opened.what == What::want_input) break;
+    if (opened.what == What::end) return on_end();
+    if (opened.what == What::failed) return owner_.on_no_more(no_sense(over_.peer, opener_->failure()));
+    const std::size_t in_place = std::min(opened.count, gap.size());
+    if (!on_read(in_place, std::span(plain_).first(opened.count - in_place))) return;
   }
+  read();
+}
+
+/// So many bytes are in the reader's gap, the others follow. False when the connection was closed on the way.
+bool Incoming::on_read(std::size_t in_place, std::span<const std::byte> behind) {
+  return (in_place == 0 || on_filled(in_place)) && on_bytes(behind);
 }
 
 /// False when the connection was closed on the way.
 bool Incoming::on_bytes(std::span<const std::byte> bytes) {
-  if (over_.tls == nullptr && over_.budget.received() == bytes.size() && looks_like_tls(bytes)) {
+  if (!opener_ && over_.budget.received() == bytes.size() && looks_like_tls(bytes)) {
     refuse_tls();
     return false;
   }
@@ -175,7 +185,7 @@ void Incoming::on_read_error(const NetError& error) {
   if (mode_ != Mode::frames) return ended("closed by this side");
   if (error != net::error::eof) return ended(reason_of(error));
   // Over TLS the end is announced; without that somebody on the way may have cut it short.
-  if (over_.tls != nullptr) return ended("cut off without a farewell");
+  if (opener_) return ended("cut off without a farewell");
   on_end();
 }
 

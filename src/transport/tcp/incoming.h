@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "transport/tcp/frame_reader.h"
 #include "transport/tcp/net.h"
 #include "transport/tcp/read_budget.h"
+#include "transport/tcp/records.h"
 #include "transport/tcp/tls.h"
 
 namespace motley::transport {
@@ -30,7 +32,6 @@ class Incoming {
   struct Over {
     Socket& socket;
     ReadBudget& budget;
-    TlsSession* tls = nullptr;  // null: plain
     TlsRole role = TlsRole::client;
     const PeerIdentity& peer;
     BufferPool& pool;
@@ -43,8 +44,10 @@ class Incoming {
 
   /// Its limits are the connection's, set before begin().
   FrameReader& reader() { return reader_; }
-  /// Of the handshake before begin(), which leaves in the TLS session what it did not need.
+  /// Of the handshake before begin().
   std::vector<std::byte>& input() { return input_; }
+  /// Before begin(), over TLS: `rest` is what came behind the handshake, somewhere in input().
+  void decrypt(const TrafficSecret& secret, std::span<const std::byte> rest);
 
   /// Once, after the handshake.
   void begin();
@@ -63,7 +66,6 @@ class Incoming {
  private:
   enum class Mode : std::uint8_t { idle, frames, discarding, stopped };
   static constexpr std::size_t kReadBytes = 64 << 10;    // small frames, headers
-  static constexpr std::size_t kRecordBytes = 16 << 10;  // plain text of a full TLS record
   static constexpr std::size_t kDirectBytes = 16 << 10;  // bodies missing more than this are read in place
 
   void read();
@@ -72,8 +74,8 @@ class Incoming {
   void read_away();
   /// False: the answer to a read of the socket is no longer of interest, or it failed.
   bool goes_on(const NetError& error, std::size_t count);
-  void on_plain(std::size_t count, std::size_t direct);
   void on_cipher();
+  bool on_read(std::size_t in_place, std::span<const std::byte> behind);
   bool on_bytes(std::span<const std::byte> bytes);
   bool on_filled(std::size_t count);
   bool deliver();
@@ -85,9 +87,11 @@ class Incoming {
   Owner& owner_;
   Mode mode_ = Mode::idle;
   FrameReader reader_;
-  std::vector<std::byte> input_;  // plain: small frames; TLS: ciphertext
-  std::vector<std::byte> plain_;  // TLS: plain text of small frames
-  bool waits_ = false;            // for resume()
+  std::optional<RecordOpener> opener_;  // TLS
+  std::vector<std::byte> input_;        // plain: small frames; TLS: records
+  std::span<const std::byte> sealed_;   // TLS: what of input_ is not decrypted yet
+  std::vector<std::byte> plain_;        // TLS: plain text of small frames
+  bool waits_ = false;                  // for resume()
   std::atomic<bool> held_{false};
   std::atomic<std::uint64_t> bytes_{0};
 };

@@ -53,7 +53,7 @@ void Outgoing::drop_queue() {
 void Outgoing::write() {
   if (mode_ != Mode::open && mode_ != Mode::finishing) return;
   if (batch_.empty() && !refill()) return;
-  if (tls_ != nullptr) return write_tls();
+  if (sealer_) return write_tls();
   write_plain();
 }
 
@@ -69,10 +69,10 @@ bool Outgoing::refill() {
       return false;
     }
   }
-  if (tls_ != nullptr && !end_sent_) {
+  if (sealer_ && !end_sent_) {
     end_sent_ = true;
-    tls_->shut_down();
-    flush_output();
+    sealer_->close();
+    flush_sealed();
     return false;
   }
   mode_ = Mode::finished;
@@ -93,49 +93,42 @@ void Outgoing::write_plain() {
 }
 
 void Outgoing::write_tls() {
-  if (!encrypt()) return owner_.on_not_sealed(tls_->failure());
-  flush_output();
+  while (!batch_.empty() && sealer_->has_room()) seal_record();
+  flush_sealed();
 }
 
-/// Moves at most kCipherBytes of the batch into the TLS output; small pieces share a record.
-bool Outgoing::encrypt() {
-  std::size_t taken = 0;
-  while (!batch_.empty() && taken < kCipherBytes) {
-    const net::const_buffer piece = batch_.pieces().front();
-    const auto* data = static_cast<const std::byte*>(piece.data());
-    std::size_t count = 0;
-    if (record_.empty() && piece.size() >= kRecordBytes) {
-      count = std::min(piece.size() / kRecordBytes * kRecordBytes, kCipherBytes);
-      if (!tls_->write({data, count})) return false;
-    } else {
-      count = std::min(piece.size(), kRecordBytes - record_.size());
-      record_.insert(record_.end(), data, data + count);
-      if (record_.size() == kRecordBytes) {
-        if (!tls_->write(record_)) return false;
-        record_.clear();
-      }
-    }
-    batch_.consume(count);
-    taken += count;
+// Small pieces share a record. A piece that fills records of its own begins one: so the other side decrypts it straight
+// into the memory it is for.
+void Outgoing::seal_record() {
+  std::size_t size = 0;
+  for (const net::const_buffer& piece : batch_.pieces()) {
+    if (size > 0 && piece.size() >= kRecordBytes) break;
+    size += std::min(piece.size(), kRecordBytes - size);
+    if (size == kRecordBytes) break;
   }
-  output_plain_bytes_ += taken;
-  if (record_.empty()) return true;
-  const bool ok = tls_->write(record_);
-  record_.clear();
-  return ok;
+  sealer_->begin(size);
+  for (std::size_t left = size; left > 0;) {
+    const net::const_buffer& piece = batch_.pieces().front();
+    const std::size_t count = std::min(piece.size(), left);
+    sealer_->add({static_cast<const std::byte*>(piece.data()), count});
+    batch_.consume(count);
+    left -= count;
+  }
+  sealer_->end();
+  sealed_plain_bytes_ += size;
 }
 
-void Outgoing::flush_output() {
-  std::vector<std::byte>& output = tls_->output();
-  socket_.async_write_some(net::buffer(output.data() + output_sent_, output.size() - output_sent_),
+void Outgoing::flush_sealed() {
+  const std::span<const std::byte> output = sealer_->output().subspan(sealed_sent_);
+  socket_.async_write_some(net::buffer(output.data(), output.size()),
                            [this, keep = owner_.keep()](const NetError& error, std::size_t count) {
                              if (mode_ == Mode::stopped) return;
                              if (error) return on_write_error(error);
-                             output_sent_ += count;
-                             if (output_sent_ < tls_->output().size()) return flush_output();
-                             tls_->output().clear();
-                             output_sent_ = 0;
-                             on_written(std::exchange(output_plain_bytes_, 0));
+                             sealed_sent_ += count;
+                             if (sealed_sent_ < sealer_->output().size()) return flush_sealed();
+                             sealer_->clear();
+                             sealed_sent_ = 0;
+                             on_written(std::exchange(sealed_plain_bytes_, 0));
                              write();
                            });
 }

@@ -5,13 +5,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "transport/connection.h"
 #include "transport/tcp/net.h"
+#include "transport/tcp/records.h"
 #include "transport/tcp/send_queue.h"
-#include "transport/tcp/tls.h"
 
 namespace motley::transport {
 
@@ -26,15 +26,15 @@ class Outgoing {
     virtual void on_all_sent() = 0;
     /// The other side takes no more. What was queued is gone.
     virtual void on_not_taken(const std::string& why) = 0;
-    /// This side could not encrypt.
-    virtual void on_not_sealed(const std::string& why) = 0;
   };
 
-  /// REQUIRES all outlive this; `tls` is null for a plain connection.
-  Outgoing(Socket& socket, TlsSession* tls, Owner& owner) : socket_(socket), tls_(tls), owner_(owner) {}
+  /// REQUIRES both outlive this.
+  Outgoing(Socket& socket, Owner& owner) : socket_(socket), owner_(owner) {}
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
 
+  /// Over TLS, before the first frame.
+  void encrypt(const TrafficSecret& secret) { sealer_.emplace(secret); }
   void send(wire::Frame frame, Priority priority);
   /// What send() gets from now on is dropped.
   void take_no_more();
@@ -48,27 +48,24 @@ class Outgoing {
 
  private:
   enum class Mode : std::uint8_t { open, finishing, finished, not_taken, stopped };
-  static constexpr std::size_t kCipherBytes = 128 << 10;  // one write of records
-  static constexpr std::size_t kRecordBytes = 16 << 10;   // plain text of a full TLS record
 
   void write();
   bool refill();
   void write_plain();
   void write_tls();
-  bool encrypt();
-  void flush_output();
+  void seal_record();
+  void flush_sealed();
   void on_written(std::size_t plain_bytes);
   void on_write_error(const NetError& error);
   void drop_queue();
 
   Socket& socket_;
-  TlsSession* tls_;
   Owner& owner_;
   Mode mode_ = Mode::open;
   Batch batch_;
-  std::vector<std::byte> record_;  // TLS: small pieces on their way into one record
-  std::size_t output_sent_ = 0;
-  std::size_t output_plain_bytes_ = 0;  // what is in the TLS output, before encryption
+  std::optional<RecordSealer> sealer_;  // TLS
+  std::size_t sealed_sent_ = 0;         // of the sealer's output
+  std::size_t sealed_plain_bytes_ = 0;  // what is in it, before encryption
   bool end_sent_ = false;
 
   std::mutex mutex_;  // guards queue_, writing_, no_more_
