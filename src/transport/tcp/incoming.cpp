@@ -85,6 +85,20 @@ bool Incoming::goes_on(const NetError& error, std::size_t count) {
   return within.ok();
 }
 
+// In the middle of a large body nobody has to be woken for every few packets. What the kernel cannot hold, and an end,
+// it reports all the same. (A local socket knows no such mark.)
+void Incoming::expect(std::size_t bytes) {
+#ifdef __linux__
+  const std::size_t at_once = bytes >= kAtOnceBytes && !over_.peer.same_machine ? kAtOnceBytes : 1;
+  if (at_once == at_once_) return;
+  at_once_ = at_once;
+  const int mark = static_cast<int>(at_once);
+  ::setsockopt(over_.socket.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
+#else
+  static_cast<void>(bytes);
+#endif
+}
+
 // A large body is read straight into its frame, with just the next header behind it so that the body after that is not
 // torn either; otherwise one read takes as many small frames as there are.
 void Incoming::read_plain() {
@@ -93,6 +107,7 @@ void Incoming::read_plain() {
   const bool large = gap.size() >= kDirectBytes;
   const std::size_t limit = over_.budget.at_most(gap.size() + (large ? wire::kHeaderBytes : input_.size()));
   const std::size_t direct = std::min(gap.size(), limit);
+  expect(gap.size());
   const std::array<net::mutable_buffer, 2> buffers{net::buffer(gap.data(), direct),
                                                    net::buffer(input_.data(), limit - direct)};
   over_.socket.async_read_some(buffers, [this, keep = owner_.keep(), direct](const NetError& error, std::size_t count) {
@@ -107,6 +122,8 @@ void Incoming::read_tls() {
   std::memmove(input_.data(), sealed_.data(), sealed_.size());
   sealed_ = std::span(input_).first(sealed_.size());
   const std::span<std::byte> room = std::span(input_).subspan(sealed_.size());
+  const std::size_t gap = reader_.gap().size();
+  expect(gap - std::min(gap, sealed_.size()));
   over_.socket.async_read_some(net::buffer(room.data(), over_.budget.at_most(room.size())),
                                [this, keep = owner_.keep()](const NetError& error, std::size_t count) {
                                  if (!goes_on(error, count)) return;
@@ -171,6 +188,7 @@ bool Incoming::deliver() {
 
 void Incoming::read_away() {
   if (mode_ == Mode::stopped) return;
+  expect(0);
   if (input_.empty()) input_.resize(kReadBytes);
   over_.socket.async_read_some(net::buffer(input_),
                                [this, keep = owner_.keep()](const NetError& error, std::size_t /*count*/) {

@@ -67,11 +67,14 @@ class Incoming {
   enum class Mode : std::uint8_t { idle, frames, discarding, stopped };
   static constexpr std::size_t kReadBytes = 64 << 10;    // small frames, headers
   static constexpr std::size_t kDirectBytes = 16 << 10;  // bodies missing more than this are read in place
+  static constexpr std::size_t kAtOnceBytes = 128 << 10;
 
   void read();
   void read_plain();
   void read_tls();
   void read_away();
+  /// Before a read: at least so many bytes are still to come.
+  void expect(std::size_t bytes);
   /// False: the answer to a read of the socket is no longer of interest, or it failed.
   bool goes_on(const NetError& error, std::size_t count);
   void on_cipher();
@@ -87,11 +90,12 @@ class Incoming {
   Owner& owner_;
   Mode mode_ = Mode::idle;
   FrameReader reader_;
-  std::optional<RecordOpener> opener_;  // TLS
-  std::vector<std::byte> input_;        // plain: small frames; TLS: records
-  std::span<const std::byte> sealed_;   // TLS: what of input_ is not decrypted yet
-  std::vector<std::byte> plain_;        // TLS: plain text of small frames
-  bool waits_ = false;                  // for resume()
+  std::optional<RecordOpener> opener_;        // TLS
+  std::vector<std::byte> input_;              // plain: small frames; TLS: records
+  std::span<const std::byte> sealed_;         // TLS: what of input_ is not decrypted yet
+  std::vector<std::byte> plain_;              // TLS: plain text of small frames
+  [[maybe_unused]] std::size_t at_once_ = 1;  // bytes in the kernel that are worth waking for
+  bool waits_ = false;                        // for resume()
   std::atomic<bool> held_{false};
   std::atomic<std::uint64_t> bytes_{0};
 };
