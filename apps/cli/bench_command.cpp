@@ -32,30 +32,40 @@ Status run_wire(const bench::WireOptions& options, Context& context) {
   print_machine(context);
   const Result<std::vector<bench::WireRow>> rows = bench::measure_wire(options, context.stop);
   if (!rows) return rows.error();
-  std::vector<std::vector<std::string>> table{
-      {"loopback, GB/s", "connections", "ways", "motley", "blocking calls", "ratio", "processor s/GB", "theirs"}};
+  std::vector<std::vector<std::string>> table{{"loopback, GB/s", "connections", "ways", "motley", "blocking calls",
+                                               "ratio", "processor s/GB", "receiver's", "theirs", "receiver's"}};
   for (const bench::WireRow& row : *rows) {
+    const auto receiver = [&row](const bench::Speed& speed) {
+      return row.both_ways ? std::string("-") : short_number(speed.receiver_s_per_gb);
+    };
     const char* kind = row.encrypted ? "tls" : "plain";
     if (context.json) {
-      print_json_line(Json{{"event", "wire"},
-                           {"kind", kind},
-                           {"connections", row.connections},
-                           {"both_ways", row.both_ways},
-                           {"gb_s", rounded(row.motley.gb_per_s)},
-                           {"best_gb_s", rounded(row.best_gb_per_s)},
-                           {"raw_gb_s", rounded(row.raw.gb_per_s)},
-                           {"over_raw", rounded(row.over_raw)},
-                           {"processor_s_per_gb", rounded(row.motley.processor_s_per_gb)},
-                           {"raw_processor_s_per_gb", rounded(row.raw.processor_s_per_gb)},
-                           {"io_threads", options.io_threads},
-                           {"megabytes", options.megabytes},
-                           {"rounds", options.rounds}}
-                          .dump());
+      Json event{{"event", "wire"},
+                 {"kind", kind},
+                 {"connections", row.connections},
+                 {"both_ways", row.both_ways},
+                 {"gb_s", rounded(row.motley.gb_per_s)},
+                 {"best_gb_s", rounded(row.best_gb_per_s)},
+                 {"raw_gb_s", rounded(row.raw.gb_per_s)},
+                 {"over_raw", rounded(row.over_raw)},
+                 {"processor_s_per_gb", rounded(row.motley.processor_s_per_gb)},
+                 {"raw_processor_s_per_gb", rounded(row.raw.processor_s_per_gb)},
+                 {"io_threads", options.io_threads},
+                 {"megabytes", options.megabytes},
+                 {"rounds", options.rounds}};
+      if (!row.both_ways) {
+        event["sender_s_per_gb"] = rounded(row.motley.processor_s_per_gb - row.motley.receiver_s_per_gb);
+        event["receiver_s_per_gb"] = rounded(row.motley.receiver_s_per_gb);
+        event["raw_sender_s_per_gb"] = rounded(row.raw.processor_s_per_gb - row.raw.receiver_s_per_gb);
+        event["raw_receiver_s_per_gb"] = rounded(row.raw.receiver_s_per_gb);
+      }
+      print_json_line(event.dump());
       continue;
     }
     table.push_back({kind, std::to_string(row.connections), row.both_ways ? "both" : "one",
                      short_number(row.motley.gb_per_s), short_number(row.raw.gb_per_s), short_number(row.over_raw),
-                     short_number(row.motley.processor_s_per_gb), short_number(row.raw.processor_s_per_gb)});
+                     short_number(row.motley.processor_s_per_gb), receiver(row.motley),
+                     short_number(row.raw.processor_s_per_gb), receiver(row.raw)});
   }
   if (!context.json) print_table(table);
   return {};

@@ -1,6 +1,7 @@
 #include "bench/meter.h"
 
 #include <sys/resource.h>
+#include <time.h>
 
 #include <algorithm>
 
@@ -12,7 +13,7 @@ double Meter::processor_s() const { return processor_now_s() - processor_start_s
 
 Speed Meter::speed(std::uint64_t bytes) const {
   const double gigabytes = static_cast<double>(bytes) / 1e9;
-  return {gigabytes / wall_s(), processor_s() / gigabytes};
+  return {gigabytes / wall_s(), processor_s() / gigabytes, 0};
 }
 
 double Meter::processor_now_s() {
@@ -22,6 +23,20 @@ double Meter::processor_now_s() {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+void ThreadMeter::note() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  const std::lock_guard lock(mutex_);
+  seconds_[std::this_thread::get_id()] = static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double ThreadMeter::processor_s() const {
+  const std::lock_guard lock(mutex_);
+  double sum = 0;
+  for (const auto& [id, seconds] : seconds_) sum += seconds;
+  return sum;
 }
 
 double median(std::vector<double> values) {

@@ -3,6 +3,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 namespace motley::bench {
@@ -12,6 +15,7 @@ using Clock = std::chrono::steady_clock;
 struct Speed {
   double gb_per_s = 0;
   double processor_s_per_gb = 0;  // of the whole process; on a busy machine the steadier of the two
+  double receiver_s_per_gb = 0;   // of that, the receiving end's; 0 where both ends send
 };
 
 /// From its making on.
@@ -25,6 +29,17 @@ class Meter {
   static double processor_now_s();
   Clock::time_point start_ = Clock::now();
   double processor_start_s_ = processor_now_s();
+};
+
+/// Processor time of those threads that call note(), from the beginning of each to its last call. Any thread.
+class ThreadMeter {
+ public:
+  void note();
+  [[nodiscard]] double processor_s() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::thread::id, double> seconds_;
 };
 
 /// 0 of nothing.

@@ -19,8 +19,9 @@ constexpr std::size_t kWindowBytes = 8 << 20;
 /// Counts frames; the thread that waits is woken once.
 class Counter final : public transport::Receiver {
  public:
-  explicit Counter(std::uint64_t expected) : expected_(expected) {}
+  Counter(std::uint64_t expected, ThreadMeter& meter) : expected_(expected), meter_(meter) {}
   void on_frame(wire::Frame /*frame*/) override {
+    meter_.note();
     if (++seen_ == expected_) done_.set_value({});
   }
   void on_closed(Error error) override {
@@ -31,6 +32,7 @@ class Counter final : public transport::Receiver {
 
  private:
   std::uint64_t expected_, seen_ = 0;
+  ThreadMeter& meter_;
   std::promise<Status> done_;
 };
 
@@ -50,20 +52,27 @@ Result<Pair> connect(transport::Tcp& client, transport::Tcp& server) {
   return Pair(std::move(*near), std::move(far));
 }
 
+Speed speed_of(const WireRow& row, const Meter& meter, const ThreadMeter& receiving, std::uint64_t bytes) {
+  Speed speed = meter.speed(bytes);
+  if (!row.both_ways) speed.receiver_s_per_gb = receiving.processor_s() / (static_cast<double>(bytes) / 1e9);
+  return speed;
+}
+
 Result<Speed> measure_motley(const WireRow& row, std::uint32_t io_threads, std::uint64_t frames) {
   transport::TcpOptions options;
   options.plaintext = !row.encrypted;
   options.io_threads = io_threads;
   if (row.encrypted) options.identity = transport::make_identity();
+  ThreadMeter receiving;
   transport::Tcp server(options), client(options);
   std::vector<Pair> pairs;
   std::vector<std::shared_ptr<Counter>> counters;
   for (std::uint32_t i = 0; i < row.connections; ++i) {
     Result<Pair> pair = connect(client, server);
     if (!pair) return pair.error();
-    counters.push_back(std::make_shared<Counter>(frames));
+    counters.push_back(std::make_shared<Counter>(frames, receiving));
     pair->second->start(counters.back());
-    const auto back = std::make_shared<Counter>(frames);
+    const auto back = std::make_shared<Counter>(frames, receiving);
     pair->first->start(back);
     if (row.both_ways) counters.push_back(back);
     pairs.push_back(std::move(*pair));
@@ -84,7 +93,7 @@ Result<Speed> measure_motley(const WireRow& row, std::uint32_t io_threads, std::
     if (Status ended = counter->wait(); !ended) status = std::move(ended);
   }
   if (!status) return status.error();
-  return meter.speed(counters.size() * frames * kBody);
+  return speed_of(row, meter, receiving, counters.size() * frames * kBody);
 }
 
 void raw_send(RawStream& stream, std::uint64_t frames) {
@@ -92,11 +101,12 @@ void raw_send(RawStream& stream, std::uint64_t frames) {
   for (std::uint64_t i = 0; i < frames; ++i) stream.send(frame.data(), frame.size());
 }
 
-void raw_receive(RawStream& stream, std::uint64_t frames) {
+void raw_receive(RawStream& stream, std::uint64_t frames, ThreadMeter& meter) {
   std::vector<char> frame(wire::kHeaderBytes + kBody);
   for (std::uint64_t left = frames * frame.size(); left > 0;) {
     left -= stream.receive(frame.data(), std::min<std::uint64_t>(left, frame.size()));
   }
+  meter.note();
 }
 
 Result<Speed> measure_raw(const WireRow& row, std::uint64_t frames) {
@@ -107,28 +117,29 @@ Result<Speed> measure_raw(const WireRow& row, std::uint64_t frames) {
     if (!pair) return pair.error();
     pairs.push_back(std::move(*pair));
   }
+  ThreadMeter receiving;
   const Meter meter;
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     auto& [near, far] = pairs[i];
     const bool forward = i < row.connections;
     threads.emplace_back([&from = forward ? *near : *far, frames] { raw_send(from, frames); });
-    threads.emplace_back([&to = forward ? *far : *near, frames] { raw_receive(to, frames); });
+    threads.emplace_back([&receiving, &to = forward ? *far : *near, frames] { raw_receive(to, frames, receiving); });
     if (row.encrypted || !row.both_ways) continue;
     threads.emplace_back([&from = *far, frames] { raw_send(from, frames); });
-    threads.emplace_back([&to = *near, frames] { raw_receive(to, frames); });
+    threads.emplace_back([&receiving, &to = *near, frames] { raw_receive(to, frames, receiving); });
   }
   for (std::thread& thread : threads) thread.join();
-  return meter.speed((row.both_ways ? 2U : 1U) * frames * kBody * row.connections);
+  return speed_of(row, meter, receiving, (row.both_ways ? 2U : 1U) * frames * kBody * row.connections);
 }
 
 struct Rounds {
-  std::vector<double> speed, processor, raw_speed, raw_processor, ratio;
+  std::vector<double> speed, processor, receiver, raw_speed, raw_processor, raw_receiver, ratio;
 };
 
 void summarise(WireRow& row, const Rounds& rounds) {
-  row.motley = {median(rounds.speed), median(rounds.processor)};
-  row.raw = {median(rounds.raw_speed), median(rounds.raw_processor)};
+  row.motley = {median(rounds.speed), median(rounds.processor), median(rounds.receiver)};
+  row.raw = {median(rounds.raw_speed), median(rounds.raw_processor), median(rounds.raw_receiver)};
   row.best_gb_per_s = largest(rounds.speed);
   row.over_raw = median(rounds.ratio);
 }
@@ -160,6 +171,8 @@ Result<std::vector<WireRow>> measure_wire(const WireOptions& options, const runt
       if (!motley) return motley.error();
       rounds[i].speed.push_back(motley->gb_per_s);
       rounds[i].processor.push_back(motley->processor_s_per_gb);
+      rounds[i].receiver.push_back(motley->receiver_s_per_gb);
+      rounds[i].raw_receiver.push_back(raw->receiver_s_per_gb);
       rounds[i].raw_speed.push_back(raw->gb_per_s);
       rounds[i].raw_processor.push_back(raw->processor_s_per_gb);
       rounds[i].ratio.push_back(motley->gb_per_s / raw->gb_per_s);

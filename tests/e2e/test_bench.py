@@ -150,6 +150,9 @@ def test_wire(motley):
         (kind, connections, both) for kind in ("plain", "tls") for connections in (1, 2) for both in (False, True)}
     for row in rows:
         positive(row, "gb_s", "best_gb_s", "raw_gb_s", "over_raw", "processor_s_per_gb", "raw_processor_s_per_gb")
+        if not row["both_ways"]:
+            positive(row, "receiver_s_per_gb", "raw_receiver_s_per_gb")
+            assert row["sender_s_per_gb"] + row["receiver_s_per_gb"] == pytest.approx(row["processor_s_per_gb"], abs=0.002)
 
 
 def test_codec(motley):

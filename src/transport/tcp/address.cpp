@@ -109,4 +109,8 @@ std::string reason_of(const NetError& error) {
   return error.message();
 }
 
+Error connection_ended(const std::string& address, const std::string& why) {
+  return {ErrorCode::network, "the connection with " + address + " ended: " + why, ""};
+}
+
 }  // namespace motley::transport

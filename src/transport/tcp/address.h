@@ -34,4 +34,7 @@ std::string source_of(const net::ip::address& address);
 /// "connection refused" and the like, without the category's noise.
 std::string reason_of(const NetError& error);
 
+/// `address` is the peer's, for people.
+Error connection_ended(const std::string& address, const std::string& why);
+
 }  // namespace motley::transport

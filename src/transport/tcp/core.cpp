@@ -1,6 +1,7 @@
 #include "transport/tcp/core.h"
 
 #include "base/assert.h"
+#include "transport/tcp/address.h"
 
 namespace motley::transport {
 
@@ -12,12 +13,13 @@ Core::Core(std::shared_ptr<Reactor> reactor, CoreHost& host, Socket socket, Core
       unproven_timer_(socket_.get_executor()),
       setup_(std::move(setup)),
       budget_(setup_.proven, setup_.unproven_bytes_max),
-      reader_(reactor_->pool) {
+      tls_(setup_.tls != nullptr ? std::make_unique<TlsSession>(*setup_.tls, setup_.role, setup_.pin) : nullptr),
+      incoming_({socket_, budget_, setup_.role, peer_, reactor_->pool}, *this),
+      outgoing_(socket_, *this) {
   peer_.address = setup_.address;
   peer_.same_machine = setup_.same_machine;
-  if (setup_.tls != nullptr) tls_ = std::make_unique<TlsSession>(*setup_.tls, setup_.role, setup_.pin);
-  if (setup_.same_machine || setup_.tls != nullptr) reader_.trust_bodies();
-  if (!setup_.proven) reader_.restrict(setup_.unproven_bytes_max);
+  if (setup_.same_machine || tls_ != nullptr) incoming_.reader().trust_bodies();
+  if (!setup_.proven) incoming_.reader().restrict(setup_.unproven_bytes_max);
 }
 
 void Core::start(std::shared_ptr<Receiver> receiver) {
@@ -30,46 +32,31 @@ void Core::start(std::shared_ptr<Receiver> receiver) {
       return;
     }
     self->receiver_ = std::move(receiver);
-    if (self->state_ != State::open || self->reading_) return;
-    self->reading_ = true;
-    // The last flight of a TLS handshake may have brought the first frames along.
-    if (self->tls_ != nullptr) {
-      self->on_cipher();
-    } else {
-      self->read();
-    }
+    if (self->state_ != State::open || self->incoming_.begun()) return;
+    self->tls_.reset();  // takes more memory than all that the connection needs from now on
+    self->incoming_.begin();
   });
 }
 
 void Core::close() {
-  {
-    const std::lock_guard lock(mutex_);
-    no_more_sends_ = true;
-    if (closed_) return;
-  }
+  outgoing_.take_no_more();
+  if (closed_) return;
   net::post(socket_.get_executor(), [self = shared_from_this()] { self->close_on_strand(); });
   set_reading(true);  // to the other side's end
 }
 
 void Core::abort(Error error) {
-  {
-    const std::lock_guard lock(mutex_);
-    no_more_sends_ = true;
-    if (closed_) return;
-  }
+  outgoing_.take_no_more();
+  if (closed_) return;
   net::post(socket_.get_executor(), [self = shared_from_this(), error = std::move(error)] { self->fail(error); });
 }
 
 void Core::mark_proven() {
-  if (!budget_.prove()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_) return;
-  }
+  if (!budget_.prove() || closed_) return;
   net::dispatch(socket_.get_executor(), [self = shared_from_this()] {
     if (self->state_ == State::closed) return;
     self->unproven_timer_.cancel();
-    self->reader_.lift_restriction();
+    self->incoming_.reader().lift_restriction();
     self->host_.proven(self->id());
   });
 }
@@ -89,27 +76,36 @@ void Core::close_on_strand() {
   if (state_ != State::open) return;
   state_ = State::flushing;
   arm(kCloseTime, "closed by this side before all was sent");
-  if (!reading_) {
-    reading_ = true;
-    discard();
-  }
-  bool idle = false;
-  {
-    const std::lock_guard lock(mutex_);
-    idle = !writing_;
-    writing_ = true;
-  }
-  if (idle) write();
+  incoming_.discard();
+  outgoing_.finish();
+}
+
+void Core::set_reading(bool on) {
+  incoming_.hold(!on);
+  if (on) incoming_.resume();
+}
+
+void Core::on_frame(wire::Frame frame) {
+  // Kept by hand: the receiver may drop its last handle on itself or on us in the call.
+  const std::shared_ptr<Receiver> receiver = receiver_;
+  if (receiver != nullptr) receiver->on_frame(std::move(frame));
 }
 
 /// Everything is handed to the kernel. Closing now could destroy it: a reset goes out if anything arrives later. So say
 /// that this is the end and read until the other side has said so too.
-void Core::finish_sending() {
+void Core::on_all_sent() {
   MOTLEY_ASSERT(state_ == State::flushing);
   state_ = State::draining;
   NetError ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   arm(kCloseTime, "closed by this side");
+}
+
+/// The other side may have said why before it left: read on to the end, which is near.
+void Core::on_not_taken(const std::string& why) {
+  if (state_ != State::open) return fail(network_error("closed by this side"));
+  if (!incoming_.begun()) return fail(network_error(why));
+  arm(kCloseTime, "the other side takes no more");
 }
 
 void Core::arm(std::chrono::milliseconds time, const char* what) {
@@ -124,13 +120,9 @@ void Core::fail(Error error) {
   const std::shared_ptr<Core> self = shared_from_this();
   const bool in_handshake = state_ == State::handshaking;
   state_ = State::closed;
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    no_more_sends_ = true;
-    queue_.clear();
-  }
-  queued_bytes_ = 0;
+  closed_ = true;
+  incoming_.stop();
+  outgoing_.stop();
   NetError ignored;
   close_timer_.cancel();
   unproven_timer_.cancel();
@@ -146,9 +138,7 @@ void Core::fail(Error error) {
   }
 }
 
-Error Core::network_error(const std::string& what) const {
-  return {ErrorCode::network, "the connection with " + peer_.address + " ended: " + what, ""};
-}
+Error Core::network_error(const std::string& what) const { return connection_ended(peer_.address, what); }
 
 void Core::hear(Handshake::Judge judge, std::function<void(Knocks::Who)> on_heard) {
   MOTLEY_ASSERT(tls_ != nullptr);
@@ -162,7 +152,7 @@ void Core::hear(Handshake::Judge judge, std::function<void(Knocks::Who)> on_hear
 
 Handshake& Core::greeting() {
   if (handshake_) return *handshake_;
-  return handshake_.emplace(Handshake::Over{socket_, budget_, tls_.get(), setup_.role, input_}, peer_);
+  return handshake_.emplace(Handshake::Over{socket_, budget_, tls_.get(), setup_.role, incoming_.input()}, peer_);
 }
 
 void Core::handshake(std::function<void(Status)> on_done) {
@@ -181,6 +171,11 @@ void Core::handshake(std::function<void(Status)> on_done) {
 void Core::on_handshaken(const Status& status) {
   if (!status) return fail(status.error());
   state_ = State::open;
+  if (tls_ != nullptr) {
+    const TlsSession::Secrets secrets = tls_->secrets();
+    incoming_.decrypt(secrets.theirs, tls_->rest());
+    outgoing_.encrypt(secrets.ours);
+  }
   std::exchange(on_handshake_, nullptr)({});
 }
 

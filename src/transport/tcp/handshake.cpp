@@ -21,9 +21,7 @@ Digest local_exporter(const Digest& from_client, const Digest& from_server) {
   return sha256(input);
 }
 
-Error ended(const PeerIdentity& peer, const std::string& why) {
-  return {ErrorCode::network, "the connection with " + peer.address + " ended: " + why, ""};
-}
+Error ended(const PeerIdentity& peer, const std::string& why) { return connection_ended(peer.address, why); }
 
 }  // namespace
 

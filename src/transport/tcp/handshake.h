@@ -27,7 +27,8 @@ class Handshake {
     std::vector<std::byte>& input;  // ciphertext, of which the last may belong to the first frames
   };
 
-  /// What is learned goes into `peer`. REQUIRES all outlive this.
+  /// What is learned goes into `peer`. REQUIRES all outlive this, but `tls`, which is of no use to it after it called
+  /// back.
   Handshake(Over over, PeerIdentity& peer) : over_(over), peer_(peer) {}
   Handshake(const Handshake&) = delete;
   Handshake& operator=(const Handshake&) = delete;

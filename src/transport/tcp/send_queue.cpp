@@ -6,23 +6,41 @@
 
 namespace motley::transport {
 
+void SendQueue::Line::push(wire::Frame frame) {
+  if (frames_.size() == frames_.capacity() && first_ > frames_.size() / 2) {
+    frames_.erase(frames_.begin(), frames_.begin() + static_cast<std::ptrdiff_t>(first_));
+    first_ = 0;
+  }
+  frames_.push_back(std::move(frame));
+}
+
+wire::Frame SendQueue::Line::pop() {
+  MOTLEY_ASSERT(!empty());
+  wire::Frame frame = std::move(frames_[first_++]);
+  if (empty()) clear();
+  return frame;
+}
+
+void SendQueue::Line::clear() {
+  frames_.clear();
+  first_ = 0;
+}
+
 void SendQueue::push(wire::Frame frame, Priority priority) {
-  queues_[static_cast<std::size_t>(priority)].push_back(std::move(frame));
+  lines_[static_cast<std::size_t>(priority)].push(std::move(frame));
   ++count_;
 }
 
 wire::Frame SendQueue::pop() {
   MOTLEY_ASSERT(count_ > 0);
   --count_;
-  const auto queue = std::find_if(queues_.begin(), queues_.end(), [](const auto& q) { return !q.empty(); });
-  MOTLEY_ASSERT(queue != queues_.end());
-  wire::Frame frame = std::move(queue->front());
-  queue->pop_front();
-  return frame;
+  const auto line = std::find_if(lines_.begin(), lines_.end(), [](const Line& each) { return !each.empty(); });
+  MOTLEY_ASSERT(line != lines_.end());
+  return line->pop();
 }
 
 void SendQueue::clear() {
-  for (auto& queue : queues_) queue.clear();
+  for (Line& line : lines_) line.clear();
   count_ = 0;
 }
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <deque>
 #include <span>
 #include <vector>
 
@@ -23,7 +22,19 @@ class SendQueue {
   void clear();
 
  private:
-  std::array<std::deque<wire::Frame>, kPriorities> queues_;
+  /// In memory that is kept: a deque takes and gives back a block every few frames.
+  class Line {
+   public:
+    [[nodiscard]] bool empty() const noexcept { return first_ == frames_.size(); }
+    void push(wire::Frame frame);
+    wire::Frame pop();
+    void clear();
+
+   private:
+    std::vector<wire::Frame> frames_;
+    std::size_t first_ = 0;  // those before it are gone
+  };
+  std::array<Line, kPriorities> lines_;
   std::size_t count_ = 0;
 };
 

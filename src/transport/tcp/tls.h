@@ -1,6 +1,6 @@
 #pragma once
-// TLS 1.3 over buffers in memory: no socket and no thread in here, so that one read and one write of the socket carry
-// many records. Private to tcp/. A TlsSession belongs to one strand; a TlsContext is shared by all of them.
+// The handshake of TLS 1.3 over buffers in memory: no socket and no thread in here. What comes after it: records.h.
+// Private to tcp/. A TlsSession belongs to one strand; a TlsContext is shared by all of them.
 
 #include <array>
 #include <cstddef>
@@ -13,6 +13,7 @@
 
 #include "motley/result.h"
 #include "transport/crypto.h"
+#include "transport/tcp/record_keys.h"
 
 namespace motley::transport {
 
@@ -56,17 +57,14 @@ class TlsSession {
   /// The other side does not speak TLS 1.3 at all.
   [[nodiscard]] bool not_tls() const noexcept;
 
-  struct Read {
-    std::size_t count = 0;  // bytes of plain text; zero: see `state`
-    enum class State : std::uint8_t { more, want_input, end, failed } state = State::more;
+  // All that follows REQUIRES handshake() is done.
+  struct Secrets {
+    TrafficSecret ours, theirs;
   };
-  Read read(std::span<std::byte> plain);
-  /// Appends the records to output(). False on failure.
-  bool write(std::span<const std::byte> plain);
-  /// Appends close_notify to output().
-  void shut_down();
-
-  /// REQUIRES handshake() is done.
+  /// Of the records that come next, the first with these in each direction.
+  [[nodiscard]] Secrets secrets() const;
+  /// What came behind the handshake.
+  [[nodiscard]] std::span<const std::byte> rest() const noexcept;
   [[nodiscard]] Digest peer_spki() const;
   [[nodiscard]] Digest exporter() const;
   [[nodiscard]] std::string cipher() const;

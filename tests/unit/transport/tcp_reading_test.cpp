@@ -90,5 +90,43 @@ TEST(TcpReading, AConnectionThatIsNotReadCanBeClosed) {
   EXPECT_TRUE(guest.peer.closed_by_peer());
 }
 
+/// Large bodies are not read at every packet; none of that may hold up their end, or what is small.
+TEST(TcpReading, BodiesOfAnyLengthComeWithoutMoreBehindThem) {
+  House house;
+  Guest guest = house.guest();
+  guest.connection->start(guest.counter);
+  std::size_t count = 0;
+  for (const std::size_t size : {131'071, 131'072, 131'073, 200'000, 1 << 20}) {
+    for (const std::size_t each : {size, std::size_t{10}}) {
+      ASSERT_TRUE(guest.peer.send(frame_of(wire::FrameType::weights, each)));
+      ASSERT_EQ(guest.counter->wait(++count), count);
+    }
+  }
+}
+
+TEST(TcpReading, AnEndInTheMiddleOfALargeBodyIsNoticed) {
+  Door door(plain_options());
+  door.trust();
+  RawPeer peer = RawPeer::connect(door.port());
+  const wire::Frame frame = frame_of(wire::FrameType::weights, 1 << 20);
+  ASSERT_TRUE(peer.send(wire::encode_header(frame.header)));
+  ASSERT_TRUE(peer.send(frame.body.bytes().first(5000)));
+  peer.end();
+  EXPECT_NE(door.wait_ended(1).front().message.find("in the middle of a frame"), std::string::npos);
+}
+
+TEST(TcpReading, AConnectionCanBeClosedInTheMiddleOfALargeBody) {
+  House house;
+  Guest guest = house.guest();
+  guest.connection->start(guest.counter);
+  const wire::Frame frame = frame_of(wire::FrameType::weights, 1 << 20);
+  ASSERT_TRUE(guest.peer.send(frame_of(wire::FrameType::gradient, 10)));
+  ASSERT_TRUE(guest.peer.send(wire::encode_header(frame.header)));
+  ASSERT_TRUE(guest.peer.send(frame.body.bytes().first(5000)));
+  ASSERT_EQ(guest.counter->wait(1), 1U);
+  guest.connection->close();
+  EXPECT_TRUE(guest.peer.closed_by_peer());
+}
+
 }  // namespace
 }  // namespace motley::transport
