@@ -12,15 +12,31 @@ class Target:
     openssl: str  # as its Configure calls it
     platform: str  # as wheels call it
     suffix: str  # of an extension for one version of CPython, after that version
+    runner: tuple[str, ...] | None = None  # what runs its programs here, before their names; None: nothing does
+    runner_packages: str = ""  # that bring it
+    debian: str = ""  # as Debian calls the processor, where a Python for it is run here as well
 
 
 TARGETS = [
     Target("linux-x86_64", "x86_64-linux-gnu.2.28", "Linux", "x86_64", "linux-x86_64", "manylinux_2_28_x86_64",
-           "-x86_64-linux-gnu.so"),
+           "-x86_64-linux-gnu.so", ()),
+    Target("linux-aarch64", "aarch64-linux-gnu.2.28", "Linux", "aarch64", "linux-aarch64", "manylinux_2_28_aarch64",
+           "-aarch64-linux-gnu.so", ("qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"), "qemu-user-static libc6-arm64-cross",
+           debian="arm64"),
     Target("macos-arm64", "aarch64-macos.11.0", "Darwin", "arm64", "darwin64-arm64-cc", "macosx_11_0_arm64", "-darwin.so"),
+    Target("macos-x86_64", "x86_64-macos.11.0", "Darwin", "x86_64", "darwin64-x86_64-cc", "macosx_11_0_x86_64", "-darwin.so"),
 ]
 GLIBC_MAX = (2, 28)
 MACOS_MIN = (11, 0)
+
+
+# The C++ tests that tools/wheels --test builds and runs. Not among them: `property`, for which there is no RapidCheck with libc++;
+# `unit_http` and `unit_torch`, which test what no wheel has in it.
+TESTS = ["conformance_codec", "conformance_transport", *[f"unit_{folder}" for folder in (
+    "base", "machine", "tensor", "codec", "wire", "fleet", "modes", "cluster", "plan", "ps", "compute", "data", "store", "report",
+    "transport", "engine", "config", "runtime", "bench", "softmax", "sim")]]
+# What of them a runner cannot run, and why.
+LEFT_OUT = {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,3 +51,9 @@ class Abi:
 
 # 3.12 is the first with all that nanobind needs in the ABI that stays.
 ABIS = [Abi("abi3", "cp312", "abi3"), Abi("cp311", "cp311", "cp311")]
+
+
+def abi_for(version):
+    """The one that a wheel for Python `version` ("3.11") has."""
+    tag = "cp" + version.replace(".", "")
+    return next((abi for abi in ABIS if abi.python == tag and abi.tag == tag), ABIS[0])
