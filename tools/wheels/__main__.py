@@ -48,6 +48,8 @@ def emulate_target(target, _jobs):
 
 
 def build_target(target, jobs):
+    if not target.platform:
+        raise sources.Failed(f"{target.name}: expected a target with wheels, found one with C++ tests alone\ntry: tools/wheels --test")
     began = time.monotonic()
     build = ROOT / "build/wheels"
     native_build = native.Native(target, ROOT, build, jobs)
@@ -79,7 +81,7 @@ def main(arguments):
         parser.error(f"expected targets of {', '.join(names)}; found {', '.join(sorted(unknown))}")
     try:
         for target in targets.TARGETS:
-            if target.name in asked.targets or not asked.targets:
+            if target.name in asked.targets or not asked.targets and target.platform:
                 todo = test_target if asked.test else emulate_target if asked.emulate else build_target
                 todo(target, asked.jobs or default_jobs())
     except sources.Failed as failure:
