@@ -25,7 +25,11 @@ add_library(motley::protozero ALIAS motley_protozero)
 target_include_directories(motley_protozero SYSTEM INTERFACE "${MOTLEY_PROTOZERO_INCLUDE}")
 
 if(MOTLEY_BUILD_TESTS)
-  find_package(GTest REQUIRED)
+  if(MOTLEY_STAGE)
+    add_subdirectory("${MOTLEY_STAGE}/googletest" "${PROJECT_BINARY_DIR}/googletest" EXCLUDE_FROM_ALL SYSTEM)
+  else()
+    find_package(GTest REQUIRED)
+  endif()
   include(GoogleTest)
   # Few distributions have RapidCheck; motley_test() leaves out what needs it.
   find_path(MOTLEY_RAPIDCHECK_INCLUDE rapidcheck/gtest.h)

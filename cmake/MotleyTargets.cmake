@@ -1,9 +1,20 @@
+# motley_of_this_system(LIST): without files of others: NAME_windows.cpp is for Windows alone, NAME_posix.cpp for all but it.
+function(motley_of_this_system list_name)
+  if(WIN32)
+    list(FILTER ${list_name} EXCLUDE REGEX "_posix\\.cpp$")
+  else()
+    list(FILTER ${list_name} EXCLUDE REGEX "_windows\\.cpp$")
+  endif()
+  set(${list_name} "${${list_name}}" PARENT_SCOPE)
+endfunction()
+
 # motley_library(NAME DEPENDS a b PRIVATE_DEPENDS c): one static library for the folder it is called in, from all its .cpp files.
 # Headers are included as "NAME/header.h", and only NAME and what it DEPENDS on is on the include path: each library sees its
 # folder through a link of its own in the build tree, so an include against the arrows of ARCHITECTURE.md does not build.
 function(motley_library name)
   cmake_parse_arguments(arg "" "" "DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  motley_of_this_system(sources)
   set(include_root "${PROJECT_BINARY_DIR}/include/${name}")
   file(MAKE_DIRECTORY "${include_root}")
   file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}" "${include_root}/${name}" SYMBOLIC)
@@ -49,6 +60,7 @@ endfunction()
 function(motley_test name)
   cmake_parse_arguments(arg "THREADS;HALVES" "DIRECTORY;HEADERS" "LIBRARIES;EXTRA" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${arg_DIRECTORY}/*.cpp")
+  motley_of_this_system(sources)
   if(NOT sources OR NOT TARGET motley_${arg_LIBRARIES})
     return()
   endif()

@@ -28,17 +28,17 @@ _TORCH_HINT = "pip install torch, or the build for your card from https://pytorc
 def __getattr__(name: str) -> Any:
     # What needs torch or NumPy is imported when it is asked for: the command and the core work without.
     if name in ("Run", "fit"):
-        _need("torch", f"motley.{name}", _TORCH_HINT)
+        _need_torch(f"motley.{name}")
         from motley import _run
 
         return getattr(_run, name)
     if name == "HeadTensors":
-        _need("torch", f"motley.{name}", _TORCH_HINT)
+        _need_torch(f"motley.{name}")
         from motley import _state
 
         return _state.HeadTensors
     if name == "Shards":
-        _need("torch", f"motley.{name}", _TORCH_HINT)
+        _need_torch(f"motley.{name}")
         from motley import _shards
 
         return _shards.Shards
@@ -48,6 +48,11 @@ def __getattr__(name: str) -> Any:
 
         return _arrays.ArrayRun
     raise AttributeError(f"module 'motley' has no attribute '{name}'")
+
+
+def _need_torch(what: str) -> None:
+    _need("torch", what, _TORCH_HINT)
+    _need("numpy", what, "pip install numpy")  # torch is installed without, and hands out the bytes of a tensor by it
 
 
 def _need(module: str, what: str, hint: str) -> None:

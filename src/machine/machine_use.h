@@ -20,9 +20,9 @@ class MachineUse {
   virtual UseReading read() = 0;
 };
 
-/// Of this machine: on macOS from IOKit; elsewhere from files, as in `root`: the access times of terminals (what `w`
-/// goes by), /proc/stat less what this process took itself, and /sys/class/power_supply. Programs that run nicely do
-/// not count as use: they have said that they can wait.
+/// Of this machine: on macOS from IOKit, on Windows as it tells; elsewhere from files, as in `root`: the access times
+/// of terminals (what `w` goes by), /proc/stat less what this process took itself, and /sys/class/power_supply.
+/// Programs that run nicely do not count as use: they have said that they can wait.
 std::unique_ptr<MachineUse> make_machine_use();
 std::unique_ptr<MachineUse> make_file_machine_use(std::filesystem::path root);
 

@@ -14,6 +14,11 @@
 #ifdef __APPLE__
 #include <mach/mach.h>
 #endif
+#ifdef _WIN32
+#include <windows.h>
+// After it.
+#include <psapi.h>
+#endif
 
 namespace motley::machine {
 
@@ -77,6 +82,12 @@ ProcessMemory process_memory() {
   // The peak of the whole life: there is no other.
   return {info.phys_footprint, static_cast<std::uint64_t>(info.ledger_phys_footprint_peak),
           spare ? info.phys_footprint + *spare : 0};
+#elif defined(_WIN32)
+  PROCESS_MEMORY_COUNTERS counters{};
+  if (::GetProcessMemoryInfo(::GetCurrentProcess(), &counters, sizeof counters) == 0) return {};
+  const std::optional<std::uint64_t> spare = usable_memory_bytes();
+  // The peak of the whole life: there is no other.
+  return {counters.WorkingSetSize, counters.PeakWorkingSetSize, spare ? counters.WorkingSetSize + *spare : 0};
 #else
   return {};
 #endif

@@ -6,7 +6,7 @@
 
 namespace motley::machine {
 
-#if !defined(__linux__) && !defined(__APPLE__)
+#if !defined(__linux__) && !defined(__APPLE__) && !defined(_WIN32)
 std::optional<std::uint64_t> spare_memory_bytes(const std::filesystem::path& /*root*/) { return std::nullopt; }
 #endif
 

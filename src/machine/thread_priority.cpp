@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 
 #include <cerrno>
+#elif defined(_WIN32)
+#include <windows.h>
 #endif
 
 namespace motley::machine {
@@ -24,6 +26,14 @@ void be_nice(int nice) {
   errno = 0;
   const int current = getpriority(PRIO_PROCESS, 0);
   if (errno == 0 && nice > current) setpriority(PRIO_PROCESS, 0, nice);
+}
+
+#elif defined(_WIN32)
+
+// Not "background", which would throttle reading files as well. Threads that are started later do not inherit it.
+void be_nice(int nice) {
+  if (nice > 0)
+    ::SetThreadPriority(::GetCurrentThread(), nice < 15 ? THREAD_PRIORITY_BELOW_NORMAL : THREAD_PRIORITY_LOWEST);
 }
 
 #else

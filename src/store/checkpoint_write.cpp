@@ -1,7 +1,3 @@
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <deque>

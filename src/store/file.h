@@ -24,13 +24,14 @@ std::string in_quotes(std::string_view text);
 
 class File {
  public:
-  enum class Mode : std::uint8_t { read, append, create, create_secret };
+  enum class Mode : std::uint8_t { read, append, create, create_secret, append_secret };
 
   static constexpr std::size_t kDirectBytes = 4096;  // the largest block of a disk or file system that is in use
   static constexpr std::size_t kDirectWorthBytes = std::size_t{4} << 20;  // what is less, the system writes together
 
   File() = default;
-  /// create empties a file that exists, and create_secret (mode 0600) refuses one; append creates one that does not.
+  /// create empties a file that exists, and create_secret refuses one; append creates one that does not, append_secret
+  /// follows no link to it. What is secret is made for its owner alone (mode 0600).
   static Result<File> open(const std::filesystem::path& path, Mode mode);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;
@@ -54,6 +55,9 @@ class File {
   /// Reads exactly out.size() bytes. ErrorCode::input if the file ends before.
   Status read_at(std::uint64_t offset, std::span<std::byte> out) const;
   Status truncate(std::uint64_t size);
+  /// For this process alone, until the file is closed or the process ends. False: another one has it. What is in the
+  /// file can be read all the same.
+  Result<bool> try_lock();
   /// Durable when it returns: also past the disk's own cache where the system can (F_FULLFSYNC).
   Status sync();
   /// After sync(): the system need not keep in memory what was written. For logs that are read after a crash only: they
@@ -66,6 +70,8 @@ class File {
   std::filesystem::path path_;
 };
 
+/// Its number, for people and for names.
+[[nodiscard]] long this_process() noexcept;
 /// Makes renames, creations and deletions in a directory durable.
 Status sync_directory(const std::filesystem::path& directory);
 /// mkdir -p, durable.

@@ -1,11 +1,6 @@
 #include "store/run_dir.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -21,7 +16,7 @@ constexpr const char* kLockName = "lock";
 constexpr const char* kRunName = "run.toml";
 constexpr const char* kIncarnationName = "incarnation";
 
-// The lock file's text is only for the message; the lock itself is flock(), which ends with its process.
+// The lock file's text is only for the message; the lock itself ends with its process.
 std::string holder_of(const std::filesystem::path& lock) {
   const auto text = read_whole_file(lock, 64);
   std::uint64_t pid = 0;
@@ -31,12 +26,9 @@ std::string holder_of(const std::filesystem::path& lock) {
 }
 
 Status take_lock(File& lock, const std::filesystem::path& path) {
-  int result = 0;
-  do {
-    result = ::flock(lock.descriptor(), LOCK_EX | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) return {};
-  if (errno != EWOULDBLOCK) return system_error("lock", path / kLockName, errno);
+  const Result<bool> taken = lock.try_lock();
+  if (!taken) return taken.error();
+  if (*taken) return {};
   const std::string holder = holder_of(path / kLockName);
   return Error{ErrorCode::busy,
                path.string() + " is in use by " + holder + "; a run directory serves one process at a time",
@@ -67,7 +59,7 @@ Result<RunDir> RunDir::open(const std::filesystem::path& path, bool must_exist) 
   if (!lock) return std::move(lock).error();
   if (Status done = take_lock(*lock, path); !done) return std::move(done).error();
   if (Status done = lock->truncate(0); !done) return std::move(done).error();
-  const std::string pid = std::to_string(::getpid()) + "\n";
+  const std::string pid = std::to_string(this_process()) + "\n";
   if (Status done = lock->write(std::as_bytes(std::span(pid))); !done) return std::move(done).error();
   // Only the holder of the lock may clear what a crash left; to others it may be a write in progress.
   remove_leftovers(path, "", ".tmp-");

@@ -153,10 +153,11 @@ def test_a_fork_after_the_start_is_harmless(motley):
     train(motley, "wrong.py", "forks")
 
 
-def test_without_torch_the_package_says_what_to_install(tmp_path):
-    code = ("import sys; sys.modules['torch'] = None; import motley\n"
+@pytest.mark.parametrize("missing", ["torch", "numpy"])
+def test_the_package_says_what_to_install(tmp_path, missing):
+    code = (f"import sys; sys.modules[{missing!r}] = None; import motley\n"
             "print(motley.__version__)\n"
             "try: motley.Run\n"
             "except motley.Error as error: print(error)\n")
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
-    assert "needs torch" in said and "pip install torch" in said
+    said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path).stdout
+    assert f"needs {missing}" in said and f"pip install {missing}" in said

@@ -1,6 +1,6 @@
 """Wheels for every system from one Linux machine.
 
-  tools/wheels [--jobs N] [TARGET...]      default: all that tools/wheels/targets.py lists
+  tools/wheels [--jobs N] [--test|--emulate] [TARGET...]      default: all that tools/wheels/targets.py lists
 
 They lie in build/wheels/dist, with their hashes in SHA256SUMS, each after what it asks of its system was checked. What was built once
 is built again only where it has changed.
@@ -14,6 +14,7 @@ import sys
 import time
 
 import checks
+import emulated
 import native
 import package
 import sources
@@ -33,7 +34,22 @@ def nanobind_folder():
     return pathlib.Path(found.origin).parent
 
 
+def test_target(target, jobs):
+    native_build = native.Native(target, ROOT, ROOT / "build/wheels", jobs)
+    native_build.dependencies()
+    for said in native_build.tests():
+        print(f"{target.name}: {said}", flush=True)
+
+
+def emulate_target(target, _jobs):
+    if target.debian:
+        build = ROOT / "build/wheels"
+        print(emulated.install(target, build / target.name / "emulated", build / "dist"), flush=True)
+
+
 def build_target(target, jobs):
+    if not target.platform:
+        raise sources.Failed(f"{target.name}: expected a target with wheels, found one with C++ tests alone\ntry: tools/wheels --test")
     began = time.monotonic()
     build = ROOT / "build/wheels"
     native_build = native.Native(target, ROOT, build, jobs)
@@ -58,17 +74,21 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="tools/wheels", description="Builds wheels for other systems.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(names)}; default: all")
     parser.add_argument("--jobs", type=int, default=0, help="compilers at once; default: what this machine can do")
+    parser.add_argument("--test", action="store_true", help="builds and runs C++ tests instead, where something here runs that system")
+    parser.add_argument("--emulate", action="store_true", help="installs wheels beside a Python of their processor; says what runs them")
     asked = parser.parse_args(arguments)
     if unknown := set(asked.targets) - set(names):
         parser.error(f"expected targets of {', '.join(names)}; found {', '.join(sorted(unknown))}")
     try:
         for target in targets.TARGETS:
-            if not asked.targets or target.name in asked.targets:
-                build_target(target, asked.jobs or default_jobs())
+            if target.name in asked.targets or not asked.targets and target.platform:
+                todo = test_target if asked.test else emulate_target if asked.emulate else build_target
+                todo(target, asked.jobs or default_jobs())
     except sources.Failed as failure:
         print(f"wheels: {failure}", file=sys.stderr)
         return 1
-    write_sums(ROOT / "build/wheels/dist")
+    if not asked.test and not asked.emulate:
+        write_sums(ROOT / "build/wheels/dist")
     return 0
 
 

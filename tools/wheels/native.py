@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 
 import sources
 import targets
@@ -70,7 +71,7 @@ class Native:
         self.tools.mkdir(parents=True, exist_ok=True)
         zig = find_zig(self.build)
         target = f"-target {self.target.zig}"
-        for name, words in {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib"}.items():
+        for name, words in {"cc": f"cc {target}", "c++": f"c++ {target}", "ar": "ar", "ranlib": "ranlib", "rc": "rc"}.items():
             script = f"#!/bin/sh\nexec {shlex.quote(str(zig))} {words} \"$@\"\n"
             path = self.tools / name
             if not path.exists() or path.read_text() != script:
@@ -148,7 +149,40 @@ class Native:
         self.lay_tools()
         self.lay_headers()
         self.build_zlib()
-        self.build_openssl()
+        if self.target.platform:  # the C++ tests of a target without wheels speak no TLS
+            self.build_openssl()
+
+    def tests(self):
+        """Builds the C++ tests and runs them; yields what each says of itself in the end."""
+        runner = self.target.runner
+        if runner is None or runner and shutil.which(runner[0]) is None:
+            raise sources.Failed(f"expected something that runs programs of {self.target.name}, found nothing\n"
+                                 f"try: apt-get install {self.target.runner_packages}")
+        googletest = self.stage / "googletest"
+        if not googletest.is_symlink():
+            googletest.symlink_to("/usr/src/googletest")
+        folder = self.home / "tests"
+        self.configure(folder, "-DMOTLEY_BUILD_PYTHON=OFF", "-DMOTLEY_BUILD_TESTS=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
+                       "-DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST")
+        environment = os.environ | {"WINEPREFIX": str(self.home / "wine"), "WINEDEBUG": "-all"}
+        failed = []
+        for name in self.target.tests or targets.TESTS:
+            self.make(folder, name)
+            without = targets.LEFT_OUT.get((self.target.name, name), {})
+            began = time.monotonic()
+            program = folder / f"tests/{name}{self.target.program_suffix}"
+            done = subprocess.run(["timeout", str(targets.TEST_SECONDS), *runner, program, "--gtest_brief=1",
+                                   f"--gtest_filter=-{':'.join(without)}"],
+                                  cwd=folder / "tests", env=environment, capture_output=True, text=True, errors="replace", check=False)
+            lines = done.stdout.splitlines()
+            said = next((line for line in reversed(lines) if "PASSED" in line), "nothing ran")
+            if done.returncode != 0:
+                failed.append(name)
+                said = "\n".join([f"status {done.returncode}", *lines[-40:], done.stderr[-2000:]])
+            yield "\n".join([f"{name}: {said}, {time.monotonic() - began:.0f} s",
+                             *(f"  without {test}: {why}" for test, why in without.items())])
+        if failed:
+            raise sources.Failed(f"{self.target.name}: {', '.join(failed)} failed")
 
     def extension(self, nanobind):
         """The folder that holds the extension for each ABI as NAME/_core.so."""

@@ -1,63 +1,19 @@
 #include "data/source/download.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include "data/source/file.h"
+#include "data/source/partial_file.h"
 
 namespace motley::data {
 namespace {
 
 constexpr std::uint64_t kFileBytesMax = std::uint64_t{1} << 31;  // far above any file that is fetched here
 
-/// A file beside its final place; deleted unless kept.
-class PartialFile {
- public:
-  explicit PartialFile(const std::string& final_path) : path_(final_path + ".part-XXXXXX") {
-    fd_ = ::mkstemp(path_.data());
-    error_ = fd_ < 0 ? errno : 0;
-  }
-  PartialFile(const PartialFile&) = delete;
-  PartialFile& operator=(const PartialFile&) = delete;
-  ~PartialFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (fd_ >= 0 && !kept_) ::unlink(path_.c_str());
-  }
-  [[nodiscard]] int error() const noexcept { return error_; }  // errno of the first failure
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
-  bool write(std::span<const std::byte> bytes) noexcept {
-    while (!bytes.empty()) {
-      const ssize_t wrote = ::write(fd_, bytes.data(), bytes.size());
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) {
-        error_ = errno;
-        return false;
-      }
-      bytes = bytes.subspan(static_cast<std::size_t>(wrote));
-    }
-    return true;
-  }
-  bool keep_as(const std::string& final_path) noexcept {
-    kept_ = ::fchmod(fd_, 0644) == 0 && ::fsync(fd_) == 0 && ::rename(path_.c_str(), final_path.c_str()) == 0;
-    if (!kept_) error_ = errno;
-    return kept_;
-  }
-
- private:
-  std::string path_;
-  int fd_ = -1;
-  int error_ = 0;
-  bool kept_ = false;
-};
-
 Error disk_error(const std::string& path, int number) {
-  const bool full = number == ENOSPC || number == EDQUOT;
+  const bool full = PartialFile::is_full(number);
   return {full ? ErrorCode::disk_full : ErrorCode::io,
           path + ": cannot be written: " + std::generic_category().message(number),
           full ? "free some space" : "check the directory for downloads"};

@@ -64,7 +64,7 @@ inline Bytes operator+(Bytes left, const Bytes& right) {
 inline Bytes gzip(const Bytes& plain) {
   z_stream stream{};
   EXPECT_EQ(deflateInit2(&stream, 9, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  Bytes out(deflateBound(&stream, plain.size()) + 32);
+  Bytes out(deflateBound(&stream, static_cast<uLong>(plain.size())) + 32);
   stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(plain.data()));
   stream.avail_in = static_cast<uInt>(plain.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());

@@ -40,7 +40,7 @@ class CoordinatorPoison : public CoordinatorDisturbed {
     ASSERT_EQ(output.closed.at(peer.session).code, "excluded");
   }
 
-  [[nodiscard]] long strikes_of(const std::string& name) const {
+  [[nodiscard]] std::ptrdiff_t strikes_of(const std::string& name) const {
     return std::ranges::count_if(output.warnings, [&](const std::string& warning) {
       return warning.find(name) != std::string::npos && warning.find("of 3 strikes") != std::string::npos;
     });

@@ -1,13 +1,8 @@
 #include "store/checkpoint.h"
 
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
 #include <numeric>
 
+#include "checkpoint_content.h"
 #include "store/run_dir.h"
 #include "store/safetensors.h"
 #include "temporary.h"
@@ -15,79 +10,12 @@
 namespace motley::store {
 namespace {
 
-using test::floats;
+using test::latest;
+using test::make_content;
 using test::message;
 using test::slurp;
 using test::spill;
 using test::TemporaryDirectory;
-
-// Two large tensors of which one spans chunks, small ones that share a chunk, BatchNorm statistics, a counter, a frozen
-// tensor and two names for one.
-Layout make_layout() {
-  const auto of = [](const char* name, std::vector<std::int64_t> shape, TensorKind kind) {
-    LayoutEntry entry;
-    entry.name = name;
-    entry.shape = std::move(shape);
-    entry.kind = kind;
-    return entry;
-  };
-  std::vector<LayoutEntry> entries{of("conv.weight", {50, 20, 5, 5}, TensorKind::trained),
-                                   of("conv.bias", {50}, TensorKind::trained),
-                                   of("bn.running_mean", {50}, TensorKind::running_mean),
-                                   of("bn.running_var", {50}, TensorKind::running_var),
-                                   of("bn.num_batches_tracked", {}, TensorKind::counter),
-                                   of("head.weight", {100, 60}, TensorKind::trained),
-                                   of("scale", {}, TensorKind::trained),
-                                   of("frozen", {3}, TensorKind::frozen),
-                                   of("tied.weight", {100, 60}, TensorKind::alias)};
-  entries[1].group = 1;
-  entries[2].momentum = entries[3].momentum = 0.1F;
-  entries[4].dtype = DType::i64;
-  entries[4].content_hash = 1000;
-  entries[4].momentum = 2;
-  entries[7].dtype = DType::f16;
-  entries[7].content_hash = 0xFEDCBA9876543210;
-  entries[8].alias_of = "head.weight";
-  auto layout = Layout::make(std::move(entries));
-  EXPECT_TRUE(layout) << message(layout);
-  return *layout;
-}
-
-// Chunks whose elements tell where they are; padding is zero, as the layout wants it.
-std::vector<SharedBytes> chunks_of(const Layout& layout, float shift, bool statistics) {
-  std::vector<float> flat(layout.flat_elements(), 0);
-  for (const Placement& placement : layout.placements()) {
-    for (std::uint64_t i = 0; i < placement.elements; ++i)
-      flat[placement.offset + i] = static_cast<float>(placement.offset + i) + shift;
-  }
-  std::vector<SharedBytes> chunks;
-  for (const Chunk& chunk : layout.chunks()) {
-    if (chunk.kind == ChunkKind::statistics && !statistics) {
-      chunks.emplace_back();
-      continue;
-    }
-    const auto begin = flat.begin() + static_cast<std::ptrdiff_t>(chunk.offset);
-    chunks.push_back(floats({begin, begin + chunk.elements}));
-  }
-  return chunks;
-}
-
-CheckpointContent make_content(std::uint64_t step) {
-  CheckpointContent content;
-  content.layout = make_layout();
-  content.step = step;
-  content.epoch = 2;
-  content.position = 512;
-  content.run = 0x8000000000000001;
-  content.incarnation = 3;
-  content.config = "[train]\nsteps = 10 # \"quoted\" ünïcode\n";
-  content.model_kind = "torchscript";
-  content.weights = chunks_of(content.layout, 0.25F, true);
-  content.optimizer["exp_avg"] = chunks_of(content.layout, 0.5F, false);
-  content.optimizer["exp_avg_sq"] = chunks_of(content.layout, 0.75F, true);
-  content.frozen["frozen"] = SharedBytes::copy_of(std::as_bytes(std::span("12345", 6)));
-  return content;
-}
 
 void expect_equal(const std::vector<SharedBytes>& a, const std::vector<SharedBytes>& b) {
   ASSERT_EQ(a.size(), b.size());
@@ -108,13 +36,6 @@ void expect_equal(const CheckpointContent& a, const CheckpointContent& b) {
   for (const auto& [state, chunks] : a.optimizer) expect_equal(chunks, b.optimizer.at(state));
   ASSERT_EQ(a.frozen.size(), b.frozen.size());
   for (const auto& [name, bytes] : a.frozen) EXPECT_EQ(test::text(bytes), test::text(b.frozen.at(name)));
-}
-
-Result<CheckpointContent> latest(const std::filesystem::path& run, std::vector<std::string>* warnings = nullptr) {
-  std::vector<std::string> said;
-  auto content = read_latest_checkpoint(run, said);
-  if (warnings != nullptr) *warnings = said;
-  return content;
 }
 
 TEST(Checkpoint, GivesBackWhatItWasGiven) {
@@ -167,7 +88,7 @@ TEST(Checkpoint, KeepsTheNewestAndStepZero) {
   }
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(run.path() / "checkpoints"))
-    names.push_back(entry.path().filename());
+    names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"latest", "step-000000000", "step-000000030", "step-000000040"}));
 }
@@ -260,74 +181,6 @@ TEST(Checkpoint, RefusesContentThatDoesNotFitItsLayout) {
   content.config = "\xff";
   EXPECT_EQ(write_checkpoint(run.path(), content).error().code, ErrorCode::input);
   EXPECT_TRUE(std::filesystem::is_empty(run.path() / "checkpoints"));
-}
-
-// Runs `body` in a process of its own; its exit status, or minus the signal that ended it.
-template <class Body>
-int in_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  EXPECT_EQ(::waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
-void limit_files(std::uint64_t bytes, bool ignore_signal) {
-  const rlimit none{0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
-  const rlimit limit{bytes, bytes};
-  ::setrlimit(RLIMIT_FSIZE, &limit);
-  std::signal(SIGXFSZ, ignore_signal ? SIG_IGN : SIG_DFL);
-}
-
-TEST(CheckpointFaults, AFullDiskIsSaidAndLeavesTheOldOne) {
-  const TemporaryDirectory run;
-  ASSERT_TRUE(write_checkpoint(run.path(), make_content(5)));
-  const CheckpointContent content = make_content(6);
-  for (const std::uint64_t bytes : {0, 10, 1000, 100'000, 130'000}) {
-    const int result = in_child([&] {
-      limit_files(bytes, true);
-      const auto path = write_checkpoint(run.path(), content);
-      const bool said = !path && path.error().code == ErrorCode::disk_full &&
-                        path.error().message.find(run.path().string()) != std::string::npos &&
-                        path.error().message.find(" bytes") != std::string::npos && !path.error().hint.empty();
-      return said ? 0 : 1;
-    });
-    EXPECT_EQ(result, 0) << "limit of " << bytes;
-    EXPECT_FALSE(std::filesystem::exists(run.path() / "checkpoints" / "step-000000006"));
-    EXPECT_EQ(latest(run.path())->step, 5U);
-  }
-}
-
-// The system ends a process that writes past the limit: a kill in the middle of a file, at a place of our choice.
-TEST(CheckpointFaults, AKillWhileWritingLeavesTheOldOne) {
-  const TemporaryDirectory run;
-  ASSERT_TRUE(write_checkpoint(run.path(), make_content(5)));
-  const CheckpointContent content = make_content(6);
-  for (const std::uint64_t bytes : {1, 100, 1000, 50'000, 131'072}) {
-    const int result = in_child([&] {
-      limit_files(bytes, false);
-      return write_checkpoint(run.path(), content) ? 1 : 2;
-    });
-    EXPECT_EQ(result, -SIGXFSZ) << "limit of " << bytes;
-    EXPECT_EQ(latest(run.path())->step, 5U);
-  }
-  ASSERT_TRUE(write_checkpoint(run.path(), content));
-  EXPECT_EQ(latest(run.path())->step, 6U);
-}
-
-TEST(CheckpointFaults, OnAFileSystemWithoutSpace) {
-  const TemporaryDirectory run;
-  if (::mount("none", run.path().c_str(), "tmpfs", 0, "size=600k") != 0) GTEST_SKIP() << "mounting a tmpfs needs root";
-  const auto first = write_checkpoint(run.path(), make_content(5));
-  const auto second = first ? write_checkpoint(run.path(), make_content(6)) : first;
-  const auto back = latest(run.path());
-  ::umount(run.path().c_str());
-  ASSERT_TRUE(first) << message(first);
-  ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().code, ErrorCode::disk_full) << message(second);
-  ASSERT_TRUE(back) << message(back);
-  EXPECT_EQ(back->step, 5U);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "store/run_dir.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "owner.h"
+#include "store/file.h"
 #include "temporary.h"
 
 namespace motley::store {
@@ -30,7 +29,7 @@ TEST(RunDir, ServesOneAtATimeAndNamesTheOther) {
     const auto second = RunDir::open(directory.path(), false);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ErrorCode::busy);
-    EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid())), std::string::npos);
+    EXPECT_NE(second.error().message.find("process " + std::to_string(this_process())), std::string::npos);
     EXPECT_FALSE(second.error().hint.empty());
   }
   EXPECT_TRUE(RunDir::open(directory.path(), false));
@@ -61,9 +60,7 @@ TEST(RunDir, SecretsAreForTheOwnerAlone) {
   auto run = RunDir::open(directory.path(), false);
   ASSERT_TRUE(run->write_file("key.pem", "old"));
   ASSERT_TRUE(run->write_file("key.pem", "secret", true));
-  struct stat status{};
-  ASSERT_EQ(::stat((directory / "key.pem").c_str(), &status), 0);
-  EXPECT_EQ(status.st_mode & 0777, 0600U);
+  test::expect_for_its_owner(directory / "key.pem");
 }
 
 TEST(RunDir, FilesAreReadUpToALimit) {

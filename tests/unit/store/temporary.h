@@ -2,7 +2,6 @@
 // What the store's tests share: a directory that is deleted with the test, and small ways to make files and bytes.
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstddef>
 #include <filesystem>
@@ -20,9 +19,11 @@ namespace motley::store::test {
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "motley-store-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) std::abort();
-    path_ = name;
+    const auto all = std::filesystem::temp_directory_path();
+    unsigned number = 0;  // other tests may run at the same time
+    do {
+      path_ = all / ("motley-store-" + std::to_string(number++));
+    } while (!std::filesystem::create_directory(path_));
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
