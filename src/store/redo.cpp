@@ -98,9 +98,9 @@ std::array<std::byte, kPageBytes> encode_file_head(std::uint64_t version) {
 bool on_page(const std::byte* address) { return reinterpret_cast<std::uintptr_t>(address) % kPageBytes == 0; }
 
 // A record as it is written: whole pages of the gradients from where they are, all else from a copy.
-class Record {
+class PagedRecord {
  public:
-  Record(std::uint64_t version, std::span<const SharedBytes> gradients, BufferPool& pool) {
+  PagedRecord(std::uint64_t version, std::span<const SharedBytes> gradients, BufferPool& pool) {
     std::size_t copied = front_bytes(gradients.size());
     for (const SharedBytes& chunk : gradients) copied += in_pages(chunk.size() - in_place(chunk));
     copy_ = pool.take(std::max(copied, kPagedBytesMin));
@@ -245,7 +245,7 @@ Result<RedoWriter> RedoWriter::create(const std::filesystem::path& run_dir, std:
 }
 
 Status RedoWriter::append(std::uint64_t version, std::span<const SharedBytes> gradients) {
-  const Record record(version, gradients, impl_->pool);
+  const PagedRecord record(version, gradients, impl_->pool);
   if (!impl_->direct && record.bytes() >= File::kDirectWorthBytes) {
     impl_->file.write_past_cache();
     impl_->direct = true;
