@@ -138,7 +138,8 @@ def joint(args, hosts, scratch):
     head = measure.start(on(hosts[0], command), directory)
     joiners = []
     for host in hosts[1:]:
-        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host, *script]
+        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host,
+                "--data-dir", scratch.path, *script]
         joiners.append(measure.start(on(host, join), scratch.fresh(f"join-{host}")))
     lines = measure.finish(head, TIMEOUT_S)
     for joiner in joiners:

@@ -67,7 +67,7 @@ def train(args, recipe, codec, seed, settings, scratch):
     for key, value in keys.items():
         command += ["--set", f"{key}={value}"]
     head = measure.start([str(word) for word in command], directory)
-    join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1]
+    join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--data-dir", scratch.path]
     workers = [measure.start([str(word) for word in [*join, "--name", f"worker{i}"]], scratch.fresh("join")) for i in range(WORKERS)]
     lines = measure.finish(head, TIMEOUT_S)
     for worker in workers:
