@@ -66,8 +66,14 @@ void measure_adamw(CodecReport& report, Arrays& a, std::vector<float>& squares) 
   const std::size_t count = a.values.size();
   std::fill(squares.begin(), squares.end(), 0.5F);
   time(report.adamw_touched, kAdamBytes * count, [&] {
-    ps::adam({count, a.values.data(), a.left.data(), squares.data(), a.sum.data(), a.more.data(),
-              reinterpret_cast<float*>(a.body.data())},
+    ps::adam({.count = count,
+              .weights = a.values.data(),
+              .mean = a.left.data(),
+              .square = squares.data(),
+              .gradient = a.sum.data(),
+              .new_weights = a.sum.data(),
+              .new_mean = a.more.data(),
+              .new_square = reinterpret_cast<float*>(a.body.data())},
              scalars);
   });
 }

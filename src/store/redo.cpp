@@ -15,7 +15,7 @@ namespace {
 
 // docs/formats/redo.md
 constexpr std::string_view kMagic = "MTLYRED2";
-constexpr std::size_t kPageBytes = File::kDirectBytes;       // each part begins at a multiple, zeros fill its last page
+constexpr std::size_t kPageBytes = File::kDirectBytes;
 constexpr std::size_t kFileHeadBytes = 8 + 8 + 4;            // magic, version, crc32c
 constexpr std::size_t kRecordHeadBytes = 8 + 8 + 4 + 4 + 4;  // version, body bytes, chunks, body crc32c, head crc32c
 constexpr std::uint32_t kChunksMax = 1 << 24;
@@ -57,10 +57,21 @@ Status remove_file(const std::filesystem::path& path) {
   return {};
 }
 
-constexpr std::size_t in_pages(std::size_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
+/// How a record lies in the file: a large one by pages, each part from the beginning of one and zeros behind it, so
+/// that it may be written past the page cache; a small one without a gap.
+class Paging {
+ public:
+  explicit Paging(std::uint64_t chunk_bytes) : page_(chunk_bytes >= File::kDirectWorthBytes ? kPageBytes : 1) {}
+  [[nodiscard]] bool direct() const { return page_ > 1; }
+  [[nodiscard]] std::size_t in_pages(std::size_t bytes) const { return (bytes + page_ - 1) / page_ * page_; }
+  [[nodiscard]] std::size_t whole(std::size_t bytes) const { return bytes / page_ * page_; }
+  /// The head of a record and the sizes of its chunks.
+  [[nodiscard]] std::size_t front_bytes(std::size_t chunks) const { return in_pages(kRecordHeadBytes + 4 * chunks); }
+  [[nodiscard]] bool begins(const std::byte* at) const { return reinterpret_cast<std::uintptr_t>(at) % page_ == 0; }
 
-/// The head of a record and the sizes of its chunks.
-constexpr std::size_t front_bytes(std::size_t chunks) { return in_pages(kRecordHeadBytes + 4 * chunks); }
+ private:
+  std::size_t page_;
+};
 
 struct RecordHead {
   std::uint64_t version = 0;
@@ -83,7 +94,7 @@ std::optional<RecordHead> decode(std::span<const std::byte, kRecordHeadBytes> in
   if (load_le<std::uint32_t>(in.data() + 24) != crc32c(in.first(24))) return std::nullopt;
   const RecordHead head{load_le<std::uint64_t>(in.data()), load_le<std::uint64_t>(in.data() + 8),
                         load_le<std::uint32_t>(in.data() + 16), load_le<std::uint32_t>(in.data() + 20)};
-  if (head.chunks > kChunksMax || head.bytes < front_bytes(head.chunks) - kRecordHeadBytes) return std::nullopt;
+  if (head.chunks > kChunksMax || head.bytes < std::uint64_t{4} * head.chunks) return std::nullopt;
   return head;
 }
 
@@ -95,16 +106,24 @@ std::array<std::byte, kPageBytes> encode_file_head(std::uint64_t version) {
   return out;
 }
 
-bool on_page(const std::byte* address) { return reinterpret_cast<std::uintptr_t>(address) % kPageBytes == 0; }
+std::uint64_t bytes_of(std::span<const SharedBytes> chunks) {
+  std::uint64_t bytes = 0;
+  for (const SharedBytes& chunk : chunks) bytes += chunk.size();
+  return bytes;
+}
 
-// A record as it is written: whole pages of the gradients from where they are, all else from a copy.
+// A record as it is written: of the gradients what begins on a page from where it is, whole pages of it; all else from
+// a copy.
 class PagedRecord {
  public:
-  PagedRecord(std::uint64_t version, std::span<const SharedBytes> gradients, BufferPool& pool) {
-    std::size_t copied = front_bytes(gradients.size());
-    for (const SharedBytes& chunk : gradients) copied += in_pages(chunk.size() - in_place(chunk));
-    copy_ = pool.take(std::max(copied, kPagedBytesMin));
-    const std::span<std::byte> front = next_of_copy(front_bytes(gradients.size()));
+  PagedRecord(std::uint64_t version, std::span<const SharedBytes> gradients, BufferPool& pool)
+      : paging_(bytes_of(gradients)) {
+    const std::size_t front_bytes = paging_.front_bytes(gradients.size());
+    std::size_t copied = front_bytes;
+    for (const SharedBytes& chunk : gradients) copied += paging_.in_pages(chunk.size() - in_place(chunk));
+    copy_ = pool.take(paging_.direct() ? std::max(copied, kPagedBytesMin) : copied);
+    const std::span<std::byte> front = next_of_copy(front_bytes);
+    std::ranges::fill(front, std::byte{0});
     std::byte* size = front.data() + kRecordHeadBytes;
     for (const SharedBytes& chunk : gradients) {
       store_le<std::uint32_t>(size, static_cast<std::uint32_t>(chunk.size()));
@@ -114,24 +133,22 @@ class PagedRecord {
     for (const SharedBytes& chunk : gradients) add(chunk);
     RecordHead head{.version = version, .chunks = static_cast<std::uint32_t>(gradients.size())};
     head.body_crc = crc32c(front.subspan(kRecordHeadBytes));
-    head.bytes = front.size() - kRecordHeadBytes;
-    for (const SharedBytes& part : std::span(parts_).subspan(1)) {
-      head.body_crc = crc32c(part.bytes(), head.body_crc);
-      head.bytes += part.size();
-    }
+    for (const SharedBytes& part : std::span(parts_).subspan(1)) head.body_crc = crc32c(part.bytes(), head.body_crc);
+    bytes_ = bytes_of(parts_);
+    head.bytes = bytes_ - kRecordHeadBytes;
     std::ranges::copy(encode(head), front.begin());
-    bytes_ = kRecordHeadBytes + head.bytes;
   }
 
   [[nodiscard]] std::span<const SharedBytes> parts() const { return parts_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] bool direct() const { return paging_.direct(); }
 
  private:
   static constexpr std::size_t kPagedBytesMin = std::size_t{1}
                                                 << 16;  // from here on the pool's buffers begin on a page
 
-  static std::size_t in_place(const SharedBytes& chunk) {
-    return on_page(chunk.bytes().data()) ? chunk.size() / kPageBytes * kPageBytes : 0;
+  [[nodiscard]] std::size_t in_place(const SharedBytes& chunk) const {
+    return paging_.begins(chunk.bytes().data()) ? paging_.whole(chunk.size()) : 0;
   }
   std::span<std::byte> next_of_copy(std::size_t count) {
     const std::span<std::byte> next = copy_.bytes().subspan(copied_, count);
@@ -143,11 +160,12 @@ class PagedRecord {
     const std::span<const std::byte> rest = chunk.bytes().subspan(whole);
     if (whole > 0) parts_.push_back(chunk.slice(0, whole));
     if (rest.empty()) return;
-    const std::span<std::byte> page = next_of_copy(in_pages(rest.size()));
+    const std::span<std::byte> page = next_of_copy(paging_.in_pages(rest.size()));
     std::ranges::fill(std::ranges::copy(rest, page.begin()).out, page.end(), std::byte{0});
     parts_.emplace_back(nullptr, page);
   }
 
+  const Paging paging_;
   MutableBytes copy_;
   std::size_t copied_ = 0;
   std::vector<SharedBytes> parts_;
@@ -183,19 +201,25 @@ class LogReader {
 
   bool read_body(const RecordHead& head, std::vector<SharedBytes>& chunks) {
     chunks.clear();
-    std::vector<std::byte> front(front_bytes(head.chunks) - kRecordHeadBytes);
+    std::vector<std::byte> front(std::size_t{4} * head.chunks);
     if (!file_.read_at(body_, front)) return false;
+    std::uint64_t chunk_bytes = 0;
+    for (std::size_t i = 0; i < head.chunks; ++i) chunk_bytes += load_le<std::uint32_t>(front.data() + 4 * i);
+    const Paging paging(chunk_bytes);
+    front.resize(paging.front_bytes(head.chunks) - kRecordHeadBytes);
+    if (front.size() > head.bytes || !file_.read_at(body_, front)) return false;
     std::uint32_t crc = crc32c(front);
     std::uint64_t left = head.bytes - front.size();
     std::uint64_t at = body_ + front.size();
     for (std::size_t i = 0; i < head.chunks; ++i) {
       const std::uint32_t size = load_le<std::uint32_t>(front.data() + 4 * i);
-      if (in_pages(size) > left) return false;
-      MutableBytes chunk = pool_.take(in_pages(size));
+      const std::size_t in_file = paging.in_pages(size);
+      if (in_file > left) return false;
+      MutableBytes chunk = pool_.take(in_file);
       if (!file_.read_at(at, chunk.bytes())) return false;
       crc = crc32c(chunk.bytes(), crc);
-      at += chunk.bytes().size();
-      left -= chunk.bytes().size();
+      at += in_file;
+      left -= in_file;
       chunks.push_back(std::move(chunk).seal().slice(0, size));
     }
     return left == 0 && crc == head.body_crc;
@@ -213,7 +237,6 @@ struct RedoWriter::Impl {
   File file;
   std::uint64_t written = 0;
   bool ragged = false;  // the file may go on behind `written`
-  bool direct = false;  // past the page cache
   BufferPool pool;
 
   // What a failed write leaves would hide the records of later steps.
@@ -246,9 +269,10 @@ Result<RedoWriter> RedoWriter::create(const std::filesystem::path& run_dir, std:
 
 Status RedoWriter::append(std::uint64_t version, std::span<const SharedBytes> gradients) {
   const PagedRecord record(version, gradients, impl_->pool);
-  if (!impl_->direct && record.bytes() >= File::kDirectWorthBytes) {
+  if (record.direct() && impl_->written % kPageBytes == 0) {
     impl_->file.write_past_cache();
-    impl_->direct = true;
+  } else {
+    impl_->file.write_by_cache();
   }
   if (Status cut = impl_->cut_off(); !cut) return cut;
   if (Status done = impl_->file.write(record.parts()); !done) {

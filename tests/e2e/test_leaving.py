@@ -40,7 +40,7 @@ def redo_reach(run):
     logs = sorted((pathlib.Path(run) / "redo").glob("from-*"))
     data = logs[-1].read_bytes()
     version, = struct.unpack_from("<Q", data, 8)
-    at = 20
+    at = 4096
     while at + 28 <= len(data):
         step, size = struct.unpack_from("<QQ", data, at)
         if step != version or at + 28 + size > len(data):

@@ -83,7 +83,7 @@ def redo_logs(run):
 
 def redo_steps(run):
     """The steps that the newest redo log holds whole (docs/formats/redo.md)."""
-    log, at, found = redo_logs(run)[-1], 20, []
+    log, at, found = redo_logs(run)[-1], 4096, []
     size = log.stat().st_size
     with log.open("rb") as file:
         while at + 28 <= size:

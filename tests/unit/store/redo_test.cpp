@@ -48,14 +48,12 @@ Replayed replay(const std::filesystem::path& run, std::uint64_t from) {
   return result;
 }
 
-// All near the beginning and the end of a page, some of those between, which are zeros.
+// All but most of the zeros that fill the page of the file's head.
 std::vector<std::size_t> places(std::size_t end) {
   constexpr std::size_t kPage = 4096, kNear = 64, kStep = 61;
   std::vector<std::size_t> found;
-  for (std::size_t at = 0; at < end; ++at) {
-    const std::size_t in_page = at % kPage;
-    if (in_page < kNear || in_page >= kPage - 4 || in_page % kStep == 0) found.push_back(at);
-  }
+  for (std::size_t at = 0; at < end; ++at)
+    if (at < kNear || at + kNear >= kPage || at % kStep == 0) found.push_back(at);
   return found;
 }
 
