@@ -53,6 +53,7 @@ inline float fused(float a, float b, float c) noexcept {
 
 // What is written may be what is read, element by element, and nothing else overlaps: no iteration needs another one.
 #if defined(__clang__)
+#pragma clang diagnostic ignored "-Wpass-failed"  // sanitizers keep it from vectorising
 #define MOTLEY_EACH_BY_ITSELF _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define MOTLEY_EACH_BY_ITSELF _Pragma("GCC ivdep")
