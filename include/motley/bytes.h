@@ -70,6 +70,8 @@ class MutableBytes {
 /// At most `idle_bytes_max` are kept for reuse.
 class BufferPool {
  public:
+  static constexpr std::size_t kPageBytes = 4096;
+  static constexpr std::size_t kPagedBytesMin = std::size_t{1} << 16;
   explicit BufferPool(std::size_t idle_bytes_max = std::size_t{1} << 30);
   /// A buffer of exactly `size` usable bytes, aligned to 64 bytes, and from 64 KiB on to 4,096, as writing past the
   /// page cache asks for; contents are unspecified.

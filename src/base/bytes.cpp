@@ -12,13 +12,11 @@ namespace motley {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kPageBytes = 4096;
-constexpr std::size_t kPagedBytesMin = std::size_t{1} << 16;
 
 // Aligned by hand, how far is kept in front: what aligned_alloc() has cut to size, glibc does not find again for the
 // next request of that size, and the heap of a server grew by a quarter.
 std::byte* allocate(std::size_t size) {
-  const std::size_t alignment = size < kPagedBytesMin ? kAlignment : kPageBytes;
+  const std::size_t alignment = size < BufferPool::kPagedBytesMin ? kAlignment : BufferPool::kPageBytes;
   auto* const block = static_cast<std::byte*>(std::malloc(size + alignment));
   if (block == nullptr) throw std::bad_alloc();
   const auto shift = static_cast<std::uint16_t>(alignment - reinterpret_cast<std::uintptr_t>(block) % alignment);

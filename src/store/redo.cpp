@@ -121,7 +121,7 @@ class PagedRecord {
     const std::size_t front_bytes = paging_.front_bytes(gradients.size());
     std::size_t copied = front_bytes;
     for (const SharedBytes& chunk : gradients) copied += paging_.in_pages(chunk.size() - in_place(chunk));
-    copy_ = pool.take(paging_.direct() ? std::max(copied, kPagedBytesMin) : copied);
+    copy_ = pool.take(paging_.direct() ? std::max(copied, BufferPool::kPagedBytesMin) : copied);
     const std::span<std::byte> front = next_of_copy(front_bytes);
     std::ranges::fill(front, std::byte{0});
     std::byte* size = front.data() + kRecordHeadBytes;
