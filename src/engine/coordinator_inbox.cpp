@@ -43,9 +43,11 @@ bool lives(const fleet::Member& member, const Timeouts& timeouts, Time now) noex
 void Inbox::on_frame(Session& session, const wire::Frame& frame, Time now) {
   now_ = now;
   const wire::FrameHeader& header = frame.header;
-  // A worker learns the run's number from the first frame it gets.
+  // A worker learns the run's number from the first frame it gets; what it sent before may come late, with the old
+  // fence.
   const std::uint64_t run = parts_.options.run;
-  if (header.run != run && (session.admitted() || header.run != 0))
+  const bool of_this_run = header.run == run;
+  if (!of_this_run && (header.run != 0 || (session.admitted() && header.fence == session.fence)))
     return violation(session, "frames of run " + std::to_string(run), "run " + std::to_string(header.run));
   if (header.fence != session.fence) return;
   switch (header.type) {

@@ -224,6 +224,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Fault{"type", [](auto& h) { h.type = wire::FrameType::weights; }, "type 2"}),
     [](const auto& param_info) { return param_info.param.name; });
 
+TEST_F(CoordinatorTest, WhatAWorkerSentBeforeItKnewTheRunMayComeAfterItsAdmission) {
+  make();
+  Peer& peer = join(1);
+  wire::FrameHeader early;
+  early.type = wire::FrameType::control;
+  const wire::Frame heartbeat = wire::seal(early, wire::encode(wire::Heartbeat{}));
+  deliver(peer, heartbeat);
+  EXPECT_EQ(output.closed.count(1), 0u);
+
+  early.fence = peer.fence;
+  deliver(peer, wire::seal(early, wire::encode(wire::Heartbeat{})));
+  EXPECT_EQ(output.closed.at(1).code, "protocol");
+}
+
 TEST_F(CoordinatorTest, LateFramesAreDroppedInSilence) {
   options.shares = {1, 1};
   options.min_workers = 2;
