@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What only a machine with an accelerator can show: the demo uses its card, cards and processors train together with the
-losses of one worker, and one card worker keeps up with a plain libtorch loop.
+losses of one worker, one card worker keeps up with a plain libtorch loop, and a script with the plain loop of its model: ResNet-50
+and a GPT of 124 million parameters, alone, with two slow processors that join, and with a second worker on the card
+that has an eleventh of each batch.
 
-  bench/accelerator.py [--device cuda:0] [--parts demo,parity,throughput] [--batch 2048] [--steps 300] [--rounds 3]
+  bench/accelerator.py [--device cuda:0] [--parts demo,parity,throughput,scripts,joint] [--batch 2048] [--steps 300] [--rounds 3]
 
 Where the device is not there, it says so and tries nothing. `--device cpu` rehearses everything on any machine. One JSON
 object a line on standard output, tables on standard error; ends with 1 if a target was missed.
@@ -18,12 +20,15 @@ import measure
 
 ACCURACY_MIN = 0.88
 LOSS_DIFFERENCE_MAX = 1e-4  # relative, at every step: devices sum in other orders
-PARTS = ["demo", "parity", "throughput"]
+JOINT_TARGET = 0.97
+SCRIPT = str(measure.ROOT / "bench/accelerator_script.py")
+PARTS = ["demo", "parity", "throughput", "scripts", "joint"]
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--python", help="one that has the package (default: that of `make python`)")
     parser.add_argument("--loop", help="the plain loop (default: the release build's bench/cnn_loop)")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--parts", default=",".join(PARTS), help="(default: %(default)s)")
@@ -31,6 +36,8 @@ def arguments():
     parser.add_argument("--steps", type=int, default=300, help="of one turn of the throughput")
     parser.add_argument("--rounds", type=int, default=3, help="turns of each, after one that warms up")
     parser.add_argument("--parity-steps", type=int, default=60)
+    parser.add_argument("--scripts", default="resnet50:256:40,resnet50:64:120,gpt:32:40", metavar="MODEL:BATCH:STEPS,…",
+                        help="(default: %(default)s)")
     parser.add_argument("--target", type=float, default=0.97, help="the ratio to reach")
     return parser.parse_args()
 
@@ -115,6 +122,59 @@ def throughput(args, scratch):
     return [[f"samples/s over a plain loop's, batch {args.batch}", f"{ratio:.4f}", f">= {args.target}", reached]]
 
 
+def script_speed(command, args, scratch, script, *rest):
+    """Samples a second of the script's second epoch."""
+    return measure.event(run([*command, SCRIPT, *script, *rest], scratch.fresh("script"), 300), "speed")["samples_per_s"]
+
+
+def of_motley(args, devices, *words):
+    named = [word for device in devices for word in ("--device", device)]
+    return [args.motley, "train", "--json", "--listen", "127.0.0.1:0", *named, *words]
+
+
+def scripts(args, scratch):
+    rows = []
+    for script in (text.split(":") for text in args.scripts.split(",")):
+        turns = []
+        for _ in range(args.rounds):
+            plain = script_speed([args.python], args, scratch, script, "--plain", args.device)
+            turns.append((plain, script_speed(of_motley(args, [args.device]), args, scratch, script)))
+        ratio = measure.median([motley / plain for plain, motley in turns])
+        name, batch, _ = script
+        reached = ratio >= args.target
+        measure.emit(bench="accelerator", part="scripts", model=name, batch=int(batch), turns=turns, ratio=round(ratio, 4), reached=reached)
+        rows.append([f"{name}, batch {batch}: script over the plain loop", f"{ratio:.4f}", f">= {args.target}", reached])
+    return rows
+
+
+def joined_speed(args, scratch, script):
+    """Of the card's script while two processors of one thread each are there, too."""
+    head = measure.start([*of_motley(args, [args.device]), "--token-file", "token", SCRIPT, *script], scratch.fresh("joint"))
+    join = [args.motley, "join", "--token-file", "token", "--device", "cpu", "--threads", "1", SCRIPT, *script]
+    joiners = [measure.start(join, scratch.fresh("joiner")) for _ in range(2)]
+    lines = measure.finish(head, 300)
+    for joiner in joiners:
+        measure.finish(joiner, 60)
+    return measure.event(lines, "speed")["samples_per_s"]
+
+
+def joint(args, scratch):
+    rows = []
+    for script in (text.split(":") for text in args.scripts.split(",")):
+        name, batch, _ = script
+        alone = script_speed(of_motley(args, [args.device]), args, scratch, script)
+        second = ["--set", "train.min_workers=2", "--set", "train.shares=[10, 1]"]
+        found = {"two processors join": joined_speed(args, scratch, script),
+                 "an eleventh by a second worker": script_speed(of_motley(args, [args.device] * 2, *second), args, scratch, script)}
+        for what, speed in found.items():
+            ratio = speed / alone
+            reached = ratio >= JOINT_TARGET
+            measure.emit(bench="accelerator", part="joint", model=name, batch=int(batch), what=what, alone_samples_per_s=alone,
+                         samples_per_s=speed, ratio=round(ratio, 4), reached=reached)
+            rows.append([f"{name}, batch {batch}: {what}, over alone", f"{ratio:.4f}", f">= {JOINT_TARGET}", reached])
+    return rows
+
+
 def main():
     args = arguments()
     args.motley = measure.motley(args.motley)
@@ -126,10 +186,12 @@ def main():
     parts = args.parts.split(",")
     if "throughput" in parts:
         args.loop = measure.program(args.loop, "build/release/bench/cnn_loop")
+    if "scripts" in parts and not args.python:
+        args.python = str(measure.python_package())
     rows = []
     with measure.Scratch() as scratch:
         for part in parts:
-            rows += {"demo": demo, "parity": parity, "throughput": throughput}[part](args, scratch)
+            rows += {"demo": demo, "parity": parity, "throughput": throughput, "scripts": scripts, "joint": joint}[part](args, scratch)
     machine = measure.machine()
     measure.emit(bench="accelerator", tried=True, device=device, machine=machine, reached=all(row[3] for row in rows))
     measure.say(f"\n{device['device']}: {device['description']}, on {machine['processor']}, {machine['cores']} cores")

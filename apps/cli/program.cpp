@@ -94,6 +94,7 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
   app.fallthrough();
   Context context;
   context.models = make_models(surroundings.retrieve);
+  context.torch = surroundings.torch;
   app.add_flag("--json", context.json, "print one JSON event a line on standard output");
   Command chosen;
   add_train(app, chosen);

@@ -11,6 +11,7 @@
 
 #include "report/sink.h"
 #include "runtime/head/plan.h"
+#include "runtime/model_provider.h"
 #include "runtime/worker/join.h"
 
 namespace motley::cli {
@@ -39,10 +40,18 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train);
 /// Runs the script; returns the exit status.
 using ScriptRunner = std::function<int(const Launch&)>;
 
+/// The torch of a Python, and the devices that it sees; no version: there is none.
+struct PythonTorch {
+  std::string version{};
+  std::vector<runtime::Device> devices{};
+};
+
 /// What the program gets from where it runs.
 struct Surroundings {
   data::Retrieve retrieve{};  // without it no data set is downloaded
   ScriptRunner run_script{};  // without it commands with a script are errors
+  /// Takes seconds, which importing torch does. Empty: this runs in no Python.
+  std::function<PythonTorch()> torch{};
 };
 
 /// No exception leaves it.

@@ -30,8 +30,23 @@ data::Retrieve by_python(const nb::callable& retrieve) {
   };
 }
 
-/// `retrieve` outlives the command, so it is borrowed: it may be called without the GIL.
-int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& retrieve) {
+/// By a function of Python: torch() -> (version, [(device, description, bytes of memory, threads)]).
+std::function<cli::PythonTorch()> found_by(const std::optional<nb::callable>& torch) {
+  if (!torch) return {};
+  return [torch = torch->ptr()]() -> cli::PythonTorch {
+    using Device = std::tuple<std::string, std::string, std::uint64_t, unsigned>;
+    const nb::gil_scoped_acquire gil;
+    const auto [version, devices] = nb::cast<std::pair<std::string, std::vector<Device>>>(nb::handle(torch)());
+    cli::PythonTorch found{version};
+    for (const auto& [name, description, memory_bytes, threads] : devices)
+      found.devices.push_back({name, description, memory_bytes, threads});
+    return found;
+  };
+}
+
+/// `retrieve` and `torch` outlive the command, so they are borrowed: they may be called without the GIL.
+int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& retrieve,
+                const std::optional<nb::callable>& torch) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -44,7 +59,7 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
       return 0;
     };
     status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
-                              {.retrieve = by_python(retrieve), .run_script = keep});
+                              {.retrieve = by_python(retrieve), .run_script = keep, .torch = found_by(torch)});
   }
   if (!launch) return status;
   return nb::cast<int>(run_script(nb::cast(std::move(*launch))));
@@ -98,7 +113,8 @@ void bind_program(nb::module_& m) {
         cli::make_output(json, true)->take(report::Failure{{code_of(code), message, hint}});
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
-  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("retrieve"));
+  m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("retrieve"),
+        nb::arg("torch") = nb::none());
 }
 
 }  // namespace motley::python

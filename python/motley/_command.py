@@ -38,7 +38,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _launch.give(launch)
         return _run_script(launch)
 
-    return _core.run_command(["motley", *words], run_script, retrieve)
+    return _core.run_command(["motley", *words], run_script, retrieve, _torch)
+
+
+def _torch() -> tuple[str, list[tuple[str, str, int, int]]]:
+    """(version, devices) of the torch of this Python; no version: there is none."""
+    try:
+        import torch
+
+        from motley import _devices
+
+        return torch.__version__, _devices.devices()
+    except ImportError:
+        return "", []
 
 
 def _export(words: list[str]) -> int:

@@ -216,6 +216,7 @@ def run_command(
     arguments: list[str],
     run_script: Callable[[Launch], int],
     retrieve: Callable[[str, Callable[[bytes, int], bool]], str],
+    torch: Callable[[], tuple[str, list[tuple[str, str, int, int]]]] | None = None,
 ) -> int: ...
 def serve(launch: Launch, script: Script, patience: float) -> int | None:
     """The number of the run that the head was at in the end: that of `script`, which is over then, or another. None: this machine left,

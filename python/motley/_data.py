@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import data
 
-from motley import _ahead, _contents, _core, _orders, _samplers, _shards, _state, _whole
+from motley import _ahead, _contents, _core, _devices, _orders, _samplers, _shards, _state, _whole
 from motley._errors import Error
 
 try:
@@ -332,19 +332,16 @@ class RandomWatch:
         after = self._states()
         self.draws = tuple(name for name, state in self._before.items() if not _same_state(state, after[name]))
         random.setstate(self._before["random"])
-        torch.set_rng_state(self._before["torch"])
+        for generator, state in self._before["torch"].items():
+            generator.set_state(state)
         if numpy is not None:
             numpy.random.set_state(self._before["numpy"])
-        if "cuda" in self._before:
-            torch.cuda.set_rng_state_all(self._before["cuda"])
 
     @staticmethod
     def _states() -> dict[str, Any]:
-        states = {"random": random.getstate(), "torch": torch.get_rng_state()}
+        states = {"random": random.getstate(), "torch": {generator: generator.get_state() for generator in _devices.generators()}}
         if numpy is not None:
             states["numpy"] = numpy.random.get_state()
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
-            states["cuda"] = torch.cuda.get_rng_state_all()
         return states
 
 
@@ -355,6 +352,8 @@ def _same_state(a: Any, b: Any) -> bool:
 def _same(a: Any, b: Any) -> bool:
     if isinstance(a, torch.Tensor):
         return bool(torch.equal(a, b))
+    if isinstance(a, dict):  # of generators, some of which may have come later
+        return all(_same(state, b[generator]) for generator, state in a.items())
     if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
     if numpy is not None and isinstance(a, numpy.ndarray):

@@ -56,6 +56,19 @@ def devices() -> list[tuple[str, str, int, int]]:
     return found
 
 
+def generators(device: torch.device | None = None) -> list[torch.Generator]:
+    """Torch's own, which torch.manual_seed seeds: those that a pass on the device may draw from; of None, all that are in use."""
+    found = [torch.default_generator]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if device is None:
+            found += torch.cuda.default_generators
+        elif device.type == "cuda":
+            found.append(torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index])
+    if torch.backends.mps.is_available() and (device is None or device.type == "mps"):
+        found.append(torch.mps._get_default_mps_generator())
+    return found
+
+
 def for_trials(asked: list[str]) -> torch.device | None:
     """Where a script's loss is tried: on the first device that will compute, if that has float64; else None."""
     here = [name for name, *_ in devices()]

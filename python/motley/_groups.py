@@ -16,6 +16,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from motley import _devices
 from motley._cuts import Refused, bounds
 
 MARK = 0x6D6F746C << 32  # and the number of the next draw: seeds that no group has, as good as certainly
@@ -177,7 +178,7 @@ class _Draws(TorchDispatchMode):
     def __init__(self, fused: Fused, sizes: list[int], seeds: list[int], device: torch.device):
         super().__init__()
         self._fused, self._sizes = fused, sizes
-        self._generators = _generators(device)
+        self._generators = _devices.generators(device)
         states = []
         for seed in seeds:
             for generator in self._generators:
@@ -285,16 +286,6 @@ class _Draws(TorchDispatchMode):
             return func(*args[:place], shape, *args[place + 1:], **kwargs)
 
         return torch.cat(self.each(draw), dimension)
-
-
-def _generators(device: torch.device) -> list[torch.Generator]:
-    """That seeding with torch.manual_seed reaches, of those that a pass there may draw from."""
-    if device.type == "cuda":
-        index = torch.cuda.current_device() if device.index is None else device.index
-        return [torch.default_generator, torch.cuda.default_generators[index]]
-    if device.type == "mps":
-        return [torch.default_generator, torch.mps._get_default_mps_generator()]
-    return [torch.default_generator]
 
 
 def _silent(func: Any, args: Any, kwargs: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from motley import _core, _data
+from motley import _core, _data, _devices
 from motley._batches import rows_of
 from motley._errors import Error
 from motley._loss import measure_loss
@@ -33,9 +33,11 @@ class Halves:
         if not self._watches:
             yield
             return
-        before = torch.get_rng_state()
+        generators = _devices.generators(self._device)
+        before = [generator.get_state() for generator in generators]
         yield
-        self._drawn = 0 if torch.equal(before, torch.get_rng_state()) else self._drawn + 1
+        drew = any(not torch.equal(state, generator.get_state()) for generator, state in zip(generators, before, strict=True))
+        self._drawn = self._drawn + 1 if drew else 0
         if self._drawn >= DRAWN:
             raise Error("the loss draws random numbers now, and drew none when it was tried at the start; they are not seeded",
                         "draw in every step, also where nothing comes of it: x + (epoch > 1) * torch.randn_like(x)")

@@ -178,7 +178,7 @@ class _Check:
     def _gradient(self, batch: Any, samples: int, nudged: bool, evaluating: bool, scale: float) -> Pass:
         if nudged:
             _nudge(self._trial.root)
-        with self._drawing(), _without_batch_statistics(self._trial.root), _modes(self._trial.root, evaluating):
+        with self._drawing(), _without_batch_statistics(self._trial.root), _modes(self._trial.root, evaluating), _seen(self._trial.root):
             return self._trial.gradient(batch, samples, autocast=False, scale=scale)
 
     @contextlib.contextmanager
@@ -256,6 +256,18 @@ def _modes(root: nn.Module, evaluating: bool) -> Iterator[None]:
     finally:
         for module, mode in modes:
             module.training = mode
+
+
+@contextlib.contextmanager
+def _seen(root: nn.Module) -> Iterator[None]:
+    """What draws is an operator of its own: cuDNN's recurrent layers drop out within one kernel."""
+    before = torch.backends.cudnn.enabled
+    if any(isinstance(module, nn.RNNBase) and module.dropout for module in root.modules()):
+        torch.backends.cudnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.enabled = before
 
 
 @contextlib.contextmanager

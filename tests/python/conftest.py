@@ -1,6 +1,7 @@
 """Tests of the Python package: scripts as people write them, run by the installed `motley`, beside plain PyTorch loops.
 
-`make test` installs the package into build/python-env and runs these there.
+`make test` installs the package into build/python-env and runs these there. `--device cuda:0` trains most of them on a card
+(with NVIDIA_TF32_OVERRIDE=0: the plain loops beside them compute on the processor).
 """
 
 import pathlib
@@ -17,6 +18,16 @@ from forks import Forks  # noqa: E402
 from program import Starter  # noqa: E402
 
 COMMAND = pathlib.Path(sys.executable).parent / "motley"
+device = "cpu"  # that train() and the workers of the tests compute on
+
+
+def pytest_addoption(parser):
+    parser.addoption("--device", default=device, help="that scripts are trained on (default: %(default)s)")
+
+
+def pytest_configure(config):
+    global device
+    device = config.getoption("--device")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -62,7 +73,7 @@ def motley(tmp_path, forks):
 
 def train(motley, script, *arguments, workers=1, run="run", options=()):
     """`motley train SCRIPT` with so many uneven workers in one process; it must end well."""
-    words = ["train", str(SCRIPTS / script), "--run", run, "--listen", "127.0.0.1:0", "--threads", "1", *["--device", "cpu"] * workers]
+    words = ["train", str(SCRIPTS / script), "--run", run, "--listen", "127.0.0.1:0", "--threads", "1", *["--device", device] * workers]
     words += options
     if workers > 1:
         words += ["--set", f"train.min_workers={workers}", "--set", f"train.shares={[4, 2, 1][:workers]}", "--set", "train.verify=0"]

@@ -8,6 +8,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import cases
+import conftest
 from driving import run
 from motley import _arriving, _compiled, _computation, _data, _inspect, _model, _optimizer, _parts, _work
 
@@ -78,7 +79,7 @@ def make(name, staged=False):
     parts = _parts.together(case.model, case.loss, case.score)
     work = _work.make_work(parts, train, test, read, "fp32", b"", {"step": 1, "epoch": 1, "state": {}}, None, check=True)
     flat = _model.flatten(work.layout, work.names)
-    return work, _computation.ModelComputation(work, parts, "cpu", 1, staged=staged), flat
+    return work, _computation.ModelComputation(work, parts, conftest.device if staged else "cpu", 1, staged=staged), flat
 
 
 @pytest.mark.parametrize("name", ["groups", "tokens", "normed", "dropout"])

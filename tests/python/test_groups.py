@@ -10,6 +10,7 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset, default_collate
 
+import conftest
 from motley import _compiled, _computation, _data, _model, _optimizer, _parts, _work
 from driving import run
 from test_computation import ArrivingTask, Task
@@ -98,7 +99,7 @@ def channels_last(model, batch):
 
 def noisy(model, batch):
     x, y = batch
-    return functional.cross_entropy(model(x + 0.1 * torch.randn_like(x) * torch.rand(len(x), 1, 1, 1)), y)
+    return functional.cross_entropy(model(x + 0.1 * torch.randn_like(x) * torch.rand(len(x), 1, 1, 1, device=x.device)), y)
 
 
 def penalized(model, batch):
@@ -141,7 +142,7 @@ def make(model, loss, collate=None, samples=SAMPLES, batch=BATCH, precision="fp3
     read = _optimizer.ReadOptimizer(torch.optim.SGD(model.parameters(), 0.1))
     work = _work.make_work(parts, train, None, read, precision, b"", {"step": 1, "epoch": 1, "state": {}}, None, check=True)
     flat = _model.flatten(work.layout, work.names)
-    return work, _computation.ModelComputation(work, parts, "cpu", 1), flat
+    return work, _computation.ModelComputation(work, parts, conftest.device, 1), flat
 
 
 def made(case):
@@ -180,8 +181,9 @@ def test_groups_in_one_pass_are_what_they_are_alone(name):
         together = compute(computation, flat, micro_batch)
         assert together[0].fetched == fetched
         assert_equal(together, alone)
-    again = compute(computation, flat, 224)
-    assert torch.equal(again[0].gradients, compute(computation, flat, 224)[0].gradients)
+    if conftest.device == "cpu":  # kernels of cards may add in any order
+        again = compute(computation, flat, 224)
+        assert torch.equal(again[0].gradients, compute(computation, flat, 224)[0].gradients)
 
 
 @pytest.mark.parametrize("name", ["dropping", "encoder"])
@@ -214,7 +216,7 @@ def test_in_bfloat16():
 
 def mixed(model, batch):
     x, y = batch
-    return functional.cross_entropy(model(x * torch.rand(1)), y)
+    return functional.cross_entropy(model(x * torch.rand(1, device=x.device)), y)
 
 
 def shuffled(model, batch):
@@ -224,7 +226,7 @@ def shuffled(model, batch):
 
 def by_numpy(model, batch):
     x, y = batch
-    return functional.cross_entropy(model(x + torch.from_numpy(numpy.random.rand(len(x), 1, 1, 1)).float()), y)
+    return functional.cross_entropy(model(x + torch.from_numpy(numpy.random.rand(len(x), 1, 1, 1)).to(x)), y)
 
 
 def by_python(model, batch):

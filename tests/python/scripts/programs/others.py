@@ -36,13 +36,13 @@ WEIGHTS = torch.tensor([0.2, 0.5, 1.0, 4.0])
 def by_class(model, batch):
     """What everybody writes, and what no part of a batch can be scaled by."""
     x, y = batch
-    return functional.cross_entropy(model(x), y, weight=WEIGHTS)
+    return functional.cross_entropy(model(x), y, weight=WEIGHTS.to(x.device))
 
 
 def by_class_and_weight(model, batch):
     x, y = batch
-    weight = WEIGHTS[y].sum()
-    return functional.cross_entropy(model(x), y, weight=WEIGHTS, reduction="sum") / weight, weight
+    weight = WEIGHTS.to(x.device)[y].sum()
+    return functional.cross_entropy(model(x), y, weight=WEIGHTS.to(x.device), reduction="sum") / weight, weight
 
 
 def class_weights():

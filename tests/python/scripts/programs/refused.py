@@ -121,7 +121,7 @@ def generator():
 
     def loss(model, batch):
         x, y = batch
-        return functional.cross_entropy(model(x + 0.1 * torch.randn(x.shape, generator=own)), y)
+        return functional.cross_entropy(model(x + 0.1 * torch.randn(x.shape, generator=own).to(x.device)), y)
 
     return points_model(), loss
 

@@ -1,0 +1,122 @@
+"""The training of accelerator.py as a Python script: ResNet-50 on images of 224 x 224 and a GPT of 124 million parameters.
+
+  accelerator_script.py MODEL BATCH STEPS                 under `motley train`
+  accelerator_script.py MODEL BATCH STEPS --plain DEVICE  the loop that everybody writes
+
+Two epochs of so many steps; prints the speed of the second. Torch's switches are left as they are: TF32 in convolutions, not in matrix products.
+"""
+
+import argparse
+import json
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.data import DataLoader, Dataset
+
+import resnet
+
+CLASSES = 1000
+VOCABULARY, BLOCK, LAYERS, HEADS, WIDTH = 50257, 256, 12, 12, 768
+READERS = 4
+POOL = 512
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(approximate="tanh"), nn.Linear(4 * WIDTH, WIDTH))
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, dim=2))
+        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.norm2(x))
+
+
+class Gpt(nn.Module):
+    """The shape of GPT-2's smallest."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(BLOCK, WIDTH)
+        self.layers = nn.Sequential(*(Layer() for _ in range(LAYERS)), nn.LayerNorm(WIDTH))
+        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
+        self.head.weight = self.words.weight
+        nn.init.normal_(self.words.weight, std=0.02)
+
+    def forward(self, x):
+        return self.head(self.layers(self.words(x) + self.places.weight)).flatten(0, 1)
+
+
+class Pool(Dataset):
+    """A few samples over and over, so that none takes long to read."""
+
+    def __init__(self, model, size):
+        drawn = torch.Generator().manual_seed(2)
+        if model == "gpt":
+            words = torch.randint(VOCABULARY, (POOL, BLOCK + 1), generator=drawn)
+            self.x, self.y = words[:, :-1], words[:, 1:]
+        else:
+            self.x = torch.randint(256, (POOL, 3, 224, 224), dtype=torch.uint8, generator=drawn)
+            self.y = torch.randint(CLASSES, (POOL,), generator=drawn)
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        return self.x[index % POOL], self.y[index % POOL]
+
+
+def loss(model, batch):
+    x, y = batch
+    if x.dtype == torch.uint8:
+        x = x.float() / 255
+    return functional.cross_entropy(model(x), y.flatten())
+
+
+def plain(model, loader, optimizer, device):
+    """Samples a second of the second epoch."""
+    model.to(device)
+    for _ in range(2):
+        samples, began = 0, time.perf_counter()
+        for batch in loader:
+            optimizer.zero_grad()
+            value = loss(model, [part.to(device, non_blocking=True) for part in batch])
+            value.backward()
+            optimizer.step()
+            samples += len(batch[0])
+        value.item()
+        seconds = time.perf_counter() - began
+    return samples / seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", choices=["resnet50", "gpt"])
+    parser.add_argument("batch", type=int)
+    parser.add_argument("steps", type=int)
+    parser.add_argument("--plain", metavar="DEVICE")
+    args = parser.parse_args()
+    torch.manual_seed(1)
+    model = Gpt() if args.model == "gpt" else resnet.make("resnet50", classes=CLASSES)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
+    loader = DataLoader(Pool(args.model, args.batch * args.steps), args.batch, num_workers=READERS, persistent_workers=True,
+                        pin_memory=torch.cuda.is_available())
+    if args.plain:
+        speed = plain(model, loader, optimizer, args.plain)
+    else:
+        import motley
+
+        for epoch in motley.Run(model, loss, loader, optimizer).epochs(2):
+            speed = epoch.samples / epoch.seconds
+    print(json.dumps({"event": "speed", "samples_per_s": speed}), file=sys.__stdout__, flush=True)
+
+
+if __name__ == "__main__":
+    main()
