@@ -128,7 +128,8 @@ void TorchResidence::move_statistics() const {
   }
 }
 
-Result<Snapshot> TorchResidence::bring() {
+Result<Snapshot> TorchResidence::bring(bool aside) {
+  MOTLEY_ASSERT(!aside);
   if (!settled_) return Error{ErrorCode::internal, "weights and state on the device are of no use", ""};
   return on_device("bringing weights and state from the device", [&]() -> Result<Snapshot> {
     Snapshot found;

@@ -21,7 +21,7 @@ class TorchResidence final : public Residence {
   Status settle(const Snapshot& state, OptimizerKind kind) override;
   Result<double> reduce(double weight, std::uint64_t samples) override;
   Status update(std::span<const StepScalars> groups, float factor) override;
-  Result<Snapshot> bring() override;
+  Result<Snapshot> bring(bool aside) override;
   void leave() override;
 
  private:

@@ -38,7 +38,8 @@ struct StepScalars {
   bool nesterov = false;
 };
 
-/// Methods are called by the thread that computes. After an error it is of no use until the next settle().
+/// Methods are called by the thread that computes, but for bring(true). After an error it is of no use until the next
+/// settle().
 class Residence {
  public:
   virtual ~Residence() = default;
@@ -50,8 +51,11 @@ class Residence {
   /// Multiplies the gradient with `factor`, unless that is 1, and runs the optimizer with it. `groups`: by parameter
   /// group.
   virtual Status update(std::span<const StepScalars> groups, float factor) = 0;
-  /// Copies of weights and state; `version` and `norm_before` are left to the caller.
-  virtual Result<Snapshot> bring() = 0;
+  /// Copies weights and state to another place on the device. False: it has no room for that, or no such way.
+  virtual bool put_aside() { return false; }
+  /// Copies of weights and state; `version` and `norm_before` are left to the caller. `aside`: of what was put aside
+  /// last, on any thread, while steps go on.
+  virtual Result<Snapshot> bring(bool aside) = 0;
   /// Gives the memory of the state back.
   virtual void leave() = 0;
 };

@@ -51,18 +51,30 @@ Status PythonResidence::update(std::span<const StepScalars> groups, float factor
   });
 }
 
-Result<Snapshot> PythonResidence::bring() {
-  if (!whole_) return Error{ErrorCode::internal, "weights and state on the device are of no use", ""};
-  return with_python(ErrorCode::internal, [&](const nb::object& python) -> Result<Snapshot> {
-    Snapshot found;
-    python.attr("get_weights")();
-    found.weights = copy_chunks(layout_, weights_, true);
-    for (const std::string& name : states_) {
-      python.attr("get_state")(name);
-      found.optimizer[name] = copy_chunks(layout_, gradients_, false);
-    }
-    return found;
+bool PythonResidence::put_aside() {
+  const Result<bool> done = with_python(ErrorCode::memory, [&](const nb::object& python) -> Result<bool> {
+    return nb::cast<bool>(python.attr("put_aside")());
   });
+  return done && *done;
+}
+
+// The arrays are nobody else's while steps go on at the device. Python is needed for the way from there alone.
+Result<Snapshot> PythonResidence::bring(bool aside) {
+  if (!whole_) return Error{ErrorCode::internal, "weights and state on the device are of no use", ""};
+  Snapshot found;
+  const auto came = [&](const char* call, const auto&... name) -> Status {
+    return with_python(ErrorCode::internal, [&](const nb::object& python) -> Status {
+      python.attr(call)(name..., aside);
+      return {};
+    });
+  };
+  if (Status weights = came("get_weights"); !weights) return weights.error();
+  found.weights = copy_chunks(layout_, weights_, true);
+  for (const std::string& name : states_) {
+    if (Status state = came("get_state", name); !state) return state.error();
+    found.optimizer[name] = copy_chunks(layout_, gradients_, false);
+  }
+  return found;
 }
 
 void PythonResidence::leave() {

@@ -4,10 +4,12 @@
 //   settle(kind)   "sgd" | "adam": takes over the weights that are in the array `weights`
 //   set_state(name), get_state(name)   a vector of the optimizer's state, through the array `gradients`
 //   reduce(weight, samples) -> norm     update(groups, factor)     get_weights(), into the array `weights`     leave()
+//   put_aside() -> bool   from then on get_weights(True), get_state(name, True) are of what was there then
 //
 // with the meanings of motley/residence.h; a group is (lr, weight_decay, keep, momentum, fresh, beta2, fresh2,
 // correction, eps, nesterov).
 
+#include <atomic>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,7 +29,8 @@ class PythonResidence final : public Residence {
   Status settle(const Snapshot& state, OptimizerKind kind) override;
   Result<double> reduce(double weight, std::uint64_t samples) override;
   Status update(std::span<const StepScalars> groups, float factor) override;
-  Result<Snapshot> bring() override;
+  bool put_aside() override;
+  Result<Snapshot> bring(bool aside) override;
   void leave() override;
 
  private:
@@ -38,7 +41,7 @@ class PythonResidence final : public Residence {
   const Layout& layout_;
   std::span<float> weights_, gradients_;
   std::vector<std::string> states_;
-  bool whole_ = false;  // no step went wrong half way
+  std::atomic<bool> whole_ = false;  // no step went wrong half way
 };
 
 }  // namespace motley::python

@@ -135,6 +135,7 @@ class Ahead:
         self._expected: tuple[int, int, int] | None = None
         self._before: tuple[int, int, int] = (-2, 0, 0)  # version, epoch and start of the newest pass
         self._range = (0, 0)  # positions of it that were wanted
+        self._newest: list[Piece] = []  # that were taken
 
     def expect(self, task: _core.Task, limit: int) -> None:
         """Has read what the task wants, up to its `limit`, and then what the next steps will probably want."""
@@ -142,7 +143,7 @@ class Ahead:
             return
         self._expected = (task.version, task.first, limit)
         begin = task.count - limit if task.from_end else 0
-        pieces = list(_pieces(task.version, task.first + begin, self._numbers(task, begin, limit)))
+        pieces = [piece for piece in _pieces(task.version, task.first + begin, self._numbers(task, begin, limit)) if not self._took(piece)]
         if task.from_end:
             pieces.reverse()
         for block in [block for block in self._readings if block[0] < task.version]:
@@ -157,6 +158,7 @@ class Ahead:
     def take(self, task: _core.Task, at: int, count: int) -> list[Any]:
         """The samples [at, at + count) of the task."""
         pieces = list(_pieces(task.version, task.first + at, self._numbers(task, at, count)))
+        self._newest = pieces
         for piece in self._missing(task.version, pieces):
             self._begin(task, piece)
         samples: list[Any] = []
@@ -164,6 +166,10 @@ class Ahead:
             samples += self._collect(piece)
         self._go_on(task)
         return samples
+
+    def _took(self, piece: Piece) -> bool:
+        return any(piece.version == taken.version and taken.first <= piece.first and
+                   piece.first + len(piece.numbers) <= taken.first + len(taken.numbers) for taken in self._newest)
 
     def _numbers(self, task: _core.Task, at: int, count: int) -> list[int]:
         numbers = self._numbers_at(task.epoch, task.indices(at, count))

@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import default_collate
 
 from motley import (_ahead, _arriving, _batches, _binding, _compiled, _core, _cuts, _data, _devices, _groups, _halves, _model, _residence,
-                    _state)
+                    _state, _upcoming)
 from motley._errors import Error
 from motley._loss import GROUP, PRECISIONS, add_scores, measure_loss
 from motley._parts import Parts
@@ -64,6 +64,7 @@ class ModelComputation:
         self._finals_wanted = False  # by the core: what the backward pass finishes is handed out meanwhile
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
         self._groups: _groups.Groups | None = None  # of the micro-batch, where it has several
+        self._next = _upcoming.Next(work.train, work.train.name in self._ahead)
         self._failures = _devices.Failures(device)
         self._halves = _halves.Halves(work, self._torch_device)
         self._mode: bool | None = None  # that the modules are in: training
@@ -92,11 +93,14 @@ class ModelComputation:
     def set_state(self, name: str) -> None:
         self._residence.set_state(name, self.gradients)
 
-    def get_weights(self) -> None:
-        self.weights.copy_(self.bound.device_weights)
+    def put_aside(self) -> bool:
+        return self._residence.put_aside()
 
-    def get_state(self, name: str) -> None:
-        self.gradients.copy_(self._residence.state(name))
+    def get_weights(self, aside: bool) -> None:
+        self._residence.get("", self.weights, aside)
+
+    def get_state(self, name: str, aside: bool) -> None:
+        self._residence.get(name, self.gradients, aside)
 
     def reduce(self, weight: float, samples: int) -> float:
         return self._residence.reduce(weight, samples)
@@ -187,6 +191,7 @@ class ModelComputation:
 
     @_devices.told
     def sums(self) -> tuple[float, float, list[float]]:
+        self._next.make(self._task, lambda task, at, count: self._batch(self._work.train, task, at, count))
         self._loss_sum += sum(value.item() for value in self._waiting)
         self._waiting.clear()
         return self._weight, self._loss_sum, list(self._sums.values())
@@ -239,6 +244,11 @@ class ModelComputation:
             self._ahead[recipe.name].expect(task, wanted)
         if first is not None and first[:2] == (at, count):
             return first[2]
+        made = self._next.take(task, at, count) if recipe is self._work.train else None
+        return made if made is not None else self._batch(recipe, task, at, count)
+
+    def _batch(self, recipe: _data.Recipe, task: Any, at: int, count: int) -> Any:
+        """On the device, or on its way there."""
         if recipe.name in self._ahead:
             samples = self._ahead[recipe.name].take(task, at, count)
         else:

@@ -317,7 +317,8 @@ def seed_host(seed: int, draws: tuple[str, ...]) -> None:
     if "numpy" in draws and numpy is not None:
         numpy.random.seed(seed & 0xFFFFFFFF)
     if "torch" in draws:
-        torch.default_generator.manual_seed(seed)
+        for generator in _devices.generators():
+            generator.manual_seed(seed)
 
 
 class RandomWatch:

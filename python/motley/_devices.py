@@ -69,6 +69,15 @@ def generators(device: torch.device | None = None) -> list[torch.Generator]:
     return found
 
 
+def has_room(device: torch.device, size: int) -> bool:
+    """For so many bytes more, twice over, at the most that was in use. On mps the host's memory is the device's: a copy beside would gain
+    little."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return torch.cuda.max_memory_allocated(device) + 2 * size < torch.cuda.memory_reserved(device) + FREE_OF_CUDA * free
+    return device.type == "cpu"
+
+
 def for_trials(asked: list[str]) -> torch.device | None:
     """Where a script's loss is tried: on the first device that will compute, if that has float64; else None."""
     here = [name for name, *_ in devices()]
@@ -159,7 +168,7 @@ class Failures:
             return "memory", f"out of memory on {self._device}: {error}"
         if isinstance(error, Error):
             return "internal", str(error)
-        text = "".join(traceback.format_exception(error)[-12:])
+        text = "".join(traceback.format_exception(error)[-16:])
         if text in self._said:
             return "internal", f"{type(error).__name__} again: {error}"
         self._said.add(text)

@@ -16,12 +16,13 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from motley import _devices
+from motley import _devices, _normalised
 from motley._cuts import Refused, bounds
 
 MARK = 0x6D6F746C << 32  # and the number of the next draw: seeds that no group has, as good as certainly
 NORMALISED = functional.batch_norm
 ATTENTION = functional.scaled_dot_product_attention
+MANY_HEADS = functional.multi_head_attention_forward
 
 
 @dataclass
@@ -78,7 +79,19 @@ class Groups(TorchFunctionMode):
             return self._normalised(*args, **kwargs)
         if func is ATTENTION and self.draws is not None:
             return self._attended(*args, **kwargs)
+        if func is MANY_HEADS and self.draws is not None:
+            with self._within_many_heads():
+                return func(*args, **kwargs)
         return func(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def _within_many_heads(self) -> Iterator[None]:
+        """What it calls, no mode is told of."""
+        functional.scaled_dot_product_attention = self._attended  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            functional.scaled_dot_product_attention = ATTENTION
 
     def _normalised(self, input: torch.Tensor, running_mean: torch.Tensor | None, running_var: torch.Tensor | None,
                     weight: torch.Tensor | None = None, bias: torch.Tensor | None = None, training: bool = False, momentum: float = 0.1,
@@ -95,7 +108,7 @@ class Groups(TorchFunctionMode):
                 self.statistics[id(running_mean)] = tuple(each.new_zeros((len(sizes), *each.shape))  # type: ignore[assignment]
                                                           for each in (running_mean, running_var))
             mean, var = self.statistics[id(running_mean)]
-        return _Normalised.apply(input, weight, bias, mean, var, sizes, momentum, eps)  # type: ignore[no-any-return]
+        return _normalised.Normalised.apply(input, weight, bias, mean, var, sizes, momentum, eps)  # type: ignore[no-any-return]
 
     def _attended(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None,
                   dropout_p: float = 0.0, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -118,55 +131,6 @@ def _shares(sizes: list[int], shape: Any, dimension: int) -> list[int]:
     if rest or not times:
         raise Refused("")
     return [times * size for size in sizes]
-
-
-# --- normalisation ---------------------------------------------------------------------------------------------------------------
-
-
-class _Normalised(torch.autograd.Function):
-    """BatchNorm of each group. mean, var: by group, are moved towards its statistics."""
-
-    @staticmethod
-    def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, mean: torch.Tensor | None,
-                var: torch.Tensor | None, sizes: list[int], momentum: float, eps: float) -> torch.Tensor:
-        batch_norm = torch.ops.aten.native_batch_norm
-        out = torch.empty_like(x)
-        in_place = x.dtype in (torch.float32, torch.float64) and (weight is None or weight.dtype == x.dtype)
-        saved: list[torch.Tensor] = []
-        for j, (first, last) in enumerate(bounds(sizes)):
-            moved = (mean[j], var[j]) if mean is not None and var is not None else (None, None)
-            arguments = (x[first:last], weight, bias, *moved, True, momentum, eps)
-            if in_place:
-                own = x.new_empty((2, x.shape[1]))
-                batch_norm.out(*arguments, out=out[first:last], save_mean=own[0], save_invstd=own[1])
-                saved += [own[0], own[1]]
-            else:
-                part, *own = batch_norm.default(*arguments)
-                out[first:last] = part
-                saved += own
-        ctx.save_for_backward(x, weight, *saved)
-        ctx.sizes, ctx.eps = sizes, eps
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, grad: torch.Tensor) -> Any:  # type: ignore[override]
-        x, weight, *saved = ctx.saved_tensors
-        wanted = list(ctx.needs_input_grad[:3])
-        again = torch.is_grad_enabled()  # the gradient will be differentiated: torch knows how, of parts that are put together
-        whole = None if again or not wanted[0] else torch.empty_like(x)
-        parts: list[torch.Tensor] = []
-        sums: list[torch.Tensor | None] = [None, None]
-        for j, (first, last) in enumerate(bounds(ctx.sizes)):
-            part, *others = torch.ops.aten.native_batch_norm_backward(grad[first:last], x[first:last], weight, None, None, saved[2 * j],
-                                                                      saved[2 * j + 1], True, ctx.eps, wanted)
-            if whole is not None:
-                whole[first:last] = part
-            elif wanted[0]:
-                parts.append(part)
-            for i, (is_wanted, other) in enumerate(zip(wanted[1:], others, strict=True)):
-                if is_wanted:
-                    sums[i] = other if sums[i] is None else sums[i] + other
-        return (torch.cat(parts) if parts else whole), *sums, None, None, None, None, None
 
 
 # --- random numbers --------------------------------------------------------------------------------------------------------------
@@ -229,9 +193,11 @@ class _Draws(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._inside or torch.Tag.nondeterministic_seeded not in func.tags or _silent(func, args, kwargs):
             return func(*args, **kwargs)
+        name, number = func.overloadpacket.__name__, self._number()
+        if name.startswith("_cudnn"):
+            raise Refused("recurrent layers of cuDNN drop out within one kernel")
         if any(isinstance(each, torch.Generator) for each in (*args, *kwargs.values())):
             raise Refused("the loss draws from a generator of its own")
-        name, number = func.overloadpacket.__name__, self._number()
         if name.endswith("_"):
             return self._in_place(func, number, args, kwargs)
         if func._schema.is_mutable:
@@ -258,7 +224,7 @@ class _Draws(TorchDispatchMode):
         def draw(j: int) -> None:
             first, last = cuts[j]
             part = whole.narrow(dimension, first, last - first)
-            own = part if dimension == 0 else torch.empty(part.shape, dtype=part.dtype, device=part.device)
+            own = _alone(part)
             func(own, *_parts(args[1:], whole.shape, dimension, cuts[j]), **_parts(kwargs, whole.shape, dimension, cuts[j]))
             if own is not part:
                 part.copy_(own)
@@ -305,14 +271,28 @@ def _parts(values: Any, shape: Any, dimension: int, cut: tuple[int, int]) -> Any
         if not isinstance(value, torch.Tensor) or value.dim() == 0:
             return value
         if value.dim() == len(shape) and value.shape[dimension] == shape[dimension]:
-            return value.narrow(dimension, first, last - first)
+            return _alone(value.narrow(dimension, first, last - first))
         raise Refused("")
 
     return {key: part(value) for key, value in values.items()} if isinstance(values, dict) else [part(value) for value in values]
+
+
+def _alone(part: torch.Tensor) -> torch.Tensor:
+    """The part of a group as it would lie in memory without the others: on a card numbers are drawn in the order of memory."""
+    step = 1
+    for stride, size in sorted(zip(part.stride(), part.shape, strict=True)):
+        if size != 1 and stride != step:
+            return part.clone()  # without gaps, with its dimensions in the same order
+        step *= size
+    return part
 
 
 def _put_together(parts: Any, dimension: int, shares: list[int]) -> torch.Tensor:
     for part, share in zip(parts, shares, strict=True):
         if not isinstance(part, torch.Tensor) or part.dim() <= dimension or part.shape[dimension] != share:
             raise Refused("")
-    return torch.cat(parts, dimension)
+    first = parts[0]
+    order = sorted(range(first.dim()), key=first.stride, reverse=True)  # of the dimensions in memory
+    shape = [sum(shares) if d == dimension else size for d, size in enumerate(first.shape)]
+    whole = first.new_empty([shape[d] for d in order]).permute([order.index(d) for d in range(len(order))])
+    return torch.cat(parts, dimension, out=whole) if order != list(range(len(order))) else torch.cat(parts, dimension)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from motley import _core, _model
+from motley import _core, _devices, _model
 
 Statistics = list[tuple[torch.Tensor, ...]]  # (mean, var, mean now, var now, mean sum, var sum) of each layer
 
@@ -47,6 +47,8 @@ class Residence:
             group.gradients.append(gradient)
         self._trained = [gradient for group in self._groups.values() for gradient in group.gradients]
         self._flat: dict[str, torch.Tensor] = {}
+        self._aside: dict[str, torch.Tensor] = {}
+        self._way: torch.cuda.Stream | None = None  # from the second place to the host
         self._kind = ""
 
     def _pieces(self, flat: torch.Tensor) -> list[tuple[_model.Named, torch.Tensor]]:
@@ -60,11 +62,32 @@ class Residence:
         for named, piece in self._pieces(flat):
             self._groups[named.group].states.setdefault(name, []).append(piece)
 
-    def state(self, name: str) -> torch.Tensor:
-        return self._flat[name]
+    def put_aside(self) -> bool:
+        """Keeps all as it is now in a second place, of which get(…, True) may read on another thread. False: no room for that."""
+        flats = {"": self._like, **self._flat}
+        if not self._aside:
+            if not _devices.has_room(self._like.device, len(flats) * self._like.nbytes):
+                return False
+            self._aside = {name: torch.empty_like(flat) for name, flat in flats.items()}
+        for name, flat in flats.items():
+            self._aside[name].copy_(flat)
+        if self._like.device.type == "cuda":
+            self._way = self._way or torch.cuda.Stream(self._like.device)
+            self._way.wait_stream(torch.cuda.current_stream(self._like.device))
+        return True
+
+    def get(self, name: str, to: torch.Tensor, aside: bool) -> None:
+        """Weights (""), or a state by its name, into an array of the host."""
+        if aside and self._way is not None:
+            with torch.cuda.stream(self._way):
+                to.copy_(self._aside[name], non_blocking=True)
+            self._way.synchronize()
+        else:
+            to.copy_(self._aside[name] if aside else self._flat.get(name, self._like))
 
     def leave(self) -> None:
         self._flat.clear()
+        self._aside.clear()
         for group in self._groups.values():
             group.states.clear()
 

@@ -64,6 +64,10 @@ class Soloist final : public Weights, public Sink {
   [[nodiscard]] bool resident() const noexcept { return there_ != nullptr; }
   /// Weights and state after the steps so far. REQUIRES resident().
   [[nodiscard]] Result<ps::Snapshot> bring() const { return order_.server->bring(*there_); }
+  /// See ps::Server. REQUIRES resident().
+  [[nodiscard]] std::function<Result<ps::Snapshot>()> bring_beside() const {
+    return order_.server->bring_beside(*there_);
+  }
 
   [[nodiscard]] bool more() const noexcept { return made_ < order_.steps; }
   [[nodiscard]] std::uint64_t version() const noexcept { return order_.server->version(); }

@@ -8,6 +8,7 @@
 // finish_step().
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -101,6 +102,9 @@ class Server {
   Result<double> step_at(Residence& there, double weight, std::uint64_t samples);
   /// What lies there, as of version().
   [[nodiscard]] Result<Snapshot> bring(Residence& there) const;
+  /// Brings the same from any thread, while steps go on there. REQUIRES it has been called before this is asked again.
+  /// Empty: the device has no room for that.
+  [[nodiscard]] std::function<Result<Snapshot>()> bring_beside(Residence& there) const;
 
   /// From now on these threads do a part of the work on large chunks; the bits stay the same. Forks share them.
   void share_work(std::shared_ptr<Parallel> helpers);

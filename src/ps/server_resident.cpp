@@ -29,12 +29,25 @@ Result<double> Server::step_at(Residence& there, double weight, std::uint64_t sa
   return *norm;
 }
 
-Result<Snapshot> Server::bring(Residence& there) const {
-  Result<Snapshot> found = there.bring();
+namespace {
+
+Result<Snapshot> brought(Residence& there, bool aside, std::uint64_t version, std::optional<double> norm_before) {
+  Result<Snapshot> found = there.bring(aside);
   if (!found) return found;
-  found->version = impl_->version;
-  found->norm_before = impl_->norm_before;
+  found->version = version;
+  found->norm_before = norm_before;
   return found;
+}
+
+}  // namespace
+
+Result<Snapshot> Server::bring(Residence& there) const {
+  return brought(there, false, impl_->version, impl_->norm_before);
+}
+
+std::function<Result<Snapshot>()> Server::bring_beside(Residence& there) const {
+  if (!there.put_aside()) return {};
+  return [&there, version = impl_->version, norm = impl_->norm_before] { return brought(there, true, version, norm); };
 }
 
 }  // namespace motley::ps

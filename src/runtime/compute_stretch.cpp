@@ -1,5 +1,7 @@
 // Steps made one after the other, without asking.
 
+#include <chrono>
+#include <future>
 #include <utility>
 
 #include "base/assert.h"
@@ -23,6 +25,35 @@ class WholeBatch final : public Stop {
  private:
   const std::atomic<bool>& stopping_;
   std::uint64_t count_;
+};
+
+/// A step whose weights are on their way from the device, and those that were made since: they are handed out when it
+/// has them.
+class OnTheWay {
+ public:
+  explicit OnTheWay(std::function<void(engine::StretchStep)> hand_out) : hand_out_(std::move(hand_out)) {}
+
+  [[nodiscard]] bool any() const noexcept { return !steps_.empty(); }
+  [[nodiscard]] bool came() const { return coming_.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }
+  void begin(std::function<Result<ps::Snapshot>()> bring, engine::StretchStep step) {
+    coming_ = std::async(std::launch::async, std::move(bring));
+    steps_.push_back(std::move(step));
+  }
+  void add(engine::StretchStep step) { steps_.push_back(std::move(step)); }
+  /// Waits for the weights. Errors: the device's; then these steps are lost.
+  Status finish() {
+    Result<ps::Snapshot> found = coming_.get();
+    std::vector<engine::StretchStep> steps = std::exchange(steps_, {});
+    if (!found) return found.error();
+    steps.front().after = std::move(*found);
+    for (engine::StretchStep& step : steps) hand_out_(std::move(step));
+    return {};
+  }
+
+ private:
+  std::function<void(engine::StretchStep)> hand_out_;
+  std::future<Result<ps::Snapshot>> coming_;
+  std::vector<engine::StretchStep> steps_;
 };
 
 }  // namespace
@@ -65,9 +96,17 @@ void ComputeThread::run_stretch(Stretch stretch) {
   if (Residence* there = prepared_.model->residence()) soloist.settle(*there);
   std::vector<std::uint64_t> indices;
   engine::StretchEnd end{.number = soloist.number(), .failure = {}, .after = {}};
-  bool to_bring = false;  // steps were handed out without weights
+  const auto hand_out = [&](engine::StretchStep step) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++untaken_;
+    }
+    stretch.events.step(std::move(step));
+  };
+  OnTheWay on_the_way(hand_out);
+  bool to_bring = false;  // steps were made whose weights are not on their way
   Time brought = now();
-  while (soloist.more() && may_go_on(soloist.number())) {
+  while (!end.failure && soloist.more() && may_go_on(soloist.number())) {
     const std::uint64_t epoch = soloist.pass().epoch;
     Result<engine::StretchStep> step = make_step(soloist, indices);
     if (stopping_) return;
@@ -77,16 +116,32 @@ void ComputeThread::run_stretch(Stretch stretch) {
     }
     to_bring = soloist.resident();
     const bool epoch_over = soloist.more() && soloist.pass().epoch != epoch;  // its weights may be asked for
-    if (to_bring && (epoch_over || now() - brought >= kBringEvery)) {
+    if (on_the_way.any() && (epoch_over || on_the_way.came())) {
+      if (Status came = on_the_way.finish(); !came) {
+        end.failure = came.error();
+        to_bring = false;
+        break;
+      }
+    }
+    if (on_the_way.any()) {
+      on_the_way.add(std::move(*step));
+    } else if (to_bring && (epoch_over || now() - brought >= kBringEvery)) {
       to_bring = false;
-      if (end.failure = bring(soloist, step->after); end.failure) break;
+      if (auto bring_beside = soloist.bring_beside()) {
+        on_the_way.begin(std::move(bring_beside), std::move(*step));
+      } else if (end.failure = bring(soloist, step->after); !end.failure) {
+        hand_out(std::move(*step));
+      }
       brought = now();
+    } else {
+      hand_out(std::move(*step));
     }
-    {
-      const std::lock_guard lock(mutex_);
-      ++untaken_;
+  }
+  if (on_the_way.any()) {
+    if (Status came = on_the_way.finish(); !came) {
+      if (!end.failure) end.failure = came.error();
+      to_bring = false;
     }
-    stretch.events.step(std::move(*step));
   }
   if (to_bring) {
     std::optional<Error> lost = bring(soloist, end.after);

@@ -21,6 +21,11 @@ COMMAND = pathlib.Path(sys.executable).parent / "motley"
 device = "cpu"  # that train() and the workers of the tests compute on
 
 
+def equal(a, b):
+    """Of two runs of the same: bit by bit, but on a card, whose kernels may add in any order."""
+    return a == b if device == "cpu" else a == pytest.approx(b, rel=1e-5)
+
+
 def pytest_addoption(parser):
     parser.addoption("--device", default=device, help="that scripts are trained on (default: %(default)s)")
 

@@ -8,8 +8,7 @@ from torch.utils.data import DataLoader
 
 import cases
 import conftest
-import motley
-from motley import _data, _devices, _inspect, _parts, _trial
+from motley import _data, _devices, _groups, _inspect, _parts
 
 
 @pytest.fixture
@@ -54,3 +53,15 @@ def test_dropout_splits_wherever_it_draws():
     torch.manual_seed(1)
     looked = found(nn.Sequential(nn.Linear(cases.FEATURES, 16), nn.Dropout(0.4), nn.Linear(16, 8)), classes)
     assert looked.draws == ("torch",) and looked.mixes
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_group_draws_what_lies_in_memory_as_it_would_alone(turned):
+    """Cards draw in the order of memory: the part of a group has no gaps, and its dimensions in the order that they have without the
+    others; so has what is put together."""
+    whole = torch.randn(7, 5, 3).transpose(0, 1) if turned else torch.randn(5, 7, 3)
+    parts = [_groups._alone(part) for part in whole.split([2, 3])]
+    alone = [torch.empty_like(torch.empty(7, size, 3).transpose(0, 1) if turned else torch.empty(size, 7, 3)) for size in (2, 3)]
+    assert [part.stride() for part in parts] == [each.stride() for each in alone]
+    joined = _groups._put_together(parts, 0, [2, 3])
+    assert torch.equal(joined, whole) and joined.stride() == whole.stride()

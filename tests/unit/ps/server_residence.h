@@ -44,17 +44,23 @@ class ServerResidence final : public Residence {
     server_.finish_step();
     return {};
   }
-  Result<Snapshot> bring() override {
+  bool put_aside() override {
+    if (room) aside_ = server_.snapshot();
+    return room;
+  }
+  Result<Snapshot> bring(bool aside) override {
     if (gone) return Error{ErrorCode::internal, "the device is gone", ""};
-    return server_.snapshot();
+    return aside ? aside_ : server_.snapshot();
   }
   void leave() override { settled = false; }
 
   std::vector<std::vector<float>> sums;  // by chunk: what a pass leaves
   bool full = false, gone = false, settled = false;
+  bool room = false;  // for a copy of all
 
  private:
   Server server_;
+  Snapshot aside_;
 };
 
 }  // namespace motley::ps

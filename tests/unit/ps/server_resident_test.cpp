@@ -30,7 +30,7 @@ class Watched final : public Residence {
     factors.push_back(by);
     return {};
   }
-  Result<Snapshot> bring() override { return Snapshot{}; }
+  Result<Snapshot> bring(bool) override { return Snapshot{}; }
   void leave() override {}
 
   double norm = 4;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "compute_bench.h"
 
 namespace motley::runtime {
@@ -100,6 +102,7 @@ struct ResidentRun {
   ps::ServerResidence there{two_chunk_server()};
   std::uint64_t fails = 1000;
   std::vector<std::uint64_t> steps, brought;
+  std::vector<ps::Snapshot> after;  // of those that were brought
   std::optional<engine::StretchEnd> end;
 
   void run(std::uint64_t count) {
@@ -115,7 +118,10 @@ struct ResidentRun {
     StretchEvents events;
     events.step = [&](const engine::StretchStep& step) {
       steps.push_back(step.step);
-      if (!step.after.weights.empty()) brought.push_back(step.step);
+      if (!step.after.weights.empty()) {
+        brought.push_back(step.step);
+        after.push_back(step.after);
+      }
       bench.thread->taken();
     };
     events.ended = [&](engine::StretchEnd found) {
@@ -143,6 +149,41 @@ TEST(ComputeThread, WeightsComeFromTheDeviceAtTheEndOfAnEpoch) {
   made.run(9);  // of which seven are an epoch
   EXPECT_EQ(made.brought, (std::vector<std::uint64_t>{6}));
   EXPECT_EQ(made.end->after.version, 9U);
+}
+
+TEST(ComputeThread, StepsGoOnWhileWeightsAreOnTheirWay) {
+  ResidentRun made;
+  made.there.room = true;
+  made.run(16);  // of which seven are an epoch
+  std::vector<std::uint64_t> in_order(16);
+  std::iota(in_order.begin(), in_order.end(), 0);
+  EXPECT_EQ(made.steps, in_order);
+  EXPECT_EQ(made.brought, (std::vector<std::uint64_t>{6, 13}));
+  ASSERT_EQ(made.after.size(), 2U);
+  EXPECT_EQ(made.after[0].version, 7U);
+  EXPECT_FLOAT_EQ(made.after[0].weights[0].floats()[5], -7e-3F);
+  EXPECT_EQ(made.after[1].version, 14U);
+  EXPECT_EQ(made.end->after.version, 16U);
+}
+
+TEST(ComputeThread, WhatWasOnItsWayComesBeforeAFailure) {
+  ResidentRun made;
+  made.there.room = true;
+  made.fails = 8;
+  made.run(16);
+  EXPECT_EQ(made.steps, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_EQ(made.brought, (std::vector<std::uint64_t>{6}));
+  ASSERT_TRUE(made.end->failure);
+  EXPECT_EQ(made.end->after.version, 8U);
+}
+
+TEST(ComputeThread, StepsAreLostWithTheDeviceThatTheirWeightsWereOn) {
+  ResidentRun made;
+  made.there.room = made.there.gone = true;
+  made.run(16);
+  EXPECT_EQ(made.steps, (std::vector<std::uint64_t>{0, 1, 2, 3, 4, 5}));
+  ASSERT_TRUE(made.end->failure);
+  EXPECT_TRUE(made.end->after.weights.empty());
 }
 
 TEST(ComputeThread, StepsBeforeAFailureAreBroughtFromTheDevice) {

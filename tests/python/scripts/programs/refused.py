@@ -24,7 +24,7 @@ class Recurrent(nn.Module):
         self.hidden = torch.zeros(8)
 
     def forward(self, x):
-        h = self.cell(x, self.hidden.expand(len(x), -1))
+        h = self.cell(x, self.hidden.to(x.device).expand(len(x), -1))
         self.hidden = h.mean(0).detach()
         return self.head(h)
 

@@ -1,0 +1,70 @@
+"""The batch that the next step will probably begin with: it is read, collated and on its way to the device while the device computes this
+step. A plain loop does the same by itself, since nothing in it waits for the device before it reads on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import TensorDataset
+
+from motley import _core, _data
+
+
+@dataclass(frozen=True)
+class Upcoming:
+    """A task of the next step, as far as a batch of it asks."""
+
+    version: int
+    epoch: int
+    order_first: int
+    first: int
+    seed: int
+    size: int
+    shuffles: bool
+    kind: str = "train"
+
+    def indices(self, at: int, count: int) -> list[int]:
+        return _core.sample_order(self.seed, self.epoch, self.size, self.order_first + self.first + at, count, self.shuffles)
+
+
+class Next:
+    """Of one computation that makes whole steps by itself. ahead: somebody reads the samples of coming steps anyway."""
+
+    def __init__(self, recipe: _data.Recipe, ahead: bool):
+        self._recipe = recipe
+        # Elsewhere samples may be what the head makes of them from step to step.
+        self._may = ahead or type(recipe.dataset) is TensorDataset
+        self._opening: tuple[int, int, int] | None = None  # version, place and samples of the first batch of a task
+        self._made: tuple[tuple[int, int, int], list[int], Any] | None = None  # where in which task, the samples' numbers, the batch
+
+    def take(self, task: _core.Task, at: int, count: int) -> Any | None:
+        """That batch, if it is the one that was made."""
+        if self._opening is None or self._opening[0] != task.version:
+            self._opening = task.version, at, count
+        made, self._made = self._made, None
+        if made is None or made[0] != (task.version, task.first + at, count) or made[1] != self._recipe.of_task(task, at, count):
+            return None
+        return made[2]
+
+    def make(self, task: _core.Task, batch_of: Callable[[Any, int, int], Any]) -> None:
+        """After the passes of a task: batch_of(task, at, count). Once, however often it is called."""
+        upcoming = self._after(task)
+        if upcoming is None or self._made is not None or self._opening is None or self._opening[0] != task.version:
+            return
+        _, at, count = self._opening
+        if upcoming.order_first + upcoming.first + at + count > self._recipe.size:
+            return
+        try:
+            batch = batch_of(upcoming, at, count)
+            self._made = (upcoming.version, upcoming.first + at, count), self._recipe.of_task(upcoming, at, count), batch  # type: ignore[arg-type]
+        except Exception:  # whoever wants the batch will see
+            self._made = None
+
+    def _after(self, task: _core.Task) -> Upcoming | None:
+        """None: it is not known, or of the next epoch, before which the script may change the samples."""
+        if not self._may or task.kind != "train" or not task.resident:
+            return None
+        start = task.order_first + task.count
+        if start >= self._recipe.size:
+            return None
+        return Upcoming(task.version + 1, task.epoch, start, task.first, task.seed, self._recipe.size, self._recipe.shuffles)
