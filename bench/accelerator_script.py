@@ -3,7 +3,8 @@
   accelerator_script.py MODEL BATCH STEPS                 under `motley train`
   accelerator_script.py MODEL BATCH STEPS --plain DEVICE  the loop that everybody writes
 
-Two epochs of so many steps; prints the speed of the second. Torch's switches are left as they are: TF32 in convolutions, not in matrix products.
+Two epochs of so many steps; prints the speed of the second. Torch's switches are left as they are: TF32 in convolutions, not in
+matrix products.
 """
 
 import argparse

@@ -137,7 +137,7 @@ class Recipe:
         """The batch of the samples [at, at + count) of a task."""
         return self.fetch(self.of_task(task, at, count))
 
-    def of_task(self, task: _core.Task, at: int, count: int) -> list[int]:
+    def of_task(self, task: Any, at: int, count: int) -> list[int]:
         numbers = self.numbers_at(task.epoch, task.indices(at, count))
         if numbers is None:
             raise Error(f"{self.name}: the head did not send the order of epoch {task.epoch + 1}",

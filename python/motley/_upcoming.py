@@ -55,8 +55,8 @@ class Next:
         if upcoming.order_first + upcoming.first + at + count > self._recipe.size:
             return
         try:
-            batch = batch_of(upcoming, at, count)
-            self._made = (upcoming.version, upcoming.first + at, count), self._recipe.of_task(upcoming, at, count), batch  # type: ignore[arg-type]
+            batch, numbers = batch_of(upcoming, at, count), self._recipe.of_task(upcoming, at, count)
+            self._made = (upcoming.version, upcoming.first + at, count), numbers, batch
         except Exception:  # whoever wants the batch will see
             self._made = None
 
