@@ -16,7 +16,8 @@ std::vector<runtime::Device> torch_devices();
 namespace {
 Error no_torch(const std::string& what) {
   return {ErrorCode::input, what + ": this motley was built without torch",
-          "`make build` builds it with torch; `softmax` needs none"};
+          "motley train SCRIPT.py, which trains with the torch of Python; or `make build`, which builds this with torch; "
+          "`softmax` needs none"};
 }
 Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& inputs) {
   return no_torch(inputs.config->model_kind);
