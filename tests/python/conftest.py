@@ -3,6 +3,7 @@
 `make test` installs the package into build/python-env and runs these there.
 """
 
+import itertools
 import pathlib
 import sys
 
@@ -38,16 +39,19 @@ def forks():
 
 
 class ScriptStarter(Starter):
-    """Scripts get a process that has torch already. Those that something else starts (mpirun, a lab, Ray, a test itself) do not."""
+    """Scripts get a process that has torch already. Those that something else starts (mpirun, a lab, Ray) do not."""
 
     def __init__(self, path, directory, forks):
         super().__init__(path, directory)
         self._forks = forks
 
     def open(self, command, preexec):
-        is_script = command[0] == str(COMMAND) and any(word.endswith(".py") or word == "--fetch" for word in command)
-        if self._forks is not None and is_script and preexec is None:
-            return self._forks.open(command, self.directory)
+        variables = dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, command[1:]) if command[0] == "env")
+        words = command[1 + len(variables):] if command[0] == "env" else command
+        by_itself = words[0] == sys.executable and words[1].endswith(".py")
+        is_script = words[0] == str(COMMAND) and any(word.endswith(".py") or word == "--fetch" for word in words)
+        if self._forks is not None and (is_script or by_itself) and preexec is None:
+            return self._forks.open(words[by_itself:], self.directory, **variables)
         return super().open(command, preexec)
 
 
