@@ -20,6 +20,14 @@ from program import Starter  # noqa: E402
 COMMAND = pathlib.Path(sys.executable).parent / "motley"
 
 
+# What takes longest begins first, so that all processes are done at about the same time; half of these wait more than they compute.
+LONG = ["test_ray", "test_siblings", "test_programs", "test_several", "test_parity", "test_short_memory", "test_ranks", "test_ray_lab"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """The workers run with one thread each, and kernels sum in another order with another number of threads."""
