@@ -125,6 +125,11 @@ class Program:
         assert not self.not_events, f"standard output holds more than events: {self.not_events[:3]}"
         return self.process.returncode
 
+    def stop(self):
+        """Ctrl-C, and an end in good order."""
+        self.interrupt()
+        assert self.end() == 130, self.story()
+
     def rss_kib(self):
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))

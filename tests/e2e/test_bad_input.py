@@ -29,16 +29,7 @@ TINY = settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:8:3", 
     (["train", "softmax", "--set", "optimiser.lr=3"], "input", "optimiser.lr", "'optimizer.lr'"),
     (["train", "softmax", "--set", "steps"], "usage", "key=value", "train.epochs"),
     (["train", "softmax", "--set", "train.steps=many"], "input", "whole number", ""),
-    (["train", "softmax", "--set", "train.steps=-1"], "input", "whole number", ""),
-    (["train", "softmax", "--set", "train.steps=1.5"], "input", "whole number", ""),
-    (["train", "softmax", "--set", "optimizer.lr=nan"], "input", "a number", ""),
-    (["train", "softmax", "--set", "optimizer.lr=fast"], "input", "a number", ""),
-    (["train", "softmax", "--set", "optimizer.nesterov=7"], "input", "true or false", ""),
-    (["train", "softmax", "--set", "train.shares=[1,-1]"], "input", "train.shares", ""),
-    (["train", "softmax", "--set", "train.global_batch=0"], "input", "train.global_batch", ""),
     (["train", "softmax", "--set", "train.global_batch=100000"], "input", "train.global_batch", ""),
-    (["train", "softmax", "--set", "optimizer.kind=adamm"], "input", "adamm", "'adam"),
-    (["train", "softmax", "--set", "wire.gradients=int7"], "input", "int7", ""),
     (["train", "softmax", "--device", "cuda:77"], "usage", "cuda:77", "motley devices"),
     (["train", "softmax", "--threads", "0"], "usage", "threads", "motley train --help"),
     (["train", "softmax", "--listen", "nonsense"], "usage", "nonsense", "0.0.0.0"),
@@ -73,7 +64,6 @@ def test_wrong_words(motley, words, code, message, hint):
     ("[model]\nkind = \"softmax\"\n[train]\nsteps = \n", 4, "TOML", "[model]"),
     ("[model]\nkind = \"softmax\"\n[train\nsteps = 3\n", 3, "TOML", "[model]"),
     ("[model]\nkind = \"softmax\"\n\n[train]\nstep = 3\n", 5, "train.step", "'train.steps'"),
-    ("[model]\nkind = \"softmax\"\n[train]\nsteps = \"three\"\n", 4, "whole number", ""),
     ("[model]\nkind = \"softmax\"\n[data]\nuri = 3\n", 4, "string", ""),
     ("[model]\nkind = \"softmax\"\n[optimizer]\nnesterov = 1\n", 4, "true or false", ""),
 ])
@@ -142,26 +132,12 @@ def test_good_data_trains(motley, files):
     assert losses[0] == losses[1] == losses[2]
 
 
-def cuts(data, count=4):
-    """The data cut short at some places, the first and the last byte among them."""
-    return {data[:length] for length in np.linspace(1, len(data) - 1, count).astype(int)}
-
-
-DAMAGED = {
-    "x+y": lambda good: [b"", *cuts(good), good + b"\0", b"\1" + good[1:], good[:2] + b"\x0b" + good[3:], good[:4] + b"\xff" * 4 + good[8:],
-                         gzip.compress(good)[:-9], gzip.compress(good)[:-1] + b"\x55", b"\x1f\x8b\x08" + b"\0" * 30],
-    "x.npy+y.npy": lambda good: [*cuts(good), good.replace(b"|u1", b"|O1"), good[:6] + b"\x09" + good[7:],
-                                 good.replace(b"'fortran_order': False", b"'fortran_order': maybe"),
-                                 good.replace(b"(64, 6, 6)", b"(64, 6,99)")],
-    "xy.motley": lambda good: [*cuts(good), good + b"\0",
-                               *(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:] for at in (0, 9, 24, 104, 126, 130, len(good) - 1))],
-}
-
-
-@pytest.mark.parametrize("uri", DAMAGED)
+@pytest.mark.parametrize("uri", ["x+y", "x.gz+y.gz", "x.npy+y.npy", "xy.motley"])
 def test_damaged_data(motley, files, uri):
+    """One damage of each kind; tests/unit/data/format has what else each format refuses."""
     name = uri.partition("+")[0]
-    for data in DAMAGED[uri]((files / name).read_bytes()):
+    good = (files / name).read_bytes()
+    for data in (b"", good[:len(good) // 2], bytes([good[0] ^ 1]) + good[1:], good + b"\0"):
         (files / name).write_bytes(data)
         assert f"{name}:" in refused_data(motley, uri)["message"]
 
@@ -191,8 +167,7 @@ def test_directory_in_use(motley):
     for words in (["softmax"], ["--resume"]):
         error = motley.fails("train", *words, "--run", "r", "--listen", "127.0.0.1:0", status=1)
         assert error["code"] == "busy" and f"process {first.pid}" in error["message"], error
-    first.interrupt()
-    assert first.end() == 130
+    first.stop()
 
 
 def test_port_in_use(motley):
@@ -215,38 +190,23 @@ def test_run_directory_that_cannot_be(motley, tmp_path):
 
 # --- tokens ----------------------------------------------------------------------------------------------------------------
 
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
-
 @pytest.fixture
 def head(motley):
     """A head that waits for a worker."""
-    program = motley.start("train", "softmax", "--device", "none", "--run", "head", "--listen", "127.0.0.1:0", *TINY)
+    program = motley.start("train", "softmax", "--device", "none", "--run", "head", "--listen", "127.0.0.1:0", *TINY,
+                           *settings(train_steps=1000000))
     program.wait_event("run")
     yield program
-    program.interrupt()
-    assert program.end() == 130
+    program.stop()
 
 
-def test_token_with_one_letter_wrong(motley, head):
-    """Every letter is checked; a few are tried with the whole program, the rest in one reading of a file each."""
+def test_damaged_token(motley, head):
+    """tests/unit/fleet/token_test.cpp tries every letter and every length."""
     token = head.named("run")[0]["join"]
-    places = [*range(0, 8), *range(8, len(token), 9), len(token) - 1]
-    for place in places:
-        letter = LETTERS[(LETTERS.find(token[place]) + 1 + place) % len(LETTERS)]
-        if letter == token[place]:
-            letter = LETTERS[(LETTERS.find(letter) + 1) % len(LETTERS)]
-        error = motley.fails("join", token[:place] + letter + token[place + 1:])
+    wrong = token[:40] + ("A" if token[40] != "A" else "B") + token[41:]
+    for damaged in (wrong, token[:-1], f"{token} {token}"):
+        error = motley.fails("join", damaged)
         assert error["code"] == "input" and "token" in error["message"] and error["try"], error
-    assert not head.named("worker")
-
-
-def test_token_cut_short(motley, head):
-    token = head.named("run")[0]["join"]
-    for length in (6, 8, 20, len(token) // 2, len(token) - 1):
-        error = motley.fails("join", token[:length])
-        assert error["code"] == "input" and "token" in error["message"], error
-    assert motley.fails("join", f"{token} {token}")["code"] == "input"
     assert not head.named("worker")
 
 
@@ -261,8 +221,7 @@ def test_token_of_another_run(motley, head, tmp_path):
         token = wire.token_text({**theirs, **{field: mine[field] for field in kept}})
         error = motley.fails("join", token, status=1)
         assert error["code"] == "refused" and error["try"], error
-    other.interrupt()
-    assert other.end() == 130
+    other.stop()
 
 
 def test_address_that_does_not_answer(motley, head):
@@ -280,8 +239,7 @@ def test_address_that_does_not_answer(motley, head):
 def test_token_file_that_never_comes(motley):
     joiner = motley.start("join", "--token-file", "never")
     joiner.wait_text("never")
-    joiner.interrupt()
-    assert joiner.end() == 130
+    joiner.stop()
     assert joiner.error()["code"] == "interrupted"
 
 

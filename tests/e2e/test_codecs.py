@@ -19,8 +19,7 @@ def test_killed_joiner_and_interrupted_head(motley):
     joiner = motley.start("join", "--token-file", "token", "--name", "guest")
     head.wait_event("worker", worker="guest/cpu", change="readmitted")
     head.wait_share("guest/cpu", head.seen())
-    head.interrupt()
-    assert head.end() == 130, head.story()
+    head.stop()
     joiner.kill()  # the head's port will be another
     pathlib.Path(motley.directory, "token").unlink(missing_ok=True)
     again = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)

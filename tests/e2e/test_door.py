@@ -64,5 +64,4 @@ def test_who_has_the_token_comes_in_and_back(motley_path, tmp_path, kind):
             seen = head.seen()
             head.wait_event("step", after=seen)
             print(f"{kind}: joined after {first:.2f} s, back after {again:.2f} s", file=sys.stderr)
-        head.interrupt()
-        assert head.end() == 130, head.story()
+        head.stop()

@@ -4,8 +4,6 @@ import pytest
 
 import limited_memory
 
-pytestmark = pytest.mark.alone
-
 # bench/memory.py runs a hundred; these fit a test.
 CASES, SEED = 12, 4
 

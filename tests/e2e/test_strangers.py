@@ -195,8 +195,7 @@ def waiting(motley):
                         "--listen", "127.0.0.1:0")
     token = head.wait_event("run")["join"]
     yield head, token, wire.parse_token(token)
-    head.interrupt()
-    assert head.end() == 130
+    head.stop()
 
 
 def bye_of(messages):

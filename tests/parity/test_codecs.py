@@ -46,8 +46,9 @@ def run(motley, tmp_path_factory):
     return once
 
 
-@pytest.mark.parametrize("up, down", [("int8", "int8"), ("int4", "int4"), pytest.param("bf16", "bf16", marks=pytest.mark.nightly),
-                                      pytest.param("int8", "fp32", marks=pytest.mark.nightly)])
+# The coarsest says most of what is left for the next step; the others follow the same way with less.
+@pytest.mark.parametrize("up, down", [("int4", "int4"), *(pytest.param(*codecs, marks=pytest.mark.nightly)
+                                                          for codecs in (("int8", "int8"), ("bf16", "bf16"), ("int8", "fp32")))])
 def test_learns_as_much_as_fp32(run, measure, up, down):
     loss, accuracy = run(up, down)
     exact_loss, exact_accuracy = run("fp32", "fp32")

@@ -4,6 +4,7 @@
 (with NVIDIA_TF32_OVERRIDE=0: the plain loops beside them compute on the processor).
 """
 
+import itertools
 import pathlib
 import sys
 
@@ -35,6 +36,14 @@ def pytest_configure(config):
     device = config.getoption("--device")
 
 
+# What takes longest begins first, so that all processes are done at about the same time; half of these wait more than they compute.
+LONG = ["test_ray", "test_siblings", "test_programs", "test_several", "test_parity", "test_short_memory", "test_ranks", "test_ray_lab"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
     """The workers run with one thread each, and kernels sum in another order with another number of threads."""
@@ -54,16 +63,19 @@ def forks():
 
 
 class ScriptStarter(Starter):
-    """Scripts get a process that has torch already. Those that something else starts (mpirun, a lab, Ray, a test itself) do not."""
+    """Scripts get a process that has torch already. Those that something else starts (mpirun, a lab, Ray) do not."""
 
     def __init__(self, path, directory, forks):
         super().__init__(path, directory)
         self._forks = forks
 
     def open(self, command, preexec):
-        is_script = command[0] == str(COMMAND) and any(word.endswith(".py") or word == "--fetch" for word in command)
-        if self._forks is not None and is_script and preexec is None:
-            return self._forks.open(command, self.directory)
+        variables = dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, command[1:]) if command[0] == "env")
+        words = command[1 + len(variables):] if command[0] == "env" else command
+        by_itself = words[0] == sys.executable and words[1].endswith(".py")
+        is_script = words[0] == str(COMMAND) and any(word.endswith(".py") or word == "--fetch" for word in words)
+        if self._forks is not None and (is_script or by_itself) and preexec is None:
+            return self._forks.open(words[by_itself:], self.directory, **variables)
         return super().open(command, preexec)
 
 

@@ -32,9 +32,9 @@ class Forks:
         self._door.close()
         self._server.wait()
 
-    def open(self, command, cwd):
-        """The Python program command[0] with these arguments."""
-        order = json.dumps({"command": command, "cwd": str(cwd), "environment": dict(os.environ)}).encode()
+    def open(self, command, cwd, **variables):
+        """The Python program command[0] with these arguments; `variables`, of its environment, besides those of this one."""
+        order = json.dumps({"command": command, "cwd": str(cwd), "environment": os.environ | variables}).encode()
         assert len(order) <= ORDER_BYTES_MAX, len(order)
         ours, told = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()

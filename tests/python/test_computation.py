@@ -106,15 +106,6 @@ def test_chunks_are_announced_while_the_last_backward_pass_runs():
     assert sorted(task.finals) == list(range(len(work.layout.placements)))
 
 
-def test_a_trimmed_task_covers_what_is_left():
-    work, computation, flat = make("epochs")
-    task = Task(computation, flat, 96, limits=[96, 40])
-    outcome = run(computation, task)
-    assert task.begun[0] == outcome[0] == 40
-    abandoned = Task(computation, flat, 96, limits=[96, 0])
-    assert run(computation, abandoned)[0] == 0 and abandoned.begun is None
-
-
 def test_the_first_batch_is_read_while_weights_are_on_their_way():
     found = []
     for limits in ([96], [96, 40]):
@@ -299,21 +290,6 @@ def test_a_task_may_be_computed_from_its_end():
     whole.limits = [40]
     run(computation, whole)
     torch.testing.assert_close(task.gradients, whole.gradients)
-
-
-def test_a_raise_after_the_last_forward_pass_is_not_lost():
-    work, computation, flat = make("epochs")
-    task = Task(computation, flat, 96, limits=[32, 32, 64])
-    assert run(computation, task)[0] == task.begun[0] == 64
-
-
-def test_groups_stay_whole_whatever_the_limit():
-    work, computation, flat = make("normed")
-    assert work.acts_on_groups
-    for from_end, fetched in ((False, [(0, 32)]), (True, [(96, 4), (64, 32)])):
-        task = Task(computation, flat, 100, limits=[100, 50], from_end=from_end)
-        assert run(computation, task)[0] == sum(count for _, count in fetched)
-        assert task.fetched == fetched
 
 
 def test_out_of_memory_is_told_from_other_failures(capsys):

@@ -18,8 +18,6 @@ from program import PATIENCE_S, settings  # noqa: E402
 
 import motley.dask  # noqa: E402
 
-pytestmark = pytest.mark.alone
-
 ON_BOTH = settings(train_min_workers=2, train_shares=[1])
 
 

@@ -50,8 +50,7 @@ def test_an_exception_on_one_worker_shows_on_the_head_and_the_run_goes_on(motley
     head.wait_event("worker", worker="broken/cpu", change="excluded")
     head.wait_event("step", lambda event: event["workers"][0]["worker"] == "good/cpu", after=head.seen())
     assert broken.end() != 0, broken.story()  # once the head, which is still there, has refused it
-    head.interrupt()
-    assert head.end() == 130, head.story()
+    head.stop()
     said = "\n".join(head.text)
     assert "broken/cpu could not compute its share" in said, head.story()
     assert "ValueError: no such token: 17" in said and "in broken_loss" in said and "wrong.py" in said
@@ -132,8 +131,7 @@ def test_plan_measures_a_script(motley):
 def test_ctrl_c_while_nobody_computes(motley):
     head = start_head(motley, "nothing")
     head.wait_event("run")
-    head.interrupt()
-    assert head.end() == 130, head.story()
+    head.stop()
 
 
 def test_ctrl_c_on_one_machine_leaves_the_run_to_the_others(motley):

@@ -2,12 +2,12 @@
 
 import difflib
 import pathlib
-import subprocess
 import sys
 
 import pytest
 
-from conftest import COMMAND, ROOT
+from conftest import ROOT
+from program import PATIENCE_S
 
 EXAMPLES = ROOT / "examples"
 CHANGED_MAX = 12
@@ -25,15 +25,17 @@ def test_a_plain_script_changes_by_a_dozen_lines(name):
 
 
 @pytest.mark.parametrize("name", sorted(SMALL))
-def test_an_example_trains(name, tmp_path):
+def test_an_example_trains(motley, name):
     if name == "image_cnn" and not FASHION.is_dir():
         pytest.skip("needs Fashion-MNIST")
-    done = subprocess.run([sys.executable, str(EXAMPLES / f"{name}.py"), *SMALL[name]], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [str(number) for number in range(1, len(lines) + 1)], done.stdout
-    assert "done: " in done.stderr
-    assert subprocess.run([str(COMMAND), "audit", str(tmp_path / "runs" / f"{name}-1")], capture_output=True).returncode == 0
+    process = motley.open([sys.executable, str(EXAMPLES / f"{name}.py"), *SMALL[name]], None)
+    with process.stdout, process.stderr:  # what they say fits into a pipe
+        told, said = process.stdout.read().decode(), process.stderr.read().decode()
+    assert process.wait(PATIENCE_S) == 0, said
+    lines = told.splitlines()
+    assert [line.split()[0] for line in lines] == [str(number) for number in range(1, len(lines) + 1)], told
+    assert "done: " in said
+    motley.audit(f"runs/{name}-1")
 
 
 def test_numpy_is_a_worker(motley):

@@ -196,14 +196,6 @@ def test_from_the_end_and_with_weights_on_their_way(name):
     assert_equal(compute(computation, flat, 96, ArrivingTask), alone)
 
 
-def test_a_limit_leaves_whole_groups():
-    _, computation, flat = made(KEPT_APART["dropping"])
-    for from_end, fetched in ((False, [(0, 96)]), (True, [(192, 8), (128, 64)])):
-        trimmed = compute(computation, flat, 64 if from_end else 96, limits=[100], from_end=from_end)
-        assert trimmed[0].fetched == fetched
-        assert_equal(trimmed, compute(computation, flat, 32, limits=[100], from_end=from_end))
-
-
 def test_in_bfloat16():
     torch.manual_seed(1)
     work, computation, flat = make(*KEPT_APART["residual"](), precision="bf16")

@@ -305,7 +305,7 @@ def test_another_machine_gets_the_orders(motley, what):
 
 
 def test_a_plan_makes_more_steps_than_there_are_orders_for(motley):
-    planned = motley.run("plan", SCRIPT, "--device", "cpu", "--threads", "1", "uneven")
+    planned = motley.run("plan", SCRIPT, "--seconds", "2", "--device", "cpu", "--threads", "1", "uneven")
     assert planned.process.returncode == 0 and planned.named("plan"), planned.story()
 
 

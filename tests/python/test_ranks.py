@@ -45,15 +45,24 @@ def test_a_recipe_under_mpirun(motley):
     assert len(tokens) == 2 and all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in tokens)
 
 
-@mpirun
-@pytest.mark.parametrize("words", [["-m", "motley", "train"], []], ids=["motley train script.py", "python script.py"])
-def test_a_script_under_mpirun(motley, words):
-    motley.path = sys.executable
-    head = motley.start(*words, str(SCRIPTS / "train_case.py"), "groups", prefix=[*MPIRUN, "-n", "2"])
+def check_script(head):
+    """The body of an epoch runs in the first rank alone."""
     assert head.process.wait(PATIENCE_S) == 0, head.story()
     assert "-1/cpu" in " ".join([*head.text, *head.not_events]), head.story()
     epochs = [line for line in head.text if line.startswith("epoch ")]
-    assert epochs and len(epochs) == len(set(epochs)), head.story()  # the body runs in the first rank alone
+    assert epochs and len(epochs) == len(set(epochs)), head.story()
+
+
+@mpirun
+def test_a_script_by_itself_under_mpirun(motley):
+    motley.path = sys.executable
+    check_script(motley.start(str(SCRIPTS / "train_case.py"), "groups", prefix=[*MPIRUN, "-n", "2"]))
+
+
+def test_a_script_of_several_ranks(motley):
+    head, other = [motley.start("train", str(SCRIPTS / "train_case.py"), "groups", prefix=slurm(number)) for number in (0, 1)]
+    check_script(head)
+    assert other.end() == 0 and not other.events, other.story()
 
 
 def check_plan(motley, head, count):

@@ -17,8 +17,6 @@ from ray_cluster import CONFIG  # noqa: E402
 from ray_hosts import RayHosts  # noqa: E402
 from test_lab import laboratory  # noqa: E402
 
-pytestmark = pytest.mark.alone
-
 HOSTS = {"home": 1.6, "fast": 1.2, "slow": 0.6, "other": 0.6}  # cores, more than many a machine has: no speed is measured
 RECIPE = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5,
                                optimizer_lr=0.02, train_epochs=100000, train_shares=[1])]

@@ -10,8 +10,6 @@ import limited_memory
 from conftest import COMMAND, SCRIPTS
 from motley import _core, _devices, _errors
 
-pytestmark = pytest.mark.alone
-
 CASES = [(3, 2), pytest.param(9, 3, marks=pytest.mark.nightly)]  # how many, and the seed; each starts from nothing
 SCRIPT = str(SCRIPTS / "sized.py")
 
@@ -37,6 +35,7 @@ def random_case(dice):
     return case(model, width, layers, dice.choice([32, 128]), weights_mib + limited_memory.extra_mib(dice))
 
 
+@pytest.mark.alone  # what the machine can spare must not change meanwhile
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is refused")
 def test_what_the_machine_cannot_spare_is_refused_by_name():
     _, _, budget, _ = _core.process_memory(1)

@@ -11,8 +11,6 @@ from conftest import SCRIPTS
 from test_lab import lab, laboratory, on, samples_of
 from test_parity import epochs_of, loop
 
-pytestmark = pytest.mark.alone
-
 HOSTS = {"head": 0.8, "other": 0.4}  # cores
 STARTING_CORES = 1  # importing torch would take the slow one ten seconds
 

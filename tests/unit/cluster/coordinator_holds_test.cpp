@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "solo_fixture.h"
+#include "machine_fixture.h"
 
 namespace motley::cluster {
 namespace {
@@ -49,8 +49,7 @@ TEST_F(HoldsTest, EveryStepIsHeldAndMarksOnceMore) {
   config.holds = Holds::steps;
   config.test_samples = 5;
   config.evaluate_every = 2;
-  machine.emplace(config, pace);
-  happen(Started{});
+  start();
   join(1, true);
   by_lease();
   EXPECT_TRUE(last(ActionKind::hold).urgent);
@@ -147,8 +146,7 @@ TEST_F(HoldsTest, NobodyEvaluatesBesideTheTraining) {
 TEST_F(HoldsTest, ARunThatGoesOnIsHeldWhereNobodyReleasedIt) {
   config.first_version = 8;
   config.hold_owed = true;
-  machine.emplace(config, pace);
-  happen(Started{});
+  start();
   EXPECT_TRUE(machine->held());
   release();
   join(1, true);
@@ -158,8 +156,7 @@ TEST_F(HoldsTest, ARunThatGoesOnIsHeldWhereNobodyReleasedIt) {
 TEST_F(HoldsTest, ARunThatGoesOnBetweenMarksIsNotHeld) {
   config.first_version = 7;
   config.hold_owed = true;
-  machine.emplace(config, pace);
-  happen(Started{});
+  start();
   join(1, true);
   EXPECT_TRUE(machine->pass().has_value());
   by_lease();

@@ -1,11 +1,9 @@
-#include "cluster/coordinator_machine.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "fake_pace.h"
+#include "machine_fixture.h"
 
 namespace motley::cluster {
 namespace {
@@ -15,66 +13,24 @@ using std::chrono::seconds;
 
 std::string name_of(WorkerId worker) { return std::string("w").append(std::to_string(worker)); }
 
-class MachineTest : public testing::Test {
+class CoordinatorMachineTest : public MachineTest {
  protected:
-  MachineTest() {
+  CoordinatorMachineTest() {
     config.steps = 3;
     config.train_samples = 24;
     config.global_batch = 12;
     config.chunks = 2;
   }
-
-  void make() {
-    machine.emplace(config, pace);
-    happen(Started{});
-  }
-
-  void happen(const Event& event) {
-    Actions made;
-    machine->decide(event, now, made);
-    for (const Action& action : made) actions.push_back(action);
-    // The driver's answers, in order.
-    for (const Action& action : made) {
-      if (action.kind == ActionKind::reduce) happen(ChunkReduced{action.chunk});
-      if (action.kind == ActionKind::clip) happen(Clipped{});
-      if (action.kind == ActionKind::apply) happen(ChunkApplied{action.chunk});
-      if (action.kind == ActionKind::close_step || action.kind == ActionKind::close_evaluation) happen(PassFinished{});
-    }
-  }
-
-  void join(SessionId session) {
-    happen(SessionOpened{session, false});
-    happen(WorkerReady{session, session});
-    happen(WorkerSynced{session, machine->version()});
-  }
-
-  [[nodiscard]] std::vector<Action> of(ActionKind kind) const {
-    std::vector<Action> found;
-    std::copy_if(actions.begin(), actions.end(), std::back_inserter(found),
-                 [&](const Action& action) { return action.kind == kind; });
-    return found;
-  }
-
-  void compute(const Action& grant) {
-    happen(LeaseBegun{grant.session, grant.lease, grant.range, static_cast<double>(grant.range.count), 0});
-    for (ChunkId chunk = 0; chunk < config.chunks; ++chunk) happen(ChunkArrived{grant.session, grant.lease, chunk});
-  }
-
-  RunConfig config;
-  FakePace pace;
-  std::optional<CoordinatorMachine> machine;
-  std::vector<Action> actions;
-  Time now = seconds(1);
 };
 
-TEST_F(MachineTest, EveryActionThatNeedsOneHasAReason) {
-  make();
+TEST_F(CoordinatorMachineTest, EveryActionThatNeedsOneHasAReason) {
+  start();
   join(1);
   join(2);
   for (int step = 0; step < 3; ++step) {
     const std::vector<Action> grants = of(ActionKind::grant);
     actions.clear();
-    for (const Action& grant : grants) compute(grant);
+    for (const Action& grant : grants) deliver(grant);
   }
   EXPECT_TRUE(machine->finished());
   for (const Action& action : actions) {
@@ -84,9 +40,9 @@ TEST_F(MachineTest, EveryActionThatNeedsOneHasAReason) {
   }
 }
 
-TEST_F(MachineTest, EveryGrantEndsOnce) {
+TEST_F(CoordinatorMachineTest, EveryGrantEndsOnce) {
   config.test_samples = 7;
-  make();
+  start();
   join(1);
   join(2);
   join(3);
@@ -101,7 +57,7 @@ TEST_F(MachineTest, EveryGrantEndsOnce) {
       } else if (answered == 2) {
         happen(SessionEnded{grant.session, false});
       } else {
-        compute(grant);
+        deliver(grant);
       }
     }
   }
@@ -114,10 +70,10 @@ TEST_F(MachineTest, EveryGrantEndsOnce) {
   }
 }
 
-TEST_F(MachineTest, TheReasonOfAReissueNamesTheWorker) {
-  make();
+TEST_F(CoordinatorMachineTest, TheReasonOfAReissueNamesTheWorker) {
+  start();
   join(1);
-  compute(of(ActionKind::grant)[0]);
+  deliver(of(ActionKind::grant)[0]);
   join(2);
   const Action lost = of(ActionKind::grant).back();
   actions.clear();
@@ -127,8 +83,8 @@ TEST_F(MachineTest, TheReasonOfAReissueNamesTheWorker) {
             name_of(lost.session) + " was lost before it delivered these positions");
 }
 
-TEST_F(MachineTest, AnOverdueWorkerGetsNothingMore) {
-  make();
+TEST_F(CoordinatorMachineTest, AnOverdueWorkerGetsNothingMore) {
+  start();
   join(1);
   happen(Ticked{});
   for (int i = 0; i < 101; ++i) {
@@ -143,16 +99,16 @@ TEST_F(MachineTest, AnOverdueWorkerGetsNothingMore) {
   EXPECT_EQ(of(ActionKind::grant)[1].reason.code, ReasonCode::overdue);
 }
 
-TEST_F(MachineTest, AnUnheardWorkerIsOverdueSooner) {
+TEST_F(CoordinatorMachineTest, AnUnheardWorkerIsOverdueSooner) {
   pace.allowed_unheard = milliseconds(500);
   config.min_workers = 2;
-  make();
+  start();
   join(1);
   join(2);
   happen(Ticked{});
   ASSERT_EQ(of(ActionKind::grant).size(), 2u);
   const Interval missing = of(ActionKind::grant)[0].range;
-  compute(of(ActionKind::grant)[1]);
+  deliver(of(ActionKind::grant)[1]);
   for (int i = 0; i < 7; ++i) {
     now += milliseconds(100);
     machine->heard(2, now);
@@ -165,7 +121,7 @@ TEST_F(MachineTest, AnUnheardWorkerIsOverdueSooner) {
   EXPECT_EQ(of(ActionKind::grant)[2].session, 2u);
   EXPECT_EQ(of(ActionKind::grant)[2].range, missing);
   EXPECT_EQ(of(ActionKind::grant)[2].reason.code, ReasonCode::overdue);
-  compute(of(ActionKind::grant)[2]);
+  deliver(of(ActionKind::grant)[2]);
   ASSERT_EQ(of(ActionKind::cancel).size(), 1u) << "covered elsewhere";
   EXPECT_TRUE(of(ActionKind::late).empty()) << "nothing is learned of who is not heard of";
   ASSERT_EQ(machine->version(), 1u);
@@ -173,18 +129,18 @@ TEST_F(MachineTest, AnUnheardWorkerIsOverdueSooner) {
   EXPECT_EQ(of(ActionKind::grant)[3].range.count, config.global_batch)
       << "nor is anything of the next step shared with it";
   machine->heard(1, now);
-  compute(of(ActionKind::grant)[3]);
+  deliver(of(ActionKind::grant)[3]);
   EXPECT_EQ(of(ActionKind::grant).size(), 6u) << "it is here again";
 }
 
-TEST_F(MachineTest, WhoIsHeardOfHasTheWholeTime) {
+TEST_F(CoordinatorMachineTest, WhoIsHeardOfHasTheWholeTime) {
   pace.allowed_unheard = milliseconds(500);
   config.min_workers = 2;
-  make();
+  start();
   join(1);
   join(2);
   happen(Ticked{});
-  compute(of(ActionKind::grant)[1]);
+  deliver(of(ActionKind::grant)[1]);
   for (int i = 0; i < 90; ++i) {
     now += milliseconds(100);
     machine->heard(1, now);
@@ -194,8 +150,8 @@ TEST_F(MachineTest, WhoIsHeardOfHasTheWholeTime) {
   EXPECT_EQ(of(ActionKind::grant).size(), 2u);
 }
 
-TEST_F(MachineTest, ATickGapMovesDeadlines) {
-  make();
+TEST_F(CoordinatorMachineTest, ATickGapMovesDeadlines) {
+  start();
   join(1);
   happen(Ticked{});
   now += seconds(60);
@@ -206,9 +162,9 @@ TEST_F(MachineTest, ATickGapMovesDeadlines) {
   EXPECT_FALSE(machine->leases()[0].overdue);
 }
 
-TEST_F(MachineTest, MinWorkersHoldsOnlyBeforeTheFirstStep) {
+TEST_F(CoordinatorMachineTest, MinWorkersHoldsOnlyBeforeTheFirstStep) {
   config.min_workers = 2;
-  make();
+  start();
   join(1);
   EXPECT_EQ(machine->members_wanted(), 1u);
   EXPECT_FALSE(machine->pass().has_value());
@@ -216,13 +172,13 @@ TEST_F(MachineTest, MinWorkersHoldsOnlyBeforeTheFirstStep) {
   ASSERT_TRUE(machine->pass().has_value());
   happen(SessionEnded{2, false});
   for (const Action& grant : of(ActionKind::grant))
-    if (grant.session == 1) compute(grant);
+    if (grant.session == 1) deliver(grant);
   EXPECT_EQ(machine->version(), 1u);
   EXPECT_TRUE(machine->pass().has_value()) << "one is enough now";
 }
 
-TEST_F(MachineTest, RepeatedAndForeignEventsDoNothing) {
-  make();
+TEST_F(CoordinatorMachineTest, RepeatedAndForeignEventsDoNothing) {
+  start();
   join(1);
   join(2);
   const Action grant = of(ActionKind::grant)[0];
@@ -239,8 +195,8 @@ TEST_F(MachineTest, RepeatedAndForeignEventsDoNothing) {
   EXPECT_EQ(machine->members().admitted(), 2u);
 }
 
-TEST_F(MachineTest, AMemberFromTheFutureIsNotBelieved) {
-  make();
+TEST_F(CoordinatorMachineTest, AMemberFromTheFutureIsNotBelieved) {
+  start();
   happen(SessionOpened{1, false});
   happen(WorkerReady{1, 1});
   happen(WorkerSynced{1, 9});

@@ -5,18 +5,15 @@
 #include <optional>
 #include <vector>
 
-#include "cluster/coordinator_machine.h"
-#include "fake_pace.h"
+#include "machine_fixture.h"
 
 namespace motley::cluster {
 namespace {
 
-using modes::Action, modes::ActionKind, modes::Actions, modes::Event, modes::Interval, modes::LeaseId;
 using namespace std::chrono_literals;
-using modes::ChunkArrived, modes::LeaseBegun, modes::LeaseFailed, modes::SessionEnded;
 
 /// Two workers, rounds of 4 steps of 8 samples, two chunks.
-class RoundsTest : public testing::Test {
+class RoundsTest : public MachineTest {
  protected:
   RoundsTest() {
     config.steps = 3;
@@ -28,68 +25,36 @@ class RoundsTest : public testing::Test {
     config.min_workers = 2;
   }
   void start() {
-    machine.emplace(config, pace);
-    happen(modes::Started{});
-    for (const fleet::SessionId session : {1U, 2U}) join(session);
+    MachineTest::start();
+    for (const SessionId session : {1U, 2U}) join(session);
   }
-  void join(fleet::SessionId session) {
-    happen(modes::SessionOpened{session, false});
-    happen(modes::WorkerReady{session, session});
-    happen(modes::WorkerSynced{session, machine->version()});
-    if (const Action* trial = newest(ActionKind::calibrate, session)) happen(modes::Calibrated{session, trial->lease});
+  void join(SessionId session) {
+    MachineTest::join(session);
+    if (const auto trials = of(ActionKind::calibrate, session); !trials.empty())
+      happen(Calibrated{session, trials.back().lease});
   }
-  void happen(const Event& event) {
-    Actions made;
-    machine->decide(event, now, made);
-    actions.insert(actions.end(), made.begin(), made.end());
-    for (const Action& action : made) {
-      if (action.kind == ActionKind::reduce) happen(modes::ChunkReduced{action.chunk});
-      if (action.kind == ActionKind::apply) happen(modes::ChunkApplied{action.chunk});
-      if (action.kind == ActionKind::close_step) {
-        done = machine->coverage().positions() - machine->coverage().missing({}).size();
-        happen(modes::PassFinished{});
-      }
-    }
+  void closing() override { done = machine->coverage().positions() - machine->coverage().missing({}).size(); }
+  Action grant(SessionId session) const {
+    const auto grants = of(ActionKind::grant, session);
+    return grants.empty() ? Action{} : grants.back();
   }
-  const Action* newest(ActionKind kind, fleet::SessionId session) const {
-    for (auto action = actions.rbegin(); action != actions.rend(); ++action)
-      if (action->kind == kind && action->session == session) return &*action;
-    return nullptr;
-  }
-  Action grant(fleet::SessionId session) const {
-    const Action* found = newest(ActionKind::grant, session);
-    return found == nullptr ? Action{} : *found;
-  }
-  void begin(const Action& of) {
-    happen(LeaseBegun{of.session, of.lease, of.range, static_cast<double>(of.range.count), 1});
-  }
-  void push(const Action& of, double largest = 0.01) {
-    begin(of);
-    for (ChunkId chunk = 0; chunk < config.chunks; ++chunk)
-      happen(ChunkArrived{of.session, of.lease, chunk, {largest, 0}});
-  }
+  void push(const Action& of, double largest = 0.01) { deliver(of, largest); }
   void not_finite(const Action& of) {
     happen(ChunkArrived{of.session, of.lease, 0, {.gradient = std::numeric_limits<double>::infinity()}});
   }
-  std::ptrdiff_t strikes(fleet::WorkerId worker) const {
+  std::ptrdiff_t strikes(WorkerId worker) const {
     return std::ranges::count_if(actions, [worker](const Action& action) {
-      return action.reason.code == modes::ReasonCode::strike && action.reason.worker == worker;
+      return action.reason.code == ReasonCode::strike && action.reason.worker == worker;
     });
   }
   void pass(Duration time) {
     constexpr auto kTick = std::chrono::milliseconds(500);
     for (const Time end = now + time; now < end;) {
       now += kTick;
-      for (const fleet::SessionId session : {1U, 2U}) machine->heard(session, now);
-      happen(modes::Ticked{});
+      tick();
     }
   }
 
-  modes::RunConfig config;
-  FakePace pace;
-  std::optional<CoordinatorMachine> machine;
-  Actions actions;
-  Time now{};
   std::uint64_t done = 0;  // positions of the round that was closed last
 };
 
@@ -128,7 +93,7 @@ TEST_F(RoundsTest, NobodyWaitsBeyondTheDeadlineForWhoIsLate) {
   push(grant(1));
   pass(pace.deadline(PassKind::train, 2, late.range.count) + std::chrono::seconds(1));
   EXPECT_EQ(machine->version(), 1U);
-  EXPECT_NE(newest(ActionKind::cancel, 2), nullptr);
+  EXPECT_FALSE(of(ActionKind::cancel, 2).empty());
   push(late);  // of a round gone by
   EXPECT_EQ(machine->version(), 1U);
 }
@@ -143,16 +108,15 @@ TEST_F(RoundsTest, WithoutAnythingThereIsNoStepToMake) {
 
 TEST_F(RoundsTest, WhoIsParkedHelpsWhereTheOnlyOneIsLate) {
   config.min_workers = 1;
-  machine.emplace(config, pace);
-  happen(modes::Started{});
+  MachineTest::start();
   join(1);
   const Action late = grant(1);
   ASSERT_EQ(late.range.count, 32U);
   pace.verdict = {.pays = false, .with = 2s, .without = 1s};
   join(2);
-  ASSERT_EQ(machine->members().count(fleet::MemberState::parked), 1U);
+  ASSERT_EQ(machine->members().count(MemberState::parked), 1U);
   pass(pace.deadline(PassKind::train, 1, 32) + 1s);
-  EXPECT_EQ(machine->members().count(fleet::MemberState::parked), 0U);
+  EXPECT_EQ(machine->members().count(MemberState::parked), 0U);
   EXPECT_EQ(grant(2).range, late.range);
   push(grant(2));
   EXPECT_EQ(machine->version(), 1U);
@@ -179,7 +143,7 @@ TEST_F(RoundsTest, WhatIsOwedInTheEndIsSplitOverLeasesThatAWorkerTakes) {
   for (std::uint64_t step = 0; step < 9; ++step) config.owed.push_back({step, 0, 32});
   start();
   for (int leases = 0; leases < 10 && !machine->finished(); ++leases) {
-    for (const fleet::SessionId session : {1U, 2U}) {
+    for (const SessionId session : {1U, 2U}) {
       const Action lease = grant(session);
       EXPECT_LE(lease.range.count, 64U);
       std::uint64_t in_spans = 0;
@@ -198,14 +162,13 @@ TEST_F(RoundsTest, OneWorkerHasOneLeaseAtATimeOfPiecesThatAreFree) {
   config.global_batch = 4160;
   config.local_batch = 1040;
   config.min_workers = 130;
-  machine.emplace(config, pace);
-  happen(modes::Started{});
-  for (fleet::SessionId session = 1; session <= 130; ++session) join(session);
-  for (fleet::SessionId session = 1; session <= 130; session += 2) push(grant(session));
-  for (fleet::SessionId session = 2; session <= 130; ++session) happen(SessionEnded{session, false});
+  MachineTest::start();
+  for (SessionId session = 1; session <= 130; ++session) join(session);
+  for (SessionId session = 1; session <= 130; session += 2) push(grant(session));
+  for (SessionId session = 2; session <= 130; ++session) happen(SessionEnded{session, false});
   for (int leases = 0; leases < 100 && !machine->finished(); ++leases) {
     const Action lease = grant(1);
-    const auto open = std::ranges::count_if(machine->leases(), [](const modes::Lease& one) { return one.live(); });
+    const auto open = std::ranges::count_if(machine->leases(), [](const Lease& one) { return one.live(); });
     EXPECT_EQ(open, 1);
     push(lease);
   }
@@ -268,13 +231,13 @@ TEST_F(RoundsTest, WhoseDeviceWasNotComparedYetHasNoShare) {
   push(grant(1));
   ASSERT_EQ(machine->version(), 1U);
   EXPECT_EQ(grant(1).range.count, 32U);
-  EXPECT_EQ(newest(ActionKind::grant, 2), nullptr);
-  for (const fleet::SessionId session : {1U, 2U}) {
-    const Action* probe = newest(ActionKind::probe, session);
-    ASSERT_NE(probe, nullptr);
-    happen(modes::Probed{session, probe->lease, true});
+  EXPECT_TRUE(of(ActionKind::grant, 2).empty());
+  for (const SessionId session : {1U, 2U}) {
+    const auto probes = of(ActionKind::probe, session);
+    ASSERT_FALSE(probes.empty());
+    happen(Probed{session, probes.back().lease, true});
   }
-  happen(modes::ProbesCompared{2, 1, modes::ProbeVerdict::alike});
+  happen(ProbesCompared{2, 1, ProbeVerdict::alike});
   push(grant(1));
   EXPECT_EQ(machine->version(), 2U);
   EXPECT_GT(grant(2).range.count, 0U);
@@ -321,7 +284,7 @@ TEST_F(RoundsTest, AStoppedRunClosesTheRoundWithWhatIsIn) {
   start();
   const std::uint64_t in = grant(1).range.count;
   push(grant(1));
-  happen(modes::StopAsked{});
+  happen(StopAsked{});
   EXPECT_TRUE(machine->finished());
   EXPECT_EQ(machine->version(), 1U);
   EXPECT_EQ(done, in);
@@ -329,7 +292,7 @@ TEST_F(RoundsTest, AStoppedRunClosesTheRoundWithWhatIsIn) {
 
 TEST_F(RoundsTest, AStoppedRunDropsARoundThatNothingIsInOf) {
   start();
-  happen(modes::StopAsked{});
+  happen(StopAsked{});
   EXPECT_TRUE(machine->finished());
   EXPECT_EQ(machine->version(), 0U);
 }

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "solo_fixture.h"
+#include "machine_fixture.h"
 
 namespace motley::cluster {
 namespace {

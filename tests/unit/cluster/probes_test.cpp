@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "solo_fixture.h"
+#include "machine_fixture.h"
 
 namespace motley::cluster {
 namespace {
@@ -19,10 +19,6 @@ class ProbesTest : public SoloTest {
     config.min_workers = 2;
     pace.shares = FakePace::Shares::equal;
   }
-  void start() {
-    machine.emplace(config, pace);
-    happen(Started{});
-  }
   /// The head's own device is 1.
   void two() {
     start();
@@ -30,20 +26,16 @@ class ProbesTest : public SoloTest {
     join(2, false);
   }
   Action probe_of(SessionId session) {
-    const auto found = std::ranges::find_if(
-        actions, [&](const Action& a) { return a.kind == ActionKind::probe && a.session == session; });
-    EXPECT_NE(found, actions.end()) << session;
-    return found == actions.end() ? Action{} : *found;
+    const auto probes = of(ActionKind::probe, session);
+    EXPECT_FALSE(probes.empty()) << session;
+    return probes.empty() ? Action{} : probes.front();
   }
   void answer(SessionId session, bool whole = true) { happen(Probed{session, probe_of(session).lease, whole}); }
   void compared(ProbeVerdict verdict) {
     const Action asked = last(ActionKind::compare_probes);
     happen(ProbesCompared{asked.worker, asked.number, verdict});
   }
-  std::size_t grants_of(SessionId session) const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        actions, [&](const Action& a) { return a.kind == ActionKind::grant && a.session == session; }));
-  }
+  std::size_t grants_of(SessionId session) const { return of(ActionKind::grant, session).size(); }
 };
 
 TEST_F(ProbesTest, WhoIsWaitedForHasAShareOfTheFirstStep) {

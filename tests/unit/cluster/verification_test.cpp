@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "solo_fixture.h"
+#include "machine_fixture.h"
 
 namespace motley::cluster {
 namespace {
@@ -18,8 +18,7 @@ class AloneTest : public SoloTest {
   }
   /// Worker 1 computes all, until worker 2 has been parked.
   void park_the_other(bool local_alone) {
-    machine.emplace(config, pace);
-    happen(Started{});
+    start();
     join(1, local_alone);
     pace.verdict.pays = true;
     join(2, !local_alone);

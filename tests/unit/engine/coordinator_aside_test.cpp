@@ -62,8 +62,7 @@ TEST_F(AsideTest, TheOthersTrainOnMeanwhile) {
   EXPECT_EQ(output.evaluations[0].version, 2u);
   EXPECT_EQ(output.evaluations[0].samples, 24u);
   EXPECT_EQ(output.evaluations[0].loss_sum, loss_of(0, 24));
-  run();
-  expect_exact(8);
+  run_exact(8);
   EXPECT_EQ(output.evaluations.back().version, 8u);
 }
 
@@ -106,8 +105,7 @@ TEST_F(AsideTest, WhoIsLostIsMadeUpForByTheOthers) {
   ASSERT_EQ(fast.grants.size(), 1u);
   EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
   EXPECT_EQ(fast.grants[0].version, 3u);
-  run();
-  expect_exact(8);
+  run_exact(8);
 }
 
 TEST_F(AsideTest, WhoIsTooSlowIsNotAskedAgain) {
@@ -127,8 +125,7 @@ TEST_F(AsideTest, WhoIsTooSlowIsNotAskedAgain) {
   EXPECT_EQ(fast.grants[0].pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
   finish(slow, trial);
   EXPECT_TRUE(output.evaluations.empty()) << "nobody waits for it any more";
-  run();
-  expect_exact(8);
+  run_exact(8);
   for (const Evaluated& evaluation : output.evaluations) EXPECT_NE(evaluation.version, 2u);
 }
 
@@ -138,8 +135,7 @@ TEST_F(AsideTest, AFailureIsMadeUpFor) {
   peers[2].grants.clear();
   work(peers[1]);
   EXPECT_EQ(peers[1].grants.at(0).pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
-  run();
-  expect_exact(8);
+  run_exact(8);
 }
 
 TEST_F(AsideTest, TheNextStepWaitsWhereItsRateFollows) {
@@ -196,8 +192,7 @@ TEST_P(ComparedAsideTest, WhoComesToTheSameIsBelievedNextTime) {
   EXPECT_EQ(peers[1].grants.at(0).pass >> 56, static_cast<std::uint64_t>(PassKind::train)) << "nobody else evaluates";
   work(peers[2]);
   EXPECT_EQ(output.evaluations.back().version, 4u);
-  run();
-  expect_exact(8);
+  run_exact(8);
 }
 
 TEST_P(ComparedAsideTest, WhoComesToSomethingElseIsNamedAndNotAskedAgain) {
@@ -209,8 +204,7 @@ TEST_P(ComparedAsideTest, WhoComesToSomethingElseIsNamedAndNotAskedAgain) {
   work(peers[1]);
   EXPECT_TRUE(peers[2].grants.empty());
   EXPECT_EQ(peers[1].grants.at(0).pass >> 56, static_cast<std::uint64_t>(PassKind::evaluate));
-  run();
-  expect_exact(8);
+  run_exact(8);
 }
 
 TEST_P(ComparedAsideTest, WhoIsLostIsNotWaitedFor) {
@@ -218,8 +212,7 @@ TEST_P(ComparedAsideTest, WhoIsLostIsNotWaitedFor) {
   if (GetParam()) say_it(true);
   coordinator->session_closed(2, "gone", now);
   collect();
-  run();
-  expect_exact(8);
+  run_exact(8);
   EXPECT_EQ(output.evaluations.size(), 4u);
 }
 

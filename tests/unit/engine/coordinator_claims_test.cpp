@@ -1,6 +1,7 @@
 // Workers that say of themselves what cannot be. Nobody waits for them, and the weights are those of one undisturbed
 // machine.
 
+#include <functional>
 #include <limits>
 
 #include "coordinator_disturbed.h"
@@ -33,6 +34,21 @@ class CoordinatorClaims : public CoordinatorDisturbed {
         if (!peer->grants.empty() && coordinator->server().version() < version) work(*peer);
     ASSERT_EQ(coordinator->server().version(), version);
   }
+  /// So many steps that it is known what contributions look like.
+  void settled() {
+    steps(24);
+    until(18);
+  }
+  /// What both answer counts, whatever it looks like.
+  void believed(const std::function<void(Peer&, const wire::Grant&)>& answer) {
+    answer(*a, take(*a));
+    for (Peer* peer : {b, a})
+      while (!peer->grants.empty() && coordinator->server().version() == 18) answer(*peer, take(*peer));
+    EXPECT_EQ(coordinator->server().version(), 19u);
+    EXPECT_FALSE(output.error.has_value());
+    run();
+    EXPECT_EQ(output.closed.at(1).code, "done") << "nobody was struck out";
+  }
 };
 
 TEST_F(CoordinatorClaims, YearsOfComputingHoldUpNobody) {
@@ -58,8 +74,7 @@ TEST_F(CoordinatorClaims, WhatWasNeverAskedForIsNotMeasured) {
   made_up.pass ^= 1;
   finish(*a, made_up);
   EXPECT_TRUE(output.closed.empty());
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorClaims, LeasesHandedBackAreStrikes) {
@@ -74,8 +89,7 @@ TEST_F(CoordinatorClaims, LeasesHandedBackAreStrikes) {
   }
   EXPECT_EQ(output.closed.at(1).code, "excluded");
   EXPECT_LT(handed_back, 10);
-  run();
-  expect_exact(12);
+  run_exact(12);
 }
 
 TEST_F(CoordinatorClaims, ALeaseHandedBackGoesToTheOther) {
@@ -84,8 +98,7 @@ TEST_F(CoordinatorClaims, ALeaseHandedBackGoesToTheOther) {
   hand_back(*a, grant);
   EXPECT_TRUE(a->grants.empty());
   EXPECT_EQ(positions(*b), 16u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorClaims, AWeightBeyondAnySampleIsPoison) {
@@ -93,89 +106,63 @@ TEST_F(CoordinatorClaims, AWeightBeyondAnySampleIsPoison) {
   const wire::Grant grant = take(*a);
   say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, 1e308, 1});
   EXPECT_EQ(positions(*b), 16u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorClaims, AWeightThatNoOtherComesNearIsComputedAgain) {
-  steps(24);
-  until(18);
+  settled();
   const wire::Grant grant = take(*a);
   say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, 1e6, 1});
   ASSERT_FALSE(output.warnings.empty());
   EXPECT_NE(output.warnings.back().find("no other worker comes near"), std::string::npos);
-  run();
-  expect_exact(24);
+  run_exact(24);
 }
 
 TEST_F(CoordinatorClaims, ALossThatNoOtherComesNearIsComputedAgain) {
-  steps(24);
-  until(18);
+  settled();
   const wire::Grant grant = take(*a);
   say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, static_cast<double>(grant.count), -1e12});
   ASSERT_FALSE(output.warnings.empty());
-  run();
-  expect_exact(24);
+  run_exact(24);
 }
 
 TEST_F(CoordinatorClaims, AGradientThatNoOtherComesNearIsComputedAgain) {
-  steps(24);
-  until(18);
-  const wire::Grant grant = take(*a);
-  begin(*a, grant);
+  settled();
+  const wire::Grant grant = begun(*a);
   push(*a, grant, 1);
   push_far(*a, grant, 0);
   ASSERT_FALSE(output.warnings.empty());
   EXPECT_NE(output.warnings.back().find("no other worker comes near"), std::string::npos);
-  run();
-  expect_exact(24);
+  run_exact(24);
 }
 
 TEST_F(CoordinatorClaims, AGradientThatCameBeforeItsWeightIsComparedWithIt) {
-  steps(24);
-  until(18);
+  settled();
   const wire::Grant grant = take(*a);
   push_far(*a, grant, 0);
   EXPECT_TRUE(output.warnings.empty());
   begin(*a, grant);
   ASSERT_FALSE(output.warnings.empty());
-  run();
-  expect_exact(24);
+  run_exact(24);
 }
 
 TEST_F(CoordinatorClaims, AGradientThatTwoFindIsBelieved) {
-  steps(24);
-  until(18);
-  const auto far = [this](Peer& peer, const wire::Grant& grant) {
+  settled();
+  believed([this](Peer& peer, const wire::Grant& grant) {
     begin(peer, grant);
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push_far(peer, grant, chunk);
     finish(peer, grant);
-  };
-  far(*a, take(*a));
-  for (Peer* peer : {b, a})
-    while (!peer->grants.empty() && coordinator->server().version() == 18) far(*peer, take(*peer));
-  EXPECT_EQ(coordinator->server().version(), 19u);
-  EXPECT_FALSE(output.error.has_value());
-  run();
-  EXPECT_EQ(output.closed.at(1).code, "done") << "nobody was struck out";
+  });
 }
 
 TEST_F(CoordinatorClaims, WhatTwoSayIsBelieved) {
-  steps(24);
-  until(18);
-  const auto heavy = [this](Peer& peer, const wire::Grant& grant) {
+  settled();
+  believed([this](Peer& peer, const wire::Grant& grant) {
     const double weight = 1000.0 * static_cast<double>(grant.count);
     say(peer, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, weight, 1});
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(peer, grant, chunk);
     finish(peer, grant);
-  };
-  heavy(*a, take(*a));
-  while (!b->grants.empty() && coordinator->server().version() == 18) heavy(*b, take(*b));
-  while (!a->grants.empty() && coordinator->server().version() == 18) heavy(*a, take(*a));
-  EXPECT_EQ(coordinator->server().version(), 19u);
-  EXPECT_FALSE(output.error.has_value());
-  run();
-  EXPECT_EQ(output.closed.at(1).code, "done") << "nobody was struck out";
+  });
 }
 
 TEST_F(CoordinatorClaims, LinesOnTheScreenAreFew) {
@@ -183,8 +170,7 @@ TEST_F(CoordinatorClaims, LinesOnTheScreenAreFew) {
   const std::uint64_t pass = std::uint64_t{static_cast<std::uint8_t>(PassKind::calibrate)} << 56;
   for (int i = 0; i < 1000; ++i) say(*a, wire::Failed{pass, 0, "too tired"});
   EXPECT_LT(output.warnings.size(), 20u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 }  // namespace

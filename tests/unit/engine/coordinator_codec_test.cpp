@@ -93,8 +93,7 @@ TEST_F(CoordinatorCodec, SumsWhatItDecodesInOrderOfPositions) {
 TEST_F(CoordinatorCodec, TakenNamesTheChunksThatOthersCovered) {
   two();
   compute_encoded(*b, take(*b));
-  const wire::Grant late = take(*a);
-  begin(*a, late);
+  const wire::Grant late = begun(*a);
   push_encoded(*a, late, 0, CodecId::int8);
   push_encoded(*a, late, 1, CodecId::int8);
   pass_time(std::chrono::seconds(70), {a, b});
@@ -111,8 +110,7 @@ TEST_F(CoordinatorCodec, TakenNamesTheChunksThatOthersCovered) {
 // Its error feedback has to know of the two chunks that count, or what they brought would come twice.
 TEST_F(CoordinatorCodec, WhoComesBackHearsWhatCountsOfWhatItSent) {
   two();
-  const wire::Grant broken = take(*a);
-  begin(*a, broken);
+  const wire::Grant broken = begun(*a);
   push_encoded(*a, broken, 1, CodecId::int8);
   push_encoded(*a, broken, 2, CodecId::int8);
   lose(*a);
@@ -136,8 +134,7 @@ TEST_F(CoordinatorCodec, WhoComesBackHearsAgainThatItWasTaken) {
 
 TEST_F(CoordinatorCodec, WhoThrowsAwayItsWeightsHearsWhatCounts) {
   two();
-  const wire::Grant begun = take(*a);
-  begin(*a, begun);
+  const wire::Grant begun = this->begun(*a);
   push_encoded(*a, begun, 0, CodecId::int8);
   say(*a, wire::Refresh{});
   const auto taken = a->all<wire::Taken>();
@@ -148,8 +145,7 @@ TEST_F(CoordinatorCodec, WhoThrowsAwayItsWeightsHearsWhatCounts) {
 
 TEST_F(CoordinatorCodec, WhatIsNotFiniteIsRefusedAsAWhole) {
   two();
-  const wire::Grant grant = take(*a);
-  begin(*a, grant);
+  const wire::Grant grant = begun(*a);
   push_encoded(*a, grant, 0, CodecId::int8);
   std::vector<float> bad = sum_of(grant, 1);
   bad[7] = std::numeric_limits<float>::quiet_NaN();

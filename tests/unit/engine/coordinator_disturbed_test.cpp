@@ -13,15 +13,13 @@ TEST_F(CoordinatorDisturbed, ALeaseNotBegunIsGrantedAgainInTheSameStep) {
   EXPECT_EQ(b->grants[0].first, 0u);
   EXPECT_EQ(b->grants[0].count, 8u);
   EXPECT_EQ(b->grants[0].version, 0u);
-  run();
-  expect_exact(4);
+  run_exact(4);
   EXPECT_EQ(events_of("w1"), (std::vector{Membership::joined, Membership::lost}));
 }
 
 TEST_F(CoordinatorDisturbed, ChunksDeliveredBeforeTheLossStay) {
   two();
-  const wire::Grant lost = take(*a);
-  begin(*a, lost);
+  const wire::Grant lost = begun(*a);
   push(*a, lost, 0);
   push(*a, lost, 1);
   work(*b);
@@ -32,20 +30,16 @@ TEST_F(CoordinatorDisturbed, ChunksDeliveredBeforeTheLossStay) {
   EXPECT_EQ(again.count, lost.count);
   compute(*b, again);
   EXPECT_EQ(output.steps.size(), 1u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, ALostRangeIsDividedAmongTheOthersInTiles) {
   options.grain = 2;
-  options.shares = {2, 1, 1};
-  options.min_workers = 3;
-  make();
+  make_with({2, 1, 1});
   Peer& lost = join(1);
   Peer& second = join(2);
   Peer& third = join(3);
-  const wire::Grant half = take(lost);
-  begin(lost, half);
+  const wire::Grant half = begun(lost);
   push(lost, half, 3);
   lose(lost);
   ASSERT_EQ(second.grants.size(), 2u);
@@ -54,30 +48,26 @@ TEST_F(CoordinatorDisturbed, ALostRangeIsDividedAmongTheOthersInTiles) {
   EXPECT_EQ(second.grants[1].count, 4u);
   EXPECT_EQ(third.grants[1].first, 4u);
   EXPECT_EQ(third.grants[1].count, 4u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, TheReplacementMayBeLostToo) {
   two();
   Peer& c = join(3);
   Peer& d = join(4);
-  const wire::Grant first = take(*a);
-  begin(*a, first);
+  const wire::Grant first = begun(*a);
   push(*a, first, 0);
   lose(*a);
   for (int round = 0; round < 2; ++round) {
     Peer& next = round == 0 ? *b : c;
     while (!next.grants.empty()) {
-      const wire::Grant grant = take(next);
-      begin(next, grant);
+      const wire::Grant grant = begun(next);
       push(next, grant, 1);
     }
     lose(next);
   }
   EXPECT_FALSE(d.grants.empty());
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, AStepWithoutWorkersWaitsForOne) {
@@ -88,8 +78,7 @@ TEST_F(CoordinatorDisturbed, AStepWithoutWorkersWaitsForOne) {
   Peer& c = join(3);
   EXPECT_EQ(positions(c), 8u) << "what the first one delivered stays";
   EXPECT_EQ(c.all<wire::PassOpened>().size(), 1u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, AJoinerTakesNoPartInAStepThatNeedsNobody) {
@@ -99,14 +88,12 @@ TEST_F(CoordinatorDisturbed, AJoinerTakesNoPartInAStepThatNeedsNobody) {
   work(*a);
   work(*b);
   EXPECT_FALSE(c.grants.empty());
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, AJoinerGetsWhatOfTheNextVersionIsMadeAlready) {
   two();
-  const wire::Grant grant = take(*a);
-  begin(*a, grant);
+  const wire::Grant grant = begun(*a);
   push(*a, grant, 0);
   work(*b);
   EXPECT_EQ(b->weights[1].size(), 1u);
@@ -115,8 +102,7 @@ TEST_F(CoordinatorDisturbed, AJoinerGetsWhatOfTheNextVersionIsMadeAlready) {
   EXPECT_EQ(c.weights[1].size(), 1u);
   for (ChunkId chunk = 1; chunk < layout.chunks().size(); ++chunk) push(*a, grant, chunk);
   EXPECT_EQ(c.weights[1].size(), layout.chunks().size());
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, AJoinerOvertakenBySeveralStepsGetsTheNewestWhole) {
@@ -131,8 +117,7 @@ TEST_F(CoordinatorDisturbed, AJoinerOvertakenBySeveralStepsGetsTheNewestWhole) {
   synced(c, 0);
   EXPECT_EQ(c.weights[2].size(), layout.chunks().size());
   EXPECT_EQ(c.all<wire::PassOpened>().back().version, 2u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, AContributionCutShortLeavesTheRestToOthers) {
@@ -142,20 +127,7 @@ TEST_F(CoordinatorDisturbed, AContributionCutShortLeavesTheRestToOthers) {
   begin(*a, grant);
   EXPECT_EQ(positions(*a) + positions(*b), 8u + 3u);
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(*a, grant, chunk);
-  run();
-  expect_exact(4);
-}
-
-TEST_F(CoordinatorDisturbed, AnEmptyFinishGivesTheLeaseBack) {
-  two();
-  wire::Finish none;
-  const wire::Grant grant = take(*a);
-  none.pass = grant.pass;
-  none.lease = grant.lease;
-  say(*a, none);
-  EXPECT_EQ(positions(*a) + positions(*b), 16u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, ALostEvaluationLeaseIsGrantedAgain) {
@@ -186,8 +158,7 @@ TEST_F(CoordinatorDisturbed, AnOverdueLeaseGoesToAnotherAndTheFirstDeliveryWins)
   EXPECT_EQ(output.steps.size(), 1u);
   for (ChunkId chunk = 1; chunk < layout.chunks().size(); ++chunk) push(*a, slow, chunk);
   EXPECT_EQ(a->all<wire::Taken>().size(), 1u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, WhenTheOverdueOneIsFirstTheOtherIsCancelled) {
@@ -201,8 +172,7 @@ TEST_F(CoordinatorDisturbed, WhenTheOverdueOneIsFirstTheOtherIsCancelled) {
   ASSERT_EQ(b->all<wire::Cancel>().size(), 1u);
   EXPECT_EQ(b->all<wire::Cancel>()[0].lease, spare.lease);
   compute(*b, spare);  // too late, dropped
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, HalfASpareDeliveryDoesNotBlockTheStep) {
@@ -220,8 +190,7 @@ TEST_F(CoordinatorDisturbed, HalfASpareDeliveryDoesNotBlockTheStep) {
   push(*a, slow, 0);  // … so the whole of it is refused
   lose(c);            // and the other half has nobody
   for (ChunkId chunk = 1; chunk < layout.chunks().size(); ++chunk) push(*b, left, chunk);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, SilenceLosesAWorker) {
@@ -232,8 +201,7 @@ TEST_F(CoordinatorDisturbed, SilenceLosesAWorker) {
   EXPECT_EQ(coordinator->workers(), 1u);
   EXPECT_EQ(output.closed.at(1).code, "lost");
   EXPECT_EQ(positions(*b), 16u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, AfterAPauseOfTheCoordinatorNobodyIsLost) {
@@ -252,8 +220,7 @@ TEST_F(CoordinatorDisturbed, AWorkerComesBackUnderItsNumber) {
   join(5, "w1");
   EXPECT_EQ(events_of("w1"), (std::vector{Membership::joined, Membership::lost, Membership::readmitted}));
   EXPECT_EQ(output.changes.back().worker, 1u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, ANewConnectionReplacesOneThatFellSilent) {
@@ -269,8 +236,7 @@ TEST_F(CoordinatorDisturbed, TwoWorkersOfOneNameBothWork) {
   join(5, "w1");
   EXPECT_EQ(coordinator->workers(), 3u);
   EXPECT_EQ(output.changes.back().name, "w1 (2)");
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, FramesOfAnOldSessionAreDropped) {
@@ -283,8 +249,7 @@ TEST_F(CoordinatorDisturbed, FramesOfAnOldSessionAreDropped) {
   ASSERT_FALSE(b->grants.empty());
   say(forged, wire::Yield{});
   EXPECT_EQ(coordinator->workers(), 2u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, AWorkerThatAsksAgainForTheWeightsIsAJoiner) {
@@ -296,31 +261,27 @@ TEST_F(CoordinatorDisturbed, AWorkerThatAsksAgainForTheWeightsIsAJoiner) {
   EXPECT_EQ(a->weights[0].size(), layout.chunks().size());
   EXPECT_EQ(positions(*b), 8u);
   synced(*a);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 // --- leaving ---
 
 TEST_F(CoordinatorDisturbed, YieldFinishesWhatIsBegun) {
   two();
-  const wire::Grant grant = take(*a);
-  begin(*a, grant);
+  const wire::Grant grant = begun(*a);
   say(*a, wire::Yield{});
   EXPECT_EQ(coordinator->workers(), 2u);
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(*a, grant, chunk);
   EXPECT_EQ(output.closed.at(1).code, "leave");
   EXPECT_EQ(events_of("w1").back(), Membership::left);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, StopWithTheLastWorkerLeavingStillClosesTheStep) {
   make();
   Peer& only = join(1);
   coordinator->stop(now);
-  const wire::Grant grant = take(only);
-  begin(only, grant);
+  const wire::Grant grant = begun(only);
   say(only, wire::Yield{});
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) push(only, grant, chunk);
   EXPECT_EQ(output.steps.size(), 1u);
@@ -333,8 +294,7 @@ TEST_F(CoordinatorDisturbed, LeavingAtOnceIsNoLoss) {
   say(*a, wire::Bye{"leave", {}, {}, {}});
   a->grants.clear();
   EXPECT_EQ(events_of("w1").back(), Membership::left);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 }  // namespace

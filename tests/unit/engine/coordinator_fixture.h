@@ -30,14 +30,12 @@ inline Layout test_layout(std::int64_t inputs = 40000) {
   entries[0].shape = {inputs};
   entries[1].name = "bias";
   entries[1].shape = {10};
-  entries[2].name = "norm.running_mean";
-  entries[2].shape = {4};
-  entries[2].kind = TensorKind::running_mean;
-  entries[2].momentum = 0.5F;
-  entries[3].name = "norm.running_var";
-  entries[3].shape = {4};
-  entries[3].kind = TensorKind::running_var;
-  entries[3].momentum = 0.5F;
+  for (const std::size_t of : {2U, 3U}) {
+    entries[of].name = of == 2 ? "norm.running_mean" : "norm.running_var";
+    entries[of].shape = {4};
+    entries[of].kind = of == 2 ? TensorKind::running_mean : TensorKind::running_var;
+    entries[of].momentum = 0.5F;
+  }
   auto layout = Layout::make(std::move(entries));
   EXPECT_TRUE(layout.ok());
   return *std::move(layout);
@@ -156,6 +154,13 @@ class CoordinatorTest : public testing::Test {
     coordinator->start(now);
   }
 
+  /// For so many workers, each with its share.
+  void make_with(std::vector<double> shares) {
+    options.min_workers = shares.size();
+    options.shares = std::move(shares);
+    make();
+  }
+
   // --- joining ---
 
   Peer& open(SessionId session, const std::string& name = {}, Reach reach = Reach::network,
@@ -191,14 +196,8 @@ class CoordinatorTest : public testing::Test {
     return peer;
   }
 
-  // --- frames ---
-
   [[nodiscard]] static wire::FrameHeader header(const Peer& peer, wire::FrameType type) {
-    wire::FrameHeader h;
-    h.type = type;
-    h.run = kRun;
-    h.fence = peer.fence;
-    return h;
+    return {.type = type, .run = kRun, .fence = peer.fence};
   }
 
   void deliver(Peer& peer, const wire::Frame& frame) {
@@ -260,14 +259,19 @@ class CoordinatorTest : public testing::Test {
   /// Answers the oldest grant.
   void work(Peer& peer) {
     ASSERT_FALSE(peer.grants.empty());
-    const wire::Grant grant = take(peer);
-    compute(peer, grant);
+    compute(peer, take(peer));
   }
 
   wire::Grant take(Peer& peer) {
     EXPECT_FALSE(peer.grants.empty());
     const wire::Grant grant = peer.grants.empty() ? wire::Grant{} : peer.grants.front();
     if (!peer.grants.empty()) peer.grants.erase(peer.grants.begin());
+    return grant;
+  }
+
+  wire::Grant begun(Peer& peer) {
+    const wire::Grant grant = take(peer);
+    begin(peer, grant);
     return grant;
   }
 
@@ -293,8 +297,6 @@ class CoordinatorTest : public testing::Test {
     }
     collect();
   }
-
-  // --- checking ---
 
   /// Weights of one undisturbed machine after `steps` steps.
   [[nodiscard]] ps::Server reference(std::uint64_t steps, double clip_norm = 0) const {
@@ -333,6 +335,11 @@ class CoordinatorTest : public testing::Test {
       EXPECT_EQ(step.weight, static_cast<double>(step.samples));
       EXPECT_EQ(step.loss_sum, loss_of(step.step % 3 * options.global_batch, step.samples));
     }
+  }
+
+  void run_exact(std::uint64_t steps, double clip_norm = 0) {
+    run();
+    expect_exact(steps, clip_norm);
   }
 
   [[nodiscard]] std::vector<Membership> events_of(const std::string& name) const {

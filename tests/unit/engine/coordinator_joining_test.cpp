@@ -191,13 +191,10 @@ struct Fault {
 class CoordinatorProtocol : public CoordinatorTest, public testing::WithParamInterface<Fault> {};
 
 TEST_P(CoordinatorProtocol, ABadHeaderClosesTheSession) {
-  options.shares = {1, 1};
-  options.min_workers = 2;
-  make();
+  make_with({1, 1});
   Peer& bad = join(1);
   join(2);
-  const wire::Grant grant = take(bad);
-  begin(bad, grant);
+  const wire::Grant grant = begun(bad);
   wire::Frame frame = gradient_frame(bad, grant, 1);
   GetParam().damage(frame.header);
   deliver(bad, frame);
@@ -205,8 +202,7 @@ TEST_P(CoordinatorProtocol, ABadHeaderClosesTheSession) {
   EXPECT_EQ(output.closed.at(1).code, "protocol");
   EXPECT_NE(output.closed.at(1).found.find(GetParam().found), std::string::npos) << output.closed.at(1).found;
   EXPECT_EQ(events_of("w1").back(), Membership::lost);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -239,9 +235,7 @@ TEST_F(CoordinatorTest, WhatAWorkerSentBeforeItKnewTheRunMayComeAfterItsAdmissio
 }
 
 TEST_F(CoordinatorTest, LateFramesAreDroppedInSilence) {
-  options.shares = {1, 1};
-  options.min_workers = 2;
-  make();
+  make_with({1, 1});
   Peer& a = join(1);
   Peer& b = join(2);
   const wire::Grant old = take(a);
@@ -255,8 +249,7 @@ TEST_F(CoordinatorTest, LateFramesAreDroppedInSilence) {
   wire::Grant foreign = b.grants.at(0);  // somebody else's lease
   compute(a, foreign);
   EXPECT_TRUE(output.closed.empty());
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorTest, FramesOfAnotherFenceAreDroppedInSilence) {
@@ -267,8 +260,7 @@ TEST_F(CoordinatorTest, FramesOfAnotherFenceAreDroppedInSilence) {
   frame.header.fence ^= 1;
   deliver(a, frame);
   EXPECT_TRUE(output.closed.empty());
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorTest, GarbageInAControlFrameClosesTheSession) {

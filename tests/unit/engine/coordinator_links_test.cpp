@@ -28,8 +28,7 @@ class CoordinatorLinks : public CoordinatorTest {
   }
   /// Answers the oldest grant, and tells of the one before.
   void work_and_tell(Peer& peer, std::uint64_t before) {
-    const wire::Grant grant = take(peer);
-    begin(peer, grant);
+    const wire::Grant grant = begun(peer);
     now += ms(20);
     wire::Finish done;
     done.pass = grant.pass;

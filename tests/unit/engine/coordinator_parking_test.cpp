@@ -91,8 +91,7 @@ TEST_F(ParkingTest, IsMeasuredAgainAndTakenInWhenItPays) {
   EXPECT_THAT(events_of("slow"), ElementsAre(Membership::joined, Membership::parked, Membership::readmitted));
   ASSERT_EQ(slow.grants.size(), 1u);
   EXPECT_GE(slow.grants[0].count, 8u);
-  run();
-  expect_exact(1000);
+  run_exact(1000);
 }
 
 TEST_F(ParkingTest, ThePlanIsToldWhenOthersTakePart) {
@@ -289,8 +288,7 @@ TEST_F(ParkingTest, AParkedWorkerTakesOverWhenNobodyElseIsLeft) {
   ASSERT_EQ(slow.grants.size(), 1u);
   EXPECT_EQ(slow.grants[0].version, 1u);
   EXPECT_EQ(slow.weights.count(1), 1u);
-  run();
-  expect_exact(40);
+  run_exact(40);
 }
 
 TEST_F(ParkingTest, ADeviceThatCannotComputeIsStruckOut) {
@@ -318,8 +316,7 @@ TEST_F(ParkingTest, AResultThatNobodyAskedForIsDropped) {
   stray.lease = 12345;
   stray.count = 1;
   say(peer, stray);
-  run();
-  expect_exact(40);
+  run_exact(40);
 }
 
 TEST_F(ParkingTest, WhatAnEarlierRunLearnedIsOnlyChecked) {

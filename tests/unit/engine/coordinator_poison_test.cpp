@@ -31,8 +31,7 @@ class CoordinatorPoison : public CoordinatorDisturbed {
   void strike_out(Peer& peer) {
     for (int round = 0; round < 20 && output.closed.count(peer.session) == 0; ++round) {
       if (!peer.grants.empty()) {
-        const wire::Grant grant = take(peer);
-        begin(peer, grant);
+        const wire::Grant grant = begun(peer);
         poison(peer, grant, 0);
       }
       while (!b->grants.empty() && output.closed.count(peer.session) == 0) work(*b);
@@ -65,16 +64,14 @@ class CoordinatorPoison : public CoordinatorDisturbed {
 
 TEST_F(CoordinatorPoison, GoesToAnotherWorkerWhoDecides) {
   two();
-  const wire::Grant grant = take(*a);
-  begin(*a, grant);
+  const wire::Grant grant = begun(*a);
   push(*a, grant, 0);
   poison(*a, grant, 1);
   EXPECT_TRUE(a->grants.empty());
   EXPECT_EQ(positions(*b), 16u);
   ASSERT_FALSE(output.warnings.empty());
   EXPECT_NE(output.warnings[0].find("w1"), std::string::npos);
-  run();
-  expect_exact(4);
+  run_exact(4);
   EXPECT_FALSE(output.error.has_value());
 }
 
@@ -82,8 +79,7 @@ TEST_F(CoordinatorPoison, ThreeStrikesExclude) {
   two();
   for (int strike = 0; strike < 3; ++strike) {
     ASSERT_EQ(coordinator->workers(), 2u);
-    const wire::Grant grant = take(*a);
-    begin(*a, grant);
+    const wire::Grant grant = begun(*a);
     poison(*a, grant, 0);
     while (!b->grants.empty() && b->grants[0].version == grant.version) work(*b);
   }
@@ -93,8 +89,7 @@ TEST_F(CoordinatorPoison, ThreeStrikesExclude) {
   open(9, "w1");
   ready(peers[9]);
   EXPECT_EQ(output.closed.at(9).code, "excluded") << "reconnecting does not shed strikes";
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorPoison, AnotherNameDoesNotShedStrikes) {
@@ -125,12 +120,10 @@ TEST_F(CoordinatorPoison, WhoTakesAnothersNameHasStrikesOfItsOwn) {
 TEST_F(CoordinatorPoison, ALoneWorkerTriesAgainItself) {
   make();
   Peer& only = join(1);
-  const wire::Grant grant = take(only);
-  begin(only, grant);
+  const wire::Grant grant = begun(only);
   poison(only, grant, 2);
   ASSERT_EQ(only.grants.size(), 1u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorPoison, TwiceEndsTheRun) {
@@ -138,8 +131,7 @@ TEST_F(CoordinatorPoison, TwiceEndsTheRun) {
   const wire::Grant grant = take(*a);
   poison(*a, grant, 1);  // before its Begin
   while (!b->grants.empty() && !output.error) {
-    const wire::Grant mine = take(*b);
-    begin(*b, mine);
+    const wire::Grant mine = begun(*b);
     if (mine.first == grant.first) poison(*b, mine, 1);
   }
   ASSERT_TRUE(output.error.has_value());
@@ -151,21 +143,17 @@ TEST_F(CoordinatorPoison, TwiceEndsTheRun) {
 
 // Two names are had cheaply; the device of the head's own process is not.
 TEST_F(CoordinatorPoison, TwoStrangersDoNotEndTheRunOfAHeadThatComputes) {
-  options.shares = {1, 1, 1};
-  options.min_workers = 3;
-  make();
+  make_with({1, 1, 1});
   Peer& first = join(1);
   Peer& second = join(2);
   join(3, {}, true);
   for (Peer* liar : {&first, &second}) {
-    const wire::Grant grant = take(*liar);
-    begin(*liar, grant);
+    const wire::Grant grant = begun(*liar);
     poison(*liar, grant, 0);
   }
   EXPECT_TRUE(first.grants.empty());
   EXPECT_TRUE(second.grants.empty()) << "the head's own device is asked";
-  run();
-  expect_exact(4);
+  run_exact(4);
   EXPECT_FALSE(output.error.has_value());
   EXPECT_EQ(strikes_of("w1"), 1);
   EXPECT_EQ(strikes_of("w2"), 1);
@@ -173,24 +161,19 @@ TEST_F(CoordinatorPoison, TwoStrangersDoNotEndTheRunOfAHeadThatComputes) {
 }
 
 TEST_F(CoordinatorPoison, WhereTheHeadDoesNotComputeAThirdWorkerIsAsked) {
-  options.shares = {1, 1, 1};
-  options.min_workers = 3;
-  make();
+  make_with({1, 1, 1});
   Peer& first = join(1);
   Peer& second = join(2);
   Peer& third = join(3);
-  const wire::Grant grant = take(first);
-  begin(first, grant);
+  const wire::Grant grant = begun(first);
   poison(first, grant, 0);
   for (Peer* other : {&second, &third}) work(*other);
   while (!second.grants.empty() && second.grants[0].first < grant.first + grant.count) {
-    const wire::Grant again = take(second);
-    begin(second, again);
+    const wire::Grant again = begun(second);
     poison(second, again, 0);
   }
   EXPECT_FALSE(output.error.has_value()) << "two of three said so";
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 // Today's attack: three times the weight, then heartbeats alone.
@@ -210,9 +193,7 @@ TEST_F(CoordinatorPoison, AWeightThatNobodyElseDeclaresIsNotBelieved) {
 }
 
 TEST_F(CoordinatorPoison, AWeightThatTheHeadsOwnDeviceRefutesIsNotBelieved) {
-  options.shares = {1, 1};
-  options.min_workers = 2;
-  make();
+  make_with({1, 1});
   Peer& liar = join(1);
   Peer& own = join(2, {}, true);
   const wire::Grant grant = take(liar);
@@ -228,8 +209,7 @@ TEST_F(CoordinatorPoison, AWeightThatTheHeadsOwnDeviceRefutesIsNotBelieved) {
 
 TEST_F(CoordinatorPoison, AChunkThatWasRefusedBecauseOfItIsComputedAgain) {
   two();
-  const wire::Grant grant = take(*a);
-  begin(*a, grant);
+  const wire::Grant grant = begun(*a);
   push(*a, grant, 0);
   pass_time(std::chrono::seconds(61), {a, b});
   Peer& c = join(3);
@@ -241,8 +221,7 @@ TEST_F(CoordinatorPoison, AChunkThatWasRefusedBecauseOfItIsComputedAgain) {
   push(c, again, 0);  // not needed: the first one is there
   poison(*a, grant, 1);
   for (ChunkId chunk = 1; chunk < layout.chunks().size(); ++chunk) push(c, again, chunk);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorPoison, ALossThatIsNotFiniteIsPoison) {
@@ -250,27 +229,23 @@ TEST_F(CoordinatorPoison, ALossThatIsNotFiniteIsPoison) {
   const wire::Grant grant = take(*a);
   say(*a, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, 8, std::numeric_limits<double>::infinity()});
   EXPECT_EQ(positions(*b), 16u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorPoison, AfterAChunkWasSummedOnlyTheOthersAreComputedAgain) {
   two();
   work(*b);
-  const wire::Grant grant = take(*a);
-  begin(*a, grant);
+  const wire::Grant grant = begun(*a);
   push(*a, grant, 0);
   EXPECT_EQ(b->weights[1].size(), 1u);
   poison(*a, grant, 1);
   EXPECT_EQ(positions(*b), 8u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorPoison, AReplacementMustDeclareTheSameWeight) {
   two();
-  const wire::Grant grant = take(*a);
-  begin(*a, grant);
+  const wire::Grant grant = begun(*a);
   push(*a, grant, 0);
   work(*b);
   Peer& c = join(3);
@@ -279,8 +254,7 @@ TEST_F(CoordinatorPoison, AReplacementMustDeclareTheSameWeight) {
   const wire::Grant again = take(liar);
   say(liar, wire::Begin{again.pass, again.lease, again.first, again.count, 99, 0});
   EXPECT_FALSE(output.warnings.empty());
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorDisturbed, AWorkerThatCannotComputeIsStruck) {
@@ -291,8 +265,7 @@ TEST_F(CoordinatorDisturbed, AWorkerThatCannotComputeIsStruck) {
     while (!b->grants.empty() && b->grants[0].version == grant.version) work(*b);
   }
   EXPECT_EQ(events_of("w1").back(), Membership::excluded);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 }  // namespace

@@ -85,8 +85,7 @@ TEST_F(CoordinatorSoloTest, StepsOfADeviceThatIsGoneAreMadeAgainByLease) {
   EXPECT_EQ(version(), kByLease + 2);
   ASSERT_FALSE(output.warnings.empty());
   EXPECT_NE(output.warnings.back().find("it and the 3 before it are made again by lease"), std::string::npos);
-  run();
-  expect_exact(kSteps);
+  run_exact(kSteps);
 }
 
 }  // namespace

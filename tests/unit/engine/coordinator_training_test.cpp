@@ -8,8 +8,7 @@ namespace {
 TEST_F(CoordinatorTest, OneWorkerTrainsLikeOneMachine) {
   make();
   join(1);
-  run();
-  expect_exact(4);
+  run_exact(4);
   EXPECT_EQ(output.times_finished, 1);
   EXPECT_EQ(output.closed.at(1).code, "done");
   ASSERT_EQ(output.steps.size(), 4u);
@@ -25,17 +24,14 @@ TEST_F(CoordinatorTest, ThreeWorkersGiveTheSameBits) {
   for (SessionId session : {1, 2, 3}) ready(peers[session]);
   options.min_workers = 3;
   for (SessionId session : {1, 2, 3}) synced(peers[session]);
-  run();
-  expect_exact(4);
+  run_exact(4);
   ASSERT_EQ(output.steps.size(), 4u);
   EXPECT_EQ(output.steps[1].ranges.size(), 3u);
 }
 
 TEST_F(CoordinatorTest, SharesFollowTheOptionInOrderOfAdmission) {
   options.grain = 2;
-  options.shares = {6, 2};
-  options.min_workers = 2;
-  make();
+  make_with({6, 2});
   join(1);
   EXPECT_EQ(coordinator->waiting_for(), "waiting for 1 worker to join");
   EXPECT_TRUE(peers[1].grants.empty());
@@ -50,23 +46,20 @@ TEST_F(CoordinatorTest, SharesFollowTheOptionInOrderOfAdmission) {
 TEST_F(CoordinatorTest, ClippingWaitsForEveryChunk) {
   make(0, 0.5);
   Peer& a = join(1);
-  const wire::Grant grant = take(a);
-  begin(a, grant);
+  const wire::Grant grant = begun(a);
   const auto chunks = static_cast<ChunkId>(layout.chunks().size());
   for (ChunkId chunk = 0; chunk + 1 < chunks; ++chunk) push(a, grant, chunk);
   EXPECT_EQ(a.weights.count(1), 0u);
   push(a, grant, chunks - 1);
   EXPECT_EQ(a.weights[1].size(), chunks);
-  run();
-  expect_exact(4, 0.5);
+  run_exact(4, 0.5);
   EXPECT_GT(output.steps[0].gradient_norm, 0.5);
 }
 
 TEST_F(CoordinatorTest, WithoutClippingAChunkLeavesAtOnce) {
   make();
   Peer& a = join(1);
-  const wire::Grant grant = take(a);
-  begin(a, grant);
+  const wire::Grant grant = begun(a);
   push(a, grant, 2);
   EXPECT_EQ(a.weights[1].size(), 1u);
   EXPECT_EQ(a.weights[1].count(2), 1u);
@@ -98,8 +91,7 @@ TEST_F(CoordinatorTest, ChunksMayArriveBeforeBegin) {
   begin(a, grant);
   EXPECT_EQ(output.steps.size(), 1u);
   EXPECT_EQ(a.all<wire::Taken>().size(), 1u);
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorTest, EveryFrameTwiceChangesNothing) {
@@ -108,8 +100,7 @@ TEST_F(CoordinatorTest, EveryFrameTwiceChangesNothing) {
   make();
   join(1);
   join(2);
-  run();
-  expect_exact(4);
+  run_exact(4);
   EXPECT_EQ(output.times_finished, 1);
   for (const Evaluated& evaluation : output.evaluations) EXPECT_EQ(evaluation.weight, 10);
 }
@@ -117,8 +108,7 @@ TEST_F(CoordinatorTest, EveryFrameTwiceChangesNothing) {
 TEST_F(CoordinatorTest, SegmentsInAnyOrderMakeAChunk) {
   make();
   Peer& a = join(1);
-  const wire::Grant grant = take(a);
-  begin(a, grant);
+  const wire::Grant grant = begun(a);
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
     const wire::Frame whole = gradient_frame(a, grant, chunk);
     const std::uint32_t cut = whole.header.length / 8 * 4;
@@ -128,8 +118,7 @@ TEST_F(CoordinatorTest, SegmentsInAnyOrderMakeAChunk) {
     wire::FrameHeader first = whole.header;
     deliver(a, wire::seal(first, whole.body.slice(0, cut)));
   }
-  run();
-  expect_exact(4);
+  run_exact(4);
 }
 
 TEST_F(CoordinatorTest, EvaluatesAtTheEndOfEpochsAndOfTheRun) {
@@ -183,9 +172,7 @@ TEST_F(CoordinatorTest, NothingToDoIsFinishedAtOnce) {
 }
 
 TEST_F(CoordinatorTest, AStepReportsWhoDidWhat) {
-  options.shares = {1, 1};
-  options.min_workers = 2;
-  make();
+  make_with({1, 1});
   Peer& a = join(1);
   Peer& b = join(2);
   now += ms(40);
@@ -260,8 +247,7 @@ TEST_F(CoordinatorTest, StopWithoutAnOpenStepEndsAtOnce) {
 TEST_F(CoordinatorTest, StopWaitsForAStepThatIsHalfApplied) {
   make();
   Peer& a = join(1);
-  const wire::Grant grant = take(a);
-  begin(a, grant);
+  const wire::Grant grant = begun(a);
   push(a, grant, 0);
   coordinator->session_closed(1, "gone", now);
   coordinator->stop(now);

@@ -173,6 +173,10 @@ struct Bench {
     thread->start(std::move(order));
   }
   void wait() { over.at(waited++).get_future().get(); }
+  void run() {
+    start();
+    wait();
+  }
 };
 
 }  // namespace motley::runtime

@@ -31,8 +31,7 @@ struct Memory {
 TEST(ComputeMemory, WithPlentyOfMemoryTheFirstLeaseHasTheDevicesMicroBatch) {
   Memory memory{1000};
   Bench bench(memory.script(), 1, {}, memory.use());
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 8}));
 }
 
@@ -40,8 +39,7 @@ TEST(ComputeMemory, WhereMemoryIsShortTheMicroBatchDoublesFromLeaseToLease) {
   Memory memory{162};  // room for six samples
   Bench bench(memory.script(), 1, {}, memory.use());
   for (int i = 0; i < 5; ++i) {
-    bench.start();
-    bench.wait();
+    bench.run();
     ASSERT_TRUE(bench.outcome.has_value());
   }
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 4, 4, 4, 4}));
@@ -51,8 +49,7 @@ TEST(ComputeMemory, WhatOthersWillWantIsLeftToThem) {
   Memory memory{162};
   Bench bench(memory.script(), 1, {}, memory.use(), 30);
   for (int i = 0; i < 3; ++i) {
-    bench.start();
-    bench.wait();
+    bench.run();
   }
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 2, 2}));
 }
@@ -61,8 +58,7 @@ TEST(ComputeMemory, ScratchSpaceCountsForMoreSamplesAndNotForOne) {
   Memory memory{162, 60};
   Bench bench(memory.script(), 1, {}, memory.use());
   EXPECT_FALSE(bench.refused.has_value());
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 1}));
 }
 
@@ -71,8 +67,7 @@ TEST(ComputeMemory, AChosenMicroBatchStaysWhereItFits) {
   Memory memory{300};
   memory.once = 100;
   Bench bench(memory.script(), 1, {}, memory.use(), 0, true);
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 8}));
 }
 
@@ -80,8 +75,7 @@ TEST(ComputeMemory, AChosenMicroBatchThatDoesNotFitIsNotTried) {
   Memory memory{162};
   Bench bench(memory.script(), 1, {}, memory.use(), 0, true);
   for (int i = 0; i < 2; ++i) {
-    bench.start();
-    bench.wait();
+    bench.run();
   }
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{1, 2, 2, 4}));
 }
@@ -90,8 +84,7 @@ TEST(ComputeMemory, WhereLayersActOnGroupsTheSearchCountsThese) {
   Memory memory{162};  // room for three groups
   Bench bench(memory.script(), 2, {}, memory.use());
   for (int i = 0; i < 3; ++i) {
-    bench.start();
-    bench.wait();
+    bench.run();
     ASSERT_TRUE(bench.outcome.has_value());
   }
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{2, 4, 4, 4, 4}));
@@ -135,8 +128,7 @@ TEST(ComputeMemory, ATrialThatFailsOtherwiseRefusesNobody) {
   };
   Bench bench({.open = without_weights}, 1, {}, memory.use());
   EXPECT_FALSE(bench.refused.has_value());
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_EQ(memory.tried, (std::vector<std::uint32_t>{8}));
 }
 

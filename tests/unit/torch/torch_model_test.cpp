@@ -158,24 +158,6 @@ TEST_F(CnnTest, FromTheEndItComputesTheLastSamples) {
   expect_equal(sink.flat, reference({indices.begin() + 21, indices.end()}));
 }
 
-TEST_F(CnnTest, ARaiseDuringTheLastForwardPassIsTaken) {
-  class Rising : public Stop {
-   public:
-    std::uint64_t limit() const noexcept override { return asked_++ == 0 ? 16 : 32; }
-
-   private:
-    mutable int asked_ = 0;
-  };
-  const std::vector<std::uint64_t> indices = some_indices(0, 61, kSize);
-  RecordingSink sink(layout);
-  const Result<Outcome> outcome = rig.run(sink, Rising(), indices, 16);
-  ASSERT_TRUE(outcome.ok());
-  EXPECT_EQ(outcome->count, 32U);
-  EXPECT_EQ(sink.begun, 1);
-  EXPECT_EQ(sink.outcome.count, 32U);
-  expect_equal(sink.flat, reference({indices.begin(), indices.begin() + 32}));
-}
-
 TEST_F(CnnTest, EveryChunkIsReadyOnceAfterBegin) {
   RecordingSink sink(layout);
   ASSERT_TRUE(rig.run(sink, FixedStop(40), some_indices(0, 40, kSize), 16).ok());
@@ -193,48 +175,6 @@ TEST_F(CnnTest, RepeatsAreEqualBitForBit) {
   ASSERT_TRUE(rig.run(once, FixedStop(50), indices, 32).ok());
   ASSERT_TRUE(rig.run(again, FixedStop(50), indices, 32).ok());
   EXPECT_EQ(once.flat, again.flat);
-}
-
-TEST_F(CnnTest, ATrimAtAMicroBatchBoundaryFreezesWhatIsDone) {
-  FixedStop stop(100);
-  RecordingSink sink(layout), expected(layout);
-  const std::vector<std::uint64_t> indices = some_indices(0, 100, kSize);
-  sink.on_progress = [&](std::uint64_t done) { stop.at = done == 36 ? 20 : stop.at; };
-  const Result<Outcome> outcome = rig.run(sink, stop, indices, 16);
-  ASSERT_TRUE(outcome.ok());
-  EXPECT_EQ(outcome->count, 36U);
-  EXPECT_EQ(sink.outcome.count, 36U);
-  ASSERT_TRUE(rig.run(expected, FixedStop(36), some_indices(0, 36, kSize), 16).ok());
-  EXPECT_EQ(sink.flat, expected.flat);
-  for (const int times : sink.times_ready) EXPECT_EQ(times, 1);
-}
-
-TEST_F(CnnTest, ATrimAheadShortensTheOddMicroBatch) {
-  RecordingSink sink(layout);
-  const Result<Outcome> outcome = rig.run(sink, FixedStop(21), some_indices(0, 100, kSize), 16);
-  ASSERT_TRUE(outcome.ok());
-  EXPECT_EQ(outcome->count, 21U);
-  EXPECT_EQ(sink.reported, (std::vector<std::uint64_t>{5, 21}));
-}
-
-TEST_F(CnnTest, AbandonedTasksContributeNothing) {
-  FixedStop stop(100);
-  RecordingSink sink(layout);
-  sink.on_progress = [&](std::uint64_t) { stop.at = 0; };
-  const Result<Outcome> outcome = rig.run(sink, stop, some_indices(0, 100, kSize), 16);
-  ASSERT_TRUE(outcome.ok());
-  EXPECT_EQ(outcome->count, 0U);
-  EXPECT_EQ(sink.begun, 0);
-  EXPECT_TRUE(sink.order.empty());
-}
-
-TEST_F(CnnTest, CalibrationSendsNothing) {
-  RecordingSink sink(layout);
-  const Result<Outcome> outcome = rig.run(sink, FixedStop(40), some_indices(0, 40, kSize), 16, PassKind::calibrate);
-  ASSERT_TRUE(outcome.ok());
-  EXPECT_EQ(outcome->count, 40U);
-  EXPECT_EQ(sink.begun, 0);
-  EXPECT_TRUE(sink.order.empty());
 }
 
 TEST_F(CnnTest, EvaluationCountsWhatIsCorrect) {
