@@ -178,8 +178,11 @@ class Native:
         environment = os.environ | {"WINEPREFIX": str(self.home / "wine"), "WINEDEBUG": "-all"}
         failed = []
         for name in targets.TESTS:
-            self.make(folder, name)
             without = targets.LEFT_OUT.get((self.target.name, name), {})
+            if "*" in without:
+                yield f"{name}: left out, {without['*']}"
+                continue
+            self.make(folder, name)
             began = time.monotonic()
             program = folder / f"tests/{name}{self.target.program_suffix}"
             done = subprocess.run(["timeout", str(targets.TEST_SECONDS), *runner, program, "--gtest_brief=1",
