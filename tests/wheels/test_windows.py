@@ -24,8 +24,8 @@ def words(tmp_path_factory):
         pytest.skip(f"there is no Wine here, or no Python for Windows at {PYTHON}")
     wheel, = (ROOT / "build/wheels/dist").glob("motley-*-cp312-abi3-win_amd64.whl")
     site = tmp_path_factory.mktemp("site")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--target", site,
-                    "--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp", "--only-binary=:all:", wheel], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--only-binary=:all:",
+                    "--target", site, "--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp", wheel], check=True)
     return ["wine", str(PYTHON), "-c", MODULE.format(site="Z:" + str(site))]
 
 
