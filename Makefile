@@ -111,7 +111,7 @@ bench-head-memory: bench-build ## memory of a head beside members that flood it 
 bench-memory: bench-build ## random models and batches under a memory limit: nobody dies (Linux, root)
 	$(PYTHON) bench/memory.py
 
-wheels: ## wheels for Linux and macOS, from Linux x86-64: build/wheels/dist; TARGETS=linux-x86_64 for some
+wheels: ## wheels for Linux, macOS and Windows, from Linux x86-64: build/wheels/dist; TARGETS=linux-x86_64 for some
 	@tools/bootstrap wheels
 	@$(PYTHON) tools/wheels --jobs $(JOBS) $(TARGETS)
 

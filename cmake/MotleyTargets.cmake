@@ -1,7 +1,11 @@
-# motley_of_this_system(LIST): without files of others: NAME_windows.cpp is for Windows alone, NAME_posix.cpp for all but it.
+# motley_of_this_system(LIST): without files of others: NAME_windows.cpp is for Windows alone, NAME_posix.cpp for all but it. Windows'
+# headers define words such as near and far, so its files are compiled by themselves.
 function(motley_of_this_system list_name)
   if(WIN32)
     list(FILTER ${list_name} EXCLUDE REGEX "_posix\\.cpp$")
+    set(own "${${list_name}}")
+    list(FILTER own INCLUDE REGEX "_windows\\.cpp$")
+    set_source_files_properties(${own} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   else()
     list(FILTER ${list_name} EXCLUDE REGEX "_windows\\.cpp$")
   endif()

@@ -1,26 +1,18 @@
 #include "output.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "report/json_sink.h"
 #include "report/plain_sink.h"
+#include "standard_streams.h"
 
 namespace motley::cli {
 namespace {
 
-bool same_file(int one, int other) {
-  struct stat a{};
-  struct stat b{};
-  return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 std::unique_ptr<Output> make_json_output() {
-  auto out = std::make_shared<report::Writer>(STDOUT_FILENO);
+  auto out = std::make_shared<report::Writer>(kOut);
   // Two that wrote into one pipe would take each other's room.
-  auto err = same_file(STDOUT_FILENO, STDERR_FILENO) ? out : std::make_shared<report::Writer>(STDERR_FILENO);
+  auto err = same_stream(kOut, kErr) ? out : std::make_shared<report::Writer>(kErr);
   auto sinks = std::make_shared<report::Tee>(
       std::vector<std::shared_ptr<report::Sink>>{report::make_json_sink(out), report::make_plain_sink(err)});
   return std::make_unique<Output>(std::move(sinks), std::vector{std::move(out), std::move(err)});
@@ -38,9 +30,9 @@ void Output::hurry() {
 
 std::unique_ptr<Output> make_output(bool json, bool quiet) {
   if (json) return make_json_output();
-  auto writer = std::make_shared<report::Writer>(quiet ? STDERR_FILENO : STDOUT_FILENO);
+  auto writer = std::make_shared<report::Writer>(quiet ? kErr : kOut);
   std::shared_ptr<report::Sink> sink;
-  if (!quiet && isatty(STDOUT_FILENO) == 1) {
+  if (!quiet && is_terminal(kOut)) {
     sink = report::make_terminal_sink(writer);
   } else {
     sink = report::make_plain_sink(writer);

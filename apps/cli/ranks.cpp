@@ -100,7 +100,11 @@ void share_machine(const Rank& rank, runtime::TrainOptions& options) {
     at = comma + 1;
   }
   const std::string mine = cards.empty() ? std::to_string(rank.here) : cards[rank.here % cards.size()];
+#ifdef _WIN32
+  _putenv_s("CUDA_VISIBLE_DEVICES", mine.c_str());
+#else
   setenv("CUDA_VISIBLE_DEVICES", mine.c_str(), 1);
+#endif
 }
 
 }  // namespace

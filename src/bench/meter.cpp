@@ -1,35 +1,24 @@
 #include "bench/meter.h"
 
-#include <sys/resource.h>
-#include <time.h>
-
 #include <algorithm>
+
+#include "bench/processor_time.h"
 
 namespace motley::bench {
 
 double Meter::wall_s() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-double Meter::processor_s() const { return processor_now_s() - processor_start_s_; }
+double Meter::processor_s() const { return processor_time_s() - processor_start_s_; }
 
 Speed Meter::speed(std::uint64_t bytes) const {
   const double gigabytes = static_cast<double>(bytes) / 1e9;
   return {gigabytes / wall_s(), processor_s() / gigabytes, 0};
 }
 
-double Meter::processor_now_s() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 void ThreadMeter::note() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  const double seconds = thread_processor_time_s();
   const std::lock_guard lock(mutex_);
-  seconds_[std::this_thread::get_id()] = static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  seconds_[std::this_thread::get_id()] = seconds;
 }
 
 double ThreadMeter::processor_s() const {

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "bench/processor_time.h"
+
 namespace motley::bench {
 
 using Clock = std::chrono::steady_clock;
@@ -26,9 +28,8 @@ class Meter {
   [[nodiscard]] Speed speed(std::uint64_t bytes) const;
 
  private:
-  static double processor_now_s();
   Clock::time_point start_ = Clock::now();
-  double processor_start_s_ = processor_now_s();
+  double processor_start_s_ = processor_time_s();
 };
 
 /// Processor time of those threads that call note(), from the beginning of each to its last call. Any thread.

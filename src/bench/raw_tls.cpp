@@ -1,7 +1,6 @@
-#include <unistd.h>
-
 #include <thread>
 
+#include "bench/loopback.h"
 #include "bench/raw.h"
 #include "transport/tcp/blocking_tls.h"
 
@@ -13,7 +12,7 @@ class TlsStream final : public RawStream {
   TlsStream(const transport::BlockingTlsContext& context, int socket) : tls_(context, socket), socket_(socket) {}
   TlsStream(const TlsStream&) = delete;
   TlsStream& operator=(const TlsStream&) = delete;
-  ~TlsStream() override { ::close(socket_); }
+  ~TlsStream() override { close_socket(socket_); }
   void connect() { tls_.connect(); }
   void accept() { tls_.accept(); }
   void send(const char* data, std::size_t size) override { tls_.send(data, size); }

@@ -1,12 +1,11 @@
 #include "report/terminal_sink.h"
 
-#include <sys/ioctl.h>
-
 #include <chrono>
 #include <mutex>
 #include <utility>
 
 #include "base/format.h"
+#include "report/descriptor.h"
 #include "report/screen.h"
 
 namespace motley::report {
@@ -79,8 +78,8 @@ class TerminalSink final : public Display {
 
  private:
   [[nodiscard]] std::size_t width() const {
-    winsize size{};
-    return ioctl(writer_->descriptor(), TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col - 1U : 79U;
+    const std::size_t columns = columns_of(writer_->descriptor()).value_or(0);
+    return columns > 20 ? columns - 1 : 79;
   }
   void write() { static_cast<void>(writer_->write(std::exchange(out_, {}), Importance::must_be_said)); }
 

@@ -1,69 +1,14 @@
 #include "report/writer.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <climits>
 #include <string_view>
+
+#include "report/descriptor.h"
 
 namespace motley::report {
 namespace {
 
 constexpr int kLookEveryMs = 50;  // whether a reader is there, or somebody wants to leave
-
-bool ready(int descriptor, int patience_ms) {
-  pollfd wanted{descriptor, POLLOUT, 0};
-  return ::poll(&wanted, 1, patience_ms) > 0;
-}
-
-// Others may write into the same pipe between a look and a write: so there must be room for more than this.
-bool has_room([[maybe_unused]] int descriptor) {
-#ifdef F_GETPIPE_SZ
-  constexpr int kRoomForOthers = 4;  // times as much as is in it
-  int unread = 0;
-  return ::ioctl(descriptor, FIONREAD, &unread) == 0 && unread <= ::fcntl(descriptor, F_GETPIPE_SZ) / kRoomForOthers;
-#else
-  return true;
-#endif
-}
-
-// Whether so many bytes can be written without waiting for a reader. Terminals, sockets: nobody knows.
-bool takes_at_once(int descriptor, std::size_t bytes) {
-  struct stat what{};
-  if (::fstat(descriptor, &what) != 0) return false;
-  if (S_ISFIFO(what.st_mode)) return bytes <= PIPE_BUF && has_room(descriptor) && ready(descriptor, 0);
-  return S_ISREG(what.st_mode) || (S_ISCHR(what.st_mode) && ::isatty(descriptor) == 0);
-}
-
-/// Signals are for other threads.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-// What is left of it: less than before, or all where it has to be tried again; nothing where nobody reads any more.
-std::optional<std::string_view> write_some(int descriptor, std::string_view text) {
-  const ssize_t written = ::write(descriptor, text.data(), text.size());
-  if (written >= 0) return text.substr(static_cast<std::size_t>(written));
-  if (errno == EINTR || errno == EAGAIN) return text;
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -158,9 +103,9 @@ void Writer::run(const std::shared_ptr<State>& state) {
 bool Writer::write_all(State& state, std::string_view text) {
   while (!text.empty()) {
     if (ready(state.descriptor, kLookEveryMs)) {
-      const auto left = write_some(state.descriptor, text.substr(0, PIPE_BUF));
+      const auto left = write_some(state.descriptor, text.substr(0, kPieceBytes));
       if (!left) return false;
-      text.remove_prefix(std::min<std::size_t>(text.size(), PIPE_BUF) - left->size());
+      text.remove_prefix(std::min(text.size(), kPieceBytes) - left->size());
     }
     const std::lock_guard lock(state.mutex);
     if (state.given_up()) return false;

@@ -22,7 +22,8 @@ struct Freed {
   void operator()(void* memory) const noexcept { ::LocalFree(memory); }
 };
 
-/// What `kind` says of the user who runs this process: TOKEN_USER and the like.
+/// What `kind` says of the user who runs this process: TOKEN_USER and the like. They point into this very memory, so it
+/// is handed on and never copied.
 std::vector<std::byte> token_information(TOKEN_INFORMATION_CLASS kind) {
   HANDLE token = nullptr;
   if (::OpenProcessToken(::GetCurrentProcess(), TOKEN_QUERY, &token) == 0) return {};
@@ -31,7 +32,8 @@ std::vector<std::byte> token_information(TOKEN_INFORMATION_CLASS kind) {
   std::vector<std::byte> found(size);
   const bool told = ::GetTokenInformation(token, kind, found.data(), size, &size) != 0;
   ::CloseHandle(token);
-  return told ? found : std::vector<std::byte>{};
+  if (!told) found.clear();
+  return found;
 }
 
 /// Whether a file that has this owner, or lets this one write, is in the hands of this user.

@@ -71,10 +71,33 @@ def macho(libraries, oldest, symbols, processor=0x0100000C, signed=True):
     return header + b"".join(commands) + table + strings
 
 
+def pe(imported, exported, machine=0x8664):
+    """Likewise, of Windows: one section, loaded where it lies in the file."""
+    start, first = 0x40, 0x200
+    body = b""
+
+    def put(content):
+        nonlocal body
+        body += content
+        return first + len(body) - len(content)
+
+    names = [put(name.encode() + b"\0") for name in imported]
+    imports = put(b"".join(struct.pack("<IIIII", 1, 0, 0, name, 1) for name in names) + bytes(20))
+    table = put(struct.pack(f"<{len(exported)}I", *[put(name.encode() + b"\0") for name in exported]))
+    exports = put(bytes(24) + struct.pack("<IIII", len(exported), 0, table, 0))
+    directories = struct.pack("<IIII", exports, 40, imports, 40) + bytes(14 * 8)
+    optional = struct.pack("<H", 0x20B) + bytes(110) + directories
+    header = b"MZ" + bytes(start - 6) + struct.pack("<I", start) + b"PE\0\0"
+    header += struct.pack("<HHIIIHH", machine, 1, 0, 0, 0, len(optional), 0) + optional
+    header += b".rdata\0\0" + struct.pack("<IIII", len(body), first, len(body), first) + bytes(16)
+    return header + bytes(first - len(header)) + body
+
+
 ENTRY = [checks.ENTRY]
 GOOD_ELF = (["libc.so.6", "libm.so.6"], ["GLIBC_2.2.5", "GLIBC_2.28"], ENTRY)
 GOOD_SYMBOLS = [("_PyInit__core", 0x0F, 0), ("_PyErr_Occurred", 0x01, 0xFE00), ("_memcpy", 0x01, 0x0100), ("_own", 0x0E, 0),
                 ("__ZdlPv", 0x0F, 0x80)]
+GOOD_PE = (["python3.dll", "KERNEL32.dll", "api-ms-win-crt-heap-l1-1-0.dll"], [*ENTRY, "_ZTVN8nanobind4abi112python_errorE"])
 GOOD_MACHO = (["/usr/lib/libSystem.B.dylib"], (11, 0), GOOD_SYMBOLS)
 
 
@@ -83,6 +106,7 @@ def test_a_good_extension_passes():
     checks.check_extension(elf(*GOOD_ELF, machine=183), ARM)
     checks.check_extension(macho(*GOOD_MACHO), TARGETS["macos-arm64"])
     checks.check_extension(macho(*GOOD_MACHO, processor=0x01000007, signed=False), INTEL)
+    checks.check_extension(pe(*GOOD_PE), TARGETS["windows-x86_64"])
 
 
 @pytest.mark.parametrize("made, word", [
@@ -112,6 +136,21 @@ def test_what_a_linux_extension_may_not_have(made, word):
 def test_what_an_extension_of_macos_may_not_have(made, word):
     with pytest.raises(sources.Failed, match=word):
         checks.check_extension(made, TARGETS["macos-arm64"])
+
+
+@pytest.mark.parametrize("made, word", [
+    (pe(["python3.dll", "libstdc++-6.dll"], ENTRY), "libstdc"),
+    (pe(["python3.dll", "python313.dll"], ENTRY), "python313.dll"),
+    (pe(["KERNEL32.dll"], ENTRY), "python3.dll"),
+    (pe(["python3.dll"], [*ENTRY, "SSL_new"]), "SSL_new"),
+    (pe(["python3.dll"], ["PyInit_other"]), "PyInit__core"),
+    (pe(["python3.dll"], []), "PyInit__core"),
+    (pe(*GOOD_PE, machine=0x14C), "machine"),
+    (elf(*GOOD_ELF), "expected a file of Windows"),
+])
+def test_what_an_extension_of_windows_may_not_have(made, word):
+    with pytest.raises(sources.Failed, match=word):
+        checks.check_extension(made, TARGETS["windows-x86_64"])
 
 
 def test_where_it_was_built_is_not_in_it():

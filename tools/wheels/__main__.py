@@ -48,15 +48,13 @@ def emulate_target(target, _jobs):
 
 
 def build_target(target, jobs):
-    if not target.platform:
-        raise sources.Failed(f"{target.name}: expected a target with wheels, found one with C++ tests alone\ntry: tools/wheels --test")
     began = time.monotonic()
     build = ROOT / "build/wheels"
     native_build = native.Native(target, ROOT, build, jobs)
     native_build.dependencies()
     folder = native_build.extension(nanobind_folder())
-    for abi in targets.ABIS:
-        extension = (folder / abi.name / "_core.so").read_bytes()
+    for abi in targets.abis_of(target):
+        extension = next((folder / abi.name).glob("_core.*")).read_bytes()
         checks.check_extension(extension, target, str(ROOT))
         wheel = package.pack(ROOT, build, target, abi, extension)
         checks.check_size(wheel)
@@ -81,7 +79,7 @@ def main(arguments):
         parser.error(f"expected targets of {', '.join(names)}; found {', '.join(sorted(unknown))}")
     try:
         for target in targets.TARGETS:
-            if target.name in asked.targets or not asked.targets and target.platform:
+            if target.name in asked.targets or not asked.targets:
                 todo = test_target if asked.test else emulate_target if asked.emulate else build_target
                 todo(target, asked.jobs or default_jobs())
     except sources.Failed as failure:

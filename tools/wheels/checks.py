@@ -1,4 +1,4 @@
-"""What a built extension asks of a system, read from its own bytes: ELF and Mach-O, 64 bits, little-endian."""
+"""What a built extension asks of a system, read from its own bytes: ELF, Mach-O and PE, 64 bits, little-endian."""
 
 import struct
 
@@ -21,7 +21,13 @@ WEAK = 0x80  # in the description of a symbol: all libraries of a process share 
 ALLOCATION = ("__Znw", "__Zna", "__Zdl", "__Zda")
 # Of nanobind's exceptions, which extensions of one version of its ABI share by its authors' will; on ARM types are not told apart so.
 SHARED_TYPES = ("__ZTIN8nanobind4abi1", "__ZTSN8nanobind4abi1")
-MAGIC_ELF, MAGIC_MACHO = b"\x7fELF\x02\x01", b"\xcf\xfa\xed\xfe"
+MAGIC_ELF, MAGIC_MACHO, MAGIC_PE = b"\x7fELF\x02\x01", b"\xcf\xfa\xed\xfe", b"MZ"
+PE_SIGNATURE, PE_64, PE_MACHINES = b"PE\0\0", 0x20B, {"x86_64": 0x8664}
+# Of every Windows 10 and later; and the names that stay from one Python to the next.
+DLLS = {"kernel32.dll", "user32.dll", "advapi32.dll", "crypt32.dll", "ws2_32.dll", "mswsock.dll", "iphlpapi.dll", "bcrypt.dll",
+        "python3.dll"}
+C_LIBRARY = "api-ms-win-crt-"  # in the pieces that the system forwards
+OF_NANOBIND = "_ZTVN8nanobind4abi1"  # tables of its exceptions; who loads a library asks it for names by its own name
 
 
 def text_at(data, offset):
@@ -141,6 +147,62 @@ def check_macho(data, target):
         yield "expected a signature, without which macOS on ARM loads nothing; found none"
 
 
+class Pe:
+    def __init__(self, data):
+        self.data = data
+        start, = struct.unpack_from("<I", data, 0x3C)
+        self.signature = data[start:start + 4]
+        self.machine, sections = struct.unpack_from("<HH", data, start + 4)
+        optional_bytes, = struct.unpack_from("<H", data, start + 20)
+        self.optional = start + 24
+        self.kind, = struct.unpack_from("<H", data, self.optional)
+        # address, size in the file, place in the file
+        self.sections = [struct.unpack_from("<III", data, self.optional + optional_bytes + 40 * i + 12) for i in range(sections)]
+
+    def at(self, address):
+        """Where in the file that lies which is loaded at `address`."""
+        return next(place + address - begin for begin, size, place in self.sections if begin <= address < begin + size)
+
+    def directory(self, number):
+        """Address of a table; 0: there is none. The second one is that of imports, the first that of exports."""
+        return struct.unpack_from("<I", self.data, self.optional + 112 + 8 * number)[0]
+
+    def imported(self):
+        address = self.directory(1)
+        while address:
+            name, = struct.unpack_from("<I", self.data, self.at(address) + 12)
+            if name == 0:
+                return
+            yield text_at(self.data, self.at(name))
+            address += 20
+
+    def exported(self):
+        address = self.directory(0)
+        if address == 0:
+            return
+        count, _, names = struct.unpack_from("<III", self.data, self.at(address) + 24)
+        for i in range(count):
+            yield text_at(self.data, self.at(struct.unpack_from("<I", self.data, self.at(names) + 4 * i)[0]))
+
+
+def check_pe(data, target):
+    pe = Pe(data)
+    if (pe.signature, pe.kind, pe.machine) != (PE_SIGNATURE, PE_64, PE_MACHINES[target.processor]):
+        yield f"expected machine {PE_MACHINES[target.processor]:#x} of 64 bits, found {pe.machine:#x}"
+        return
+    imported = {name.lower() for name in pe.imported()}
+    for name in sorted(imported - DLLS):
+        if not name.startswith(C_LIBRARY):
+            yield f"expected libraries of the system and python3.dll alone, found {name}"
+    if "python3.dll" not in imported:
+        yield f"expected to need python3.dll, found {', '.join(sorted(imported)[:8])}"
+    exported = set(pe.exported())
+    if strange := sorted(name for name in exported - {ENTRY} if not name.startswith(OF_NANOBIND)):
+        yield f"expected {ENTRY} to be all that is exported, found {', '.join(strange[:8])}"
+    if ENTRY not in exported:
+        yield f"expected {ENTRY} to be exported, found {', '.join(sorted(exported)[:8])}"
+
+
 def check_paths(data, root):
     at = data.find(root.encode())
     if at >= 0:
@@ -149,7 +211,7 @@ def check_paths(data, root):
 
 def check_extension(data, target, root="/"):
     """Raises what is wrong with an extension that was built in `root`."""
-    kinds = {"Linux": (MAGIC_ELF, check_elf), "Darwin": (MAGIC_MACHO, check_macho)}
+    kinds = {"Linux": (MAGIC_ELF, check_elf), "Darwin": (MAGIC_MACHO, check_macho), "Windows": (MAGIC_PE, check_pe)}
     magic, check = kinds[target.system]
     wrong = list(check(data, target)) if data.startswith(magic) else [f"expected a file of {target.system}, found {data[:4].hex()}"]
     if root != "/":

@@ -41,7 +41,7 @@ ZLIB = Source(
 PYTHONS = {
     "abi3": Source("python", "3.13.5", "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640",
                    "main/p/python3.13/python3.13_3.13.5.orig.tar.xz",
-                   "https://www.python.org/ftp/python/3.13.5/Python-3.13.5.tar.xz", "Python-3.13.5", ("Include",)),
+                   "https://www.python.org/ftp/python/3.13.5/Python-3.13.5.tar.xz", "Python-3.13.5", ("Include", "PC")),
     "cp311": Source("python", "3.11.2", "2411c74bda5bbcfcddaf4531f66d1adc73f247f529aee981b029513aefdbf849",
                     "main/p/python3.11/python3.11_3.11.2.orig.tar.gz",
                     "https://www.python.org/ftp/python/3.11.2/Python-3.11.2.tgz", "Python-3.11.2", ("Include",)),
@@ -90,13 +90,14 @@ def unpack(source, build):
     """The folder with what is in `source`."""
     folder = build / "sources" / source.folder
     stamp = folder / ".unpacked"
-    if not stamp.exists():
+    parts = " ".join(source.wanted)
+    if not stamp.exists() or stamp.read_text() != parts:
         archive = fetch(source, build / "downloads")
         shutil.rmtree(folder, ignore_errors=True)
         with tarfile.open(archive) as tar:
             wanted = [member for member in tar if not source.wanted or member.name.split("/")[1:2] in [[part] for part in source.wanted]]
             tar.extractall(build / "sources", wanted, filter="data")
-        stamp.touch()
+        stamp.write_text(parts)
     return folder
 
 

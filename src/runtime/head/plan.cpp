@@ -1,7 +1,5 @@
 #include "runtime/head/plan.h"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>

@@ -51,7 +51,7 @@ class Reception {
   std::deque<std::shared_ptr<transport::Connection>> waiting_;
   transport::Identity identity_{};
   fleet::JoinToken token_{};
-  pid_t process_ = ::getpid();
+  int process_ = ::getpid();
   // The sockets go before their threads, and these before what they call.
   std::unique_ptr<transport::Tcp> tcp_;
   std::optional<Door> door_;

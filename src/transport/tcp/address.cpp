@@ -1,12 +1,10 @@
 #include "transport/tcp/address.h"
 
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cstring>
 
 #include "base/assert.h"
+#include "transport/tcp/local_socket.h"
 
 namespace motley::transport {
 namespace {
@@ -19,28 +17,14 @@ net::ip::address plain(const net::ip::address& address) {
 }
 
 net::ip::tcp::endpoint network_address(const SocketAddress& address) {
+  MOTLEY_ASSERT(!is_local(address));
   net::ip::tcp::endpoint result;
-  MOTLEY_ASSERT(address.size() <= result.capacity());
-  std::memcpy(result.data(), address.data(), address.size());
-  result.resize(address.size());
+  // On Windows the address of whoever was accepted is as long as there is room for one.
+  const std::size_t size = std::min(address.size(), result.capacity());
+  std::memcpy(result.data(), address.data(), size);
+  result.resize(size);
   return result;
 }
-
-// The abstract namespace: nothing to remove after a crash, and each network namespace has its own.
-#ifdef __linux__
-constexpr bool kLocalNames = true;
-
-bool same_user(Socket& socket) {
-  ucred other{};
-  socklen_t size = sizeof other;
-  if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &other, &size) != 0) return false;
-  return other.uid == ::geteuid();
-}
-#else
-constexpr bool kLocalNames = false;
-
-bool same_user(Socket& /*socket*/) { return false; }
-#endif
 
 std::string joined(const std::string& host, std::uint16_t port) {
   const bool bare_v6 = host.find(':') != std::string::npos && host.front() != '[';
@@ -57,30 +41,15 @@ std::string text_of(const Endpoint& endpoint) {
   return is_local(endpoint) ? endpoint.host : joined(endpoint.host, endpoint.port);
 }
 
-std::uint16_t port_of(const SocketAddress& address) {
-  return address.protocol().family() == AF_UNIX ? 0 : network_address(address).port();
-}
+std::uint16_t port_of(const SocketAddress& address) { return is_local(address) ? 0 : network_address(address).port(); }
 
 bool is_local(const Endpoint& endpoint) { return endpoint.host.starts_with('@'); }
-
-Result<SocketAddress> local_address(const Endpoint& endpoint) {
-  if (!kLocalNames) return Error{ErrorCode::input, endpoint.host + ": this system has no local names", ""};
-  if (endpoint.host.size() > sizeof(sockaddr_un::sun_path)) {
-    return Error{ErrorCode::input,
-                 "expected a local name of at most " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
-                     " letters, found \"" + endpoint.host + "\"",
-                 ""};
-  }
-  std::string path = endpoint.host;
-  path.front() = '\0';
-  return SocketAddress(net::local::stream_protocol::endpoint(path));
-}
 
 std::optional<Peer> peer_of(Socket& socket) {
   NetError error;
   const SocketAddress remote = socket.remote_endpoint(error);
   if (error) return std::nullopt;
-  if (remote.protocol().family() == AF_UNIX) {
+  if (is_local(remote)) {
     if (!same_user(socket)) return std::nullopt;
     return Peer{"this machine", "this machine", true};
   }

@@ -21,6 +21,7 @@ namespace {
 using test::Pipe;
 
 std::string written(Pipe& pipe) {
+  pipe.settle();
   pipe.close_in();
   return pipe.text();
 }

@@ -49,14 +49,18 @@ TEST(Writer, AReaderThatComesLateHasTheBeginningTheEndAndTheNumberOfWhatIsMissin
     ASSERT_TRUE(line.starts_with(begins) && line.ends_with("}")) << line;
     kinds.push_back(line.substr(begins.size(), line.find('"', begins.size()) - begins.size()));
     if (kinds.back() == "step") {
-      EXPECT_NE(line.find("\"step\":" + std::to_string(steps++) + ","), std::string::npos) << "the oldest are kept";
+      ASSERT_NE(line.find("\"step\":" + std::to_string(steps++) + ","), std::string::npos) << line;
     }
-    if (kinds.back() == "dropped") dropped += std::stoull(line.substr(line.rfind(':') + 1));
+    if (kinds.back() == "dropped") {
+      const std::uint64_t missing = std::stoull(line.substr(line.rfind(':') + 1));
+      dropped += missing;
+      steps += missing;
+    }
   }
   EXPECT_EQ(kinds.front(), "run");
   EXPECT_EQ(std::vector(kinds.end() - 3, kinds.end()), (std::vector<std::string>{"dropped", "error", "done"}));
-  EXPECT_EQ(steps + dropped, kSteps);
-  EXPECT_GT(steps * 100, kUnreadBytesMax / 4);
+  EXPECT_EQ(steps, kSteps);
+  EXPECT_GT((kSteps - dropped) * 100, kUnreadBytesMax / 4);
   EXPECT_GT(dropped, 0U);
 }
 

@@ -1,11 +1,9 @@
 #pragma once
-// A peer that keeps to no rules: a plain POSIX socket. Waiting has a deadline, so that a failure is no hang.
+// A peer that keeps to no rules: a plain socket. Waiting has a deadline, so that a failure is no hang.
 
-#include <arpa/inet.h>
+#include "raw_socket.h"
+// After it.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -27,50 +25,43 @@ inline constexpr std::chrono::seconds kPatience{20};
 
 class RawPeer {
  public:
-  explicit RawPeer(int fd) : fd_(fd) {
-    const timeval patience{20, 0};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  }
+  explicit RawPeer(int fd) : fd_(fd) { raw::be_patient(fd_); }
   RawPeer(RawPeer&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   RawPeer& operator=(RawPeer&&) = delete;
   RawPeer(const RawPeer&) = delete;
   RawPeer& operator=(const RawPeer&) = delete;
   ~RawPeer() {
-    if (fd_ >= 0) ::close(fd_);
+    if (fd_ >= 0) raw::shut(fd_);
   }
   static RawPeer connect(std::uint16_t port) {
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const int fd = raw::open_socket();
+    const sockaddr_in address = raw::loopback(port);
+    EXPECT_EQ(::connect(raw::handle_of(fd), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
     return RawPeer(fd);
   }
   /// False when the other side has closed.
   bool send(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
-      const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const long count = raw::send(fd_, bytes);
       if (count <= 0) return false;
       bytes = bytes.subspan(static_cast<std::size_t>(count));
     }
     return true;
   }
   bool send(const wire::Frame& frame) { return send(wire::encode_header(frame.header)) && send(frame.body.bytes()); }
-  void end() { ::shutdown(fd_, SHUT_WR); }
+  void end() { ::shutdown(raw::handle_of(fd_), raw::kSendSide); }
   void reset() {
     const linger now{1, 0};
-    setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now, sizeof now);
-    ::close(std::exchange(fd_, -1));
+    raw::set_option(fd_, SO_LINGER, now);
+    raw::shut(std::exchange(fd_, -1));
   }
   /// All that comes until the other side closes; nothing if it does not.
   std::optional<std::vector<std::byte>> read_to_end() {
     std::vector<std::byte> all;
     std::array<std::byte, 4096> buffer;
     while (true) {
-      const ssize_t count = ::recv(fd_, buffer.data(), buffer.size(), 0);
-      if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::nullopt;
+      const long count = raw::receive(fd_, buffer);
+      if (count < 0 && raw::timed_out()) return std::nullopt;
       if (count <= 0) return all;
       all.insert(all.end(), buffer.begin(), buffer.begin() + count);
     }
@@ -85,21 +76,19 @@ class RawPeer {
 /// Listens on a port of its own and never says a word.
 class SilentServer {
  public:
-  SilentServer() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  SilentServer() : fd_(raw::open_socket()) {
+    sockaddr_in address = raw::loopback(0);
     socklen_t size = sizeof address;
-    EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(fd_, 16), 0);
-    EXPECT_EQ(::getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    EXPECT_EQ(::bind(raw::handle_of(fd_), reinterpret_cast<const sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(raw::handle_of(fd_), 16), 0);
+    EXPECT_EQ(::getsockname(raw::handle_of(fd_), reinterpret_cast<sockaddr*>(&address), &size), 0);
     port_ = ntohs(address.sin_port);
   }
-  ~SilentServer() { ::close(fd_); }
+  ~SilentServer() { raw::shut(fd_); }
   SilentServer(const SilentServer&) = delete;
   SilentServer& operator=(const SilentServer&) = delete;
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  RawPeer accept() { return RawPeer(::accept(fd_, nullptr, nullptr)); }
+  RawPeer accept() { return RawPeer(static_cast<int>(::accept(raw::handle_of(fd_), nullptr, nullptr))); }
 
  private:
   int fd_;

@@ -1,7 +1,5 @@
 // What a listener bears from peers that keep to no rules.
 
-#include <sys/resource.h>
-
 #include "base/crc32c.h"
 #include "base/little_endian.h"
 #include "base/philox.h"
@@ -163,9 +161,7 @@ TEST(TcpHostile, ResetIsReported) {
 }
 
 TEST(TcpHostile, AThousandWithoutProofAndAGoodOne) {
-  rlimit files{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
-  const std::size_t many = files.rlim_cur > 1200 ? 1000 : files.rlim_cur / 2;
+  const std::size_t many = raw::sockets_max() > 1200 ? 1000 : raw::sockets_max() / 2;
   for (const TcpOptions& options : {plain_options(), tls_options()}) {
     Door door(options);
     std::vector<RawPeer> peers;

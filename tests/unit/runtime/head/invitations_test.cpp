@@ -1,11 +1,11 @@
 #include "runtime/head/invitations.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
 
+#include "../../store/owner.h"
 #include "store/secret_file.h"
 
 namespace motley::runtime {
@@ -72,10 +72,7 @@ TEST_F(InvitationsTest, ATokenForOneLetsInOne) {
   ASSERT_NE(restarted.find(token.id), nullptr);
   EXPECT_FALSE(restarted.admit(token.id, key(2), kNow).ok());
   EXPECT_TRUE(restarted.admit(token.id, key(1), kNow).ok());
-  struct stat about{};
-  ASSERT_EQ(
-      stat((dir / "invitations" / fs::directory_iterator(dir / "invitations")->path().filename()).c_str(), &about), 0);
-  EXPECT_EQ(about.st_mode & 0777U, 0600U);
+  store::test::expect_for_its_owner(fs::directory_iterator(dir / "invitations")->path());
 }
 
 TEST_F(InvitationsTest, WithoutAKeyATokenForOneIsUsedOnce) {

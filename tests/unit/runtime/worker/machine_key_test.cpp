@@ -1,8 +1,8 @@
 #include "runtime/worker/machine_key.h"
 
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
+#include "../../store/owner.h"
 #include "../../store/temporary.h"
 
 namespace motley::runtime {
@@ -13,16 +13,14 @@ TEST(MachineKey, IsTheSameNextTime) {
   const auto file = dir / "deep" / "key.pem";
   const transport::Identity first = machine_identity(file);
   EXPECT_EQ(machine_identity(file).spki, first.spki);
-  struct stat found{};
-  ASSERT_EQ(::stat(file.c_str(), &found), 0);
-  EXPECT_EQ(found.st_mode & 0777, 0600u);
+  store::test::expect_for_its_owner(file);
 }
 
 TEST(MachineKey, WhatOthersMayWriteIsNotUsed) {
   const store::test::TemporaryDirectory dir;
   const auto file = dir / "key.pem";
   const transport::Identity first = machine_identity(file);
-  ASSERT_EQ(::chmod(file.c_str(), 0666), 0);
+  store::test::let_others_write(file);
   EXPECT_NE(machine_identity(file).spki, first.spki);
 }
 

@@ -1,8 +1,5 @@
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include "base/assert.h"
+#include "bench/loopback.h"
 #include "bench/raw.h"
 
 namespace motley::bench {
@@ -13,17 +10,17 @@ class PlainStream final : public RawStream {
   explicit PlainStream(int socket) : socket_(socket) {}
   PlainStream(const PlainStream&) = delete;
   PlainStream& operator=(const PlainStream&) = delete;
-  ~PlainStream() override { ::close(socket_); }
+  ~PlainStream() override { close_socket(socket_); }
   void send(const char* data, std::size_t size) override {
     while (size > 0) {
-      const ssize_t count = ::send(socket_, data, size, 0);
+      const long count = send_some(socket_, data, size);
       MOTLEY_ASSERT(count > 0);
       data += count;
       size -= static_cast<std::size_t>(count);
     }
   }
   std::size_t receive(char* data, std::size_t size) override {
-    const ssize_t count = ::recv(socket_, data, size, 0);
+    const long count = receive_some(socket_, data, size);
     MOTLEY_ASSERT(count > 0);
     return static_cast<std::size_t>(count);
   }
@@ -35,20 +32,7 @@ class PlainStream final : public RawStream {
 }  // namespace
 
 Result<std::pair<int, int>> raw_sockets() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  bool good = listener >= 0 && ::bind(listener, generic, size) == 0 && ::listen(listener, 1) == 0;
-  good = good && ::getsockname(listener, generic, &size) == 0;
-  const int near = good ? ::socket(AF_INET, SOCK_STREAM, 0) : -1;
-  good = good && near >= 0 && ::connect(near, generic, size) == 0;
-  const int far = good ? ::accept(listener, nullptr, nullptr) : -1;
-  if (listener >= 0) ::close(listener);
-  if (far >= 0) return std::pair(near, far);
-  if (near >= 0) ::close(near);
+  if (const auto sockets = connect_loopback()) return *sockets;
   return Error{ErrorCode::io, "no TCP connection from 127.0.0.1 to itself", "motley doctor"};
 }
 

@@ -1,8 +1,10 @@
-#include "signals.h"
-
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <thread>
+
+#include "signals.h"
 
 namespace motley::cli {
 namespace {
@@ -19,12 +21,17 @@ sigset_t watched() {
 
 }  // namespace
 
-SignalThread::SignalThread(std::function<void()> first) {
+struct SignalThread::State {
+  sigset_t before{};
+  std::thread thread;
+};
+
+SignalThread::SignalThread(std::function<void()> first) : state_(std::make_unique<State>()) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a file-size limit is an error from write(), like a full disk
   const sigset_t set = watched();
-  pthread_sigmask(SIG_BLOCK, &set, &before_);
-  thread_ = std::thread([set, first = std::move(first)] {
+  pthread_sigmask(SIG_BLOCK, &set, &state_->before);
+  state_->thread = std::thread([set, first = std::move(first)] {
     bool asked = false;
     for (int received = 0; sigwait(&set, &received) == 0 && received != kQuit;) {
       if (asked) _exit(kInterruptedStatus);
@@ -35,9 +42,9 @@ SignalThread::SignalThread(std::function<void()> first) {
 }
 
 SignalThread::~SignalThread() {
-  pthread_kill(thread_.native_handle(), kQuit);
-  thread_.join();
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  pthread_kill(state_->thread.native_handle(), kQuit);
+  state_->thread.join();
+  pthread_sigmask(SIG_SETMASK, &state_->before, nullptr);
 }
 
 }  // namespace motley::cli

@@ -1,0 +1,29 @@
+#include <windows.h>
+
+#include <cstdint>
+
+#include "bench/processor_time.h"
+
+namespace motley::bench {
+namespace {
+
+double seconds(const FILETIME& time) {
+  constexpr double kTicksPerSecond = 1e7;
+  return static_cast<double>(std::uint64_t{time.dwHighDateTime} << 32 | time.dwLowDateTime) / kTicksPerSecond;
+}
+
+}  // namespace
+
+double processor_time_s() {
+  FILETIME born{}, died{}, system{}, own{};
+  if (::GetProcessTimes(::GetCurrentProcess(), &born, &died, &system, &own) == 0) return 0;
+  return seconds(system) + seconds(own);
+}
+
+double thread_processor_time_s() {
+  FILETIME born{}, died{}, system{}, own{};
+  if (::GetThreadTimes(::GetCurrentThread(), &born, &died, &system, &own) == 0) return 0;
+  return seconds(system) + seconds(own);
+}
+
+}  // namespace motley::bench

@@ -1,0 +1,77 @@
+"""The wheel for Windows under Wine, beside a Python for Windows that lies unpacked in build/wheels/windows-x86_64/python."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HOME = ROOT / "build/wheels/windows-x86_64"
+PYTHON = HOME / "python/python.exe"
+SECONDS = 120
+# Pythons that are made to be unpacked beside a program look at no variable of the environment.
+MODULE = "import runpy, sys; sys.path.insert(0, {site!r}); sys.argv[0] = 'motley'; runpy.run_module('motley', run_name='__main__')"
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    """Of a command line, before those of motley."""
+    if shutil.which("wine") is None or not PYTHON.exists():
+        pytest.skip(f"there is no Wine here, or no Python for Windows at {PYTHON}")
+    wheel, = (ROOT / "build/wheels/dist").glob("motley-*-cp312-abi3-win_amd64.whl")
+    site = tmp_path_factory.mktemp("site")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--only-binary=:all:",
+                    "--target", site, "--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp", wheel], check=True)
+    return ["wine", str(PYTHON), "-c", MODULE.format(site="Z:" + str(site))]
+
+
+@pytest.fixture
+def start(words, tmp_path):
+    """Starts `motley`; what is still running in the end is ended."""
+    started = []
+
+    def begin(*arguments):
+        environment = os.environ | {"WINEPREFIX": str(HOME / "wine"), "WINEDEBUG": "-all"}
+        # Not a file: Wine makes no standard stream for Windows' Python of one.
+        process = subprocess.Popen([*words, *arguments], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def said(process):
+    out, err = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0, out + err
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_tells_its_version_and_looks_at_the_machine(start):
+    out, err = start("--version").communicate(timeout=SECONDS)
+    assert out.startswith("motley "), err
+    devices, _ = start("devices").communicate(timeout=SECONDS)
+    assert devices.startswith("cpu ")
+    assert said(start("doctor", "--json"))
+
+
+def test_head_and_joiner_share_a_run(start, tmp_path):
+    head = start("train", "softmax", "--json", "--run", "run", "--listen", "127.0.0.1:0", "--set", "train.steps=40",
+                 "--set", "train.min_workers=2", "--set", "train.shares=[1,1]")
+    events = [json.loads(head.stdout.readline())]
+    joiner = start("join", events[0]["join"], "--name", "joiner")
+    events += said(head)
+    out, err = joiner.communicate(timeout=SECONDS)
+    assert joiner.returncode == 0, out + err
+    assert any(event["event"] == "worker" and event["worker"] == "joiner/cpu" and event["change"] == "joined" for event in events)
+    assert events[-1]["event"] == "done" and events[-1]["steps"] == 40
+    audit = said(start("audit", "run", "--json"))[-1]
+    assert audit["missing"] == 0 and audit["duplicate"] == 0
+    assert "motley join motley1." in start("invite", "--once", "--run", "run").communicate(timeout=SECONDS)[0]
