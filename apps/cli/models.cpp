@@ -15,9 +15,10 @@ std::vector<runtime::Device> torch_devices();
 #else
 namespace {
 Error no_torch(const std::string& what) {
-  return {ErrorCode::input, what + ": this motley was built without torch",
-          "motley train SCRIPT.py, which trains with the torch of Python; or `make build`, which builds this with torch; "
-          "`softmax` needs none"};
+  return {
+      ErrorCode::input, what + ": this motley was built without torch",
+      "motley train SCRIPT.py, which trains with the torch of Python; or `make build`, which builds this with torch; "
+      "`softmax` needs none"};
 }
 Result<runtime::InitialState> torch_initial_state(const runtime::ModelInputs& inputs) {
   return no_torch(inputs.config->model_kind);
