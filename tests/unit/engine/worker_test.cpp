@@ -157,6 +157,15 @@ TEST_F(WorkerTest, AModelThatCannotBeUsedIsSaid) {
   EXPECT_EQ(out.ends[0].second, "no such directory");
 }
 
+TEST_F(WorkerTest, ACoordinatorThatSaysNothingIsLeft) {
+  join(0);
+  const Time last = now + Timeouts{}.silence + std::chrono::milliseconds(100);
+  for (; now <= last && out.ends.empty(); now += std::chrono::milliseconds(50)) worker.tick(now);
+  ASSERT_EQ(out.ends.size(), 1U);
+  EXPECT_TRUE(out.ends[0].first);
+  EXPECT_THAT(out.ends[0].second, testing::HasSubstr("nothing was heard from the coordinator for"));
+}
+
 TEST_F(WorkerTest, NothingOfATaskOfAnOldSessionIsSent) {
   join(0);
   control(grant(0, 11));
