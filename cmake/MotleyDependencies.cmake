@@ -16,7 +16,8 @@ find_path(MOTLEY_ASIO_INCLUDE asio.hpp REQUIRED)
 add_library(motley_asio INTERFACE)
 add_library(motley::asio ALIAS motley_asio)
 target_include_directories(motley_asio SYSTEM INTERFACE "${MOTLEY_ASIO_INCLUDE}")
-target_compile_definitions(motley_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1
+# How Asio allocates would otherwise follow from whether a file has a header of the standard library before Asio's.
+target_compile_definitions(motley_asio INTERFACE ASIO_STANDALONE ASIO_NO_DEPRECATED ASIO_HAS_CO_AWAIT=1 ASIO_HAS_STD_COROUTINE=1 ASIO_DISABLE_STD_ALIGNED_ALLOC
                            $<$<BOOL:${MOTLEY_STAGE}>:ASIO_DISABLE_VISIBILITY>)  # what is weak is shared with whoever else has Asio
 
 find_path(MOTLEY_PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
