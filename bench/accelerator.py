@@ -149,8 +149,9 @@ def scripts(args, scratch):
 
 def joined_speed(args, scratch, script):
     """Of the card's script while two processors of one thread each are there, too."""
-    head = measure.start([*of_motley(args, [args.device]), "--token-file", "token", SCRIPT, *script], scratch.fresh("joint"))
-    join = [args.motley, "join", "--token-file", "token", "--device", "cpu", "--threads", "1", SCRIPT, *script]
+    token = ["--token-file", str(scratch.fresh("token"))]
+    head = measure.start([*of_motley(args, [args.device]), *token, SCRIPT, *script], scratch.fresh("joint"))
+    join = [args.motley, "join", *token, "--device", "cpu", "--threads", "1", SCRIPT, *script]
     joiners = [measure.start(join, scratch.fresh("joiner")) for _ in range(2)]
     lines = measure.finish(head, 300)
     for joiner in joiners:

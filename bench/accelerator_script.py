@@ -13,45 +13,23 @@ import sys
 import time
 
 import torch
-from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
 
 import resnet
+from ddp_gloo import Gpt
 
 CLASSES = 1000
-VOCABULARY, BLOCK, LAYERS, HEADS, WIDTH = 50257, 256, 12, 12, 768
+VOCABULARY, BLOCK = 50257, 256
 READERS = 4
 POOL = 512
 
 
-class Layer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(approximate="tanh"), nn.Linear(4 * WIDTH, WIDTH))
-
-    def forward(self, x):
-        q, k, v = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, dim=2))
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).flatten(2))
-        return x + self.mlp(self.norm2(x))
-
-
-class Gpt(nn.Module):
+def gpt():
     """The shape of GPT-2's smallest."""
-
-    def __init__(self):
-        super().__init__()
-        self.words, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(BLOCK, WIDTH)
-        self.layers = nn.Sequential(*(Layer() for _ in range(LAYERS)), nn.LayerNorm(WIDTH))
-        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
-        self.head.weight = self.words.weight
-        nn.init.normal_(self.words.weight, std=0.02)
-
-    def forward(self, x):
-        return self.head(self.layers(self.words(x) + self.places.weight)).flatten(0, 1)
+    model = Gpt(VOCABULARY, BLOCK, layers=12, heads=12, width=768)
+    torch.nn.init.normal_(model.symbols.weight, std=0.02)
+    return model
 
 
 class Pool(Dataset):
@@ -105,7 +83,7 @@ def main():
     parser.add_argument("--plain", metavar="DEVICE")
     args = parser.parse_args()
     torch.manual_seed(1)
-    model = Gpt() if args.model == "gpt" else resnet.make("resnet50", classes=CLASSES)
+    model = gpt() if args.model == "gpt" else resnet.make("resnet50", classes=CLASSES)
     optimizer = torch.optim.AdamW(model.parameters(), 1e-4)
     loader = DataLoader(Pool(args.model, args.batch * args.steps), args.batch, num_workers=READERS, persistent_workers=True,
                         pin_memory=torch.cuda.is_available())

@@ -32,29 +32,30 @@ class Cnn(nn.Module):
 
 
 class Layer(nn.Module):
-    def __init__(self):
+    def __init__(self, heads, width):
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.mlp = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.GELU(approximate="tanh"), nn.Linear(4 * WIDTH, WIDTH))
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width))
 
     def forward(self, x):
-        q, k, v = (part.unflatten(2, (HEADS, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, dim=2))
+        q, k, v = (part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, dim=2))
         mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(mixed.transpose(1, 2).flatten(2))
         return x + self.mlp(self.norm2(x))
 
 
 class Gpt(nn.Module):
-    def __init__(self):
+    def __init__(self, symbols=256, block=BLOCK, layers=LAYERS, heads=HEADS, width=WIDTH):
         super().__init__()
-        self.bytes, self.places = nn.Embedding(256, WIDTH), nn.Embedding(BLOCK, WIDTH)
-        self.layers = nn.Sequential(*(Layer() for _ in range(LAYERS)), nn.LayerNorm(WIDTH))
-        self.head = nn.Linear(WIDTH, 256, bias=False)
-        self.head.weight = self.bytes.weight
+        self.symbols, self.places = nn.Embedding(symbols, width), nn.Embedding(block, width)
+        self.layers = nn.Sequential(*(Layer(heads, width) for _ in range(layers)), nn.LayerNorm(width))
+        self.head = nn.Linear(width, symbols, bias=False)
+        self.head.weight = self.symbols.weight
 
     def forward(self, x):
-        return self.head(self.layers(self.bytes(x) + self.places.weight)).flatten(0, 1)
+        return self.head(self.layers(self.symbols(x) + self.places.weight)).flatten(0, 1)
 
 
 class Images:
