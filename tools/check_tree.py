@@ -31,11 +31,12 @@ ARROWS = {
     "config": ["ps"],
     "runtime": ["machine", "engine", "config", "data", "store", "report", "transport"],
     "softmax": ["data"],
+    "builtin": ["data"],
     "http": ["data"],
-    "torch": ["tensor", "wire", "data"],
+    "torch": ["tensor", "wire", "builtin"],
     "sim": ["engine", "data", "softmax"],
     "bench": ["runtime"],
-    "cli": ["bench", "softmax", "http", "torch"],
+    "cli": ["bench", "softmax", "builtin", "http", "torch"],
     "python": ["runtime", "cli"],
 }
 # What a folder uses without handing it on.

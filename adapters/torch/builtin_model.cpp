@@ -105,47 +105,17 @@ class Mlp : public BuiltinModel {
   }
 };
 
-std::string to_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 }  // namespace
-
-Result<std::unique_ptr<Model>> make_builtin_model(const ModelSpec& spec) {
-  const auto elements =
-      std::accumulate(spec.sample_shape.begin(), spec.sample_shape.end(), std::int64_t{1}, std::multiplies<>());
-  const Seeded seeded(at::kCPU, spec.seed);
-  if (spec.kind == "fashion-cnn" || spec.kind == "mnist-cnn") {
-    const auto dimensions = spec.sample_shape.size();
-    const bool image = dimensions >= 2 && spec.sample_shape[dimensions - 1] == 28 && elements == 28 * 28;
-    if (!image || spec.outputs > 10) {
-      return Error{ErrorCode::mismatch,
-                   "model '" + spec.kind + "' takes images of [1, 28, 28] in at most 10 classes, but the data have " +
-                       to_text(spec.sample_shape) + " and " + std::to_string(spec.outputs),
-                   "use model.kind = \"mlp\", or a TorchScript file made for these data"};
-    }
-    return std::unique_ptr<Model>(std::make_unique<Cnn>());
-  }
-  if (spec.kind == "mlp") {
-    const bool positive = std::all_of(spec.hidden.begin(), spec.hidden.end(), [](std::int64_t n) { return n > 0; });
-    if (elements <= 0 || spec.outputs == 0 || !positive) {
-      return Error{ErrorCode::input,
-                   "model 'mlp' needs positive sizes, but samples have " + to_text(spec.sample_shape) +
-                       ", hidden layers " + to_text(spec.hidden) + ", outputs " + std::to_string(spec.outputs),
-                   "check model.hidden and the data set"};
-    }
-    return std::unique_ptr<Model>(
-        std::make_unique<Mlp>(elements, spec.hidden, static_cast<std::int64_t>(spec.outputs)));
-  }
-  return Error{ErrorCode::usage, "no model of kind '" + spec.kind + "'",
-               "use one of fashion-cnn, mnist-cnn, mlp, gpt-mini, torchscript"};
-}
 
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec) {
   if (spec.kind == "torchscript") return load_script_model(spec);
-  return spec.kind == "gpt-mini" ? make_gpt_model(spec) : make_builtin_model(spec);
+  if (Status fits = builtin::check_sizes(spec); !fits) return fits.error();
+  const Seeded seeded(at::kCPU, spec.seed);
+  if (spec.kind == "gpt-mini") return make_gpt_model(spec.gpt);
+  if (spec.kind != "mlp") return std::unique_ptr<Model>(std::make_unique<Cnn>());
+  const auto elements =
+      std::accumulate(spec.sample_shape.begin(), spec.sample_shape.end(), std::int64_t{1}, std::multiplies<>());
+  return std::unique_ptr<Model>(std::make_unique<Mlp>(elements, spec.hidden, static_cast<std::int64_t>(spec.outputs)));
 }
 
 }  // namespace motley::torch_adapter

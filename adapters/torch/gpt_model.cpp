@@ -2,7 +2,6 @@
 // token embedding. Names and shapes are those of nanoGPT.
 #include <cmath>
 
-#include "torch/generators.h"
 #include "torch/model.h"
 #include "torch/save_script.h"
 
@@ -146,26 +145,6 @@ std::string Gpt::script() const {
 
 }  // namespace
 
-Result<std::unique_ptr<Model>> make_gpt_model(const ModelSpec& spec) {
-  const GptShape& shape = spec.gpt;
-  const std::string block = std::to_string(shape.block);
-  if (shape.block <= 0 || shape.layers <= 0 || shape.heads <= 0 || shape.width <= 0 || shape.width % shape.heads != 0) {
-    return Error{ErrorCode::input,
-                 "model 'gpt-mini' needs positive sizes and a width that is a multiple of its heads, but has block " +
-                     block + ", " + std::to_string(shape.layers) + " layers, " + std::to_string(shape.heads) +
-                     " heads, width " + std::to_string(shape.width),
-                 "check model.block, model.layers, model.heads and model.width"};
-  }
-  const bool text = spec.sample_shape == std::vector<std::int64_t>{shape.block} &&
-                    spec.targets == static_cast<std::uint64_t>(shape.block);
-  if (!text) {
-    return Error{ErrorCode::mismatch,
-                 "model 'gpt-mini' takes windows of " + block +
-                     " bytes (model.block) and predicts the byte after each; the data are something else",
-                 "use data.uri = \"text:FILE\""};
-  }
-  const Seeded seeded(at::kCPU, spec.seed);
-  return std::unique_ptr<Model>(std::make_unique<Gpt>(shape));
-}
+std::unique_ptr<Model> make_gpt_model(const GptShape& shape) { return std::make_unique<Gpt>(shape); }
 
 }  // namespace motley::torch_adapter

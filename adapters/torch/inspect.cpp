@@ -21,26 +21,6 @@ bool ends_with_part(const std::string& name, std::string_view part) {
   return name.ends_with(part) && (name.size() == part.size() || name[name.size() - part.size() - 1] == '.');
 }
 
-/// "*" any run of characters, "?" one.
-bool matches(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p, ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
-
 std::optional<DType> dtype_of(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
@@ -254,9 +234,7 @@ Result<std::vector<LayoutEntry>> entries_of(const ModelSpec& spec, Model& model,
     entry.alias_of = all[i].alias_of;
     const std::size_t pair = i > 0 && ends_with_part(entry.name, "running_var") ? i - 1 : i;
     entry.kind = kind_of(all, i, changed[pair] || ends_with_part(entry.name, "num_batches_tracked"));
-    for (auto rule = spec.groups.rbegin(); rule != spec.groups.rend(); ++rule) {
-      if (matches(rule->pattern, entry.name)) entry.group = rule->group;
-    }
+    entry.group = builtin::group_of(spec, entry.name);
     if (entry.kind == TensorKind::running_mean || entry.kind == TensorKind::running_var) {
       entry.momentum = momentum->of(pair);
       if (entry.momentum <= 0) {
@@ -281,13 +259,6 @@ Result<std::vector<LayoutEntry>> entries_of(const ModelSpec& spec, Model& model,
 }
 
 }  // namespace
-
-Result<Loss> find_loss(const std::string& name) {
-  if (name == "cross_entropy") return Loss::cross_entropy;
-  if (name == "nll") return Loss::nll;
-  if (name == "mse") return Loss::mse;
-  return Error{ErrorCode::usage, "no loss called '" + name + "'", "use one of cross_entropy, nll, mse"};
-}
 
 at::Tensor losses_of(Loss loss, const at::Tensor& output, const at::Tensor& target) {
   if (loss != Loss::mse && target.dim() == 2) return losses_of(loss, output.flatten(0, 1), target.flatten());

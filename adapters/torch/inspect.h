@@ -22,8 +22,8 @@ struct InspectedModel {
 /// May throw; callers run inside guarded().
 Result<InspectedModel> inspect(const ModelSpec& spec);
 
-enum class Loss : std::uint8_t { cross_entropy, nll, mse };
-Result<Loss> find_loss(const std::string& name);
+using builtin::find_loss;
+using builtin::Loss;
 /// One loss per target element: [n] for classes, [n * targets] where a sample has several, the output's shape for mse.
 /// Throws where shapes do not fit.
 at::Tensor losses_of(Loss loss, const at::Tensor& output, const at::Tensor& target);

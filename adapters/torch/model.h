@@ -35,8 +35,7 @@ class Model {
 
 /// These may throw; callers run inside guarded().
 Result<std::unique_ptr<Model>> make_model(const ModelSpec& spec);
-Result<std::unique_ptr<Model>> make_builtin_model(const ModelSpec& spec);
-Result<std::unique_ptr<Model>> make_gpt_model(const ModelSpec& spec);
+std::unique_ptr<Model> make_gpt_model(const GptShape& shape);
 Result<std::unique_ptr<Model>> load_script_model(const ModelSpec& spec);
 /// The model with the state of a checkpoint, ready to be used. Errors: mismatch (the layout is of another model).
 Result<std::unique_ptr<Model>> restore_model(const ModelSpec& spec, const Layout& layout,

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "builtin/sample_text.h"
+#include "builtin/spec.h"
 #include "data/dataset.h"
 #include "motley/bytes.h"
 #include "motley/device_model.h"
@@ -31,34 +33,10 @@ struct DeviceInfo {
 /// The devices of this machine, accelerators first, the CPU last. Never empty.
 std::vector<DeviceInfo> devices();
 
-/// Puts the entries whose name matches `pattern` ('*' any run of characters, '?' one) into optimizer group `group`. The
-/// first rule that matches wins; without one an entry is in group 0.
-struct GroupRule {
-  std::string pattern;
-  std::uint32_t group = 0;
-};
-
-/// A decoder-only transformer over bytes.
-struct GptShape {
-  std::int64_t block = 256;  // bytes it sees at once
-  std::int64_t layers = 6;
-  std::int64_t heads = 6;
-  std::int64_t width = 384;  // a multiple of heads
-};
-
-struct ModelSpec {
-  std::string kind;                               // "fashion-cnn" | "mnist-cnn" | "mlp" | "gpt-mini" | "torchscript"
-  SharedBytes file;                               // torchscript: the file's bytes
-  std::string loss = "cross_entropy";             // "cross_entropy" | "nll" | "mse"
-  std::vector<std::int64_t> sample_shape;         // of the data set
-  std::uint64_t outputs = 0;                      // classes; for mse the elements of a target
-  std::uint64_t seed = 0;                         // of the initial weights
-  std::uint64_t targets = 1;                      // class numbers of a sample; above 1 an output is [N, targets, C]
-  std::vector<std::int64_t> hidden = {256, 128};  // mlp
-  GptShape gpt;                                   // gpt-mini
-  std::vector<GroupRule> groups;
-  std::uint32_t group_samples = 32;  // BatchNorm and dropout act on groups of so many positions
-};
+using builtin::GptShape;
+using builtin::GroupRule;
+using builtin::ModelSpec;
+using builtin::SampleRequest;
 
 struct Options {
   std::string device = "cpu";
@@ -90,14 +68,6 @@ Result<InitialState> initial_state(const ModelSpec& model);
 Status export_torchscript(const ModelSpec& model, const Layout& layout, std::span<const SharedBytes> weights,
                           const std::map<std::string, SharedBytes>& frozen, std::uint64_t step,
                           const std::filesystem::path& path);
-
-struct SampleRequest {
-  std::string prompt;  // bytes; not empty
-  std::uint64_t bytes = 500;
-  double temperature = 0.8;  // 0: always the likeliest byte
-  std::uint64_t top_k = 0;   // draw from so many likeliest bytes; 0: from all
-  std::uint64_t seed = 1;
-};
 
 /// Continues the prompt with a trained gpt-mini, each byte seeing the last GptShape::block ones, and hands on one byte
 /// after the other until `on_byte` returns false. Errors: mismatch (the layout is of another model), memory.

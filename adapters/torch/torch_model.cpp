@@ -15,13 +15,6 @@
 namespace motley::torch_adapter {
 namespace {
 
-// Large enough that a step is not ruled by start-up costs of kernels, small enough for any card and for CPU caches.
-constexpr std::uint32_t kMicroBatchCpu = 256;
-constexpr std::uint32_t kMicroBatchAccelerator = 2048;
-// Of samples with many targets fewer go at once: activations grow with the targets.
-constexpr std::uint64_t kTargetsCpu = 4096;
-constexpr std::uint64_t kTargetsAccelerator = 16384;
-
 class TorchModel final : public DeviceModel {
  public:
   TorchModel(InspectedModel model, const at::Device& device, Loss loss, std::uint32_t group_samples,
@@ -164,28 +157,6 @@ class TorchModel final : public DeviceModel {
   at::Tensor losses_;  // of the newest forward pass
 };
 
-Status check_data(const ModelSpec& spec, Loss loss, const data::Dataset& dataset, const std::string& part) {
-  const auto wrong = [&](const std::string& what) {
-    return Error{ErrorCode::mismatch, "the " + part + " data do not fit the model: " + what,
-                 "check data.uri, data.test_uri and model.loss"};
-  };
-  if (dataset.sample_shape() != spec.sample_shape) return wrong("samples have another shape than the training data");
-  const bool classes = loss != Loss::mse;
-  if (classes != (dataset.target_kind() == data::TargetKind::classes)) {
-    return wrong("loss '" + spec.loss + "' needs " + (classes ? "classes" : "values") + " as targets");
-  }
-  if (classes && dataset.target_elements() != spec.targets) {
-    return wrong(std::to_string(dataset.target_elements()) + " targets a sample, expected " +
-                 std::to_string(spec.targets));
-  }
-  const std::uint64_t found = classes ? dataset.classes() : dataset.target_elements();
-  if (classes ? found > spec.outputs : found != spec.outputs) {
-    return wrong(std::to_string(found) + (classes ? " classes" : " values a sample") + ", expected " +
-                 std::to_string(spec.outputs));
-  }
-  return {};
-}
-
 void make_deterministic() {
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setBenchmarkCuDNN(false);
@@ -204,7 +175,7 @@ Result<std::unique_ptr<DeviceModel>> make_device_model(const ModelSpec& model, c
     const Result<Loss> loss = find_loss(model.loss);
     if (!loss) return loss.error();
     for (const auto& [dataset, part] : {std::pair(train, "training"), std::pair(test, "test")}) {
-      const Status fits = dataset ? check_data(model, *loss, *dataset, part) : Status();
+      const Status fits = dataset ? builtin::check_data(model, *dataset, part) : Status();
       if (!fits) return fits.error();
     }
     const c10::OptionalDeviceGuard here = guard_of(*device);
@@ -219,10 +190,7 @@ Result<std::unique_ptr<DeviceModel>> make_device_model(const ModelSpec& model, c
       if (info.name == capabilities.device) capabilities.description = info.description;
     }
     if (cpu) capabilities.description += ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-    const std::uint64_t targets = std::max<std::uint64_t>(1, model.targets);
-    const std::uint64_t most = cpu ? kTargetsCpu / targets : kTargetsAccelerator / targets;
-    capabilities.micro_batch = cpu ? kMicroBatchCpu : kMicroBatchAccelerator;
-    capabilities.micro_batch = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(most, 1, capabilities.micro_batch));
+    capabilities.micro_batch = builtin::micro_batch(model, !cpu);
     if (options.micro_batch > 0) capabilities.micro_batch = options.micro_batch;
     if (inspected->acts_on_groups) capabilities.micro_batch = model.group_samples;
     return std::unique_ptr<DeviceModel>(std::make_unique<TorchModel>(

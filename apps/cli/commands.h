@@ -19,7 +19,7 @@ struct Context {
   std::unique_ptr<runtime::ModelProvider> models;
   std::unique_ptr<Output> sink;  // made after parsing
   bool has_python = false;
-  std::function<PythonTorch()> torch;  // of the Python that this runs in
+  std::shared_ptr<TorchModels> torch;  // may be null
   std::vector<std::string> script_arguments;
   std::optional<Launch> launch;  // what the script is to be run for after the command
 

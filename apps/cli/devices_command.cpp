@@ -9,8 +9,7 @@ void add_devices(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("devices", "list the devices of this machine");
   command->callback([&chosen] {
     chosen = [](Context& context) -> Status {
-      const PythonTorch torch = context.torch ? context.torch() : PythonTorch{};
-      for (const runtime::Device& device : torch.version.empty() ? context.models->devices() : torch.devices) {
+      for (const runtime::Device& device : context.models->devices()) {
         if (context.json) {
           print_json_line(nlohmann::ordered_json{{"event", "device"},
                                                  {"device", device.name},

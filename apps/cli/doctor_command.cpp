@@ -17,13 +17,12 @@ struct Finding {
   std::string text, hint;
 };
 
-/// `python`: of the Python that this runs in.
-Finding check_torch(const PythonTorch* python) {
-  if (python && !python->version.empty()) return {"torch", true, "torch " + python->version + " of this Python", ""};
-  if (python) return {"torch", false, "this Python has no torch: it trains softmax only", "pip install torch"};
-  const std::string version = torch_version();
-  if (!version.empty()) return {"torch", true, "libtorch " + version, ""};
-  return {"torch", false, "this motley was built without torch: it trains softmax only", "make build"};
+Finding check_torch(TorchModels* torch) {
+  if (torch == nullptr)
+    return {"torch", false, "this motley was built without torch: it trains softmax only", "make build"};
+  const std::string version = torch->version();
+  if (!version.empty()) return {"torch", true, version, ""};
+  return {"torch", false, "this Python has no torch: it trains softmax only", torch->how_to_get()};
 }
 
 Finding check_data(const std::string& name) {
@@ -67,10 +66,8 @@ void add_doctor(CLI::App& app, Command& chosen) {
       app.add_subcommand("doctor", "check what a run needs on this machine, and say what to do about it");
   command->callback([&chosen] {
     chosen = [](Context& context) -> Status {
-      const PythonTorch torch = context.torch ? context.torch() : PythonTorch{};
-      std::vector<Finding> findings{check_torch(context.torch ? &torch : nullptr), check_addresses(), check_port(),
-                                    check_disk()};
-      for (const runtime::Device& device : torch.version.empty() ? context.models->devices() : torch.devices) {
+      std::vector<Finding> findings{check_torch(context.torch.get()), check_addresses(), check_port(), check_disk()};
+      for (const runtime::Device& device : context.models->devices()) {
         findings.push_back({"device " + device.name, true, device.description, ""});
       }
       findings.push_back(check_data("fashion-mnist"));

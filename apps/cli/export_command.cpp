@@ -43,9 +43,11 @@ Status run_export(const ExportArguments& arguments, Context& context) {
     const fs::path source(arguments.source);
     const fs::path run = is_checkpoint(source) ? source / ".." / ".." : source;
     status = runtime::load_model_file(*config, run / runtime::kModelFile, inputs);
+    if (status && (!context.torch || context.torch->version().empty()))
+      status = no_torch("TorchScript export of " + config->model_kind, context.torch.get());
     if (status) {
-      status = export_torchscript(*config, inputs.file, content->layout, content->weights, content->frozen,
-                                  content->step, arguments.target);
+      status = context.torch->export_torchscript(spec_of(*config, inputs.file, *content), content->layout,
+                                                 content->weights, content->frozen, content->step, arguments.target);
     }
   } else {
     return Error{ErrorCode::usage,

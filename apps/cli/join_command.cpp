@@ -3,15 +3,19 @@
 
 #include "commands.h"
 #include "manners_options.h"
+#include "standard_streams.h"
 
 namespace motley::cli {
 namespace {
 
 struct JoinArguments {
   std::string token, token_file, script;
-  bool fetch = false, yes = false;
+  bool fetch = false, yes = false, install = false;
   runtime::JoinOptions options;
 };
+
+/// Whether the script of a run can be offered: running it is asked for at a terminal.
+bool somebody_answers() { return is_terminal(kIn) && is_terminal(kErr); }
 
 Status run_join(JoinArguments& arguments, Context& context) {
   if (arguments.token.empty() == arguments.token_file.empty()) {
@@ -24,14 +28,18 @@ Status run_join(JoinArguments& arguments, Context& context) {
     if (arguments.fetch) return Error{ErrorCode::usage, "--fetch brings the script: expected none", ""};
     return hand_over(context, {.role = Role::join, .script = arguments.script, .join = arguments.options});
   }
-  if (arguments.fetch) {
-    if (!context.has_python) return needs_python("--fetch");
+  if (arguments.fetch && !context.has_python) return needs_python("--fetch");
+  if (arguments.fetch || (context.has_python && somebody_answers())) {
     JoinDisplay display(*context.sink);
     Result<SharedBytes> files = runtime::fetch_script(arguments.options, display.events(), context.stop);
-    if (!files) return files.error();
-    return hand_over(
-        context,
-        {.role = Role::join, .join = arguments.options, .fetched = std::move(*files), .agreed = arguments.yes});
+    if (files) {
+      return hand_over(context, {.role = Role::join,
+                                 .join = arguments.options,
+                                 .fetched = std::move(*files),
+                                 .agreed = arguments.yes,
+                                 .installs = arguments.install});
+    }
+    if (arguments.fetch || files.error().code != ErrorCode::mismatch) return files.error();
   }
   return lend(arguments.options, context);
 }
@@ -65,9 +73,17 @@ void add_join(CLI::App& app, Command& chosen) {
   command->add_option("token", arguments->token,
                       "the token that `motley train` printed; a file that holds it; or - for standard input");
   command->add_option("script", arguments->script, "the Python script, where the run is one of a script");
-  command->add_flag("--fetch", arguments->fetch,
-                    "have the script's files from the head; lists them and asks before it runs them");
+  CLI::Option* fetch =
+      command->add_flag("--fetch", arguments->fetch,
+                        "have the script's files from the head; lists them and asks before it runs them. At a terminal "
+                        "that is offered without it");
   command->add_flag("--yes", arguments->yes, "with --fetch: do not ask");
+  command
+      ->add_flag(
+          "--install", arguments->install,
+          "with --fetch: install the packages that the script needs and this machine lacks, in an environment of "
+          "its own")
+      ->needs(fetch);
   command->add_option("--token-file", arguments->token_file, "wait for FILE and read the token in it");
   command->add_option("--device", arguments->options.devices, "cpu, cuda:0 or mps; may be repeated")
       ->expected(1)

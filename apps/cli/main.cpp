@@ -4,11 +4,17 @@
 #include "http/retrieve.h"
 #endif
 #include "program.h"
+#ifdef MOTLEY_WITH_TORCH
+#include "torch_models.h"
+#endif
 
 int main(int argc, char** argv) {
   motley::cli::Surroundings surroundings;
 #ifdef MOTLEY_WITH_HTTP
   surroundings.retrieve = motley::http::retriever();
+#endif
+#ifdef MOTLEY_WITH_TORCH
+  surroundings.torch = motley::cli::libtorch_models();
 #endif
   return motley::cli::run_program(argc, argv, surroundings);
 }

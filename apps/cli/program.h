@@ -13,6 +13,7 @@
 #include "runtime/head/plan.h"
 #include "runtime/model_provider.h"
 #include "runtime/worker/join.h"
+#include "torch_models.h"
 
 namespace motley::cli {
 
@@ -28,6 +29,7 @@ struct Launch {
   runtime::JoinOptions join{};
   SharedBytes fetched{};  // instead of `script`: its files, packed; `agreed`: they are to run without asking
   bool agreed = false;
+  bool installs = false;  // what they import
   /// What `motley join` says behind the token.
   [[nodiscard]] std::string join_with() const;
   /// As they were asked for.
@@ -40,18 +42,11 @@ runtime::JoinOptions as_join(const runtime::TrainOptions& train);
 /// Runs the script; returns the exit status.
 using ScriptRunner = std::function<int(const Launch&)>;
 
-/// The torch of a Python, and the devices that it sees; no version: there is none.
-struct PythonTorch {
-  std::string version{};
-  std::vector<runtime::Device> devices{};
-};
-
 /// What the program gets from where it runs.
 struct Surroundings {
-  data::Retrieve retrieve{};  // without it no data set is downloaded
-  ScriptRunner run_script{};  // without it commands with a script are errors
-  /// Takes seconds, which importing torch does. Empty: this runs in no Python.
-  std::function<PythonTorch()> torch{};
+  data::Retrieve retrieve{};             // without it no data set is downloaded
+  ScriptRunner run_script{};             // without it commands with a script are errors
+  std::shared_ptr<TorchModels> torch{};  // without it there is softmax regression alone
 };
 
 /// No exception leaves it.

@@ -12,7 +12,7 @@ constexpr double kTemperatureMax = 100;
 
 struct SampleArguments {
   std::string source;
-  SampleOptions options;
+  builtin::SampleRequest options;
 };
 
 void print(const std::string& text) {
@@ -21,7 +21,7 @@ void print(const std::string& text) {
 }
 
 Status run_sample(const SampleArguments& arguments, Context& context) {
-  SampleOptions options = arguments.options;
+  builtin::SampleRequest options = arguments.options;
   const bool in_range = options.temperature >= 0 && options.temperature <= kTemperatureMax;  // NaN is not
   if (!in_range) {
     return Error{ErrorCode::usage,
@@ -38,6 +38,7 @@ Status run_sample(const SampleArguments& arguments, Context& context) {
                      ", which writes no text",
                  "motley export RUN model.pt takes any model out of its run"};
   }
+  if (!context.torch || context.torch->version().empty()) return no_torch(config->model_kind, context.torch.get());
   const std::string prompt = options.prompt;
   if (options.prompt.empty()) options.prompt = "\n";  // a model needs a byte to go on from; a text begins after one
   std::string text;
@@ -46,11 +47,12 @@ Status run_sample(const SampleArguments& arguments, Context& context) {
     for (const char byte : bytes) print(readable.add(byte));
   };
   if (!context.json) say(prompt);
-  Status status = sample_text(*config, content->layout, content->weights, options, [&](char byte) {
-    text += byte;
-    if (!context.json) say({byte});
-    return !context.stop.requested();
-  });
+  Status status = context.torch->sample_text(spec_of(*config, {}, *content), content->layout, content->weights, options,
+                                             [&](char byte) {
+                                               text += byte;
+                                               if (!context.json) say({byte});
+                                               return !context.stop.requested();
+                                             });
   if (!context.json) print(readable.finish() + "\n");
   if (!status) return status;
   if (context.stop.requested()) return Error{ErrorCode::interrupted, "interrupted", ""};
@@ -66,7 +68,7 @@ Status run_sample(const SampleArguments& arguments, Context& context) {
 
 void add_sample(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<SampleArguments>();
-  SampleOptions& options = arguments->options;
+  builtin::SampleRequest& options = arguments->options;
   CLI::App* command = app.add_subcommand("sample", "let a trained gpt-mini go on with a text");
   command->add_option("run", arguments->source, "a run's directory, or one of its checkpoints")->required();
   command->add_option("--prompt", options.prompt, "TEXT to go on with (default: the start of a line)");

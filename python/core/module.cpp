@@ -1,6 +1,7 @@
 // motley._core: what Python sees of the core. motley/_core.pyi describes it.
 
 #include "bindings.h"
+#include "python_torch.h"
 
 namespace motley::python {
 namespace {
@@ -44,6 +45,7 @@ NB_MODULE(_core, m) {
   bind_layout(m);
   bind_task(m);
   bind_script(m);
+  bind_recipes(m);
   bind_program(m);
   bind_head(m);
   bind_worker(m);

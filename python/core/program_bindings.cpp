@@ -5,6 +5,7 @@
 #include "bindings.h"
 #include "output.h"
 #include "program.h"
+#include "python_torch.h"
 #include "runtime/head/reception.h"
 
 namespace motley::python {
@@ -30,20 +31,6 @@ data::Retrieve by_python(const nb::callable& retrieve) {
   };
 }
 
-/// By a function of Python: torch() -> (version, [(device, description, bytes of memory, threads)]).
-std::function<cli::PythonTorch()> found_by(const std::optional<nb::callable>& torch) {
-  if (!torch) return {};
-  return [torch = torch->ptr()]() -> cli::PythonTorch {
-    using Device = std::tuple<std::string, std::string, std::uint64_t, unsigned>;
-    const nb::gil_scoped_acquire gil;
-    const auto [version, devices] = nb::cast<std::pair<std::string, std::vector<Device>>>(nb::handle(torch)());
-    cli::PythonTorch found{version};
-    for (const auto& [name, description, memory_bytes, threads] : devices)
-      found.devices.push_back({name, description, memory_bytes, threads});
-    return found;
-  };
-}
-
 /// `retrieve` and `torch` outlive the command, so they are borrowed: they may be called without the GIL.
 int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& retrieve,
                 const std::optional<nb::callable>& torch) {
@@ -58,8 +45,9 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
       launch = asked;
       return 0;
     };
-    status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
-                              {.retrieve = by_python(retrieve), .run_script = keep, .torch = found_by(torch)});
+    status = cli::run_program(
+        static_cast<int>(arguments.size()), argv.data(),
+        {.retrieve = by_python(retrieve), .run_script = keep, .torch = torch ? python_torch(*torch) : nullptr});
   }
   if (!launch) return status;
   return nb::cast<int>(run_script(nb::cast(std::move(*launch))));
@@ -101,6 +89,7 @@ void bind_program(nb::module_& m) {
                      return nb::bytes(bytes.data(), bytes.size());
                    })
       .def_ro("agreed", &cli::Launch::agreed)
+      .def_ro("installs", &cli::Launch::installs)
       .def_prop_ro("token", [](const cli::Launch& launch) { return fleet::to_text(launch.join.token); })
       .def_prop_ro("idle_only", [](const cli::Launch& launch) { return launch.join.yield.idle_only; })
       .def_prop_ro("join_options", &cli::Launch::join_options)

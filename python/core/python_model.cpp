@@ -106,6 +106,7 @@ class PythonModel final : public DeviceModel {
     capabilities_.device = nb::cast<std::string>(object.attr("device"));
     capabilities_.description = nb::cast<std::string>(object.attr("description"));
     capabilities_.micro_batch = nb::cast<std::uint32_t>(object.attr("micro_batch"));
+    counts_right_ = nb::hasattr(object, "counts_right") && nb::cast<bool>(object.attr("counts_right"));
     const bool resident = nb::hasattr(object, "resident") && nb::cast<bool>(object.attr("resident"));
     python_ = std::make_unique<Kept>(std::move(object));
     if (resident) {
@@ -191,9 +192,13 @@ class PythonModel final : public DeviceModel {
   }
   Result<Sums> sums() override {
     Sums sums;
-    const Status done = call("sums", [&sums](const nb::object& found) {
+    const Status done = call("sums", [this, &sums](const nb::object& found) {
       using Found = std::tuple<double, double, std::vector<double>>;
       std::tie(sums.weight, sums.loss_sum, sums.scores) = nb::cast<Found>(found);
+      if (counts_right_ && !sums.scores.empty()) {
+        sums.correct = static_cast<std::uint64_t>(sums.scores.front());
+        sums.scores.erase(sums.scores.begin());
+      }
       sums.scores.resize(std::min(sums.scores.size(), wire::kScoresMax));
     });
     if (!done) return done.error();
@@ -262,6 +267,7 @@ class PythonModel final : public DeviceModel {
   Capabilities capabilities_;
   Flow flow_;
   std::uint32_t group_;
+  bool counts_right_ = false;
   std::optional<PythonResidence> residence_;
   std::uint32_t tried_ = 0;  // the largest micro-batch for which there was memory
   // Of the task.

@@ -40,12 +40,7 @@ std::shared_ptr<const data::Dataset> dataset(std::uint64_t size, const std::stri
 }
 
 void set_weights(Script& script, const ConstFlat& flat) {
-  if (flat.size() != script.layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
-  script.weights.clear();
-  for (const Chunk& chunk : script.layout.chunks()) {
-    script.weights.push_back(
-        SharedBytes::copy_of(std::as_bytes(std::span(flat.data() + chunk.offset, chunk.elements))));
-  }
+  script.weights = chunks_of(script.layout, {flat.data(), flat.size()});
 }
 
 SharedBytes shared(const nb::bytes& bytes) {
@@ -132,6 +127,14 @@ bool same_arguments(const std::vector<std::string>& theirs, const std::vector<st
 }
 
 }  // namespace
+
+std::vector<SharedBytes> chunks_of(const Layout& layout, std::span<const float> flat) {
+  if (flat.size() != layout.flat_elements()) throw nb::value_error("expected layout.flat_elements elements");
+  std::vector<SharedBytes> chunks;
+  for (const Chunk& chunk : layout.chunks())
+    chunks.push_back(SharedBytes::copy_of(std::as_bytes(flat.subspan(chunk.offset, chunk.elements))));
+  return chunks;
+}
 
 std::vector<BatchChange> batch_changes(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& changes,
                                        std::uint64_t first) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,9 @@ struct Script {
   // Of workers in rounds: () -> (kind, groups, schedule or None), and () -> the object of python_optimizer.h
   std::shared_ptr<Kept> own_optimizer{}, own_outside{};
 };
+
+/// The weights of each chunk. Raises where there are more or fewer.
+std::vector<SharedBytes> chunks_of(const Layout& layout, std::span<const float> flat);
 
 /// (step, samples of it and of those behind it). Raises where these are no changes in order, from `first` on.
 std::vector<BatchChange> batch_changes(const std::vector<std::pair<std::uint64_t, std::uint64_t>>& changes,

@@ -7,8 +7,9 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Any
 
-from motley import _core, _fetch, _launch
+from motley import _core, _fetch, _launch, _packages
 from motley._errors import Error
 from motley._retrieve import retrieve
 
@@ -32,25 +33,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGINT, handler)
         if launch.fetched:
             try:
-                launch.script, launch.arguments = _fetch.receive(launch.fetched, launch.agreed)
+                launch.script, launch.arguments, wanted = _fetch.receive(launch.fetched, launch.agreed, launch.installs)
+                if wanted:
+                    return _packages.run_in_own(launch, _fetch.environment(wanted), wanted)
             except Error as error:
                 return _report(error, launch.json)
         _launch.give(launch)
         return _run_script(launch)
 
-    return _core.run_command(["motley", *words], run_script, retrieve, _torch)
+    return _core.run_command(["motley", *words], run_script, retrieve, _recipes)
 
 
-def _torch() -> tuple[str, list[tuple[str, str, int, int]]]:
-    """(version, devices) of the torch of this Python; no version: there is none."""
+def _recipes() -> Any:
+    """The built-in models by the torch of this Python; None: there is none."""
     try:
-        import torch
-
-        from motley import _devices
-
-        return torch.__version__, _devices.devices()
+        from motley import _recipes
     except ImportError:
-        return "", []
+        return None
+    return _recipes
 
 
 def _export(words: list[str]) -> int:

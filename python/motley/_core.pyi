@@ -124,6 +124,9 @@ class Launch:
     @property
     def agreed(self) -> bool: ...
     @property
+    def installs(self) -> bool:
+        """What the fetched script imports, and this Python lacks, into an environment of its own."""
+    @property
     def token(self) -> str:
         """Of the run that is to be joined."""
     @property
@@ -216,8 +219,52 @@ def run_command(
     arguments: list[str],
     run_script: Callable[[Launch], int],
     retrieve: Callable[[str, Callable[[bytes, int], bool]], str],
-    torch: Callable[[], tuple[str, list[tuple[str, str, int, int]]]] | None = None,
-) -> int: ...
+    torch: Callable[[], Any] | None = None,
+) -> int:
+    """`torch`: gives the module _recipes, or None where there is no torch."""
+
+class ModelSpec:
+    """A built-in model: adapters/builtin/spec.h."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def loss(self) -> str: ...
+    @property
+    def sample_shape(self) -> list[int]: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def hidden(self) -> list[int]: ...
+    @property
+    def gpt(self) -> tuple[int, int, int, int]:
+        """Bytes that it sees at once, layers, heads, width."""
+    def group_of(self, name: str) -> int:
+        """Of the optimizer."""
+    def micro_batch(self, accelerator: bool) -> int: ...
+
+class Dataset:
+    """What data.uri names, open."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def sample_shape(self) -> list[int]: ...
+    @property
+    def classes(self) -> bool:
+        """Targets are numbers of classes; else values."""
+    @property
+    def target_elements(self) -> int:
+        """Of a sample."""
+    def gather(self, numbers: list[int], x: Any) -> None:
+        """Fills float32 [len(numbers) * elements of a sample], without the GIL."""
+    def gather_classes(self, numbers: list[int], y: Any) -> None:
+        """int64 [len(numbers) * target_elements]."""
+    def gather_values(self, numbers: list[int], y: Any) -> None:
+        """float32 [len(numbers) * target_elements]."""
+
 def serve(launch: Launch, script: Script, patience: float) -> int | None:
     """The number of the run that the head was at in the end: that of `script`, which is over then, or another. None: this machine left,
     or nothing answered for `patience` seconds before it was admitted (0: it goes on trying)."""

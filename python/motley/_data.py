@@ -95,6 +95,11 @@ class Recipe:
         return {"steps": steps} if self.orders is not None and self.orders.steps is not None else {"epochs": epochs}, steps
 
     @property
+    def steady(self) -> bool:
+        """Its samples stay as they are from step to step, whoever reads them."""
+        return type(self.dataset) is data.TensorDataset
+
+    @property
     def batch_sizes(self) -> set[int]:
         """That steps of the first epoch have."""
         if self.orders is not None and self.orders.sizes:

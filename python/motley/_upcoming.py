@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.data import TensorDataset
-
 from motley import _core, _data
 
 
@@ -33,7 +31,7 @@ class Next:
     def __init__(self, recipe: _data.Recipe, ahead: bool):
         self._recipe = recipe
         # Elsewhere samples may be what the head makes of them from step to step.
-        self._may = ahead or type(recipe.dataset) is TensorDataset
+        self._may = ahead or recipe.steady
         self._opening: tuple[int, int, int] | None = None  # version, place and samples of the first batch of a task
         self._made: tuple[tuple[int, int, int], list[int], Any] | None = None  # where in which task, the samples' numbers, the batch
 

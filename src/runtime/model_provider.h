@@ -2,6 +2,7 @@
 // Where models come from. The program hands one in that knows torch; the core only sees layouts and device models.
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -64,9 +65,9 @@ class ModelProvider {
   virtual ~ModelProvider() = default;
   /// Accelerators first.
   [[nodiscard]] virtual std::vector<Device> devices() const = 0;
-  /// A process that joins a run works for the run alone, so that it may be confined: its models need no file that the
-  /// user did not name.
-  [[nodiscard]] virtual bool confines() const { return false; }
+  /// A process that joins a run may work for the run alone, and then be confined: beside what the user named, its
+  /// models read files below these directories at most. Nothing: it is the user's own, and is not confined.
+  [[nodiscard]] virtual std::optional<std::vector<std::filesystem::path>> confined_to() const { return {}; }
   /// What downloads data sets that are known by name; empty where nothing does.
   [[nodiscard]] virtual data::Retrieve retrieve() const { return {}; }
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.

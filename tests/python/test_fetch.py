@@ -52,11 +52,11 @@ def test_a_run_without_a_script_has_nothing_to_fetch(motley):
 
 
 def packed(**change):
-    return json.dumps({"script": "a.py", "arguments": ["x"], "files": {"a.py": "1", "b/c.py": "2"}, **change}).encode()
+    return json.dumps({"script": "a.py", "arguments": ["x"], "files": {"a.py": "1", "b/c.py": "2"}, "packages": {}, **change}).encode()
 
 
 def test_files_have_names_below_one_directory():
-    assert _fetch.unpack(packed()) == ("a.py", ["x"], {"a.py": b"1", "b/c.py": b"2"})
+    assert _fetch.unpack(packed()) == _fetch.Fetched("a.py", ["x"], {"a.py": b"1", "b/c.py": b"2"}, {})
     wrong = [b"", b"[]", b"\xff", packed(script="b.py"), packed(arguments=[1]), packed(arguments="x"), packed(files=[]),
              packed(files={"a.py": 1}), packed(files={f"{n}.py": "" for n in range(1001)} | {"a.py": ""})]
     names = ["../c.py", "/c.py", "b//c.py", "b/../../c.py", "./c.py", "c.txt", "b\\c.py", "C:c.py", ".py/", "\n.py"]
@@ -79,8 +79,8 @@ def test_arguments_are_shown_as_a_shell_would_take_them():
 
 def test_what_is_not_beside_the_script_stays(tmp_path):
     (tmp_path / "train.py").write_text("import json\n")
-    script, arguments, files = _fetch.unpack(_fetch.pack(str(tmp_path / "train.py"), ["--layers", "2"]))
-    assert (script, arguments, list(files)) == ("train.py", ["--layers", "2"], ["train.py"])
+    came = _fetch.unpack(_fetch.pack(str(tmp_path / "train.py"), ["--layers", "2"]))
+    assert (came.script, came.arguments, list(came.files)) == ("train.py", ["--layers", "2"], ["train.py"])
     assert _fetch.pack(str(tmp_path / "none.py"), []) == b""
     assert _fetch.pack(str(pytest.__file__), []) == b""  # of a package that is installed
     (tmp_path / "train.py").write_text("#" * (_fetch.BYTES_MAX + 1))

@@ -103,10 +103,11 @@ class Countdown {
 
 // For as long as this process lives. Drivers of accelerators write to places that nobody lists, so where one is used
 // files are not confined.
-void confine(const JoinOptions& options, const std::vector<Device>& devices) {
+void confine(const JoinOptions& options, const std::vector<Device>& devices,
+             const std::vector<std::filesystem::path>& readable) {
   machine::give_up_privileges();
   if (std::ranges::any_of(devices, [](const Device& device) { return device.name != "cpu"; })) return;
-  machine::Confinement allowed{.writable = {}, .readable = {}, .home = home_directory()};
+  machine::Confinement allowed{.writable = {}, .readable = readable, .home = home_directory()};
   for (const std::string& directory : options.data_directories) allowed.readable.emplace_back(directory);
   for (const std::string& text : options.overrides) {
     for (const std::string& path : data::paths_of(text.substr(std::min(text.find('=') + 1, text.size()))))
@@ -187,7 +188,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   if (devices->empty()) return Error{ErrorCode::usage, "--device none: a worker needs a device", "motley devices"};
   // One key for all: it is this machine that a token lets in. It also ties data connections to their sessions.
   const transport::Identity identity = machine_identity(key_file());
-  if (provider.confines()) confine(options, *devices);
+  if (const auto readable = provider.confined_to()) confine(options, *devices, *readable);
   if (options.token.plaintext)
     events.note("this token is one without encryption: whoever is on the way sees the run's data, and can change them");
   const std::string machine = options.name.empty() ? transport::machine_name() : options.name;

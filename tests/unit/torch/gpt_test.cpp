@@ -103,7 +103,7 @@ TEST_F(GptTest, LayoutHasTheNamesOfNanoGpt) {
 
 TEST_F(GptTest, InitialWeightsFollowTheSeedAndTheDepth) {
   const auto weights = [](const ModelSpec& of, const std::string& name) {
-    const Result<std::unique_ptr<Model>> model = make_gpt_model(of);
+    const Result<std::unique_ptr<Model>> model = make_model(of);
     for (const NamedTensor& named : (*model)->tensors()) {
       if (named.name == name) return named.tensor.detach();
     }
@@ -126,7 +126,7 @@ TEST_F(GptTest, EachByteCounts) {
   EXPECT_NEAR(whole.outcome.loss_sum / whole.outcome.weight, std::log(256.0), 0.1);
 
   const auto [x, y] = tensors(indices);
-  const Result<std::unique_ptr<Model>> model = make_gpt_model(spec);
+  const Result<std::unique_ptr<Model>> model = make_model(spec);
   const at::AutoGradMode grad(true);
   const at::Tensor logits = (*model)->forward(x);
   const at::Tensor loss = at::cross_entropy_loss(logits.view({-1, 256}), y.flatten(), {}, at::Reduction::Sum);
@@ -177,7 +177,7 @@ TEST_F(GptTest, TheScriptComputesTheSame) {
   ASSERT_TRUE(exported) << exported.error().message;
   torch::jit::Module script = torch::jit::load(file.string());
   const at::NoGradGuard no_grad;
-  const Result<std::unique_ptr<Model>> model = make_gpt_model(spec);
+  const Result<std::unique_ptr<Model>> model = make_model(spec);
   const at::Tensor x = tensors(some_indices(0, 5, kWindows)).first;
   for (const std::int64_t length : {kBlock, std::int64_t{5}}) {
     const at::Tensor part = x.narrow(1, 0, length);
@@ -191,7 +191,7 @@ TEST_F(GptTest, TheScriptComputesTheSame) {
 
 TEST_F(GptTest, NoByteSeesTheNext) {
   const at::NoGradGuard no_grad;
-  const Result<std::unique_ptr<Model>> model = make_gpt_model(spec);
+  const Result<std::unique_ptr<Model>> model = make_model(spec);
   const at::Tensor x = tensors({0}).first;
   at::Tensor changed = x.clone();
   changed[0][kBlock - 1] = 255 - changed[0][kBlock - 1];
