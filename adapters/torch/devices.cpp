@@ -2,54 +2,17 @@
 // run time.
 #include <torch/torch.h>
 
-#include <fstream>
-#include <thread>
-
+#include "machine/processor.h"
 #include "torch/devices.h"
 #include "torch/guard.h"
 #include "torch/torch_adapter.h"
 
 #ifdef __linux__
 #include <dlfcn.h>
-#include <sched.h>
-#endif
-#ifdef __APPLE__
-#include <sys/sysctl.h>
-#endif
-#if defined(__unix__) || defined(__APPLE__)
-#include <unistd.h>
 #endif
 
 namespace motley::torch_adapter {
 namespace {
-
-std::uint64_t memory_bytes() {
-#if defined(__APPLE__)
-  std::uint64_t bytes = 0;
-  std::size_t size = sizeof bytes;
-  return sysctlbyname("hw.memsize", &bytes, &size, nullptr, 0) == 0 ? bytes : 0;
-#elif defined(__unix__)
-  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
-#else
-  return 0;
-#endif
-}
-
-std::string cpu_description() {
-#if defined(__APPLE__)
-  char brand[256] = {};
-  std::size_t size = sizeof brand - 1;
-  if (sysctlbyname("machdep.cpu.brand_string", brand, &size, nullptr, 0) == 0) return brand;
-#elif defined(__linux__)
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-#endif
-  return "processor";
-}
 
 DeviceInfo cuda_device(int index) {
   DeviceInfo info{"cuda:" + std::to_string(index), "CUDA card", 0, 0};
@@ -88,24 +51,16 @@ std::string names_of(const std::vector<DeviceInfo>& all) {
 
 }  // namespace
 
-unsigned usable_processors() noexcept {
-#ifdef __linux__
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return static_cast<unsigned>(CPU_COUNT(&set));
-#endif
-  return std::max(1U, std::thread::hardware_concurrency());
-}
-
 std::vector<DeviceInfo> devices() {
   std::vector<DeviceInfo> all;
   const Status accelerators = guarded("looking for devices", [&]() -> Status {
     const int cards = torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
     for (int i = 0; i < cards; ++i) all.push_back(cuda_device(i));
-    if (has_mps()) all.push_back({"mps", cpu_description() + " GPU", memory_bytes(), 0});
+    if (has_mps()) all.push_back({"mps", machine::processor_name() + " GPU", machine::memory_bytes(), 0});
     return {};
   });
   if (!accelerators) all.clear();  // a driver that fails here would fail in training too
-  all.push_back({"cpu", cpu_description(), memory_bytes(), usable_processors()});
+  all.push_back({"cpu", machine::processor_name(), machine::memory_bytes(), machine::usable_processors()});
   return all;
 }
 

@@ -12,7 +12,4 @@ namespace motley::torch_adapter {
 /// The device called `name` ("cpu", "cuda:1", "mps"), if this machine has it.
 Result<at::Device> find_device(const std::string& name);
 
-/// Processors this process may run on.
-unsigned usable_processors() noexcept;
-
 }  // namespace motley::torch_adapter

@@ -1,8 +1,8 @@
 #include "models.h"
 
-#include <thread>
 #include <utility>
 
+#include "machine/processor.h"
 #include "softmax/softmax.h"
 
 namespace motley::cli {
@@ -41,7 +41,7 @@ class Models final : public runtime::ModelProvider {
       : retrieve_(std::move(retrieve)), torch_(std::move(torch)) {}
   [[nodiscard]] std::vector<runtime::Device> devices() const override {
     if (torch_) return torch_->devices();
-    return {{"cpu", "processor", 0, std::thread::hardware_concurrency()}};
+    return {{"cpu", machine::processor_name(), machine::memory_bytes(), machine::usable_processors()}};
   }
   [[nodiscard]] data::Retrieve retrieve() const override { return retrieve_; }
   [[nodiscard]] std::optional<std::vector<std::filesystem::path>> confined_to() const override {

@@ -2,6 +2,7 @@
 
 #include "bindings.h"
 #include "machine/process_memory.h"
+#include "machine/processor.h"
 #include "machine/spare_memory.h"
 
 #ifdef __GLIBC__
@@ -44,6 +45,9 @@ void bind_memory(nb::module_& m) {
         return std::make_tuple(memory.used, memory.peak, memory.budget, machine::scratch_bytes(threads));
       },
       nb::arg("threads"));
+  m.def("machine", [] {
+    return std::make_tuple(machine::processor_name(), machine::memory_bytes(), machine::usable_processors());
+  });
   nb::class_<Limited>(m, "MemoryLimit")
       .def(nb::init<>())
       .def("__enter__", [](Limited& context) { context.limit.emplace(); })

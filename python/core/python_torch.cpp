@@ -3,8 +3,8 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
-#include <thread>
 
+#include "machine/processor.h"
 #include "python_model.h"
 #include "script_models.h"
 
@@ -45,7 +45,7 @@ class PythonTorch final : public cli::TorchModels {
   std::vector<runtime::Device> devices() override {
     using Told = std::vector<std::tuple<std::string, std::string, std::uint64_t, unsigned>>;
     const nb::gil_scoped_acquire gil;
-    if (!module()) return {{"cpu", "processor", 0, std::thread::hardware_concurrency()}};
+    if (!module()) return {{"cpu", machine::processor_name(), machine::memory_bytes(), machine::usable_processors()}};
     std::vector<runtime::Device> found;
     for (const auto& [name, description, memory_bytes, threads] : nb::cast<Told>(module().attr("devices")()))
       found.push_back({name, description, memory_bytes, threads});

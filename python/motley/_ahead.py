@@ -7,7 +7,6 @@ was wrong (another share of the step, another batch) its samples are of no use, 
 import collections
 import multiprocessing
 import os
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -19,7 +18,7 @@ import torch
 from torch.utils import data
 from torch.utils.data._utils import worker
 
-from motley import _core, _packing, _shards
+from motley import _core, _packing, _shards, _system
 from motley._errors import Error
 
 BLOCK = 32  # positions that are read at once
@@ -70,7 +69,7 @@ class Readers:
 
 def _begin(read: Read, dataset: Any, processes: int, init: Callable[[int], None] | None, started: Any) -> None:
     global _read
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run
+    _system.ignore_interrupts()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     with started.get_lock():

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 launch.script, launch.arguments, wanted = _fetch.receive(launch.fetched, launch.agreed, launch.installs)
                 if wanted:
-                    return _packages.run_in_own(launch, _fetch.environment(wanted), wanted)
+                    _packages.run_in_own(launch, _fetch.environment(wanted), wanted)
             except Error as error:
                 return _report(error, launch.json)
         _launch.give(launch)

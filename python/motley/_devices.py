@@ -2,8 +2,6 @@
 
 import contextlib
 import functools
-import os
-import platform
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -20,39 +18,20 @@ SHARED_BY_THREADS = 1 << 15  # elements that torch's kernels give to a thread, a
 
 
 def usable_processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _processor() -> str:
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.split(": ", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine() or "processor"
-
-
-def _memory_bytes() -> int:
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return 0
+    return _core.machine()[2]
 
 
 def devices() -> list[tuple[str, str, int, int]]:
     """(name, description, bytes of memory, threads) of each, accelerators first; threads is 0 for these."""
     found = []
+    processor, memory, threads = _core.machine()
     if torch.cuda.is_available():
         for index in range(torch.cuda.device_count()):
             about = torch.cuda.get_device_properties(index)
             found.append((f"cuda:{index}", about.name, about.total_memory, 0))
     if torch.backends.mps.is_available():
-        found.append(("mps", f"{_processor()} GPU", _memory_bytes(), 0))
-    found.append(("cpu", _processor(), _memory_bytes(), usable_processors()))
+        found.append(("mps", f"{processor} GPU", memory, 0))
+    found.append(("cpu", processor, memory, threads))
     return found
 
 

@@ -5,24 +5,26 @@ the process has a group of its own (its number is negative then), or Ray gave th
 started ends with it.
 """
 
-import contextlib
 import os
 import signal
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # it is run as a file, in a Python without anything else
+
+import _system
+
 
 def main(supervisor: int) -> None:
-    for request in (signal.SIGINT, signal.SIGTERM):  # Ray asks the group before it kills it; the supervisor's successor does not wait
-        signal.signal(request, signal.SIG_IGN)
-    whole_group = hasattr(os, "killpg") and os.getpgrp() == supervisor
+    # Ray asks the group before it kills it; the supervisor's successor does not wait.
+    _system.ignore_interrupts(signal.SIGTERM)
+    whole_group = _system.leads_group(supervisor)
     process = 0
     for line in sys.stdin:
         process = int(line)
     if whole_group:
-        os.killpg(0, signal.SIGKILL)
+        _system.kill_own_group()
     elif process:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        _system.kill(abs(process), with_group=process < 0)
 
 
 if __name__ == "__main__":

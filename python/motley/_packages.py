@@ -11,8 +11,9 @@ import sys
 import venv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NoReturn
 
-from motley import _core
+from motley import _core, _system
 from motley._errors import Error
 
 NAMES_MAX = 200
@@ -96,10 +97,9 @@ def install_line(requirements: Iterable[str]) -> str:
     return f"{sys.executable} -m pip install {' '.join(requirements)}"
 
 
-def run_in_own(launch: _core.Launch, place: pathlib.Path, requirements: list[str]) -> int:
-    """Runs the launch in an environment of its own at `place`, which has these beside all that this Python has. The exit status, where it
-    does not take the place of this process."""
-    python = place / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+def run_in_own(launch: _core.Launch, place: pathlib.Path, requirements: list[str]) -> NoReturn:
+    """Goes on in an environment of its own at `place`, which has these beside all that this Python has."""
+    python = _system.executable(str(place))
     if not (place / "complete").is_file():
         print(f"Making {place} with {' '.join(requirements)}", file=sys.stderr, flush=True)
         try:
@@ -114,18 +114,11 @@ def run_in_own(launch: _core.Launch, place: pathlib.Path, requirements: list[str
             raise Error(f"pip could not install {' '.join(requirements)}", install_line(requirements), "input")
         (place / "complete").touch()
     devices = [word for device in launch.devices for word in ("--device", device)]
-    words = [str(python), "-m", "motley", "join", "-", os.path.abspath(launch.script), *(["--json"] if launch.json else []),
-             *launch.join_options, *devices, "--", *launch.arguments]
-    if os.name == "nt":
-        return subprocess.run(words, input=launch.token + "\n", text=True, check=False).returncode
-    out, into = os.pipe()
-    os.write(into, launch.token.encode() + b"\n")  # not among the arguments, which everybody sees
-    os.close(into)
-    os.dup2(out, 0)
-    os.execv(words[0], words)
+    _system.become([python, "-m", "motley", "join", "-", os.path.abspath(launch.script), *(["--json"] if launch.json else []),
+                    *launch.join_options, *devices, "--", *launch.arguments], launch.token)
 
 
-def _see_outer(python: pathlib.Path) -> None:
+def _see_outer(python: str) -> None:
     """What is installed for this Python is there behind what the environment has of its own."""
     outer = [path for path in sys.path if os.path.isdir(path) and os.path.basename(path) in ("site-packages", "dist-packages")]
     places = list(dict.fromkeys([*outer, *site.getsitepackages(), *([site.getusersitepackages()] if site.ENABLE_USER_SITE else [])]))

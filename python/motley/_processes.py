@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from motley import _system
+
 KEEPER = pathlib.Path(__file__).with_name("_keeper.py")
 RESTARTS_MAX = 5  # in a row
 PAUSE_S = 2.0  # before each of these but the first
@@ -76,7 +78,7 @@ class Supervised:
         self.restarts = 0
         self.error: dict[str, str] | None = None  # the error event of the last start
         self._keeper = subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER), str(os.getpid())], stdin=subprocess.PIPE,
-                                        stdout=subprocess.DEVNULL, start_new_session=own_group)
+                                        stdout=subprocess.DEVNULL, **_system.new_group(own_group))
         threading.Thread(target=self._supervise, name="motley supervisor", daemon=True).start()
 
     def wait(self, seconds: float) -> bool:
@@ -92,10 +94,10 @@ class Supervised:
 
     def interrupt(self) -> None:
         """As Ctrl-C: it ends in good order, and is not started again."""
-        self._end(signal.SIGINT)
+        self._end(_system.INTERRUPT)
 
     def kill(self) -> None:
-        self._end(getattr(signal, "SIGKILL", signal.SIGTERM))
+        self._end(_system.KILL)
 
     @property
     def pid(self) -> int | None:
@@ -142,7 +144,7 @@ class Supervised:
                 return -signal.SIGINT
             self.error = None
             process = subprocess.Popen(self._command(restarted), cwd=self._directory, env=kept, stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=self._own_group)
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, **_system.new_group(self._own_group))
             self._process = process
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         self._tell(self._keeper.stdin, f"{-process.pid if self._own_group else process.pid}\n", close=False)

@@ -1,0 +1,66 @@
+"""What systems do differently: the only module that asks which one this is."""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+WINDOWS = os.name == "nt"
+# Windows interrupts groups alone, and only by Ctrl-Break.
+INTERRUPT: int = signal.CTRL_BREAK_EVENT if sys.platform == "win32" else signal.SIGINT
+KILL: int = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
+
+
+def new_group(own: bool) -> dict[str, Any]:
+    """For subprocess.Popen. `own`: Ctrl-C in a terminal is not for the process."""
+    if sys.platform == "win32":
+        return {"creationflags": 0x200}  # CREATE_NEW_PROCESS_GROUP: else it could not be interrupted by itself
+    return {"start_new_session": own}
+
+
+def kill(process: int, with_group: bool) -> None:
+    """`with_group`: and all that it started, where it was started in a group of its own."""
+    if sys.platform == "win32":
+        import subprocess  # here, because the keeper starts quicker without
+
+        tree = ["/T"] if with_group else []
+        subprocess.run(["taskkill", "/F", *tree, "/PID", str(process)], capture_output=True, check=False)
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-process if with_group else process, KILL)
+
+
+def leads_group(process: int) -> bool:
+    """Whether this process is in the group of that one, which began it."""
+    return sys.platform != "win32" and os.getpgrp() == process
+
+
+def kill_own_group() -> None:
+    if sys.platform != "win32":
+        os.killpg(0, KILL)
+
+
+def ignore_interrupts(*more: int) -> None:
+    """Ctrl-C is for another process; `more`: of these requests, too."""
+    for request in (signal.SIGINT, *more):
+        signal.signal(request, signal.SIG_IGN)
+
+
+def become(words: Sequence[str], said: str) -> NoReturn:
+    """Runs another program in place of this process. `said`: a line that it finds on standard input, where nobody else sees it."""
+    if sys.platform == "win32":  # has no such thing: this process waits
+        import subprocess
+
+        sys.exit(subprocess.run(words, input=said + "\n", text=True, check=False).returncode)
+    out, into = os.pipe()
+    os.write(into, said.encode() + b"\n")
+    os.close(into)
+    os.dup2(out, 0)
+    os.execv(words[0], words)
+
+
+def executable(environment: str) -> str:
+    """The Python of a virtual environment."""
+    return os.path.join(environment, *(("Scripts", "python.exe") if WINDOWS else ("bin", "python")))

@@ -1,0 +1,75 @@
+"""What is of one system alone stands in one module."""
+
+import multiprocessing
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+import motley
+from motley import _core, _system
+
+PACKAGE = pathlib.Path(motley.__file__).parent
+OF_ONE_SYSTEM = re.compile(r"os\.(name\b|uname|fork|forkpty|killpg|getpgrp|setsid|sched_|sysconf|dup2|exec|getuid|geteuid|wait)|/proc/"
+                           r"|platform\.(system|release)|signal\.(SIG(?!INT\b|TERM\b|_IGN\b|_DFL\b)|CTRL_|alarm|setitimer|pthread)|hasattr\((os|signal|socket),"
+                           r"|start_new_session|preexec_fn|creationflags|AF_UNIX|import (fcntl|termios|resource|pwd|grp|pty|msvcrt|winreg)\b"
+                           r"|get_context\(['\"]fork")
+
+
+def test_no_other_module_knows_the_system():
+    found = [f"{path.relative_to(PACKAGE)}:{number}: {line.strip()}" for path in sorted(PACKAGE.rglob("*.py"))
+             if path.name != "_system.py" and "ray" not in path.relative_to(PACKAGE).parts  # Ray's workers are Linux's and macOS' alone
+             for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1) if OF_ONE_SYSTEM.search(line)]
+    assert not found, found
+
+
+def test_a_process_is_interrupted_and_killed():
+    waits = [sys.executable, "-c", "import time; print('here', flush=True); time.sleep(600)"]
+    for own in (True, False):
+        for number in (_system.INTERRUPT, _system.KILL):
+            with subprocess.Popen(waits, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **_system.new_group(own)) as process:
+                assert process.stdout.readline().strip() == b"here"
+                process.send_signal(number)
+                assert process.wait(60) != 0
+
+
+def test_a_group_ends_with_what_it_started():
+    starts = "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], " \
+             "stdin=subprocess.PIPE); print(p.pid, flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", starts], stdout=subprocess.PIPE, **_system.new_group(True)) as process:
+        process.stdout.readline()
+        _system.kill(process.pid, with_group=True)
+        assert process.stdout.read() == b""  # nobody has it open any more
+        assert process.wait(60) != 0
+    _system.kill(process.pid, with_group=False)  # nothing is there any more
+
+
+@pytest.mark.skipif(_system.WINDOWS, reason="there a process waits for the other one")
+def test_another_program_takes_the_place_of_this_one():
+    becomes = "from motley import _system; import os, sys; print(os.getpid(), flush=True); " \
+              "_system.become([sys.executable, '-c', 'import os; print(os.getpid(), input())'], 'said')"
+    done = subprocess.run([sys.executable, "-c", becomes], capture_output=True, text=True, check=True)
+    first, second = done.stdout.splitlines()
+    assert second == f"{first} said"
+
+
+def test_the_machine_is_described():
+    name, memory, processors = _core.machine()
+    assert name and memory > 1 << 26 and 1 <= processors <= (os.cpu_count() or 1)
+
+
+def _ignores(asked):
+    _system.ignore_interrupts()
+    asked.send(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+
+
+def test_interrupts_are_for_another():
+    here, there = multiprocessing.Pipe()
+    child = multiprocessing.get_context("spawn").Process(target=_ignores, args=(there,))
+    child.start()
+    assert here.recv()
+    child.join()
