@@ -21,7 +21,7 @@ find_program(MOTLEY_CCACHE ccache)
 if(MOTLEY_CCACHE)
   # Paths relative to the source, so that the package for Python and another clone find what was compiled here.
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-                                  CCACHE_SLOPPINESS=pch_defines,time_macros "${MOTLEY_CCACHE}")
+                                  CCACHE_SLOPPINESS=pch_defines,time_macros,locale "${MOTLEY_CCACHE}")
 endif()
 
 find_package(Threads REQUIRED)

@@ -42,8 +42,8 @@ def system(request):
 
 
 def start(system, *words):
-    command = ["chroot", system, "/usr/bin/env", "-i", "HOME=/motley-test", "PATH=/usr/bin:/bin", "sh", "-c", 'cd /motley-test && exec "$@"',
-               "sh", *words]
+    inside = ["/usr/bin/env", "-i", "HOME=/motley-test", "PATH=/usr/bin:/bin", "sh", "-c", 'cd /motley-test && exec "$@"', "sh", *words]
+    command = ["chroot", system, *inside]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -65,8 +65,8 @@ def test_from_install_to_the_joiners_first_share(system, record_property):
     checks = [json.loads(line) for line in said(start(system, "venv/bin/motley", "doctor", "--json")).splitlines()]
     assert {"torch", "network", "disk"} <= {check["subject"] for check in checks}
     settings = [word for key in ("train.min_workers=2", "train.shares=[1,1]", "train.steps=200") for word in ("--set", key)]
-    head = start(system, "venv/bin/motley", "train", "softmax", *settings, "--run", "run", "--listen", "127.0.0.1:0", "--token-file", "token",
-                 "--json")
+    words = ["train", "softmax", *settings, "--run", "run", "--listen", "127.0.0.1:0", "--token-file", "token", "--json"]
+    head = start(system, "venv/bin/motley", *words)
     joiner = start(system, "venv/bin/motley", "join", "--token-file", "token", "--name", "other", "--json")
     first, shares = None, 0
     for line in head.stdout:
