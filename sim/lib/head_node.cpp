@@ -79,6 +79,7 @@ void HeadNode::start() {
   options.checksums = world_.scenario.checksums;
   options.gradients = world_.scenario.codecs.gradients;
   options.weights = world_.scenario.codecs.weights;
+  options.head_cost = wire_cost(world_.scenario.codecs);
   options.timeouts = timeouts();
   coordinator_ = std::make_unique<engine::Coordinator>(std::move(options), std::move(*server), *this);
   coordinator_->start(process_.now());

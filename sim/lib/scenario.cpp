@@ -224,6 +224,17 @@ void make_rounds(Scenario& scenario, std::uint64_t local_steps) {
   run.outer.groups = {outer};
 }
 
+plan::EndCost wire_cost(const Codecs& codecs) {
+  if (codecs.gradients && codecs.weights) return {};
+  const plan::ByCodec coding{0, 0.1e-9, 0.1e-9, 0.1e-9};
+  return {.sent = 1e-9,
+          .received = 1e-9,
+          .encode = coding,
+          .decode_add = coding,
+          .encode_delta = coding,
+          .decode_delta = coding};
+}
+
 std::string_view to_word(std::optional<wire::CodecId> codec) { return codec ? codec::to_word(*codec) : "auto"; }
 
 std::string describe(const Scenario& scenario) {

@@ -11,6 +11,7 @@
 
 #include "base/time.h"
 #include "modes/holds.h"
+#include "plan/codec_cost.h"
 #include "ps/spec.h"
 #include "sim/faults.h"
 #include "sim/network.h"
@@ -81,6 +82,8 @@ struct Codecs {
   bool operator==(const Codecs&) const = default;
 };
 std::string_view to_word(std::optional<wire::CodecId> codec);
+/// Of every machine, where that is open.
+plan::EndCost wire_cost(const Codecs& codecs);
 
 struct Scenario {
   std::uint64_t seed = 0;

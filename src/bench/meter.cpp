@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "bench/processor_time.h"
+#include "machine/processor_time.h"
 
 namespace motley::bench {
 
 double Meter::wall_s() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
-double Meter::processor_s() const { return processor_time_s() - processor_start_s_; }
+double Meter::processor_s() const { return machine::processor_time_s() - processor_start_s_; }
 
 Speed Meter::speed(std::uint64_t bytes) const {
   const double gigabytes = static_cast<double>(bytes) / 1e9;
@@ -16,7 +16,7 @@ Speed Meter::speed(std::uint64_t bytes) const {
 }
 
 void ThreadMeter::note() {
-  const double seconds = thread_processor_time_s();
+  const double seconds = machine::thread_processor_time_s();
   const std::lock_guard lock(mutex_);
   seconds_[std::this_thread::get_id()] = seconds;
 }

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/processor_time.h"
+#include "machine/processor_time.h"
 
 namespace motley::bench {
 
@@ -29,7 +29,7 @@ class Meter {
 
  private:
   Clock::time_point start_ = Clock::now();
-  double processor_start_s_ = processor_time_s();
+  double processor_start_s_ = machine::processor_time_s();
 };
 
 /// Processor time of those threads that call note(), from the beginning of each to its last call. Any thread.

@@ -94,6 +94,8 @@ Sizes sizes(const RunConfig& config, std::uint64_t samples);
 /// Errors: the run would end, or be evaluated, inside of a round.
 Status check_whole_rounds(const RunConfig& config, std::uint64_t samples);
 bool in_rounds(const RunConfig& config);
+/// In how many bits gradients or weights travel is decided while it runs.
+bool leaves_codec_open(const RunConfig& config);
 /// What the server does with what rounds come to.
 ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups);
 

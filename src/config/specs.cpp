@@ -39,6 +39,10 @@ std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1)
 
 bool in_rounds(const RunConfig& config) { return config.mode == "rounds"; }
 
+bool leaves_codec_open(const RunConfig& config) {
+  return config.wire_gradients == "auto" || config.wire_weights == "auto";
+}
+
 Sizes sizes(const RunConfig& config, std::uint64_t samples) {
   const std::uint64_t batch = config.global_batch.samples;
   if (!in_rounds(config)) return {batch, config.steps, config.evaluate_every};

@@ -21,6 +21,7 @@
 #include "motley/result.h"
 #include "motley/task.h"
 #include "plan/advice.h"
+#include "plan/codec_cost.h"
 #include "ps/server.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -83,6 +84,8 @@ struct CoordinatorOptions {
   std::function<bool(std::size_t bytes)> wants_gradients{};
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
+  plan::EndCost
+      head_cost{};  // what numbers on the wire cost the coordinator's own machine, where one of these is empty
   Timeouts timeouts;
 };
 
@@ -134,6 +137,7 @@ struct StepClosed {
   std::uint64_t global_batch = 0;
   std::optional<BatchChange> batch_change;  // from the next step on
   Duration duration{};                      // from the opening of the pass
+  Time closed{};                            // as the event that closed it was handed in
   std::uint64_t verified = 0;               // samples that were computed once more, to compare workers
   std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly, but for a round's
   std::vector<CommittedLate> late{};        // of a round: of those before it

@@ -305,6 +305,7 @@ void Inbox::on_ready(Session& session, const wire::Ready& ready) {
       ready.fixed_seconds <= kSpeedMax) {
     parts_.pace.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
   }
+  if (const auto cost = plan::heard(ready.wire_seconds)) parts_.pace.costs(session.worker, *cost);
   feed_(modes::WorkerReady{session.id, session.worker});
 }
 

@@ -77,8 +77,14 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const fle
   if (reissue || kind != PassKind::train) return;
   slack_.expect(plan::expected_seconds(wanted.link_seconds, known, counts));
   std::vector<fleet::WorkerId> sharing;
-  for (std::size_t i = 0; i < workers.size(); ++i)
-    if (counts[i] > 0) sharing.push_back(workers[i]);
+  head_part_ = 0;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    if (counts[i] == 0) continue;
+    sharing.push_back(workers[i]);
+    const double part = static_cast<double>(counts[i]) / static_cast<double>(total);
+    at(workers[i]).part = part;
+    if (!of(workers[i]).link.remote()) head_part_ += part;
+  }
   if (sharing != news_.sharing()) begin_others(sharing);
   news_.shared(sharing);
   const std::size_t senders = plan::senders(known, counts);
@@ -201,8 +207,11 @@ void MeasuredPace::closed(Duration time) {
 
 void MeasuredPace::weigh_codec(fleet::WorkerId worker) {
   Worker& about = at(worker);
-  const std::optional<double> exposed = about.train.wire().seconds();
-  const double factor = exposed ? about.link.closed(about.train.compute_seconds(), *exposed) : 1;
+  const std::optional<plan::WorkerSpeed::Pass> pass = about.train.take_pass();
+  if (!pass) return;
+  const plan::ByCodec processors =
+      plan::held_up({about.link.costs(), about.part}, {head_cost_, head_part_}, contribution_bytes_, open_);
+  const double factor = about.link.closed(pass->compute_seconds, pass->exposed_seconds, processors);
   if (factor == 1) return;
   about.train.wire().scale(factor);
   comparison_.begin();

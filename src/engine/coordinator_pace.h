@@ -2,7 +2,6 @@
 // What the coordinator measures of its workers, and the decisions that follow: the estimators of plan/, each fed and
 // asked for the worker, the kind of pass and the batch at hand. One thread at a time.
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -12,6 +11,7 @@
 #include "engine/coordinator.h"
 #include "modes/exact/coverage.h"
 #include "modes/pace.h"
+#include "plan/codec_cost.h"
 #include "plan/forecast.h"
 #include "plan/link_model.h"
 #include "plan/plan_news.h"
@@ -26,17 +26,19 @@
 namespace motley::engine {
 
 /// What a contribution puts on the wire, by codec.
-using ContributionBytes = std::array<double, 4>;
+using ContributionBytes = plan::ByCodec;
 
 class MeasuredPace final : public modes::Pace {
  public:
   explicit MeasuredPace(const CoordinatorOptions& options, const ContributionBytes& bytes = {})
       : contribution_bytes_(bytes),
         gradients_(options.gradients),
+        open_{.gradients = !options.gradients, .weights = !options.weights},
+        head_cost_(options.head_cost),
         sizes_{.batch = options.global_batch, .grain = options.grain},
         fixed_(options.shares),
         timeouts_(options.timeouts),
-        unknown_{.link = plan::WorkerLink((options.gradients ? 0 : 0.5) + (options.weights ? 0 : 0.5))} {}
+        unknown_{.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))} {}
 
   void split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
              std::span<std::uint64_t> counts) override;
@@ -76,6 +78,8 @@ class MeasuredPace final : public modes::Pace {
   void reached(fleet::WorkerId worker, Duration time);
   void received(fleet::WorkerId worker, const plan::Transfer& weights) { at(worker).link.received(weights); }
   void sent(fleet::WorkerId worker, modes::LeaseId lease, const plan::Transfer& gradient);
+  /// What numbers on the wire cost its processor.
+  void costs(fleet::WorkerId worker, const plan::EndCost& cost) { at(worker).link.costs(cost); }
   void residual(fleet::WorkerId worker, double ratio) { at(worker).link.residual(ratio); }
 
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
@@ -100,6 +104,7 @@ class MeasuredPace final : public modes::Pace {
     plan::WorkerSpeed train{}, evaluate{};
     plan::WorkerLink link;
     std::uint64_t micro_batch = 0;  // 0: unknown
+    double part = 0;                // of the samples of the newest train pass
     plan::WorkerSpeed& speed(PassKind kind) noexcept { return kind == PassKind::evaluate ? evaluate : train; }
     [[nodiscard]] const plan::WorkerSpeed& speed(PassKind kind) const noexcept {
       return kind == PassKind::evaluate ? evaluate : train;
@@ -122,6 +127,9 @@ class MeasuredPace final : public modes::Pace {
 
   ContributionBytes contribution_bytes_;
   std::optional<codec::CodecId> gradients_;
+  plan::OpenCodecs open_;
+  plan::EndCost head_cost_;
+  double head_part_ = 0;  // of the newest train pass: what workers of the head's own machine compute
   plan::Sizes sizes_;
   std::vector<double> fixed_;
   Timeouts timeouts_;

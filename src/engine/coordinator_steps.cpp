@@ -49,6 +49,7 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
                   .global_batch = machine.batches().batch(machine.version()),
                   .batch_change = {},
                   .duration = now - pass.opened,
+                  .closed = now,
                   .verified = 0,
                   .ranges = {},
                   .workers = {},

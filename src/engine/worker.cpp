@@ -42,8 +42,12 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
     case WorkerAction::Kind::send_ready: {
       const auto entries = layout->entries();
       const plan::Affine known = known_speed.value_or(plan::Affine{});
-      send(wire::Ready{
-          {entries.begin(), entries.end()}, train_fingerprint, test_fingerprint, known.fixed, known.per_sample});
+      send(wire::Ready{{entries.begin(), entries.end()},
+                       train_fingerprint,
+                       test_fingerprint,
+                       known.fixed,
+                       known.per_sample,
+                       wire_seconds});
       break;
     }
     case WorkerAction::Kind::send_synced:
@@ -208,6 +212,8 @@ void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::
   w.known_speed = speed;
   w.decide(event::Prepared{}, now);
 }
+
+void Worker::knows_wire(const plan::EndCost& cost) { impl_->wire_seconds = plan::told(cost); }
 
 void Worker::prepare_failed(const Error& error, Time now) {
   impl_->why = error;

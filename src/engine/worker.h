@@ -20,6 +20,7 @@
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "motley/result.h"
+#include "plan/codec_cost.h"
 #include "plan/time_model.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -88,6 +89,8 @@ class Worker {
   /// `samples`: what leases may ask for. `speed`: of this device with this model, if an earlier run learned it.
   void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, SampleCounts samples,
                 std::optional<plan::Affine> speed, Time now);
+  /// What numbers on the wire cost this machine, where a codec is open. Before prepared().
+  void knows_wire(const plan::EndCost& cost);
   void prepare_failed(const Error& error, Time now);
 
   // From the computation, in the order of Sink's contract. Results of an old task number are dropped.

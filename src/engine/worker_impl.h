@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cluster/worker.h"
 #include "engine/loss_state.h"
@@ -60,6 +61,7 @@ struct Worker::Impl {
   std::string train_fingerprint, test_fingerprint;
   SampleCounts samples;
   std::optional<plan::Affine> known_speed;  // of an earlier run
+  std::vector<double> wire_seconds;         // see Ready
   std::optional<Error> why;                 // of the disconnect under way
   GradientSender gradients;
 

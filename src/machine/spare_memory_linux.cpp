@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "machine/control_groups.h"
 #include "machine/spare_memory.h"
 
 namespace motley::machine {
@@ -38,15 +39,6 @@ std::uint64_t value_in(const fs::path& file, std::string_view key) {
   return 0;
 }
 
-/// Whether `item` is in the list, which has commas between its items.
-bool lists(const std::string& list, std::string_view item) {
-  std::istringstream items(list);
-  for (std::string one; std::getline(items, one, ',');) {
-    if (one == item) return true;
-  }
-  return false;
-}
-
 struct Names {
   const char *limit, *second_limit, *usage, *inactive, *active, *mapped;
 };
@@ -66,55 +58,12 @@ std::uint64_t spare_of_group(const fs::path& group, const Names& names) {
   return less(limit, less(usage, less(files, value_in(stat, names.mapped))));
 }
 
-struct Mount {
-  std::string root, point;  // the part of the hierarchy that is mounted, and where
-};
-
-/// Where the memory controller is mounted: version 1 if `version1`, else version 2.
-std::optional<Mount> memory_mount(const fs::path& root, bool version1) {
-  std::ifstream in(root / "proc/self/mountinfo");
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t dash = line.find(" - ");
-    if (dash == std::string::npos) continue;
-    std::istringstream before(line), after(line.substr(dash + 3));
-    std::string id, parent, device, type, source, options;
-    Mount mount;
-    before >> id >> parent >> device >> mount.root >> mount.point;
-    after >> type >> source >> options;
-    if (version1 ? type == "cgroup" && lists(options, "memory") : type == "cgroup2") return mount;
-  }
-  return std::nullopt;
-}
-
-/// The least that any of the group's ancestors and the group itself can spare.
-std::uint64_t spare_of_hierarchy(const fs::path& root, std::string path, bool version1) {
-  const std::optional<Mount> mount = memory_mount(root, version1);
-  if (!mount) return kNoLimit;
-  // A container sees its part of the hierarchy, and sometimes paths that start above it.
-  if (mount->root != "/") path = path.starts_with(mount->root) ? path.substr(mount->root.size()) : std::string();
-  const fs::path top = root / fs::path(mount->point).relative_path();
-  std::uint64_t spare = kNoLimit;
-  fs::path group = top;
-  const auto look = [&] { spare = std::min(spare, spare_of_group(group, version1 ? kVersion1 : kVersion2)); };
-  look();
-  for (const fs::path& part : fs::path(path).relative_path()) {
-    group /= part;
-    look();
-  }
-  return spare;
-}
-
+/// The least that any of the process's groups can spare.
 std::uint64_t spare_of_groups(const fs::path& root) {
   std::uint64_t spare = kNoLimit;
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const bool version2 = controllers.empty();
-    if (!version2 && !lists(controllers, "memory")) continue;
-    spare = std::min(spare, spare_of_hierarchy(root, line.substr(second + 1), !version2));
-  }
+  visit_control_groups(root, "memory", [&](const fs::path& group, bool version1) {
+    spare = std::min(spare, spare_of_group(group, version1 ? kVersion1 : kVersion2));
+  });
   return spare;
 }
 

@@ -11,10 +11,10 @@ std::optional<Sender> WorkerLink::sent(std::uint64_t lease, const Transfer& grad
   return Sender{.begin = end - gradient.seconds, .end = end, .bytes = bytes, .before = before};
 }
 
-double WorkerLink::closed(double compute_seconds, double exposed_seconds) noexcept {
+double WorkerLink::closed(double compute_seconds, double exposed_seconds, const ByCodec& processors) noexcept {
   if (!open_ || !remote_) return 1;
   const double factor = choice_.residual(residual_);
-  return factor == 1 ? choice_.pass(compute_seconds, exposed_seconds) : factor;
+  return factor == 1 ? choice_.pass(compute_seconds, exposed_seconds, processors) : factor;
 }
 
 }  // namespace motley::plan

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "plan/codec_choice.h"
+#include "plan/codec_cost.h"
 #include "plan/link_model.h"
 
 namespace motley::plan {
@@ -29,9 +30,12 @@ class WorkerLink {
   /// What the codec left of its newest contribution: the norm of that over the contribution's. Used when the pass is
   /// closed.
   void residual(double ratio) noexcept { residual_ = ratio; }
+  /// What its own processor has to do with numbers on the wire.
+  void costs(const EndCost& cost) noexcept { cost_ = cost; }
+  [[nodiscard]] const EndCost& costs() const noexcept { return cost_; }
   /// A pass with a share for it is closed: its codec may change, which it does not while leases are open. Returns what
-  /// the time on the wire will be multiplied by.
-  double closed(double compute_seconds, double exposed_seconds) noexcept;
+  /// the time on the wire will be multiplied by. `processors`: see held_up().
+  double closed(double compute_seconds, double exposed_seconds, const ByCodec& processors = {}) noexcept;
 
   [[nodiscard]] codec::CodecId codec() const noexcept { return choice_.codec(); }
   [[nodiscard]] std::optional<double> up_bytes_per_second() const noexcept { return up_.bytes_per_second(); }
@@ -41,6 +45,7 @@ class WorkerLink {
   bool open_;
   bool remote_ = false;
   CodecChoice choice_;
+  EndCost cost_;
   double residual_ = 0;
   LinkModel up_, down_;
   std::uint64_t lease_ = 0;  // the newest in `up_`

@@ -32,7 +32,9 @@ void WorkerSpeed::computed(std::uint64_t lease, std::uint64_t samples, double se
 }
 
 void WorkerSpeed::pair_up() noexcept {
-  if (elapsed_.lease != 0 && elapsed_.lease == computed_.lease) wire_.pass(elapsed_.seconds, computed_.seconds);
+  if (elapsed_.lease == 0 || elapsed_.lease != computed_.lease) return;
+  wire_.pass(elapsed_.seconds, computed_.seconds);
+  pass_ = {computed_.seconds, std::max(0.0, elapsed_.seconds - computed_.seconds)};
 }
 
 void WorkerSpeed::late(std::uint64_t lease, std::uint64_t samples, double seconds, bool computes) noexcept {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "plan/device_speed.h"
 #include "plan/exposure.h"
@@ -36,8 +37,11 @@ class WorkerSpeed {
   [[nodiscard]] std::optional<double> step_alone(std::uint64_t samples) const noexcept;
   /// Its device or its link is faster than in its newest pass.
   [[nodiscard]] bool faster() const noexcept { return faster_; }
-  /// Of the newest pass.
-  [[nodiscard]] double compute_seconds() const noexcept { return computed_.seconds; }
+  /// Of the newest pass of which both halves are known: once.
+  struct Pass {
+    double compute_seconds = 0, exposed_seconds = 0;
+  };
+  std::optional<Pass> take_pass() noexcept { return std::exchange(pass_, std::nullopt); }
   /// Until its contribution was there, if that is one of the newest two.
   [[nodiscard]] std::optional<double> elapsed(std::uint64_t lease) const noexcept;
 
@@ -56,6 +60,7 @@ class WorkerSpeed {
   DeviceSpeed device_;
   Exposure wire_;
   Half elapsed_, computed_, elapsed_before_;
+  std::optional<Pass> pass_;
   double whole_per_sample_ = 0;  // of the first pass, until computing and waiting can be told apart
   double spread_ = 0;            // mean distance of a pass from its expected time, as a part of it
   TimeModel alone_;

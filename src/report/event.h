@@ -57,6 +57,15 @@ struct StepDone {
   std::uint64_t global_batch = 0, steps = 0;  // now; steps: until the end of the run
   std::vector<WorkerPart> workers{};
   double gradient_norm = 0;  // before clipping; 0 without clipping
+  double update_s = 0;       // since the last contribution was in
+};
+
+/// Once a run, in plain words: a setting that would make it faster.
+struct AdviceGiven {
+  std::string set{};       // "train.clip_norm_of=previous"
+  double saves_s = 0;      // of a step, at the least
+  double step_s = 0;       // that takes so long
+  std::string sentence{};  // what it does, and what it changes
 };
 
 struct PlanMade {
@@ -142,8 +151,8 @@ struct Download {
   std::uint64_t done = 0, total = 0;  // bytes; total 0: not known
 };
 
-using Event = std::variant<RunStarted, WorkerChanged, PlanMade, StepDone, EvalDone, CheckpointWritten, MarkReached,
-                           Held, Done, Failure, Note, Waiting, Download>;
+using Event = std::variant<RunStarted, WorkerChanged, PlanMade, StepDone, AdviceGiven, EvalDone, CheckpointWritten,
+                           MarkReached, Held, Done, Failure, Note, Waiting, Download>;
 
 /// Lambdas as one visitor: overloaded{[](const StepDone& step) {…}, [](const auto&) {}}.
 template <class... F>

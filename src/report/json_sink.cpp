@@ -76,7 +76,15 @@ class JsonSink final : public Sink {
                  {"noise_scale", known(e.noise.scale)},
                  {"global_batch", e.global_batch},
                  {"steps", e.steps},
+                 {"update_s", number(e.update_s)},
                  {"workers", std::move(workers)}});
+  }
+  static std::string json(const AdviceGiven& e) {
+    return line({{"event", "advice"},
+                 {"set", e.set},
+                 {"saves_s", number(e.saves_s)},
+                 {"step_s", number(e.step_s)},
+                 {"sentence", e.sentence}});
   }
   static std::string json(const PlanMade& e) {
     Json shares = Json::object();

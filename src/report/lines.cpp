@@ -54,6 +54,13 @@ std::string text(const StepDone& e) {
          parts + "\n";
 }
 
+std::string text(const AdviceGiven& e) {
+  return e.sentence +
+         formatted(" That would save at least %.0f ms of a step of %.0f ms (%.0f %%): --set ", 1e3 * e.saves_s,
+                   1e3 * e.step_s, 100 * e.saves_s / e.step_s) +
+         e.set + "\n";
+}
+
 std::string text(const EvalDone& e) {
   return formatted("evaluation after step %llu (epoch %llu): loss %.6f", static_cast<Count>(e.step),
                    static_cast<Count>(e.epoch), e.loss) +

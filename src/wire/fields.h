@@ -107,6 +107,7 @@ struct Table<Ready> {
       Field{3, "test_fingerprint", &Ready::test_fingerprint},
       Field{4, "fixed_seconds", &Ready::fixed_seconds},
       Field{5, "seconds_per_sample", &Ready::seconds_per_sample},
+      Field{6, "wire_seconds", &Ready::wire_seconds},
   };
 };
 template <>

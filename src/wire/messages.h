@@ -44,6 +44,7 @@ struct Ready {  // worker -> coordinator
   std::string train_fingerprint;  // of the data sets: "60000x28x28:u8:…"
   std::string test_fingerprint;
   double fixed_seconds = 0, seconds_per_sample = 0;  // of its device with this model, as an earlier run had it; 0: new
+  std::vector<double> wire_seconds{};  // a byte, of its computing: what numbers on the wire cost; where a codec is open
   bool operator==(const Ready&) const = default;
 };
 struct Admitted {

@@ -125,6 +125,7 @@ void CoordinatorHost::planned(const engine::Planned& plan) { journal_.planned(pl
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   report::StepDone done = event_of(step, engine_.steps());
+  done.update_s = std::max(0.0, seconds(now() - step.closed));
   for (report::WorkerPart& part : done.workers) links_.add_traffic(part);
   journal_.step(step, done);
 }

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "runtime/inputs.h"
+#include "runtime/wire_cost.h"
 #include "transport/addresses.h"
 #include "transport/crypto.h"
 #include "transport/inproc/inproc.h"
@@ -72,6 +73,10 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);
+  if (config::leaves_codec_open(run.config)) {
+    const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();
+    e.head_cost = measure_end_cost(!run.options.plaintext, computes ? "cpu" : "none", run.options.threads);
+  }
   e.model_file = run.inputs.file;
   if (!run.inputs.file.empty()) e.model_sha256 = transport::sha256_hex(run.inputs.file.bytes());
   e.script_files = run.initial.script_files;

@@ -35,6 +35,9 @@ Journal::Journal(JournalOptions options, const engine::Coordinator& engine, stor
 void Journal::begin() {
   started_ = last_checkpoint_ = now();
   note_position(engine_.server().version());
+  const ps::Server& server = engine_.server();
+  if (server.limits_norm() && !server.clips_by_step_before() && !server.outside())
+    clipping_.emplace(server.layout().chunks().size());
 }
 
 void Journal::note_position(std::uint64_t step) {
@@ -73,10 +76,24 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   noise_ = done.noise;
   note_position(step.step + 1);
   sink_.take(done);
+  advise(done);
   tell_mark(step);
 
   const bool newest = step.step + 1 == engine_.server().version();  // else its weights are gone
   if (newest && step.step + 1 < engine_.steps() && checkpoint_due()) write_checkpoint();
+}
+
+// Of a step that one worker makes the weights have no way to go, and its update delays nobody else.
+void Journal::advise(const report::StepDone& done) {
+  const auto cost = clipping_ && done.workers.size() > 1 ? clipping_->step(done.seconds, done.update_s) : std::nullopt;
+  if (!cost) return;
+  sink_.take(report::AdviceGiven{
+      .set = "train.clip_norm_of=previous",
+      .saves_s = cost->waited_seconds,
+      .step_s = cost->step_seconds,
+      .sentence = "Clipping by the norm of the whole gradient makes all workers wait for the update, which begins when "
+                  "the last gradient is in. With the norm of the step before, weights are updated and sent while "
+                  "gradients arrive; what is clipped then differs a little."});
 }
 
 bool Journal::checkpoint_due() {

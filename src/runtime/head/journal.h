@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/coordinator.h"
+#include "plan/clipping_cost.h"
 #include "report/sink.h"
 #include "runtime/head/events.h"
 #include "runtime/persist/persister.h"
@@ -55,6 +57,7 @@ class Journal {
   void note_position(std::uint64_t step);
   void note_batch(const engine::StepClosed& step);
   void tell_mark(const engine::StepClosed& step);
+  void advise(const report::StepDone& done);
   [[nodiscard]] bool checkpoint_due();
 
   JournalOptions options_;
@@ -68,6 +71,7 @@ class Journal {
   double steady_seconds_ = 0;
   std::uint64_t steady_samples_ = 0, verified_ = 0;
   double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
+  std::optional<plan::ClippingCost> clipping_;  // where a step is clipped by its own norm
   double cosine_sum_ = 0;
   std::uint64_t cosines_ = 0;
   report::Noise noise_;

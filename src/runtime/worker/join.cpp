@@ -13,6 +13,7 @@
 #include "machine/keep_awake.h"
 #include "runtime/auth.h"
 #include "runtime/inputs.h"
+#include "runtime/wire_cost.h"
 #include "runtime/worker/machine_key.h"
 #include "runtime/worker/offered_data.h"
 #include "runtime/worker/use_watch.h"
@@ -34,7 +35,10 @@ class SharedInputs {
     if (!loaded_ || spec_ != spec) {
       if (Status status = load(spec, model_file); !status) return status.error();
     }
-    return prepare_worker(provider_, inputs_, device, options_.threads, kCopiesOfWorker);
+    Result<PreparedWorker> worker = prepare_worker(provider_, inputs_, device, options_.threads, kCopiesOfWorker);
+    if (worker && config::leaves_codec_open(config_))
+      worker->wire_cost = measure_end_cost(!options_.token.plaintext, device, options_.threads);
+    return worker;
   }
 
  private:

@@ -1,6 +1,5 @@
 #include "runtime/worker/worker_host.h"
 
-#include <tuple>
 #include <utility>
 
 namespace motley::runtime {
@@ -139,11 +138,18 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
     return;
   }
   prepared_spec_.reset();
-  auto found = std::make_shared<std::tuple<std::string, std::string, engine::SampleCounts, std::string>>();
+  struct Found {
+    std::string train_fingerprint, test_fingerprint;
+    engine::SampleCounts samples;
+    std::string speed_key;
+    std::optional<plan::EndCost> wire_cost;
+  };
+  auto found = std::make_shared<Found>();
   auto build = [this, spec, model_file, found]() -> Result<Prepared> {
     Result<PreparedWorker> worker = options_.prepare(spec, model_file);
     if (!worker) return worker.error();
-    *found = {worker->train_fingerprint, worker->test_fingerprint, worker->samples, worker->speed_key};
+    *found = {worker->train_fingerprint, worker->test_fingerprint, worker->samples, worker->speed_key,
+              worker->wire_cost};
     return std::move(worker->prepared);
   };
   compute_->prepare(std::move(build), [this, spec, found](Result<const Layout*> layout) {
@@ -154,8 +160,11 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
       }
       prepared_spec_ = spec;
       layout_ = **layout;
-      std::tie(train_fingerprint_, test_fingerprint_, samples_, speed_key_) = *found;
-      speed_key_.insert(0, options_.hello.name + ": ");
+      train_fingerprint_ = found->train_fingerprint;
+      test_fingerprint_ = found->test_fingerprint;
+      samples_ = found->samples;
+      speed_key_ = options_.hello.name + ": " + found->speed_key;
+      wire_cost_ = found->wire_cost;
       tell_prepared();
     });
   });
@@ -163,6 +172,7 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
 
 void WorkerHost::tell_prepared() {
   const std::optional<plan::Affine> speed = SpeedStore(options_.speeds).find(speed_key_);
+  if (wire_cost_) worker_->knows_wire(*wire_cost_);
   worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, samples_, speed, now());
 }
 

@@ -27,7 +27,8 @@ struct PreparedWorker {
   Prepared prepared;
   std::string train_fingerprint, test_fingerprint;
   engine::SampleCounts samples;
-  std::string speed_key;  // of device, model and precision
+  std::string speed_key;                     // of device, model and precision
+  std::optional<plan::EndCost> wire_cost{};  // of this machine, where a codec is open
 };
 
 struct WorkerHostOptions {
@@ -136,6 +137,7 @@ class WorkerHost final : engine::WorkerOutput {
   std::optional<wire::RunSpec> prepared_spec_;
   std::string train_fingerprint_, test_fingerprint_, speed_key_;
   engine::SampleCounts samples_;
+  std::optional<plan::EndCost> wire_cost_;
   Layout layout_;
   std::shared_ptr<ComputeThread> compute_;
 };

@@ -13,6 +13,8 @@ namespace {
 
 using Workers = std::vector<fleet::WorkerId>;
 
+Duration duration_of(double seconds) { return Duration(static_cast<std::int64_t>(1e9 * seconds)); }
+
 constexpr std::uint64_t kBatch = 3072;
 constexpr double kPerSample = 0.00012;
 constexpr std::uint64_t kBytes = 1'000'000;
@@ -32,8 +34,6 @@ class MeasuredPaceTest : public testing::Test {
     options.global_batch = kBatch;
     return options;
   }
-  static Duration nanoseconds(double seconds) { return Duration(static_cast<std::int64_t>(1e9 * seconds)); }
-
   /// Passes in which the contribution of each remote worker takes so many seconds, all at the same time.
   void passes(int count, const Workers& workers, double sends) {
     std::vector<std::uint64_t> counts(workers.size());
@@ -48,11 +48,11 @@ class MeasuredPaceTest : public testing::Test {
           pace_.sent(worker, before->second.lease, {kBytes, before->second.seconds});
         pace_.computed(PassKind::train, worker, ++lease_, counts[at], computes);
         const double end = worker == 1 ? computes : computes + sends;
-        pace_.elapsed(PassKind::train, worker, lease_, counts[at], nanoseconds(end));
+        pace_.elapsed(PassKind::train, worker, lease_, counts[at], duration_of(end));
         if (worker > 1) sent_[worker] = {lease_, sends};
         last_ = std::max(last_, end);
       }
-      pace_.closed(nanoseconds(last_));
+      pace_.closed(duration_of(last_));
     }
   }
 
@@ -97,6 +97,43 @@ TEST_F(MeasuredPaceTest, AGainInDoubtIsComparedWithStepsAlone) {
   EXPECT_TRUE(pace_.compare(kBatch, 1).pays) << "too few";
   passes(14, {1, 2}, 0.25);
   EXPECT_NEAR(seconds(pace_.compare(kBatch, 1).without), 0.98 * together, 0.01 * together);
+}
+
+// A head that computes one half and a worker that computes the other, where nothing is seen of the wire: what tells are
+// the processors.
+TEST(MeasuredPaceCodec, FollowsWhatTheProcessorsOfBothEndsHaveToDo) {
+  for (const bool worker_pays : {true, false}) {
+    CoordinatorOptions options;
+    options.global_batch = kBatch;
+    options.gradients.reset();
+    const plan::EndCost cost{.sent = 50e-9, .received = 50e-9};  // 50 ms a contribution in fp32
+    if (!worker_pays) options.head_cost = cost;
+    MeasuredPace pace(options, {1e6, 0.5e6, 0.25e6, 0.13e6});
+    const Workers workers{1, 2};
+    for (const fleet::WorkerId worker : workers) {
+      pace.connected(worker, worker == 2);
+      while (const std::uint64_t samples = pace.calibration(worker))
+        pace.calibrated(worker, samples, kPerSample * static_cast<double>(samples));
+    }
+    std::vector<std::uint64_t> counts(workers.size());
+    const auto passes = [&](int count) {
+      for (std::uint64_t lease = 1; count > 0; --count) {
+        pace.split(PassKind::train, kBatch, workers, false, counts);
+        for (std::size_t at = 0; at < workers.size(); ++at) {
+          const double computes = kPerSample * static_cast<double>(counts[at]);
+          pace.computed(PassKind::train, workers[at], ++lease, counts[at], computes);
+          pace.elapsed(PassKind::train, workers[at], lease, counts[at], duration_of(computes));
+        }
+        pace.weigh_codec(2);
+      }
+    };
+    passes(8);
+    EXPECT_EQ(pace.codec(2), worker_pays ? codec::CodecId::fp32 : codec::CodecId::int4) << "nobody told of the worker";
+    if (!worker_pays) continue;
+    pace.costs(2, cost);
+    passes(8);
+    EXPECT_EQ(pace.codec(2), codec::CodecId::int4);
+  }
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ TEST_F(WorkerTest, JoinsAndReportsReadyAndSynced) {
   EXPECT_EQ(worker.state(), cluster::WorkerState::member);
 }
 
+TEST_F(WorkerTest, TellsWhatNumbersOnTheWireCostItWhereItKnows) {
+  const plan::EndCost cost{.sent = 1e-9, .received = 2e-9, .encode = {0, 3e-9, 4e-9, 5e-9}};
+  worker.knows_wire(cost);
+  join(0);
+  EXPECT_EQ(plan::heard(out.sent<wire::Ready>()[0].wire_seconds), cost);
+}
+
 TEST_F(WorkerTest, ATaskGetsTheWeightsOfItsVersionAndItsGradientGoesOutInSegments) {
   join(0);
   control(grant(0, 11));

@@ -33,7 +33,11 @@ TEST(WorkerSpeed, HalvesOfAPassComeInAnyOrder) {
   EXPECT_NEAR(worker.wire().seconds().value_or(0), 0.1, 1e-9) << "of another lease";
   worker.elapsed(2, kSamples, 0.6);
   EXPECT_NEAR(worker.wire().seconds().value_or(0), 0.2, 1e-9);
-  EXPECT_EQ(worker.compute_seconds(), 0.4);
+  const auto pass = worker.take_pass();
+  ASSERT_TRUE(pass);
+  EXPECT_EQ(pass->compute_seconds, 0.4);
+  EXPECT_NEAR(pass->exposed_seconds, 0.2, 1e-9);
+  EXPECT_FALSE(worker.take_pass()) << "once";
   EXPECT_EQ(worker.elapsed(1), 0.5);
   EXPECT_EQ(worker.elapsed(2), 0.6);
   EXPECT_FALSE(worker.elapsed(3));

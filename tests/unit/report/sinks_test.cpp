@@ -88,8 +88,9 @@ TEST(JsonSink, WritesOneObjectALine) {
       written(pipe),
       "{\"event\":\"step\",\"step\":4,\"epoch\":0,\"loss\":0.1234567,\"samples\":256,\"seconds\":0.5,\"samples_per_s\":"
       "512.0,"
-      "\"learning_rate\":0.0,\"noise_scale\":null,\"global_batch\":0,\"steps\":0,\"workers\":[{\"worker\":\"laptop/"
-      "cpu\",\"samples\":256,\"compute_s\":0.4,\"wait_s\":0.1,\"finish_s\":0.6,"
+      "\"learning_rate\":0.0,\"noise_scale\":null,\"global_batch\":0,\"steps\":0,\"update_s\":0.0,\"workers\":[{"
+      "\"worker\":"
+      "\"laptop/cpu\",\"samples\":256,\"compute_s\":0.4,\"wait_s\":0.1,\"finish_s\":0.6,"
       "\"sent_bytes\":1000,\"received_bytes\":2000}]}\n"
       "{\"event\":\"checkpoint\",\"step\":5,\"path\":\"runs/a/checkpoints/step-000000005\"}\n");
 }

@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-#include "bench/processor_time.h"
+#include "machine/processor_time.h"
 
-namespace motley::bench {
+namespace motley::machine {
 namespace {
 
 double seconds(const FILETIME& time) {
@@ -26,4 +26,4 @@ double thread_processor_time_s() {
   return seconds(system) + seconds(own);
 }
 
-}  // namespace motley::bench
+}  // namespace motley::machine

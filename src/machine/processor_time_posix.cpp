@@ -1,9 +1,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "bench/processor_time.h"
+#include "machine/processor_time.h"
 
-namespace motley::bench {
+namespace motley::machine {
 
 double processor_time_s() {
   rusage usage{};
@@ -20,4 +20,4 @@ double thread_processor_time_s() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-}  // namespace motley::bench
+}  // namespace motley::machine
