@@ -29,7 +29,7 @@ def directory() -> pathlib.Path:
         for part in ("sets", "hashes", "origins"):
             (place / part).mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise Error(f"{place}: {error.strerror or error}", "files of others are kept there: make room, or let this user write there", "io") from None
+        raise Error(f"{place}: {error.strerror or error}", "data are kept there: make room, or let this user write there", "io") from None
     return place
 
 
@@ -152,10 +152,11 @@ class Set:
     def finish(self) -> None:
         """All blocks were put."""
         try:
-            if hasattr(os, "sync"):
-                os.sync()  # a name that a crash leaves without its content would be taken for whole
             for file in self.manifest.files:
-                os.chmod(self._root / file.name, 0o400)
+                place = self._root / file.name
+                with open(place, "r+b") as out:
+                    os.fsync(out.fileno())  # a name that a crash leaves without its content would be taken for whole
+                os.chmod(place, 0o400)
             os.rename(self.part, self.tree)
         except OSError as error:
             raise _disk(self.home, error) from None
@@ -182,7 +183,8 @@ def _allocated(path: pathlib.Path) -> int:
 
 
 def _disk(place: pathlib.Path, error: OSError) -> Error:
-    return Error(f"{place}: {error.strerror or error}", "make room on the disk of this machine; what is there already is not fetched again", "io")
+    return Error(f"{place}: {error.strerror or error}", "make room on this machine's disk: what is there already is not fetched again",
+                 "io")
 
 
 def _make_room(wanted: int, name: str) -> None:
@@ -204,7 +206,8 @@ def _make_room(wanted: int, name: str) -> None:
             kept -= size
         free = shutil.disk_usage(home).free
         if wanted > 0 and free < wanted + SPARE_BYTES:
-            raise Error(f"{name} needs {wanted / 1e9:.3g} GB more in {home}, and the disk has {max(0, free - SPARE_BYTES) / 1e9:.3g} GB to give",
+            room = max(0, free - SPARE_BYTES)
+            raise Error(f"{name} needs {wanted / 1e9:.3g} GB more in {home}, and the disk has {room / 1e9:.3g} GB to give",
                         "make room on the disk of this machine, or put the data at the path that the script names", "io")
 
 

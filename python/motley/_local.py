@@ -21,13 +21,13 @@ _calls = 0
 def files(place: str | os.PathLike[str]) -> str:
     """A path, on this machine, of the data at `place`: a file or a directory.
 
-    place: a path of the head's, `http://` or `https://`; `s3://`, `gs://` and whatever else fsspec knows, where it is installed on the head
+    place: a path of the head's, `http://` or `https://`; `s3://`, `gs://` and what else fsspec knows, where it is installed on the head
 
         train = torchvision.datasets.ImageFolder(motley.files("photos/train"))
 
     On the head a path is what it is, and what lies elsewhere is fetched once. Machines that join get the same content from the head: they
-    use a copy of their own at the same path if it is equal, refuse another, and fetch what is missing by blocks whose hashes are checked, into
-    `~/.cache/motley/data`. A fetch that was cut off goes on where it was. The files are to stay as they are while the run goes on. The
+    use a copy of their own at the same path if it is equal, refuse another, and fetch what is missing by blocks whose hashes are checked,
+    into `~/.cache/motley/data`. A fetch that was cut off goes on where it was. The files are to stay as they are while the run goes on. The
     script calls it in the same order on all machines, before `motley.Run`.
     """
     global _calls, _offers
@@ -40,7 +40,8 @@ def files(place: str | os.PathLike[str]) -> str:
     manifest = _kept.manifest_of(local, name)
     text = manifest.to_bytes()
     root = os.path.realpath(local)
-    offered = [(os.path.join(root, *file.name.split("/")) if manifest.directory else root, file.size, file.hashes) for file in manifest.files]
+    offered = [(os.path.join(root, *file.name.split("/")) if manifest.directory else root, file.size, file.hashes)
+               for file in manifest.files]
     if _offers is None:
         _offers = _core.Offers()
     _offers.add(text, _manifest.hash_of(text), offered)
@@ -156,7 +157,8 @@ class _Fetch:
             elif event[0] == kind:
                 return event[1:]
             else:
-                raise Error(f"the head answered with {event[0]}, expected {kind}", "install the same version of motley on both machines", "protocol")
+                raise Error(f"the head answered with {event[0]}, expected {kind}", "install the same version of motley on both machines",
+                            "protocol")
 
     def _again(self, why: str, over: bool) -> None:
         now = time.monotonic()

@@ -18,7 +18,7 @@ SET_BYTES_MAX = 1 << 50
 NAME_BYTES_MAX = 1024
 PART_BYTES_MAX = 255
 DEPTH_MAX = 32
-OF_WINDOWS = {"con", "prn", "aux", "nul", "conin$", "conout$", *(f"{port}{number}" for port in ("com", "lpt") for number in "0123456789¹²³")}
+OF_WINDOWS = {"con", "prn", "aux", "nul", "conin$", "conout$", *(f"{port}{digit}" for port in ("com", "lpt") for digit in "0123456789¹²³")}
 NOT_IN_NAMES = set('\\:<>"|?*')
 
 
@@ -51,8 +51,9 @@ class Manifest:
         text = json.dumps({"motley": 1, "name": self.name, "directory": self.directory, "files": files}, ensure_ascii=False,
                           separators=(",", ":")).encode()
         if len(text) > MANIFEST_BYTES_MAX:
-            raise Error(f"{self.name}: {len(self.files)} files with {self.size / 1e9:.0f} GB are too many: their list has {len(text) >> 20} MiB, "
-                        f"and may have {MANIFEST_BYTES_MAX >> 20}", "put small files into shards or archives, or call motley.files() for parts")
+            raise Error(f"{self.name}: {len(self.files)} files with {self.size / 1e9:.0f} GB are too many: their list has "
+                        f"{len(text) >> 20} MiB, and may have {MANIFEST_BYTES_MAX >> 20}",
+                        "put small files into shards or archives, or call motley.files() for parts")
         return text
 
 
@@ -127,8 +128,8 @@ def _fault(part: str) -> str:
 
 
 def scan(root: pathlib.Path, name: str) -> dict[str, os.stat_result]:
-    """By name, what a file or a directory holds. Errors: anything but files and directories in it; names as above. The root itself, which is
-    called `name` elsewhere, may be a link: what lies behind it counts."""
+    """By name, what a file or a directory holds. Errors: anything but files and directories in it; names as above. The root itself, which
+    is called `name` elsewhere, may be a link: what lies behind it counts."""
     try:
         about = os.stat(root)
         if stat.S_ISREG(about.st_mode):

@@ -20,8 +20,9 @@ from motley._retrieve import STALL_SECONDS, Redirects
 RANGE_BYTES = 32 << 20
 TRIES_MAX = 5  # in a row that brought nothing
 RESTARTS_MAX = 3  # because the file there became another
-HINTS = {"s3": "pip install s3fs", "s3a": "pip install s3fs", "gs": "pip install gcsfs", "gcs": "pip install gcsfs", "az": "pip install adlfs",
-         "abfs": "pip install adlfs", "hf": "pip install huggingface_hub"}
+HINTS = {"s3": "pip install s3fs", "s3a": "pip install s3fs", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
+         "az": "pip install adlfs", "abfs": "pip install adlfs", "hf": "pip install huggingface_hub"}
+VERSIONS = ("ETag", "etag", "md5Hash", "LastModified", "mtime", "created")  # what these libraries call it
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -111,7 +112,8 @@ class _Download:
         if whole or (begins and not (same and found and int(found[1]) == begins)):
             self._restarts += 1
             if self._restarts > RESTARTS_MAX:
-                raise Error(f"{self._url} became another file {self._restarts} times while it was fetched", "fetch one that stays", "network")
+                raise Error(f"{self._url} became another file {self._restarts} times while it was fetched", "fetch one that stays",
+                            "network")
             self._forget()
             return False
         if not begins:
@@ -188,8 +190,8 @@ def _by_fsspec(place: str, kind: str, home: pathlib.Path, name: str) -> pathlib.
         known = json.loads(memo.read_bytes())
     except (OSError, ValueError):
         known = {}
-    versions = {each: str([about.get("size"), next((str(about[key]) for key in ("ETag", "etag", "md5Hash", "LastModified", "mtime", "created")
-                                                    if about.get(key)), "")]) for each, about in found.items()}
+    versions = {each: str([about.get("size"), next((str(about[key]) for key in VERSIONS if about.get(key)), "")])
+                for each, about in found.items()}
     for old in [path for path in tree.rglob("*") if path.is_file()]:
         each = old.relative_to(base).as_posix()
         if known.get(each) != versions.get(each, ""):

@@ -33,8 +33,8 @@ def data(tmp_path):
 
 def start_head(motley, place):
     home = f"HOME={motley.directory / 'home-head'}"
-    head = motley.start("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu", "--token-file", "token", *BOTH,
-                        str(place), prefix=["env", home])
+    head = motley.start("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu", "--token-file",
+                        "token", *BOTH, str(place), prefix=["env", home])
     head.wait_event("run")
     return head
 
