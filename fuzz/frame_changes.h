@@ -34,7 +34,8 @@ inline void change_header(Choices& choices, wire::Frame& frame) {
       return change(choices, header.run);
     case 9: {
       constexpr std::array kTypes{wire::FrameType::control,   wire::FrameType::weights, wire::FrameType::gradient,
-                                  wire::FrameType::statistic, wire::FrameType::ack,     wire::FrameType::blob};
+                                  wire::FrameType::statistic, wire::FrameType::ack,     wire::FrameType::block,
+                                  wire::FrameType::blob};
       header.type = kTypes.at(choices.below(kTypes.size()));
       return;
     }

@@ -97,5 +97,6 @@ void bind_script(nb::module_& m);
 void bind_program(nb::module_& m);
 void bind_head(nb::module_& m);
 void bind_worker(nb::module_& m);
+void bind_files(nb::module_& m);
 
 }  // namespace motley::python

@@ -46,6 +46,7 @@ NB_MODULE(_core, m) {
   bind_task(m);
   bind_script(m);
   bind_recipes(m);
+  bind_files(m);
   bind_program(m);
   bind_head(m);
   bind_worker(m);

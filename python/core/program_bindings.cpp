@@ -6,6 +6,7 @@
 #include "output.h"
 #include "program.h"
 #include "python_torch.h"
+#include "runtime/head/block_desk.h"
 #include "runtime/head/reception.h"
 
 namespace motley::python {
@@ -71,6 +72,8 @@ void bind_program(nb::module_& m) {
                    })
       .def("keep_door",
            [](cli::Launch& launch) { launch.head.train.reception = std::make_shared<runtime::Reception>(); })
+      .def("offer", [](cli::Launch& launch,
+                       std::shared_ptr<runtime::Offers> offers) { launch.head.train.offers = std::move(offers); })
       .def("close_door",
            [](cli::Launch& launch) {
              const nb::gil_scoped_release no_gil;

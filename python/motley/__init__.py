@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from motley import _core
 from motley._epoch import Epoch, Step
 from motley._errors import Error
+from motley._local import files
 
 if TYPE_CHECKING:
     from motley._arrays import ArrayRun
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from motley._state import HeadTensors
 
 __version__: str = _core.version
-__all__ = ["ArrayRun", "Epoch", "Error", "HeadTensors", "Run", "Shards", "Step", "fit"]
+__all__ = ["ArrayRun", "Epoch", "Error", "HeadTensors", "Run", "Shards", "Step", "files", "fit"]
 
 _TORCH_HINT = "pip install torch, or the build for your card from https://pytorch.org/get-started"
 

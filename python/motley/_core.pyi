@@ -102,6 +102,30 @@ class Script:
         it; outside(), of the kind "script", one more that has made no step."""
     def add_device(self, name: str, description: str, memory_bytes: int, threads: int) -> None: ...
 
+class Offers:
+    """Files that machines which join may have."""
+
+    def __init__(self) -> None: ...
+    def add(self, manifest: bytes, hash: bytes, files: Sequence[tuple[str, int, bytes]]) -> None:
+        """`files`: (path, size, SHA-256 of each block of 1 MiB, one after the other). They are to stay as they are from now on."""
+    def __len__(self) -> int: ...
+
+class BlockLink:
+    """The connection by which files of a head come here."""
+
+    def dial(self) -> None:
+        """What is open is asked for again once it is connected."""
+    def ask(self, offer: int) -> None: ...
+    @property
+    def has_room(self) -> bool: ...
+    def want(self, hash: bytes, bytes: int) -> None:
+        """REQUIRES has_room."""
+    def next(self, seconds: float) -> tuple[Any, ...] | None:
+        """("connected",), ("offered", hash, bytes, offers there are), ("content", hash, bytes), ("broken", why, the run is over), or
+        None after so long. Errors: the head refuses, or what it sends is wrong."""
+
+def open_block_link(launch: Launch) -> BlockLink: ...
+
 class Launch:
     script: str
     @property
@@ -113,6 +137,8 @@ class Launch:
         """Nobody joins any more. Before the process ends, and with it what the door's threads need."""
     def keep_door(self) -> None:
         """From now on the runs of this launch come one after the other: machines that join find each by the token of the first."""
+    def offer(self, offers: Offers) -> None:
+        """From now on the runs of this launch hand them out."""
     def go_on(self, directory: str, resume: bool) -> None:
         """For the next run, in this directory."""
     @property

@@ -10,6 +10,8 @@ from motley._errors import Error
 
 _given: _core.Launch | None = None
 _own: _core.Launch | None = None  # of a script that was started by itself
+_early: _core.Launch | None = None  # of a script that asked for files first
+_offers: _core.Offers | None = None
 _runs = 0
 _first = ""  # the directory of its first run, on the head
 _resumes = False
@@ -26,7 +28,8 @@ def use() -> _core.Launch:
     """What the command line asked for; training, where the script was started without `motley`. For a run: those of a script come one
     after the other, and have one launch, one token and directories side by side."""
     global _own, _runs, _first, _resumes
-    launch = _given or _own or _made()
+    launch = of_files()
+    _leave_early(launch)
     if _given is None and is_script(launch):
         _own = launch
     _runs += 1
@@ -47,7 +50,32 @@ def use_alone() -> _core.Launch:
     if _given is not None and _runs > 0:
         raise Error("the script began a second run, and one was asked for", "python SCRIPT.py runs as many as there are")
     _runs += 1
-    return _given or _made()
+    launch = _given or _early or _made()
+    _leave_early(launch)
+    return launch
+
+
+def of_files() -> _core.Launch:
+    """What the command line asked for, before the script's next run."""
+    global _early
+    if _given is None and _own is None and _early is None:
+        _early = _made()
+    launch = _given or _own or _early
+    assert launch is not None
+    return launch
+
+
+def offer(offers: _core.Offers) -> None:
+    """The runs of this script hand them out from now on."""
+    global _offers
+    _offers = offers
+
+
+def _leave_early(launch: _core.Launch) -> None:
+    global _early
+    _early = None
+    if _offers is not None:
+        launch.offer(_offers)
 
 
 def _made() -> _core.Launch:

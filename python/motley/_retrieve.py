@@ -9,7 +9,7 @@ STALL_SECONDS = 30  # nothing came for so long: given up
 PIECE_BYTES = 1 << 18
 
 
-class _Redirects(urllib.request.HTTPRedirectHandler):
+class Redirects(urllib.request.HTTPRedirectHandler):
     max_redirections = 5
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
@@ -23,7 +23,7 @@ def retrieve(url: str, take: Callable[[bytes, int], bool]) -> str:
     if not url.startswith(("http://", "https://")):
         return "expected an address that begins with http:// or https://"
     try:
-        with urllib.request.build_opener(_Redirects).open(url, timeout=STALL_SECONDS) as answer:
+        with urllib.request.build_opener(Redirects).open(url, timeout=STALL_SECONDS) as answer:
             total = max(int(answer.headers.get("Content-Length") or 0), 0)
             done = 0
             while piece := answer.read(PIECE_BYTES):

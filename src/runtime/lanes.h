@@ -34,6 +34,9 @@ inline transport::Priority priority_of(engine::Lane lane) noexcept {
   return transport::Priority::background;
 }
 
+/// Among Hello.features: does not compute, and wants files that the head's script offers.
+inline constexpr const char* kFiles = "files";
+
 /// A control frame outside any session (fence 0).
 inline wire::Frame control_frame(std::uint64_t run, const wire::Message& message) {
   wire::FrameHeader header;

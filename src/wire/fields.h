@@ -32,7 +32,7 @@ struct Field {
 template <class Owner, class Member, class... Rest>
 Field(std::uint32_t, const char*, Member Owner::*, Rest...) -> Field<Owner, Member>;
 
-inline constexpr std::string_view kKindsKnown = "1 to 22 or 29";
+inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29";
 
 /// Envelope fields below this number are message kinds; from here on they are attributes that a reader may ignore.
 inline constexpr std::uint32_t kKindsEnd = 200;
@@ -287,6 +287,22 @@ struct Table<State> {
       Field{3, "offset", &State::offset},
       Field{4, "data", &State::data, Form::plain, kSegmentBytesMax},
   };
+};
+
+template <>
+struct Table<Want> {
+  static constexpr std::string_view kName = "Want";
+  static constexpr std::uint32_t kKind = 25;
+  static constexpr std::tuple kFields{Field{1, "offer", &Want::offer},
+                                      Field{2, "sha256", &Want::sha256, Form::plain, kHashBytesMax}};
+};
+template <>
+struct Table<Offered> {
+  static constexpr std::string_view kName = "Offered";
+  static constexpr std::uint32_t kKind = 26;
+  static constexpr std::tuple kFields{Field{1, "offer", &Offered::offer},
+                                      Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
+                                      Field{3, "bytes", &Offered::bytes}, Field{4, "offers", &Offered::offers}};
 };
 
 }  // namespace motley::wire

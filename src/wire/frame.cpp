@@ -66,6 +66,7 @@ bool known_type(std::uint8_t type) noexcept {
     case FrameType::gradient:
     case FrameType::statistic:
     case FrameType::ack:
+    case FrameType::block:
     case FrameType::blob:
       return true;
   }
@@ -113,7 +114,7 @@ FrameHeader load_fields(const std::byte* in) noexcept {
 
 bool is_segmented(FrameType type) noexcept {
   return type == FrameType::weights || type == FrameType::gradient || type == FrameType::statistic ||
-         type == FrameType::blob;
+         type == FrameType::block || type == FrameType::blob;
 }
 
 std::size_t body_bytes_max(FrameType type) noexcept {
@@ -150,7 +151,7 @@ Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes
   if (Status envelope = check_envelope(bytes); !envelope) return std::move(envelope).error();
   const auto type = std::to_integer<std::uint8_t>(bytes[kAtType]);
   if (!known_type(type)) {
-    return protocol_error("frame: expected type 1 to 5 or 10, found " + std::to_string(type),
+    return protocol_error("frame: expected type 1 to 6 or 10, found " + std::to_string(type),
                           "the other side may run a newer version of motley: install the same on both machines");
   }
   const FrameHeader header = load_fields(bytes.data());

@@ -23,7 +23,8 @@ enum class FrameType : std::uint8_t {
   gradient = 3,
   statistic = 4,
   ack = 5,
-  // 6 block, 7 checkpoint, 8 round, 9 activation: reserved
+  block = 6,  // of a file that is offered, or of a manifest
+  // 7 checkpoint, 8 round, 9 activation: reserved
   blob = 10,  // the model file, to a worker that joins
 };
 
@@ -37,12 +38,12 @@ struct FrameHeader {
   std::uint64_t run = 0;
   std::uint64_t fence = 0;    // incarnation:32 | session:32
   std::uint64_t pass = 0;     // kind:8 | job:16 | number:40
-  std::uint64_t subject = 0;  // lease of a gradient; hash prefix of a blob
+  std::uint64_t subject = 0;  // lease of a gradient; hash prefix of a block or blob
   std::uint64_t version = 0;  // of the weights
   std::uint32_t chunk = 0;
-  std::uint32_t offset = 0;  // of this segment in the chunk (or blob), bytes
+  std::uint32_t offset = 0;  // of this segment in the chunk (or block, blob), bytes
   std::uint32_t length = 0;  // of the body, bytes
-  std::uint32_t total = 0;   // of the whole chunk (or blob), bytes
+  std::uint32_t total = 0;   // of the whole chunk (or block, blob), bytes
   CodecId codec = CodecId::fp32;
   std::uint8_t shard = 0;
   std::uint32_t order = 0;     // of weights on several connections: kOrdered | number; 0: none
@@ -55,7 +56,7 @@ struct Frame {
   SharedBytes body;
 };
 
-/// True for the types whose body is a piece of something longer: weights, gradient, statistic, blob.
+/// True for the types whose body is a piece of something longer: weights, gradient, statistic, block, blob.
 bool is_segmented(FrameType type) noexcept;
 
 /// The longest body a frame of this type may have on the wire (limits.h).

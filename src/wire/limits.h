@@ -7,7 +7,7 @@
 
 namespace motley::wire {
 
-inline constexpr std::size_t kBodyBytesMax = 1 << 20;       // body of a weights, gradient, statistic or blob frame
+inline constexpr std::size_t kBodyBytesMax = 1 << 20;  // body of a weights, gradient, statistic, block or blob frame
 inline constexpr std::size_t kSegmentBytesMax = 256 << 10;  // of one that goes in the background
 inline constexpr std::size_t kControlBytesMax = 8 << 20;    // body of a control frame (a layout may be long)
 inline constexpr std::size_t kUnprovenBytesMax = 64 << 10;  // everything a connection may send before it is proven
@@ -37,7 +37,11 @@ inline constexpr std::uint64_t kLocalStepsMax = 100'000;  // likewise
 inline constexpr std::size_t kAdmittedControlBytesMax = kProbeBytesMax + (64 << 10);
 inline constexpr std::size_t kChunkBitmapBytesMax = 16 << 10;  // of Taken: more chunks than a layout may have
 inline constexpr std::size_t kMacBytesMax = 64;
-inline constexpr std::size_t kLossStateBytesMax = 16 << 20;             // of a State, all its pieces
+inline constexpr std::size_t kHashBytesMax = 32;        // of Want and Offered
+inline constexpr std::size_t kBlockBytesMax = 1 << 20;  // of a file that is offered; its last one may be shorter
+inline constexpr std::uint64_t kManifestBytesMax = 64 << 20;
+inline constexpr std::size_t kWantsMax = 64;                 // open of a session, and what it may ask for at once
+inline constexpr std::size_t kLossStateBytesMax = 16 << 20;  // of a State, all its pieces
 inline constexpr std::uint64_t kBlobBytesMax = std::uint64_t{4} << 30;  // a TorchScript file
 
 }  // namespace motley::wire

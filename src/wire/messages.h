@@ -151,9 +151,22 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
-using Message =
-    std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
-                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye, State>;
+struct Want {
+  std::uint64_t offer = 0;           // which one's manifest; 0: content by its hash
+  std::vector<std::uint8_t> sha256;  // of a block or a manifest
+  bool operator==(const Want&) const = default;
+};
+struct Offered {
+  std::uint64_t offer = 0;
+  std::vector<std::uint8_t> sha256;  // of its manifest; empty: there is no such offer
+  std::uint64_t bytes = 0;           // of its manifest
+  std::uint64_t offers = 0;          // that there are so far
+  bool operator==(const Offered&) const = default;
+};
+
+using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
+                             Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
+                             Bye, Want, Offered, State>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

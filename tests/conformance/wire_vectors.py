@@ -13,7 +13,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "unit" / "wire" / "data"
 
-CONTROL, WEIGHTS, GRADIENT, STATISTIC, ACK, BLOB = 1, 2, 3, 4, 5, 10
+CONTROL, WEIGHTS, GRADIENT, STATISTIC, ACK, BLOCK, BLOB = 1, 2, 3, 4, 5, 6, 10
 
 
 def crc32c_of_byte(crc: int) -> int:
@@ -56,6 +56,7 @@ FRAMES = {  # accepted
     "frame_gradient": frame_header(BODY, type=GRADIENT, subject=9, version=5, chunk=3, offset=8, total=16, **NAMES),
     "frame_statistic": frame_header(BODY, type=STATISTIC, subject=9, version=5, chunk=4, shard=1, flags=0x8001, **NAMES),
     "frame_ack": frame_header(type=ACK, subject=9, **NAMES),
+    "frame_block": frame_header(BODY, type=BLOCK, run=RUN, subject=0xFEDCBA9876543210, offset=262144, total=1 << 20),
     "frame_blob": frame_header(BODY, type=BLOB, run=RUN, subject=0xFEDCBA9876543210, offset=0xFFFFFFF0, total=0xFFFFFFFF),
 }
 REFUSED = {
@@ -65,7 +66,7 @@ REFUSED = {
     "refused_header_crc": frame_header(type=CONTROL, header_crc=0xDEADBEEF),
     "refused_protocol": frame_header(type=CONTROL, protocol=2),
     "refused_type_0": frame_header(type=0),
-    "refused_type_6": frame_header(type=6),
+    "refused_type_7": frame_header(type=7),
     "refused_type_255": frame_header(type=255),
     "refused_length": frame_header(type=CONTROL, length=(8 << 20) + 1),
     "refused_length_max": frame_header(type=GRADIENT, length=0xFFFFFFFF),

@@ -23,8 +23,9 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server serv
       engine_(within(options_.engine, redo_budget_), std::move(server), *this),
       journal_(options_.journal, engine_, std::move(ledger), redo_budget_, sink,
                [this](report::Event event) { tell(std::move(event)); }),
-      links_({options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir}, mailbox_,
-             engine_, sink) {}
+      links_(
+          {options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir, options_.offers},
+          mailbox_, engine_, sink) {}
 
 CoordinatorHost::~CoordinatorHost() {
   mailbox_->post([this] {
@@ -171,6 +172,7 @@ void CoordinatorHost::end(Status status, bool worth_keeping) {
   if (ended_) return;
   ended_ = true;
   links_.shut();
+  links_.close_files({status ? "done" : "lost", {}, "the run is over", {}});
   sink_.take(report::Waiting{});
   if (worth_keeping) journal_.write_checkpoint();
   Result<std::filesystem::path> newest = journal_.drain();

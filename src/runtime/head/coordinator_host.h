@@ -27,6 +27,7 @@ struct CoordinatorHostOptions {
   transport::Digest own_spki{};
   JournalOptions journal;
   std::function<std::vector<double>(const report::EvalDone&)> rates_after;  // may be empty
+  std::shared_ptr<const Offers> offers{};                                   // likewise
 };
 
 class CoordinatorHost final : engine::CoordinatorOutput {

@@ -89,6 +89,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.hold_owed = run.hold_owed;
   e.state = run.loss_state;
   host.rates_after = run.options.rates_after;
+  host.offers = run.options.offers;
   host.journal = journal_options(run, e);
   return host;
 }

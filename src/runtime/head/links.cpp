@@ -88,6 +88,8 @@ void Links::on_frame(LinkId id, const wire::Frame& frame) {
   Link& link = found->second;
   if (link.role == LinkRole::unproven) {
     on_unproven_frame(id, link, frame);
+  } else if (link.role == LinkRole::files) {
+    on_files_frame(id, frame);
   } else {
     engine_.session_frame(link.session, frame, now());
   }
@@ -145,11 +147,12 @@ void Links::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
     return;
   }
   link.connection->mark_proven();
+  const wire::ProofReply reply{proof_mac(*token, "head", peer, options_.own_spki, Side::head)};
+  link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
+  if (std::ranges::count(link.hello->features, kFiles) > 0) return open_files(id, link);
   link.role = LinkRole::control;
   link.session = next_session_++;
   sessions_[link.session] = {.name = link.hello->name, .control = id, .token_id = token_id, .opened = now()};
-  const wire::ProofReply reply{proof_mac(*token, "head", peer, options_.own_spki, Side::head)};
-  link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
   engine_.session_opened(link.session, *link.hello, peer.same_machine ? engine::Reach::machine : engine::Reach::network,
                          now(), key_of(peer));
 }
@@ -206,6 +209,15 @@ void Links::send_away_revoked() {
   if (now() - looked_for_revoked_ < kRevokedEvery) return;
   looked_for_revoked_ = now();
   const Invitations::Revoked revoked = invitations_.revoked_now();
+  const wire::Bye bye{"revoked", {}, "this machine was sent away", "ask whoever runs the head"};
+  std::vector<LinkId> fetching;
+  for (const auto& [id, link] : links_) {
+    const bool sent_away =
+        link.role == LinkRole::files &&
+        (std::ranges::count(revoked.tokens, link.hello->token_id) > 0 || names(revoked.workers, link.hello->name));
+    if (sent_away) fetching.push_back(id);
+  }
+  for (const LinkId id : fetching) end_files(id, bye);
   std::vector<engine::SessionId> away;
   for (const auto& [id, session] : sessions_) {
     if (session.local) continue;
@@ -214,7 +226,6 @@ void Links::send_away_revoked() {
     if (by_token || by_name) away.push_back(id);
     if (by_name) invitations_.shut_out(links_.at(session.control).connection->peer().spki);
   }
-  const wire::Bye bye{"revoked", {}, "this machine was sent away", "ask whoever runs the head"};
   for (const engine::SessionId id : away) {
     links_.at(sessions_.at(id).control)
         .connection->send(control_frame(options_.token.run, bye), transport::Priority::control);
@@ -228,7 +239,9 @@ void Links::on_link_closed(LinkId id, const Error& error) {
   const LinkRole role = found->second.role;
   const engine::SessionId session = found->second.session;
   links_.erase(found);
-  if (role == LinkRole::control) {
+  if (role == LinkRole::files && desk_) {
+    desk_->close(id);
+  } else if (role == LinkRole::control) {
     end_session(session, error.message, true);
   } else if (role == LinkRole::data) {
     Session& ending = sessions_.at(session);

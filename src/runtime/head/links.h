@@ -16,6 +16,7 @@
 #include "fleet/token.h"
 #include "report/sink.h"
 #include "runtime/data_lanes.h"
+#include "runtime/head/block_desk.h"
 #include "runtime/head/invitations.h"
 #include "runtime/lanes.h"
 #include "runtime/mailbox.h"
@@ -29,6 +30,7 @@ struct LinksOptions {
   transport::Digest own_spki{};
   std::uint32_t incarnation = 1;
   std::string run_dir;
+  std::shared_ptr<const Offers> offers{};  // for who wants files; null: there are none
 };
 
 class Links {
@@ -39,7 +41,8 @@ class Links {
         mailbox_(std::move(mailbox)),
         engine_(engine),
         sink_(sink),
-        invitations_(options_.token, options_.run_dir) {}
+        invitations_(options_.token, options_.run_dir),
+        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {}
 
   /// A connection from outside; it has to prove itself first. Any thread.
   void accept(std::shared_ptr<transport::Connection> connection);
@@ -55,6 +58,8 @@ class Links {
   /// The engine hears nothing more, and nobody comes in.
   void shut() noexcept { shut_ = true; }
   void close_all();
+  /// Who fetches files is told so, and sent away.
+  void close_files(const wire::Bye& bye);
 
   /// By a worker's session on the wire, since it was asked before.
   void add_traffic(report::WorkerPart& part);
@@ -67,7 +72,7 @@ class Links {
  private:
   class LinkReceiver;
   using LinkId = std::uint64_t;
-  enum class LinkRole : std::uint8_t { unproven, control, data };
+  enum class LinkRole : std::uint8_t { unproven, control, data, files };
   struct Link {
     std::shared_ptr<transport::Connection> connection;
     LinkRole role = LinkRole::unproven;
@@ -95,6 +100,10 @@ class Links {
   void on_frame(LinkId id, const wire::Frame& frame);
   void on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame);
   void on_proof(LinkId id, Link& link, const wire::Proof& proof);
+  // Who fetches files is no worker, and has no session of the engine: links_files.cpp.
+  void open_files(LinkId id, Link& link);
+  void on_files_frame(LinkId id, const wire::Frame& frame);
+  void end_files(LinkId id, const wire::Bye& bye);
   void on_attach(LinkId id, Link& link, const wire::Attach& attach);
   void refuse(LinkId id, const Link& link, const wire::Bye& bye);
   /// That were sent to it and that no kernel has taken yet.
@@ -116,6 +125,7 @@ class Links {
   Time last_refusal_said_{}, looked_for_revoked_{};
   std::uint64_t strangers_ = 0;  // connections that did not prove the secret
   bool shut_ = false;
+  const std::unique_ptr<BlockDesk> desk_;
 };
 
 }  // namespace motley::runtime

@@ -20,6 +20,7 @@ namespace motley::runtime {
 
 inline constexpr std::uint16_t kDefaultPort = 7117;
 
+class Offers;
 class Reception;
 
 struct TrainOptions {
@@ -32,6 +33,7 @@ struct TrainOptions {
   std::string listen;  // "ADDRESS:PORT"; empty: every address, kDefaultPort or any free port
   std::string token_file;
   std::shared_ptr<Reception> reception;      // kept for a later run; empty: of this one alone
+  std::shared_ptr<const Offers> offers{};    // files for who joins; may be empty
   std::optional<Duration> token_good_for{};  // else as long as the run
   bool new_token = false;                    // with `resume`: the old one is not good any more
   bool plaintext = false;

@@ -12,7 +12,7 @@ namespace {
 FrameHeader any_header() {
   FrameHeader header;
   header.type = *rc::gen::element(FrameType::control, FrameType::weights, FrameType::gradient, FrameType::statistic,
-                                  FrameType::ack, FrameType::blob);
+                                  FrameType::ack, FrameType::block, FrameType::blob);
   header.flags = *rc::gen::arbitrary<std::uint16_t>();
   header.run = *rc::gen::arbitrary<std::uint64_t>();
   header.fence = *rc::gen::arbitrary<std::uint64_t>();

@@ -52,6 +52,7 @@ struct SceneSettings {
   std::uint64_t min_workers = 1, run = 1;
   std::uint64_t side = 8;  // of the images: the model has 4 * side * side weights
   wire::CodecId weights = wire::CodecId::fp32;
+  std::shared_ptr<const Offers> offers{};
 };
 
 inline std::shared_ptr<const data::Dataset> blobs(const std::string& part, std::uint64_t side) {
@@ -82,6 +83,7 @@ struct Scene {
     options.engine.steps = kSteps;
     options.engine.min_workers = settings.min_workers;
     options.engine.weights = settings.weights;
+    options.offers = settings.offers;
     options.engine.train_fingerprint = train->fingerprint();
     options.engine.test_fingerprint = test->fingerprint();
     options.journal.run_dir = dir.path().string();

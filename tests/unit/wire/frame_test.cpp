@@ -78,6 +78,11 @@ std::vector<Vector> vectors() {
   blob.subject = 0xFEDCBA9876543210;
   blob.offset = 0xFFFFFFF0;
   blob.total = 0xFFFFFFFF;
+  FrameHeader block = of_type(FrameType::block);
+  block.fence = block.pass = 0;
+  block.subject = 0xFEDCBA9876543210;
+  block.offset = 262144;
+  block.total = 1 << 20;
   return {
       {"frame_control", seal(control, bytes_of({0x4A, 0x00}))},
       {"frame_weights", seal(weights, two_floats())},
@@ -86,6 +91,7 @@ std::vector<Vector> vectors() {
       {"frame_gradient", seal(gradient, two_floats())},
       {"frame_statistic", seal(statistic, two_floats())},
       {"frame_ack", seal(ack, {})},
+      {"frame_block", seal(block, two_floats())},
       {"frame_blob", seal(blob, two_floats())},
   };
 }
@@ -118,8 +124,8 @@ TEST(Frame, RefusesAndSaysWhy) {
       {"refused_tls", ErrorCode::protocol, "which is a TLS handshake"},
       {"refused_header_crc", ErrorCode::protocol, "header checksum is DEADBEEF, expected "},
       {"refused_protocol", ErrorCode::mismatch, "expected protocol version 1 (spoken here), found version 2"},
-      {"refused_type_0", ErrorCode::protocol, "expected type 1 to 5 or 10, found 0"},
-      {"refused_type_6", ErrorCode::protocol, "found 6"},
+      {"refused_type_0", ErrorCode::protocol, "expected type 1 to 6 or 10, found 0"},
+      {"refused_type_7", ErrorCode::protocol, "found 7"},
       {"refused_type_255", ErrorCode::protocol, "found 255"},
       {"refused_length", ErrorCode::protocol, "at most 8388608 bytes, found 8388609"},
       {"refused_length_max", ErrorCode::protocol, "at most 1048576 bytes, found 4294967295"},
