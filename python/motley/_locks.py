@@ -5,27 +5,7 @@ import os
 import pathlib
 from collections.abc import Iterator
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    import msvcrt
-
-    def _lock(descriptor: int, wait: bool) -> bool:
-        while True:
-            try:
-                msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # LK_LOCK gives up after ten seconds
-                return True
-            except OSError:
-                if not wait:
-                    return False
-else:
-
-    def _lock(descriptor: int, wait: bool) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            return False
-        return True
+from motley import _system
 
 
 class Held:
@@ -43,7 +23,7 @@ class Held:
 def hold(path: pathlib.Path, wait: bool = False) -> Held | None:
     """The file, which is made where there is none; None where another holds it and this is not to wait."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    if _lock(descriptor, wait):
+    if _system.lock(descriptor, wait):
         return Held(descriptor)
     os.close(descriptor)
     return None

@@ -64,3 +64,24 @@ def become(words: Sequence[str], said: str) -> NoReturn:
 def executable(environment: str) -> str:
     """The Python of a virtual environment."""
     return os.path.join(environment, *(("Scripts", "python.exe") if WINDOWS else ("bin", "python")))
+
+
+def lock(descriptor: int, wait: bool) -> bool:
+    """Holds the file for this process until that is closed; False: another does, and this is not to wait."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        while True:
+            try:
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # LK_LOCK gives up after ten seconds
+                return True
+            except OSError:
+                if not wait:
+                    return False
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
