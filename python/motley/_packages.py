@@ -8,7 +8,6 @@ import re
 import site
 import subprocess
 import sys
-import venv
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
@@ -103,8 +102,10 @@ def run_in_own(launch: _core.Launch, place: pathlib.Path, requirements: list[str
     if not (place / "complete").is_file():
         print(f"Making {place} with {' '.join(requirements)}", file=sys.stderr, flush=True)
         try:
+            import venv  # some systems leave it out of their Python
+
             venv.EnvBuilder(with_pip=True, clear=True).create(place)
-        except (subprocess.CalledProcessError, OSError) as error:
+        except (ImportError, subprocess.CalledProcessError, OSError) as error:
             raise Error(f"{place} cannot be made: {error}",
                         f"on Debian and Ubuntu: apt-get install python3-venv; or {install_line(requirements)}", "io") from error
         _see_outer(python)

@@ -75,3 +75,36 @@ def test_head_and_joiner_share_a_run(start, tmp_path):
     audit = said(start("audit", "run", "--json"))[-1]
     assert audit["missing"] == 0 and audit["duplicate"] == 0
     assert "motley join motley1." in start("invite", "--once", "--run", "run").communicate(timeout=SECONDS)[0]
+
+
+SUPERVISES = """
+import subprocess, sys
+from motley import _core, _processes, _system
+from motley._locks import hold
+import pathlib
+sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+for end in ("interrupt", "kill"):
+    process = _processes.Supervised(lambda again: sleeps, None, own_group=True)
+    while process.pid is None:
+        pass
+    getattr(process, end)()
+    print(end, process.wait(60), process.status != 0)
+tree = subprocess.Popen(sleeps, **_system.new_group(True))
+_system.kill(tree.pid, with_group=True)
+print("tree", tree.wait(60) != 0)
+first = hold(pathlib.Path("lock"))
+print("lock", first is not None, subprocess.run([sys.executable, "-c", sys.argv[1]], capture_output=True, text=True).stdout.strip())
+name, memory, processors = _core.machine()
+print("machine", bool(name) and name != "processor", memory > 1 << 26, processors >= 1)
+"""
+HOLDS = "import sys; sys.path.insert(0, {site!r}); import pathlib; from motley._locks import hold; print(hold(pathlib.Path('lock')))"
+
+
+def test_processes_are_supervised(words, tmp_path):
+    site = words[-1].split("insert(0, ")[1].split(")")[0].strip("'")
+    code = f"import sys; sys.path.insert(0, {site!r})\n{SUPERVISES}"
+    environment = os.environ | {"WINEPREFIX": str(HOME / "wine"), "WINEDEBUG": "-all"}
+    done = subprocess.run([*words[:2], "-c", code, HOLDS.format(site=site)], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.stdout.splitlines() == ["interrupt True True", "kill True True", "tree True", "lock True None", "machine True True True"], \
+        done.stderr
