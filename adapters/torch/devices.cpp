@@ -60,7 +60,7 @@ std::vector<DeviceInfo> devices() {
     return {};
   });
   if (!accelerators) all.clear();  // a driver that fails here would fail in training too
-  all.push_back({"cpu", machine::processor_name(), machine::memory_bytes(), machine::usable_processors()});
+  all.push_back({"cpu", machine::processor_name(), machine::memory_bytes(), machine::allowed_processors()});
   return all;
 }
 

@@ -45,7 +45,7 @@ at::Tensor SampleReader::on_device(const at::Tensor& host, at::Tensor& device_bu
 
 // An accelerator takes a batch in about the time that one thread needs to gather it, and waits for it; so several do.
 void SampleReader::gather(std::span<const std::uint64_t> indices, std::span<float> x) const {
-  const std::uint64_t most = std::min<std::uint64_t>(kThreadsMax, machine::usable_processors());
+  const std::uint64_t most = std::min<std::uint64_t>(kThreadsMax, machine::allowed_processors());
   const std::uint64_t parts = staged_ ? std::clamp<std::uint64_t>(x.size() / kElementsOfOneThread, 1, most) : 1;
   const std::size_t width = indices.empty() ? 0 : x.size() / indices.size();
   const auto part = [&](std::uint64_t i) {

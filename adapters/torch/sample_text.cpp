@@ -11,7 +11,7 @@ Status sample_text(const ModelSpec& model, const Layout& layout, std::span<const
                    const SampleRequest& request, const std::function<bool(char)>& on_byte) {
   MOTLEY_ASSERT(model.kind == "gpt-mini");
   return guarded("sampling from the model", [&]() -> Status {
-    at::set_num_threads(static_cast<int>(machine::usable_processors()));
+    at::set_num_threads(static_cast<int>(machine::allowed_processors()));
     const Result<std::unique_ptr<Model>> restored = restore_model(model, layout, weights, {}, 0);
     if (!restored) return restored.error();
     const at::NoGradGuard no_grad;

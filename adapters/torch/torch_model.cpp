@@ -185,7 +185,7 @@ Result<std::unique_ptr<DeviceModel>> make_device_model(const ModelSpec& model, c
     Result<InspectedModel> inspected = inspect(model);
     if (!inspected) return inspected.error();
     const bool cpu = device->is_cpu();
-    const unsigned threads = options.threads > 0 ? options.threads : machine::usable_processors();
+    const unsigned threads = options.threads > 0 ? options.threads : machine::allowed_processors();
     Capabilities capabilities{options.device == "cuda" ? "cuda:0" : options.device, options.device, 0};
     for (const DeviceInfo& info : devices()) {
       if (info.name == capabilities.device) capabilities.description = info.description;

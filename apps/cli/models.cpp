@@ -41,7 +41,7 @@ class Models final : public runtime::ModelProvider {
       : retrieve_(std::move(retrieve)), torch_(std::move(torch)) {}
   [[nodiscard]] std::vector<runtime::Device> devices() const override {
     if (torch_) return torch_->devices();
-    return {{"cpu", machine::processor_name(), machine::memory_bytes(), machine::usable_processors()}};
+    return {{"cpu", machine::processor_name(), machine::memory_bytes(), machine::allowed_processors()}};
   }
   [[nodiscard]] data::Retrieve retrieve() const override { return retrieve_; }
   [[nodiscard]] std::optional<std::vector<std::filesystem::path>> confined_to() const override {

@@ -46,7 +46,7 @@ void bind_memory(nb::module_& m) {
       },
       nb::arg("threads"));
   m.def("machine", [] {
-    return std::make_tuple(machine::processor_name(), machine::memory_bytes(), machine::usable_processors());
+    return std::make_tuple(machine::processor_name(), machine::memory_bytes(), machine::allowed_processors());
   });
   nb::class_<Limited>(m, "MemoryLimit")
       .def(nb::init<>())

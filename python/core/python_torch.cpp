@@ -45,7 +45,7 @@ class PythonTorch final : public cli::TorchModels {
   std::vector<runtime::Device> devices() override {
     using Told = std::vector<std::tuple<std::string, std::string, std::uint64_t, unsigned>>;
     const nb::gil_scoped_acquire gil;
-    if (!module()) return {{"cpu", machine::processor_name(), machine::memory_bytes(), machine::usable_processors()}};
+    if (!module()) return {{"cpu", machine::processor_name(), machine::memory_bytes(), machine::allowed_processors()}};
     std::vector<runtime::Device> found;
     for (const auto& [name, description, memory_bytes, threads] : nb::cast<Told>(module().attr("devices")()))
       found.push_back({name, description, memory_bytes, threads});

@@ -94,21 +94,21 @@ class Supervised:
 
     def interrupt(self) -> None:
         """As Ctrl-C: it ends in good order, and is not started again."""
-        self._end(_system.INTERRUPT)
+        self._end(_system.interrupt)
 
     def kill(self) -> None:
-        self._end(_system.KILL)
+        self._end(subprocess.Popen.kill)
 
     @property
     def pid(self) -> int | None:
         process = self._process
         return process.pid if process is not None else None
 
-    def _end(self, number: int) -> None:
+    def _end(self, how: Callable[[subprocess.Popen[bytes]], None]) -> None:
         with self._lock:
             self._stopping.set()
             if self._process is not None and self._process.poll() is None:
-                self._process.send_signal(number)
+                how(self._process)
 
     def _supervise(self) -> None:
         in_a_row = 0

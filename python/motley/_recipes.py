@@ -42,8 +42,12 @@ class Cnn(nn.Module):
         self.fc1, self.fc2 = nn.Linear(1600, 128), nn.Linear(128, 10)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        # Pooling before the ReLU gives the same values and gradients, bit for bit, for a quarter of the work.
-        h = F.relu(F.max_pool2d(self.conv1(x.view(-1, 1, 28, 28)), 2))
+        # Pooling before the ReLU gives the same values and gradients, bit for bit, for a quarter of the work. A processor convolves and
+        # pools faster where channels lie last. Of one channel both orders are the same bytes, so strides have to say which it is.
+        h = x.contiguous().view(-1, 1, 28, 28)
+        if x.device.type == "cpu":
+            h = h.as_strided(h.shape, (784, 1, 28, 1))
+        h = F.relu(F.max_pool2d(self.conv1(h), 2))
         h = F.relu(F.max_pool2d(self.conv2(h), 2))
         return self.fc2(F.relu(self.fc1(h.flatten(1))))
 

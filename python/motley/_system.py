@@ -5,11 +5,12 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 WINDOWS = os.name == "nt"
-# Windows interrupts groups alone, and only by Ctrl-Break.
-INTERRUPT: int = signal.CTRL_BREAK_EVENT if sys.platform == "win32" else signal.SIGINT
 KILL: int = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
 
@@ -18,6 +19,17 @@ def new_group(own: bool) -> dict[str, Any]:
     if sys.platform == "win32":
         return {"creationflags": 0x200}  # CREATE_NEW_PROCESS_GROUP: else it could not be interrupted by itself
     return {"start_new_session": own}
+
+
+def interrupt(process: "Popen[bytes]") -> None:
+    """As Ctrl-C does, of a process that was started with new_group()."""
+    if sys.platform != "win32":
+        process.send_signal(signal.SIGINT)
+        return
+    try:
+        process.send_signal(signal.CTRL_BREAK_EVENT)  # Windows interrupts groups alone, and only by this
+    except OSError:  # there is no console that could tell it
+        process.terminate()
 
 
 def kill(process: int, with_group: bool) -> None:

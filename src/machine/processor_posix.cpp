@@ -41,7 +41,7 @@ std::uint64_t memory_bytes() noexcept {
 #endif
 }
 
-unsigned usable_processors() noexcept {
+unsigned allowed_processors() noexcept {
 #ifdef __linux__
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return static_cast<unsigned>(CPU_COUNT(&set));

@@ -25,7 +25,7 @@ std::uint64_t memory_bytes() noexcept {
 }
 
 // A process of more than 64 processors is in several groups, and has no mask of its own there.
-unsigned usable_processors() noexcept {
+unsigned allowed_processors() noexcept {
   DWORD_PTR own = 0, all = 0;
   if (::GetProcessAffinityMask(::GetCurrentProcess(), &own, &all) != 0 && own != 0)
     return static_cast<unsigned>(std::popcount(own));

@@ -9,8 +9,8 @@
 
 #include "codec/codec.h"
 #include "codec/delta.h"
+#include "machine/processor.h"
 #include "machine/processor_time.h"
-#include "machine/processors.h"
 #include "transport/wire_cost.h"
 
 namespace motley::runtime {

@@ -13,7 +13,9 @@ NUMBER, TEXT, WHOLE, LIST, MAYBE = (int, float), str, int, list, (int, float, ty
 FIELDS = {
     "run": dict(run=TEXT, parameters=WHOLE, global_batch=WHOLE, seed=WHOLE, join=TEXT),
     "worker": dict(worker=TEXT, machine=TEXT, device=TEXT, change=TEXT, parked=bool, reason=TEXT),
-    "step": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER, workers=LIST),
+    "step": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER,
+                 update_s=NUMBER, workers=LIST),
+    "advice": dict(set=TEXT, saves_s=NUMBER, step_s=NUMBER, sentence=TEXT),
     "plan": dict(predicted=dict, fastest_alone=dict, shares=dict),
     "eval": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, accuracy=MAYBE, samples=WHOLE, weights=TEXT),
     "checkpoint": dict(step=WHOLE, path=TEXT),

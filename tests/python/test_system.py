@@ -31,10 +31,10 @@ def test_no_other_module_knows_the_system():
 def test_a_process_is_interrupted_and_killed():
     waits = [sys.executable, "-c", "import time; print('here', flush=True); time.sleep(600)"]
     for own in (True, False):
-        for number in (_system.INTERRUPT, _system.KILL):
+        for end in (_system.interrupt, subprocess.Popen.kill):
             with subprocess.Popen(waits, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **_system.new_group(own)) as process:
                 assert process.stdout.readline().strip() == b"here"
-                process.send_signal(number)
+                end(process)
                 assert process.wait(60) != 0
 
 

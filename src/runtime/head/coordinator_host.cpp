@@ -18,14 +18,14 @@ engine::CoordinatorOptions within(engine::CoordinatorOptions options, std::share
 CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server server, store::LedgerWriter ledger,
                                  report::Sink& sink, std::function<void(Status)> on_end)
     : options_(std::move(options)),
-      sink_(sink),
       on_end_(std::move(on_end)),
+      later_(sink, mailbox_),
       engine_(within(options_.engine, redo_budget_), std::move(server), *this),
-      journal_(options_.journal, engine_, std::move(ledger), redo_budget_, sink,
+      journal_(options_.journal, engine_, std::move(ledger), redo_budget_, later_,
                [this](report::Event event) { tell(std::move(event)); }),
       links_(
           {options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir, options_.offers},
-          mailbox_, engine_, sink) {}
+          mailbox_, engine_, later_) {}
 
 CoordinatorHost::~CoordinatorHost() {
   mailbox_->post([this] {
@@ -56,7 +56,7 @@ void CoordinatorHost::stop(bool final) {
 }
 
 void CoordinatorHost::tell(report::Event event) {
-  mailbox_->post([this, event = std::move(event)] { sink_.take(event); });
+  mailbox_->post([this, event = std::move(event)] { later_.take(event); });
 }
 
 std::future<std::vector<std::optional<engine::Planned>>> CoordinatorHost::forecast(
@@ -78,7 +78,7 @@ void CoordinatorHost::on_tick() {
   links_.watch();
   judge_local_failures();
   if (ended_) return;
-  sink_.take(report::Waiting{engine_.waiting_for()});
+  later_.take(report::Waiting{engine_.waiting_for()});
 }
 
 // Its session ends by what it said on its connection, and a little later.
@@ -118,9 +118,9 @@ void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {
   if (const auto worker = links_.local_worker(session)) worker->cut(number);
 }
 
-void CoordinatorHost::worker_changed(const engine::WorkerChange& change) { sink_.take(event_of(change)); }
+void CoordinatorHost::worker_changed(const engine::WorkerChange& change) { later_.take(event_of(change)); }
 
-void CoordinatorHost::warning(std::string text) { sink_.take(report::Note{std::move(text)}); }
+void CoordinatorHost::warning(std::string text) { later_.take(report::Note{std::move(text)}); }
 
 void CoordinatorHost::planned(const engine::Planned& plan) { journal_.planned(plan); }
 
@@ -141,7 +141,7 @@ std::vector<double> CoordinatorHost::rates_after(const engine::Evaluated& evalua
 void CoordinatorHost::held(std::uint64_t version, bool step) {
   const auto busy = std::make_shared<std::size_t>(1);
   const auto one_less = [this, busy, version, step] {
-    if (--*busy == 0 && !ended_) sink_.take(report::Held{version, step, state_of(engine_.server(), true)});
+    if (--*busy == 0 && !ended_) later_.take(report::Held{version, step, state_of(engine_.server(), true)});
   };
   for (const std::shared_ptr<engine::LocalWorker>& worker : links_.local_workers())
     if (worker->when_idle([mailbox = mailbox_, one_less] { mailbox->post(one_less); })) ++*busy;
@@ -173,19 +173,20 @@ void CoordinatorHost::end(Status status, bool worth_keeping) {
   ended_ = true;
   links_.shut();
   links_.close_files({status ? "done" : "lost", {}, "the run is over", {}});
-  sink_.take(report::Waiting{});
+  later_.take(report::Waiting{});
   if (worth_keeping) journal_.write_checkpoint();
   Result<std::filesystem::path> newest = journal_.drain();
   // Behind the checkpoint event, which the journal has posted by now.
   mailbox_->post([this, status = std::move(status), newest = std::move(newest)]() mutable {
     if (status && !newest) status = newest.error();
     if (status) {
-      sink_.take(journal_.done(newest->string()));
+      later_.take(journal_.done(newest->string()));
     } else if (newest && status.error().code == ErrorCode::interrupted) {
       Error interrupted = status.error();
       interrupted.message += "; checkpoint: " + newest->string();
       status = std::move(interrupted);
     }
+    later_.flush();
     on_end_(std::move(status));
   });
 }

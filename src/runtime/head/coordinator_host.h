@@ -13,6 +13,7 @@
 #include "fleet/token.h"
 #include "report/sink.h"
 #include "runtime/head/journal.h"
+#include "runtime/head/later_sink.h"
 #include "runtime/head/links.h"
 #include "runtime/mailbox.h"
 #include "runtime/persist/redo_budget.h"
@@ -75,10 +76,10 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void end(Status status, bool worth_keeping = true);
 
   CoordinatorHostOptions options_;
-  report::Sink& sink_;
   std::function<void(Status)> on_end_;
   std::shared_ptr<Mailbox> mailbox_ = std::make_shared<Mailbox>();
   // The mailbox thread's own.
+  LaterSink later_;  // what is told while the engine acts
   const std::shared_ptr<RedoBudget> redo_budget_ = std::make_shared<RedoBudget>();
   engine::Coordinator engine_;
   Journal journal_;

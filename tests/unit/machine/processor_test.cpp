@@ -11,8 +11,8 @@ TEST(ProcessorTest, SaysWhatThisMachineHas) {
   EXPECT_FALSE(processor_name().empty());
   EXPECT_EQ(processor_name().find_first_of("\n\t"), std::string::npos);
   EXPECT_GT(memory_bytes(), std::uint64_t{64} << 20);
-  EXPECT_GE(usable_processors(), 1U);
-  EXPECT_LE(usable_processors(), std::max(1U, std::thread::hardware_concurrency()));
+  EXPECT_GE(allowed_processors(), 1U);
+  EXPECT_LE(allowed_processors(), std::max(1U, std::thread::hardware_concurrency()));
 }
 
 }  // namespace

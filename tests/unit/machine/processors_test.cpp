@@ -1,6 +1,6 @@
 #ifdef __linux__
 
-#include "machine/processors.h"
+#include "machine/processor.h"
 
 #include <gtest/gtest.h>
 

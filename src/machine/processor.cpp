@@ -1,13 +1,10 @@
-#include "machine/processors.h"
+#include "machine/processor.h"
 
 #include <algorithm>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #ifdef __linux__
-#include <sched.h>
-
 #include "machine/control_groups.h"
 #endif
 
@@ -15,14 +12,6 @@ namespace motley::machine {
 namespace {
 
 constexpr double kLeast = 0.01;
-
-double all() {
-#ifdef __linux__
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-#endif
-  return std::max(1U, std::thread::hardware_concurrency());
-}
 
 #ifdef __linux__
 /// Of a period; no limit where the files are not there or say "max" or -1.
@@ -41,7 +30,7 @@ double quota_of(const std::filesystem::path& group, bool version1, double most) 
 }  // namespace
 
 double usable_processors([[maybe_unused]] const std::filesystem::path& root) {
-  double processors = all();
+  double processors = allowed_processors();
 #ifdef __linux__
   visit_control_groups(root, "cpu", [&](const std::filesystem::path& group, bool version1) {
     processors = quota_of(group, version1, processors);
