@@ -44,7 +44,7 @@ Result<Asking::Added> Asking::add(const wire::Frame& frame) {
   }
   open.content.clear();
   if (++open.attempts < kAttemptsMax) return Added{.again = open.hash};
-  return Error{ErrorCode::input,
+  return Error{ErrorCode::mismatch,
                "a block came " + std::to_string(kAttemptsMax) + " times with another content than its hash says",
                "did a file change on the head while it was offered? start the run there again"};
 }

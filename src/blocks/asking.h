@@ -30,8 +30,8 @@ class Asking {
     std::vector<std::byte> content{};
     std::optional<Hash> again{};  // to be asked for again: what came was something else
   };
-  /// The segments of one block come in their order. Errors: protocol, for what nobody asked for; input, where content
-  /// came wrong for the last time.
+  /// The segments of one block come in their order. Errors: protocol, for what nobody asked for; mismatch, where
+  /// content came wrong for the last time.
   Result<Added> add(const wire::Frame& frame);
   /// The connection is gone: what had begun begins anew. What is to be asked for on the next one.
   std::vector<Hash> restart();

@@ -144,7 +144,8 @@ def test_lists_from_elsewhere_are_not_believed():
     for end in range(len(whole)):
         refused(lambda end=end: _manifest.parse(whole[:end]))
     wrong = [b"[]", b"\xff", whole + b" ", whole.replace(b'"c"', b'"c" '), listed(more=1), listed(motley=2), listed(name=1),
-             listed(name="a/b"), listed(name=".."), listed(directory=1), listed(directory=False), listed(files=[]), listed(files={}), listed(files=[["a", 0]])]
+             listed(name="a/b"), listed(name=".."), listed(directory=1), listed(directory=False), listed(files=[]), listed(files={}),
+             listed(files=[["a", 0]])]
     files = [("a", 1, "00" * 31), ("a", 1, "00" * 64), ("a", -1, ""), ("a", 1.0, "00" * 32), ("a", True, "00" * 32), ("a", 1 << 51, ""),
              (1, 0, ""), ("a", 0, 1)]
     wrong += [listed(files=[file]) for file in files]

@@ -86,7 +86,7 @@ def test_opens_no_files(tmp_path):
                                                        ("https://a.example/x", "https://b.example/x", True),
                                                        ("http://a.example/x", "https://a.example/x", True)])
 def test_is_not_led_from_https_to_http(came_from, leads_to, goes):
-    redirects = _retrieve._Redirects()
+    redirects = _retrieve.Redirects()
     asked = urllib.request.Request(came_from)
     if goes:
         assert redirects.redirect_request(asked, None, 302, "Found", {}, leads_to).full_url == leads_to

@@ -1,4 +1,4 @@
-"""with_files.py PLACE: trains on the samples in PLACE/samples.bin, wherever motley.files() has them.
+"""Trains on the samples in samples.bin of PLACE (a variable of the environment), wherever motley.files() has them.
 
 Where MEDDLE is `dies` it ends after five blocks that were fetched, and where it is `breaks` the connection is dropped then.
 """
@@ -37,7 +37,7 @@ def meddle(word):
 if __name__ == "__main__":
     if word := os.environ.get("MEDDLE"):
         meddle(word)
-    place = motley.files(sys.argv[1])
+    place = motley.files(os.environ["PLACE"])
     sys.stderr.write(f"the files are at {place}\n")
     with open(os.path.join(place, "samples.bin"), "rb") as file:
         samples = torch.frombuffer(bytearray(file.read(4 * FEATURES * 64)), dtype=torch.float32).reshape(-1, FEATURES)

@@ -67,7 +67,7 @@ TEST_F(AskingTest, AFlippedBitIsAskedForAgainAndTheThirdTimeAnError) {
   }
   const Result<Asking::Added> third = send(other, 0, 1000);
   ASSERT_FALSE(third.ok());
-  EXPECT_EQ(third.error().code, ErrorCode::input);
+  EXPECT_EQ(third.error().code, ErrorCode::mismatch);
 }
 
 TEST_F(AskingTest, AfterAFlippedBitTheRightContentCounts) {
