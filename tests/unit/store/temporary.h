@@ -20,10 +20,12 @@ class TemporaryDirectory {
  public:
   TemporaryDirectory() {
     const auto all = std::filesystem::temp_directory_path();
-    unsigned number = 0;  // other tests may run at the same time
-    do {
-      path_ = all / ("motley-store-" + std::to_string(number++));
-    } while (!std::filesystem::create_directory(path_));
+    std::error_code taken;  // by a test that runs at the same time, and may be done with it meanwhile
+    for (unsigned number = 0; number < kTriesMax; ++number) {
+      path_ = all / ("motley-store-" + std::to_string(number));
+      if (std::filesystem::create_directory(path_, taken)) return;
+    }
+    throw std::filesystem::filesystem_error("no room for a test's files", path_, taken);
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
@@ -35,6 +37,7 @@ class TemporaryDirectory {
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
  private:
+  static constexpr unsigned kTriesMax = 10'000;
   std::filesystem::path path_;
 };
 
