@@ -38,6 +38,7 @@ Ready ready() {
   out.train_fingerprint = "60000x28x28:u8:12ab";
   out.test_fingerprint = "10000x28x28:u8:34cd";
   out.fixed_seconds = 0.001953125;
+  out.wire_seconds = {9.3132257461547852e-10, 0.25};
   out.seconds_per_sample = 0.0004;
   return out;
 }
