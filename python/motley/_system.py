@@ -37,8 +37,10 @@ def kill(process: int, with_group: bool) -> None:
     if sys.platform == "win32":
         import subprocess  # here, because the keeper starts quicker without
 
-        tree = ["/T"] if with_group else []
-        subprocess.run(["taskkill", "/F", *tree, "/PID", str(process)], capture_output=True, check=False)
+        if with_group:  # what it has started, first: afterwards nobody knows whose that was
+            subprocess.run(["taskkill", "/F", "/T", "/PID", str(process)], capture_output=True, check=False)
+        with contextlib.suppress(OSError):
+            os.kill(process, KILL)
         return
     with contextlib.suppress(ProcessLookupError):
         os.kill(-process if with_group else process, KILL)
