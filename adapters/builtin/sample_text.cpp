@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/philox.h"
@@ -16,7 +18,10 @@ constexpr std::size_t kBytes = 256;
 char choose(std::span<const float> logits, const SampleRequest& request, Philox& random) {
   std::array<std::size_t, kBytes> order{};
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+  const auto rank = [&](std::size_t byte) {  // what is no number comes last
+    return std::pair(std::isnan(logits[byte]) ? std::numeric_limits<float>::infinity() : -logits[byte], byte);
+  };
+  std::ranges::sort(order, {}, rank);
   if (request.temperature <= 0) return static_cast<char>(order[0]);
   const std::size_t kept = request.top_k == 0 ? kBytes : std::min<std::size_t>(request.top_k, kBytes);
   std::array<double, kBytes> weights{};

@@ -1,6 +1,7 @@
 #include "blocks/catalogue.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "wire/limits.h"
@@ -40,8 +41,9 @@ Status Catalogue::add(Offer offer) {
   }
   offers_.push_back(std::move(offer));
   entries_.insert(entries_.end(), entries.begin(), entries.end());
-  // Of equal content the first is served: sorting is stable.
-  std::ranges::stable_sort(entries_, {}, &Entry::hash);
+  std::ranges::sort(entries_, {}, [](const Entry& entry) {  // of equal content the first is served
+    return std::tuple(entry.hash, entry.place.offer, entry.place.file, entry.place.offset);
+  });
   return {};
 }
 
