@@ -50,8 +50,8 @@ class Catalogue {
 
  private:
   struct Entry {
-    Hash hash;
-    Place place;
+    Hash hash{};
+    Place place{};
   };
   std::vector<Offer> offers_;
   std::vector<Entry> entries_;  // by hash

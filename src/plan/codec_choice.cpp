@@ -19,7 +19,7 @@ constexpr double kNewest = 0.25;           // of the mean of a handful
 constexpr std::size_t kBlock = 4096;       // elements; their bytes tell how the codecs compare
 constexpr double kNobodySees = 0.002;      // of a step, however even steps are
 // Student's t by degrees of freedom from 1 on: one side, 99 of 100.
-constexpr std::array kBeyondChance{31.82, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764, 2.5};
+constexpr std::array kStudentsT{31.82, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896, 2.821, 2.764, 2.5};
 
 CodecId exacter(CodecId codec) { return static_cast<CodecId>(static_cast<std::uint8_t>(codec) - 1); }
 CodecId fewer(CodecId codec) { return static_cast<CodecId>(static_cast<std::uint8_t>(codec) + 1); }
@@ -37,12 +37,11 @@ void CodecChoice::Recent::add(double value) noexcept {
 double CodecChoice::Recent::doubt() const noexcept {
   if (records < 2) return std::numeric_limits<double>::infinity();
   const std::size_t freedom = records - 1;
-  return kBeyondChance[std::min(freedom, kBeyondChance.size()) - 1] *
-         std::sqrt(variance / static_cast<double>(freedom));
+  return kStudentsT[std::min(freedom, kStudentsT.size()) - 1] * std::sqrt(variance / static_cast<double>(freedom));
 }
 
 double CodecChoice::Recent::least_doubt() const noexcept {
-  return std::max(kBeyondChance.back() * std::sqrt(variance / (kRemembered - 1)), kNobodySees * mean);
+  return std::max(kStudentsT.back() * std::sqrt(variance / (kRemembered - 1)), kNobodySees * mean);
 }
 
 double CodecChoice::Recent::now() const noexcept { return std::abs(newest - mean) > doubt() ? newest : mean; }
