@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
-#include <string_view>
+
+#include "base/glob.h"
 
 namespace motley::builtin {
 namespace {
@@ -14,26 +15,6 @@ constexpr std::uint64_t kMicroBatchAccelerator = 2048;
 // Of samples with many targets fewer go at once: activations grow with the targets.
 constexpr std::uint64_t kTargetsCpu = 4096;
 constexpr std::uint64_t kTargetsAccelerator = 16384;
-
-/// "*" any run of characters, "?" one.
-bool matches(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p, ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 std::string to_text(const std::vector<std::int64_t>& shape) {
   std::string text = "[";
@@ -126,7 +107,7 @@ Status check_data(const ModelSpec& spec, const data::Dataset& dataset, const std
 
 std::uint32_t group_of(const ModelSpec& spec, const std::string& name) {
   for (const GroupRule& rule : spec.groups) {
-    if (matches(rule.pattern, name)) return rule.group;
+    if (matches_glob(rule.pattern, name)) return rule.group;
   }
   return 0;
 }

@@ -2,36 +2,12 @@
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 
+#include "base/glob.h"
 #include "config/config.h"
 
 namespace motley::config {
 namespace {
-
-// '*' any run of characters, '?' one; linear in the product of the lengths.
-bool glob(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0;
-  std::size_t t = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t resume = 0;
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = t;
-    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
-      ++p;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
@@ -130,7 +106,7 @@ ps::ScheduleSpec schedule_spec(const RunConfig& config, std::uint64_t total_step
 
 std::uint32_t group_of(const RunConfig& config, const std::string& tensor) {
   for (std::size_t i = config.groups.size(); i > 0; --i) {
-    if (glob(config.groups[i - 1].match, tensor)) return static_cast<std::uint32_t>(i);
+    if (matches_glob(config.groups[i - 1].match, tensor)) return static_cast<std::uint32_t>(i);
   }
   return 0;
 }
