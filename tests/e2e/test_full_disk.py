@@ -1,12 +1,11 @@
 """A disk that is full: an error event at once, training goes on, what was written before stays valid."""
 
-import os
 import resource
-import subprocess
 
 import pytest
 
 from program import settings
+from small_disk import mounted
 
 DATA = settings(data_uri="synthetic:20000:128:10", data_test_uri="", train_global_batch=4096, train_seed=2, optimizer_lr=0.02)
 LOCAL = ["--device", "cpu", "--listen", "127.0.0.1:0"]
@@ -19,15 +18,8 @@ def losses_of(motley, steps):
 @pytest.fixture
 def small_disk(tmp_path):
     """Four megabytes of their own."""
-    if os.geteuid() != 0:
-        pytest.skip("a small disk needs root to mount it")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
-    yield disk
-    subprocess.run(["umount", "--lazy", disk], check=True)
+    with mounted(tmp_path / "disk", 4) as place:
+        yield place
 
 
 def fill(disk):

@@ -3,12 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
 from conftest import SCRIPTS
 from program import settings
+from small_disk import mounted
 
 SCRIPT = str(SCRIPTS / "with_files.py")
 BLOCK = 1 << 20
@@ -174,15 +174,8 @@ def test_a_link_in_what_is_offered_is_refused(motley, data):
 @pytest.fixture
 def small_home(tmp_path):
     """A home of 16 MB, where a machine that joins keeps what it fetches."""
-    if not hasattr(os, "geteuid") or os.geteuid() != 0:
-        pytest.skip("a small disk needs root to mount it")
-    home = tmp_path / "home-other"
-    home.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", home], capture_output=True, text=True)
-    if done.returncode != 0:
-        pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
-    yield home
-    subprocess.run(["umount", "--lazy", home], check=True)
+    with mounted(tmp_path / "home-other", 16) as place:
+        yield place
 
 
 def test_a_disk_that_is_too_small_is_that_machines_own_trouble(motley, data, tmp_path, small_home):
