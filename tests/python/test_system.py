@@ -30,20 +30,22 @@ def test_no_other_module_knows_the_system():
 
 def test_a_process_is_interrupted_and_killed():
     # Whoever runs the tests may ignore interrupts, which is inherited.
-    code = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); print('here', flush=True); time.sleep(600)"
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); print('here', flush=True); sys.stdin.read()"
     waits = [sys.executable, "-c", code]
     for own in (True, False):
         for end in (_system.interrupt, subprocess.Popen.kill):
-            with subprocess.Popen(waits, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, **_system.new_group(own)) as process:
+            streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+            with subprocess.Popen(waits, **streams, **_system.new_group(own)) as process:
                 assert process.stdout.readline().strip() == b"here"
                 end(process)
                 assert process.wait(60) != 0
 
 
 def test_a_group_ends_with_what_it_started():
-    starts = "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], " \
-             "stdin=subprocess.PIPE); print(p.pid, flush=True); time.sleep(600)"
-    with subprocess.Popen([sys.executable, "-c", starts], stdout=subprocess.PIPE, **_system.new_group(True)) as process:
+    starts = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], " \
+             "stdin=subprocess.PIPE); print(p.pid, flush=True); sys.stdin.read()"
+    words = [sys.executable, "-c", starts]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **_system.new_group(True)) as process:
         process.stdout.readline()
         _system.kill(process.pid, with_group=True)
         assert process.stdout.read() == b""  # nobody has it open any more

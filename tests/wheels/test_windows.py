@@ -82,14 +82,14 @@ import subprocess, sys
 from motley import _core, _processes, _system
 from motley._locks import hold
 import pathlib
-sleeps = [sys.executable, "-c", "import time; time.sleep(600)"]
+waits = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 for end in ("interrupt", "kill"):
-    process = _processes.Supervised(lambda again: sleeps, None, own_group=True)
+    process = _processes.Supervised(lambda again: waits, None, own_group=True)
     while process.pid is None:
         pass
     getattr(process, end)()
     print(end, process.wait(60), process.status != 0)
-tree = subprocess.Popen(sleeps, **_system.new_group(True))
+tree = subprocess.Popen(waits, **_system.new_group(True))
 _system.kill(tree.pid, with_group=True)
 print("tree", tree.wait(60) != 0)
 first = hold(pathlib.Path("lock"))
