@@ -100,7 +100,10 @@ class TorchModel final : public DeviceModel {
     return done;
   }
 
-  Result<Sums> sums() override { return sums_; }
+  Result<Sums> sums() override {
+    if (task_->resident) residence_.set_loss_sum(std::exchange(sums_.loss_sum, 0));
+    return sums_;
+  }
 
   Status finish(std::uint64_t) override {
     if (!gives_gradient(task_->kind) || task_->resident) return {};

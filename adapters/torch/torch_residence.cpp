@@ -55,8 +55,8 @@ Status TorchResidence::settle(const Snapshot& state, OptimizerKind kind) {
   return done;
 }
 
-Result<double> TorchResidence::reduce(double weight, std::uint64_t samples) {
-  return on_device("adding up the gradient", [&]() -> Result<double> {
+Result<StepNumbers> TorchResidence::reduce(double weight, std::uint64_t samples) {
+  return on_device("adding up the gradient", [&]() -> Result<StepNumbers> {
     at::_foreach_div_(trained_, static_cast<float>(weight));
     const auto norm_of = [](const std::vector<at::Tensor>& tensors) {
       return at::stack(at::_foreach_norm(tensors, 2)).norm();
@@ -66,7 +66,7 @@ Result<double> TorchResidence::reduce(double weight, std::uint64_t samples) {
       at::_foreach_div_(statistics_, static_cast<float>(samples));
       norm = norm + 0 * norm_of(statistics_);  // not finite where they are not
     }
-    return norm.item<double>();
+    return StepNumbers{loss_sum_, norm.item<double>()};
   });
 }
 

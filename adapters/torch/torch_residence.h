@@ -19,10 +19,12 @@ class TorchResidence final : public Residence {
   explicit TorchResidence(FlatModel& model);
 
   Status settle(const Snapshot& state, OptimizerKind kind) override;
-  Result<double> reduce(double weight, std::uint64_t samples) override;
+  Result<StepNumbers> reduce(double weight, std::uint64_t samples) override;
   Status update(std::span<const StepScalars> groups, float factor) override;
   Result<Snapshot> bring(bool aside) override;
   void leave() override;
+  /// Of the newest task.
+  void set_loss_sum(double loss_sum) { loss_sum_ = loss_sum; }
 
  private:
   /// The same pieces of every vector.
@@ -42,6 +44,7 @@ class TorchResidence final : public Residence {
   std::vector<at::Tensor> trained_, statistics_;  // gradients of all groups, and sums of statistics
   OptimizerKind kind_{};
   std::vector<std::pair<std::string, at::Tensor>> states_;
+  double loss_sum_ = 0;
   bool settled_ = false;
 };
 

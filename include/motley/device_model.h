@@ -116,7 +116,8 @@ class DeviceModel {
   virtual Result<Forward> forward(const MicroBatch& samples) = 0;
   /// Adds the gradient of the newest forward(). `finals`: nothing will be added after it, and chunks may leave.
   virtual Status backward(Finals* finals) = 0;
-  /// Over all forward() of the task. May wait for the device.
+  /// Over all forward() of the task. May wait for the device, but where the task is resident: its loss_sum is zero, and
+  /// the residence tells it.
   virtual Result<Sums> sums() = 0;
   /// Nothing is added to the gradient of these `count` samples any more; gradient() has it from here on, unless the
   /// task is resident.

@@ -38,6 +38,12 @@ struct StepScalars {
   bool nesterov = false;
 };
 
+/// What a device makes of a gradient.
+struct StepNumbers {
+  double loss_sum = 0;  // of the newest task
+  double norm = 0;      // over all trained elements, before clipping; not finite where one of them or a statistic is not
+};
+
 /// Methods are called by the thread that computes, but for bring(true). After an error it is of no use until the next
 /// settle().
 class Residence {
@@ -45,9 +51,9 @@ class Residence {
   virtual ~Residence() = default;
   /// Takes over weights and state of an optimizer of this kind. Errors: memory.
   virtual Status settle(const Snapshot& state, OptimizerKind kind) = 0;
-  /// Divides the gradient sums that the newest task left by `weight`, statistics by `samples`. The norm over all
-  /// trained elements; not finite where one of them is not.
-  virtual Result<double> reduce(double weight, std::uint64_t samples) = 0;
+  /// Divides the gradient sums that the newest task left by `weight`, statistics by `samples`. Of a step, this alone
+  /// waits for the device.
+  virtual Result<StepNumbers> reduce(double weight, std::uint64_t samples) = 0;
   /// Multiplies the gradient with `factor`, unless that is 1, and runs the optimizer with it. `groups`: by parameter
   /// group.
   virtual Status update(std::span<const StepScalars> groups, float factor) = 0;

@@ -33,9 +33,10 @@ Status PythonResidence::settle(const Snapshot& state, OptimizerKind kind) {
   return settled;
 }
 
-Result<double> PythonResidence::reduce(double weight, std::uint64_t samples) {
-  return with_python(ErrorCode::internal, [&](const nb::object& python) -> Result<double> {
-    return nb::cast<double>(python.attr("reduce")(weight, samples));
+Result<StepNumbers> PythonResidence::reduce(double weight, std::uint64_t samples) {
+  return with_python(ErrorCode::internal, [&](const nb::object& python) -> Result<StepNumbers> {
+    const auto [loss_sum, norm] = nb::cast<std::pair<double, double>>(python.attr("reduce")(weight, samples));
+    return StepNumbers{loss_sum, norm};
   });
 }
 

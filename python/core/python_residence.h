@@ -3,7 +3,7 @@
 //
 //   settle(kind)   "sgd" | "adam": takes over the weights that are in the array `weights`
 //   set_state(name), get_state(name)   a vector of the optimizer's state, through the array `gradients`
-//   reduce(weight, samples) -> norm     update(groups, factor)     get_weights(), into the array `weights`     leave()
+//   reduce(weight, samples) -> (loss_sum, norm)     update(groups, factor)     get_weights(), into the array `weights`     leave()
 //   put_aside() -> bool   from then on get_weights(True), get_state(name, True) are of what was there then
 //
 // with the meanings of motley/residence.h; a group is (lr, weight_decay, keep, momentum, fresh, beta2, fresh2,
@@ -27,7 +27,7 @@ class PythonResidence final : public Residence {
       : python_(python), layout_(layout), weights_(weights), gradients_(gradients) {}
 
   Status settle(const Snapshot& state, OptimizerKind kind) override;
-  Result<double> reduce(double weight, std::uint64_t samples) override;
+  Result<StepNumbers> reduce(double weight, std::uint64_t samples) override;
   Status update(std::span<const StepScalars> groups, float factor) override;
   bool put_aside() override;
   Result<Snapshot> bring(bool aside) override;

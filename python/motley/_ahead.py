@@ -111,12 +111,18 @@ class Piece:
 class Reading:
     piece: Piece
     future: Future[Any]
+    packed: Any = None
     samples: list[Any] | None = None
     used: int = 0
 
     def covers(self, piece: Piece) -> bool:
         at = piece.first - self.piece.first
         return at >= 0 and self.piece.numbers[at : at + len(piece.numbers)] == piece.numbers
+
+    def unpacked(self) -> list[Any]:
+        if self.samples is None:
+            self.samples = _packing.unpack(self.packed)
+        return self.samples
 
 
 class Ahead:
@@ -156,15 +162,27 @@ class Ahead:
 
     def take(self, task: _core.Task, at: int, count: int) -> list[Any]:
         """The samples [at, at + count) of the task."""
+        samples = [sample for reading, first, last in self._taken(task, at, count) for sample in reading.unpacked()[first:last]]
+        self._go_on(task)
+        return samples
+
+    def take_collated(self, task: _core.Task, at: int, count: int, pinned: bool) -> Any:
+        """What default_collate makes of them, in pinned memory if that is wanted."""
+        taken = self._taken(task, at, count)
+        try:
+            batch = _packing.collate([(reading.packed, first, last) for reading, first, last in taken], pinned)
+        except _packing.Apart:
+            batch = data.default_collate([sample for reading, first, last in taken for sample in reading.unpacked()[first:last]])
+        self._go_on(task)
+        return batch
+
+    def _taken(self, task: _core.Task, at: int, count: int) -> list[tuple[Reading, int, int]]:
+        """Where these samples are: [first, last) of each reading."""
         pieces = list(_pieces(task.version, task.first + at, self._numbers(task, at, count)))
         self._newest = pieces
         for piece in self._missing(task.version, pieces):
             self._begin(task, piece)
-        samples: list[Any] = []
-        for piece in pieces:
-            samples += self._collect(piece)
-        self._go_on(task)
-        return samples
+        return [self._collect(piece) for piece in pieces]
 
     def _took(self, piece: Piece) -> bool:
         return any(piece.version == taken.version and taken.first <= piece.first and
@@ -201,15 +219,15 @@ class Ahead:
                 self._begin(task, piece)
                 held += len(piece.numbers)
 
-    def _collect(self, piece: Piece) -> list[Any]:
+    def _collect(self, piece: Piece) -> tuple[Reading, int, int]:
         reading = self._readings[piece.block]
-        if reading.samples is None:
-            reading.samples = _packing.unpack(self._readers.result(reading.future))
+        if reading.packed is None:
+            reading.packed = self._readers.result(reading.future)
         at = piece.first - reading.piece.first
         reading.used += len(piece.numbers)
         if reading.used >= len(reading.piece.numbers):
             del self._readings[piece.block]
-        return reading.samples[at : at + len(piece.numbers)]
+        return reading, at, at + len(piece.numbers)
 
     def _guess(self, task: _core.Task, begin: int, end: int) -> list[Piece]:
         """The same positions of the next passes, in whole blocks: shares move a little from step to step."""

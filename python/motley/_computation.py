@@ -102,8 +102,9 @@ class ModelComputation:
     def get_state(self, name: str, aside: bool) -> None:
         self._residence.get(name, self.gradients, aside)
 
-    def reduce(self, weight: float, samples: int) -> float:
-        return self._residence.reduce(weight, samples)
+    def reduce(self, weight: float, samples: int) -> tuple[float, float]:
+        losses, self._waiting = self._waiting, []
+        return self._residence.reduce(weight, samples, losses)
 
     def update(self, groups: list[tuple[float, ...]], factor: float) -> None:
         self._residence.update(groups, factor)
@@ -192,8 +193,9 @@ class ModelComputation:
     @_devices.told
     def sums(self) -> tuple[float, float, list[float]]:
         self._next.make(self._task, lambda task, at, count: self._batch(self._work.train, task, at, count))
-        self._loss_sum += sum(value.item() for value in self._waiting)
-        self._waiting.clear()
+        if not self._task.resident:
+            self._loss_sum += sum(value.item() for value in self._waiting)
+            self._waiting.clear()
         return self._weight, self._loss_sum, list(self._sums.values())
 
     @_devices.told
@@ -249,12 +251,14 @@ class ModelComputation:
 
     def _batch(self, recipe: _data.Recipe, task: Any, at: int, count: int) -> Any:
         """On the device, or on its way there."""
-        if recipe.name in self._ahead:
-            samples = self._ahead[recipe.name].take(task, at, count)
+        ahead, plainly = self._ahead.get(recipe.name), recipe.collate is default_collate
+        if ahead and plainly:
+            batch = ahead.take_collated(task, at, count, recipe.pinned and self._torch_device.type == "cuda")
         else:
-            samples = recipe.read(recipe.of_task(task, at, count), self._seeds(recipe, task, task.version, task.first + at, count))
-        sizes = [count] if recipe.collate is default_collate or recipe is not self._work.train else _cuts.sizes_of(count, self._group)
-        batch = _batches.collate(recipe.collate, samples, sizes, lambda first: self._seeded(task, at + first, COLLATE))
+            samples = (ahead.take(task, at, count) if ahead else
+                       recipe.read(recipe.of_task(task, at, count), self._seeds(recipe, task, task.version, task.first + at, count)))
+            sizes = [count] if plainly or recipe is not self._work.train else _cuts.sizes_of(count, self._group)
+            batch = _batches.collate(recipe.collate, samples, sizes, lambda first: self._seeded(task, at + first, COLLATE))
         batch = _data.move(batch, self._torch_device, recipe.pinned)
         if self._compiled:
             _compiled.any_size(batch, count)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch.utils.data import default_collate
 
 try:
     import numpy
@@ -30,6 +31,37 @@ def pack(samples: list[Any]) -> tuple[Any, ...]:
     if type(first) is dict and first and all(type(sample) is dict and list(sample) == list(first) for sample in samples):
         return COLUMNS, list(first), [pack([sample[key] for sample in samples]) for key in first]
     return PLAIN, samples
+
+
+class Apart(Exception):
+    """Samples that do not lie together."""
+
+
+def collate(parts: list[tuple[tuple[Any, ...], int, int]], pinned: bool = False) -> Any:
+    """What torch's default_collate makes of the samples [first, last) of each part, which is (packed, first, last): without taking them
+    apart, each tensor copied once, into memory that is `pinned` if that is wanted. Raises Apart: they have to be."""
+    packed = [part for part, _, _ in parts]
+    kind = packed[0][0]
+    if any(each[0] != kind for each in packed):
+        raise Apart
+    if kind == PLAIN:
+        return default_collate([sample for each, first, last in parts for sample in each[1][first:last]])
+    if kind == COLUMNS:
+        whole, columns = packed[0][1], packed[0][2]
+        if any(each[1] != whole or len(each[2]) != len(columns) for each in packed):
+            raise Apart
+        found = [collate([(each[2][i], first, last) for each, first, last in parts], pinned) for i in range(len(columns))]
+        if isinstance(whole, list):
+            return dict(zip(whole, found, strict=True))
+        return found if whole in (tuple, list) else whole(*found)
+    shape = packed[0][2][0]
+    if shape.count(0) or any(other != shape for each in packed for other in each[2]):
+        raise Apart
+    pieces = [each[1].view(-1, *shape)[first:last] for each, first, last in parts]
+    if not pinned:
+        return torch.cat(pieces)
+    rows = sum(len(piece) for piece in pieces)
+    return torch.cat(pieces, out=torch.empty((rows, *shape), dtype=pieces[0].dtype, pin_memory=True))
 
 
 def unpack(packed: tuple[Any, ...]) -> list[Any]:

@@ -91,14 +91,17 @@ class Residence:
         for group in self._groups.values():
             group.states.clear()
 
-    def reduce(self, weight: float, samples: int) -> float:
+    def reduce(self, weight: float, samples: int, losses: list[torch.Tensor]) -> tuple[float, float]:
+        """(loss_sum, norm). losses: on the device; of the samples of a micro-batch together."""
         torch._foreach_div_(self._trained, weight)
         norm = torch.stack(torch._foreach_norm(self._trained)).norm()
         sums = [each for *_, mean_sum, var_sum in self._statistics for each in (mean_sum, var_sum)]
         if sums:
             torch._foreach_div_(sums, samples)
             norm = norm + 0 * torch.stack(torch._foreach_norm(sums)).norm()  # not finite where they are not
-        return norm.item()
+        loss_sum = torch.stack(losses).sum() if losses else torch.zeros_like(norm)
+        found = torch.stack([loss_sum, norm.to(loss_sum.dtype)]).tolist()
+        return found[0], found[1]
 
     def update(self, groups: list[tuple[float, ...]], factor: float) -> None:
         if factor != 1:

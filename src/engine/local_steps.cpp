@@ -102,8 +102,10 @@ Status LocalSteps::took(const Outcome& outcome) {
 
 Status LocalSteps::update(double weight, std::uint64_t samples) {
   if (resident()) {
-    const Result<double> norm = server_->step_at(*there_, weight, samples);
-    return norm ? Status() : Status(norm.error());
+    const Result<StepNumbers> found = server_->step_at(*there_, weight, samples);
+    if (!found) return found.error();
+    step_loss_ = found->loss_sum;
+    return {};
   }
   if (server_->clips()) server_->clip();
   if (server_->outside()) {

@@ -101,9 +101,10 @@ double Soloist::weight() const { return std::accumulate(weights_.begin(), weight
 Status Soloist::update(StretchStep& step) {
   ps::Server& server = *order_.server;
   if (resident()) {
-    const Result<double> norm = server.step_at(*there_, weight() > 0 ? weight() : 1, done_);
-    if (!norm) return norm.error();
-    step.gradient_norm = server.limits_norm() ? *norm : 0;
+    const Result<StepNumbers> found = server.step_at(*there_, weight() > 0 ? weight() : 1, done_);
+    if (!found) return found.error();
+    step.loss_sum = found->loss_sum;
+    step.gradient_norm = server.limits_norm() ? found->norm : 0;
     return {};
   }
   if (server.clips()) server.clip();

@@ -97,9 +97,9 @@ class Server {
   /// Goes on in the memory of a device. From then on step_at() makes the steps, and weights() and snapshot() stay what
   /// they were. REQUIRES no step begun, not outside(). Errors: memory.
   Status settle(Residence& there) const;
-  /// A step with the gradient sums that lie there. Its norm before clipping. Errors: diverged (nothing was updated),
+  /// A step with the gradient sums that lie there. Errors: diverged (nothing was updated),
   /// internal. REQUIRES settle().
-  Result<double> step_at(Residence& there, double weight, std::uint64_t samples);
+  Result<StepNumbers> step_at(Residence& there, double weight, std::uint64_t samples);
   /// What lies there, as of version().
   [[nodiscard]] Result<Snapshot> bring(Residence& there) const;
   /// Brings the same from any thread, while steps go on there. REQUIRES it has been called before this is asked again.

@@ -13,20 +13,21 @@ Status Server::settle(Residence& there) const {
   return there.settle(snapshot(), impl_->optimizer.kind);
 }
 
-Result<double> Server::step_at(Residence& there, double weight, std::uint64_t samples) {
+Result<StepNumbers> Server::step_at(Residence& there, double weight, std::uint64_t samples) {
   MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && !outside());
-  const Result<double> norm = there.reduce(weight, samples);
-  if (!norm) return norm.error();
-  if (!std::isfinite(*norm)) return Error{ErrorCode::diverged, "a gradient or loss is not finite", ""};
+  const Result<StepNumbers> found = there.reduce(weight, samples);
+  if (!found) return found.error();
+  if (!std::isfinite(found->norm) || !std::isfinite(found->loss_sum))
+    return Error{ErrorCode::diverged, "a gradient or loss is not finite", ""};
   float factor = 1;
-  if (limits_norm()) factor = std::min(factor, impl_->clip_factor(impl_->norm_before.value_or(*norm)));
+  if (limits_norm()) factor = std::min(factor, impl_->clip_factor(impl_->norm_before.value_or(found->norm)));
   if (const Status updated = there.update(impl_->scalars, factor); !updated) return updated.error();
-  if (impl_->clip_by_before) impl_->norm_before = *norm;
+  if (impl_->clip_by_before) impl_->norm_before = found->norm;
   ++impl_->version;
   ++impl_->updates;
   ++impl_->updates_there;
   impl_->open_step();
-  return *norm;
+  return *found;
 }
 
 namespace {

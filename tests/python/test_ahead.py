@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import numpy
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 
 import cases
 import plain
@@ -150,6 +150,38 @@ def test_samples_of_every_kind_cross_as_they_are():
         found = _packing.unpack(_packing.pack(samples))
         assert _data._same(found, samples) and [type(sample) for sample in found] == [type(sample) for sample in samples]
         assert str(found) == str(samples)
+
+
+Pair = collections.namedtuple("Pair", "x y")
+COLLATED = {
+    "tensors": lambda i: torch.full((2, 3), i, dtype=torch.uint8),
+    "scalars": lambda i: torch.tensor(float(i)),
+    "arrays": lambda i: numpy.full((2, 3), i, "f4"),
+    "numbers": lambda i: i,
+    "words": lambda i: str(i),
+    "tuples": lambda i: (torch.full((2,), i), i),
+    "lists": lambda i: [torch.full((2,), i), [i, numpy.ones(2) * i]],
+    "pairs": lambda i: Pair(torch.full((2,), i), (i, float(i))),
+    "mappings": lambda i: {"x": torch.full((2,), i), "y": {"z": i}},
+}
+
+
+@pytest.mark.parametrize("name", COLLATED)
+def test_samples_are_collated_where_they_lie(name):
+    samples = [COLLATED[name](i) for i in range(10)]
+    parts = [(_packing.pack(samples[:4]), 1, 4), (_packing.pack(samples[4:9]), 0, 5), (_packing.pack(samples[9:]), 0, 1)]
+    expected = default_collate(samples[1:])
+    found = _packing.collate(parts)
+    assert _data._same(found, expected) and str(found) == str(expected) and type(found) is type(expected)
+
+
+@pytest.mark.parametrize("samples", [[torch.ones(2), torch.ones(3)], [torch.zeros(2, 0), torch.zeros(2, 0)],
+                                     [(torch.ones(2), 1), (torch.ones(3), 1)]])
+def test_what_does_not_lie_together_is_taken_apart(samples):
+    with pytest.raises(_packing.Apart):
+        _packing.collate([(_packing.pack(samples), 0, 2)])
+    with pytest.raises(_packing.Apart):
+        _packing.collate([(_packing.pack(samples[:1]), 0, 1), (_packing.pack([1, 2]), 0, 1)])
 
 
 @pytest.mark.parametrize("name", ["augmented", "tokens", "normed"])

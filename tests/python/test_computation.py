@@ -246,10 +246,12 @@ def test_steps_on_the_device_are_those_of_torch(name, how):
     for state in states:
         computation.set_state(state)
     for step in range(1, 4):
-        assert run(computation, ResidentTask(computation, flat, 32))[0] == 32
-        norm = computation.reduce(32.0, 32)
+        assert run(computation, ResidentTask(computation, flat, 32))[:3] == (32, 32.0, 0.0)
+        loss_sum, norm = computation.reduce(32.0, 32)
         optimizer.zero_grad()
-        work.parts.loss(plain, batch).backward()
+        value = work.parts.loss(plain, batch)
+        value.backward()
+        assert loss_sum == pytest.approx(32 * value.item(), rel=1e-5)
         assert norm == pytest.approx(torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.5).item(), rel=1e-5)
         computation.update([step_numbers(step)] * 3, min(1.0, 0.5 / (norm + 1e-6)))
         optimizer.step()

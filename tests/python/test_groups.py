@@ -179,7 +179,8 @@ def test_groups_in_one_pass_are_what_they_are_alone(name):
     alone = compute(computation, flat, 32)
     for micro_batch, fetched in ((224, [(0, 200)]), (96, [(0, 32), (32, 96), (128, 72)])):
         together = compute(computation, flat, micro_batch)
-        assert together[0].fetched == fetched
+        if name != "recurrent" or conftest.device == "cpu":  # cuDNN's drop out within one kernel: group by group, there
+            assert together[0].fetched == fetched
         assert_equal(together, alone)
     if conftest.device == "cpu":  # kernels of cards may add in any order
         again = compute(computation, flat, 224)

@@ -26,7 +26,7 @@ class ServerResidence final : public Residence {
     settled = true;
     return {};
   }
-  Result<double> reduce(double weight, std::uint64_t samples) override {
+  Result<StepNumbers> reduce(double weight, std::uint64_t samples) override {
     bool finite = true;
     double squares_of_all = 0;
     for (ChunkId chunk = 0; chunk < sums.size(); ++chunk) {
@@ -35,8 +35,8 @@ class ServerResidence final : public Residence {
       server_.reduce(chunk, {&sum, 1}, weight, samples);
       if (!server_.clips()) squares_of_all += squares(server_.gradient(chunk).floats());
     }
-    if (!finite) return std::numeric_limits<double>::quiet_NaN();
-    return server_.limits_norm() ? server_.gradient_norm() : std::sqrt(squares_of_all);
+    if (!finite) return StepNumbers{loss_sum, std::numeric_limits<double>::quiet_NaN()};
+    return StepNumbers{loss_sum, server_.limits_norm() ? server_.gradient_norm() : std::sqrt(squares_of_all)};
   }
   Status update(std::span<const StepScalars>, float) override {
     if (server_.clips()) server_.clip();
@@ -56,7 +56,8 @@ class ServerResidence final : public Residence {
 
   std::vector<std::vector<float>> sums;  // by chunk: what a pass leaves
   bool full = false, gone = false, settled = false;
-  bool room = false;  // for a copy of all
+  bool room = false;    // for a copy of all
+  double loss_sum = 0;  // of the newest pass
 
  private:
   Server server_;

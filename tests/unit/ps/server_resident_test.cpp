@@ -24,7 +24,7 @@ void leave_noise(ServerResidence& there, const Layout& shape, std::uint64_t seed
 class Watched final : public Residence {
  public:
   Status settle(const Snapshot&, OptimizerKind) override { return {}; }
-  Result<double> reduce(double, std::uint64_t) override { return norm; }
+  Result<StepNumbers> reduce(double, std::uint64_t) override { return StepNumbers{loss_sum, norm}; }
   Status update(std::span<const StepScalars> groups, float by) override {
     rates.push_back(groups[0].lr);
     factors.push_back(by);
@@ -33,7 +33,7 @@ class Watched final : public Residence {
   Result<Snapshot> bring(bool) override { return Snapshot{}; }
   void leave() override {}
 
-  double norm = 4;
+  double norm = 4, loss_sum = 1;
   std::vector<float> rates, factors;
 };
 
@@ -51,9 +51,9 @@ TEST(ServerResident, StepsElsewhereAreThoseOfTheServerItself) {
       const double norm = here.clips() ? here.clip() : 0;
       for (ChunkId chunk = 0; chunk < there.sums.size(); ++chunk) here.apply(chunk);
       here.finish_step();
-      const Result<double> found = elsewhere.step_at(there, 8, 8);
+      const Result<StepNumbers> found = elsewhere.step_at(there, 8, 8);
       ASSERT_TRUE(found.ok());
-      EXPECT_EQ(clip_norm > 0 ? *found : norm, norm);
+      EXPECT_EQ(clip_norm > 0 ? found->norm : norm, norm);
       EXPECT_EQ(elsewhere.version(), step + 1);
     }
     const Result<Snapshot> brought = elsewhere.bring(there);
@@ -93,15 +93,17 @@ TEST(ServerResident, ClipsByItsOwnNormOrThatOfTheStepBefore) {
   EXPECT_EQ(before.bring(there)->norm_before, 4);
 }
 
-TEST(ServerResident, AGradientThatIsNotFiniteUpdatesNothing) {
+TEST(ServerResident, AGradientOrLossThatIsNotFiniteUpdatesNothing) {
   Server server = make_server(0);
-  Watched there;
-  there.norm = std::numeric_limits<double>::quiet_NaN();
-  const Result<double> step = server.step_at(there, 8, 8);
-  ASSERT_FALSE(step.ok());
-  EXPECT_EQ(step.error().code, ErrorCode::diverged);
-  EXPECT_EQ(server.version(), 0U);
-  EXPECT_TRUE(there.factors.empty());
+  for (const bool loss : {false, true}) {
+    Watched there;
+    (loss ? there.loss_sum : there.norm) = std::numeric_limits<double>::quiet_NaN();
+    const Result<StepNumbers> step = server.step_at(there, 8, 8);
+    ASSERT_FALSE(step.ok());
+    EXPECT_EQ(step.error().code, ErrorCode::diverged);
+    EXPECT_EQ(server.version(), 0U);
+    EXPECT_TRUE(there.factors.empty());
+  }
 }
 
 TEST(ServerResident, StepsThatWereNotBroughtAreNoneOfTheState) {

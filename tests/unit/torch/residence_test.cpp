@@ -54,7 +54,7 @@ class ResidenceTest : public testing::TestWithParam<std::tuple<Case, Optimizer>>
       EXPECT_EQ(weights.gets > 0, !resident);
       return outcome ? *outcome : Outcome{};
     }
-    double step() {
+    std::pair<double, double> step() {
       RecordingSink sink(state.layout);
       const Outcome outcome = run(sink, false);
       for (ChunkId chunk = 0; chunk < state.layout.chunks().size(); ++chunk) {
@@ -65,7 +65,7 @@ class ResidenceTest : public testing::TestWithParam<std::tuple<Case, Optimizer>>
       const double norm = server->clips() ? server->clip() : 0;
       for (ChunkId chunk = 0; chunk < state.layout.chunks().size(); ++chunk) server->apply(chunk);
       server->finish_step();
-      return norm;
+      return {norm, outcome.loss_sum};
     }
     InitialState state;
     std::optional<ps::Server> server;
@@ -96,14 +96,15 @@ TEST_P(ResidenceTest, StepsOnTheDeviceAreThoseOfTheServer) {
   for (int stretch = 0; stretch < 2; ++stretch) {
     ASSERT_TRUE(there.server->settle(*residence).ok());
     for (std::uint64_t i = 0; i < kSteps; ++i) {
-      const double norm = here.step();
+      const auto [norm, loss] = here.step();
       RecordingSink sink(there.state.layout);
       const Outcome outcome = there.run(sink, true);
       EXPECT_EQ(sink.begun, 1);
       EXPECT_TRUE(sink.order.empty());
-      const Result<double> found = there.server->step_at(*residence, outcome.weight, outcome.count);
+      const Result<StepNumbers> found = there.server->step_at(*residence, outcome.weight, outcome.count);
       ASSERT_TRUE(found.ok()) << found.error().message;
-      EXPECT_NEAR(how.clip_norm > 0 ? *found : norm, norm, 1e-5 * norm);
+      EXPECT_NEAR(how.clip_norm > 0 ? found->norm : norm, norm, 1e-5 * norm);
+      EXPECT_NEAR(found->loss_sum, loss, 1e-5 * loss);
     }
     const Result<ps::Snapshot> brought = there.server->bring(*residence);
     residence->leave();
@@ -134,7 +135,7 @@ TEST_P(ResidenceTest, AGradientThatIsNotFiniteIsNoticed) {
   ASSERT_TRUE(side.server->settle(*residence).ok());
   RecordingSink sink(side.state.layout);
   const Outcome outcome = side.run(sink, true);
-  const Result<double> step = side.server->step_at(*residence, outcome.weight, outcome.count);
+  const Result<StepNumbers> step = side.server->step_at(*residence, outcome.weight, outcome.count);
   ASSERT_FALSE(step.ok());
   EXPECT_EQ(step.error().code, ErrorCode::diverged);
   EXPECT_EQ(side.server->bring(*residence)->version, 0U);
