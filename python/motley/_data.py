@@ -222,6 +222,11 @@ class Recipe:
                         "machine that passes over some", "draw where samples are made of what it gives: motley.Shards(..., map=function), "
                         "seeded for each sample, or the collate function")
 
+    @property
+    def says_what_is_here(self) -> bool:
+        """Its files may still come, and it knows which samples did."""
+        return callable(getattr(self.loader.dataset, "is_here", None))
+
     def number(self, position: int) -> int:
         """In the data set of the loader, of a sample of the run."""
         return position if self.numbers is None else self.numbers[position]
@@ -234,6 +239,9 @@ class Recipe:
         positions = self.some(COMPARED)
         if isinstance(self.dataset, _shards.Shards):
             self._look_at_source(self.dataset)
+        if self.says_what_is_here:
+            for position in positions:  # whatever is not there yet comes together, and not one by one
+                self.loader.dataset.is_here(self.number(position))
         watched = _whole.Watched(self.loader.dataset, [self.number(position) for position in positions])
         looked = [(position, self._contents(position)) for position in positions]
         self._seconds = (time.perf_counter() - begun) / len(looked)

@@ -19,7 +19,7 @@ LEAD_MAX = 64  # steps
 @contextlib.contextmanager
 def told(launch: _core.Launch, train: _data.Recipe) -> Iterator[None]:
     """Meanwhile the head knows. Nothing is done where the data set of `train` does not say what is here."""
-    if not callable(getattr(train.loader.dataset, "is_here", None)):
+    if not train.says_what_is_here:
         yield
         return
     watch = Watch(train)
@@ -30,6 +30,7 @@ def told(launch: _core.Launch, train: _data.Recipe) -> Iterator[None]:
     finally:
         watch.stops.set()
         watch.join()
+        watch.stock.tell(0, 0, 0, True)  # the script's next run may have other samples
 
 
 class Watch(threading.Thread):

@@ -110,6 +110,17 @@ def test_an_order_that_is_not_known_yet(machine):
     assert machine.at(3) == (0, 50, 0, False)
 
 
+def test_the_next_run_begins_anew(machine):
+    launch = types.SimpleNamespace(keep_stock=lambda stock: None)
+    with _stock.told(launch, types.SimpleNamespace(says_what_is_here=False)):
+        pass
+    train = machine.watch._train
+    train.says_what_is_here = True
+    with _stock.told(launch, train):
+        pass
+    assert machine.told[-1] == (0, 0, 0, True) and (0, 0, 0, False) in machine.told
+
+
 def test_what_fails_is_for_who_reads_to_say(machine):
     def fails(index):
         raise Error("the disk is full")
@@ -117,3 +128,26 @@ def test_what_fails_is_for_who_reads_to_say(machine):
     machine.watch._is_here = fails
     machine.watch.run()
     assert machine.told == [(0, 0, 0, False)]
+
+
+def test_the_samples_that_are_compared_are_asked_for_together():
+    """Whoever reads one of them waits for its block."""
+    import torch
+    from torch.utils.data import DataLoader
+
+    from motley import _data
+
+    class Far(Samples, torch.utils.data.Dataset):
+        def __len__(self):
+            return SIZE
+
+        def __getitem__(self, index):
+            self.read.append((index, len(self.asked)))
+            return torch.tensor([float(index)])
+
+    data = Far()
+    data.read = []
+    recipe = _data.Recipe(DataLoader(data, 8), "train_loader")
+    recipe.contents()
+    assert sorted(data.asked) == sorted(recipe.some(_data.COMPARED))
+    assert {asked for _, asked in data.read} == {_data.COMPARED}
