@@ -16,7 +16,7 @@ PACKAGE = ROOT / "python/motley"
 PAGE = ROOT / "docs/reference/python.md"
 MODULES = ("motley", "motley.lightning", "motley.hf", "motley.ray", "motley.dask")
 # What scripts meet without importing it.
-MORE = {"motley": [("motley._leases", "Lease"), ("motley._arrays", "Computation")]}
+MORE = {"motley": [("motley._leases", "Lease"), ("motley._arrays", "Computation"), ("motley._partly", "Files")]}
 HEAD = """# The Python package
 
 Made from the docstrings by `make docs`. How to use it: [the guide](../guides/python.md), [scripts](../guides/scripts.md).
@@ -106,7 +106,7 @@ def about_class(node, name):
     methods = [item for item in node.body if isinstance(item, ast.FunctionDef)]
     made = next((item for item in methods if item.name == "__init__"), None)
     # What the package makes itself has arguments that concern nobody.
-    if made is not None and "happening" not in ast.unparse(made.args) and "_core" not in ast.unparse(made.args):
+    if made is not None and not any(word in ast.unparse(made.args) for word in ("happening", "_core", "_kept")):
         lines.append(signature(made, name))
     lines += documented(node)
     short = name.rsplit(".", 1)[-1]
@@ -119,7 +119,8 @@ def about_class(node, name):
 def named(tree, name):
     for item in tree.body:
         target = item.targets[0] if isinstance(item, ast.Assign) else None
-        if name in (getattr(item, "name", ""), getattr(target, "id", "")):
+        overloads = any(getattr(decorator, "id", "") == "overload" for decorator in getattr(item, "decorator_list", []))
+        if name in (getattr(item, "name", ""), getattr(target, "id", "")) and not overloads:
             return item
     raise SystemExit(f"expected {name} in the module that exports it, found nothing of that name")
 

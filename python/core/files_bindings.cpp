@@ -11,6 +11,7 @@
 #include "runtime/inputs.h"
 #include "runtime/worker/block_link.h"
 #include "runtime/worker/machine_key.h"
+#include "runtime/worker/sample_stock.h"
 #include "transport/addresses.h"
 
 namespace motley::python {
@@ -56,6 +57,7 @@ nb::object as_python(runtime::BlockLink::Event event) {
     return nb::make_tuple("content", bytes_of(content->hash.data(), content->hash.size()),
                           bytes_of(content->bytes.data(), content->bytes.size()));
   }
+  if (std::holds_alternative<Link::Waits>(event)) return nb::make_tuple("waits");
   if (const auto* broken = std::get_if<Link::Broken>(&event))
     return nb::make_tuple("broken", broken->why, broken->done);
   throw Failure(std::get<Link::Refused>(event).error);
@@ -93,6 +95,20 @@ void bind_files(nb::module_& m) {
           },
           nb::arg("hash"), nb::arg("bytes"))
       .def("next", &next, nb::arg("seconds"));
+  nb::class_<runtime::SampleStock>(m, "SampleStock")
+      .def("__init__", [](runtime::SampleStock* self) { new (self) runtime::SampleStock(); })
+      .def(
+          "tell",
+          [](runtime::SampleStock& stock, std::uint64_t epoch, std::uint64_t first, std::uint64_t count, bool all) {
+            stock.tell({epoch, first, count, all});
+          },
+          nb::arg("epoch"), nb::arg("first"), nb::arg("count"), nb::arg("all"))
+      .def("place", [](const runtime::SampleStock& stock) -> nb::object {
+        const auto place = stock.place();
+        if (!place) return nb::none();
+        const StepRange& pass = place->newest;
+        return nb::make_tuple(place->seed, place->shuffles, pass.epoch, pass.order_first, pass.count);
+      });
   m.def("open_block_link", &open_link, nb::arg("launch"));
 }
 

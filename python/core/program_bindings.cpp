@@ -74,6 +74,8 @@ void bind_program(nb::module_& m) {
            [](cli::Launch& launch) { launch.head.train.reception = std::make_shared<runtime::Reception>(); })
       .def("offer", [](cli::Launch& launch,
                        std::shared_ptr<runtime::Offers> offers) { launch.head.train.offers = std::move(offers); })
+      .def("keep_stock", [](cli::Launch& launch,
+                            std::shared_ptr<runtime::SampleStock> stock) { launch.join.stock = std::move(stock); })
       .def("close_door",
            [](cli::Launch& launch) {
              const nb::gil_scoped_release no_gil;

@@ -121,10 +121,20 @@ class BlockLink:
     def want(self, hash: bytes, bytes: int) -> None:
         """REQUIRES has_room."""
     def next(self, seconds: float) -> tuple[Any, ...] | None:
-        """("connected",), ("offered", hash, bytes, offers there are), ("content", hash, bytes), ("broken", why, the run is over), or
-        None after so long. Errors: the head refuses, or what it sends is wrong."""
+        """("connected",), ("offered", hash, bytes, offers there are), ("content", hash, bytes), ("waits",): steps of the run come first,
+        ("broken", why, the run is over), or None after so long. Errors: the head refuses, or what it sends is wrong."""
 
 def open_block_link(launch: Launch) -> BlockLink: ...
+
+class SampleStock:
+    """Which train samples this machine has so far."""
+
+    def __init__(self) -> None: ...
+    def tell(self, epoch: int, first: int, count: int, all: bool) -> None:
+        """Those at positions [first, first + count) of the order of that epoch, or all. The head grants this machine no others."""
+    def place(self) -> tuple[int, bool, int, int, int] | None:
+        """(seed of the order, whether it shuffles, epoch, first position and samples of the newest step); None: this machine is in no
+        run yet."""
 
 class Launch:
     script: str
@@ -139,6 +149,8 @@ class Launch:
         """From now on the runs of this launch come one after the other: machines that join find each by the token of the first."""
     def offer(self, offers: Offers) -> None:
         """From now on the runs of this launch hand them out."""
+    def keep_stock(self, stock: SampleStock) -> None:
+        """What this machine says of the samples that it has, once it joins."""
     def go_on(self, directory: str, resume: bool) -> None:
         """For the next run, in this directory."""
     @property

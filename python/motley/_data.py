@@ -187,7 +187,7 @@ class Recipe:
             words += f", {self.size} an epoch"
         if self.numbers is not None:
             words += f", chosen {hashlib.blake2b(array.array('q', self.numbers).tobytes(), digest_size=8).hexdigest()}"
-        contents = " ".join(f"{self._number(position)}:{contents}" for position, contents in looked[:BESIDE_WHOLE if whole else COMPARED])
+        contents = " ".join(f"{self.number(position)}:{contents}" for position, contents in looked[:BESIDE_WHOLE if whole else COMPARED])
         return f"{self.samples} samples of {words}; contents: {contents}" + (f"; whole: {whole}" if whole else "")
 
     def contents(self, count: int = COMPARED) -> str:
@@ -204,7 +204,7 @@ class Recipe:
             position, before = looked[self._next % len(looked)]
             self._next += 1
             if self._contents(position) != before:
-                return self._number(position)
+                return self.number(position)
         return None
 
     def some(self, count: int) -> list[int]:
@@ -222,7 +222,13 @@ class Recipe:
                         "machine that passes over some", "draw where samples are made of what it gives: motley.Shards(..., map=function), "
                         "seeded for each sample, or the collate function")
 
-    def _number(self, position: int) -> int:
+    @property
+    def says_what_is_here(self) -> bool:
+        """Its files may still come, and it knows which samples did."""
+        return callable(getattr(self.loader.dataset, "is_here", None))
+
+    def number(self, position: int) -> int:
+        """In the data set of the loader, of a sample of the run."""
         return position if self.numbers is None else self.numbers[position]
 
     def _look(self) -> list[tuple[int, str]]:
@@ -233,14 +239,17 @@ class Recipe:
         positions = self.some(COMPARED)
         if isinstance(self.dataset, _shards.Shards):
             self._look_at_source(self.dataset)
-        watched = _whole.Watched(self.loader.dataset, [self._number(position) for position in positions])
+        if self.says_what_is_here:
+            for position in positions:  # whatever is not there yet comes together, and not one by one
+                self.loader.dataset.is_here(self.number(position))
+        watched = _whole.Watched(self.loader.dataset, [self.number(position) for position in positions])
         looked = [(position, self._contents(position)) for position in positions]
         self._seconds = (time.perf_counter() - begun) / len(looked)
         if isinstance(self.dataset, _shards.Shards):
             self.dataset.rewind()
         for position, before in looked[:READ_TWICE]:
             if self._contents(position) != before:
-                again = f"{self.name}: sample {self._number(position)} is another one each time it is read"
+                again = f"{self.name}: sample {self.number(position)} is another one each time it is read"
                 if isinstance(self.dataset, _shards.Shards):
                     raise Error(f"{again}: a source does not begin anew, or in another order", _shards.AGAIN)
                 raise Error(f"{again}, with generators seeded alike: {type(self.loader.dataset).__name__} draws from a generator of its "
@@ -263,7 +272,7 @@ class Recipe:
         try:
             return read(self.dataset, (), [position], None)[0]
         except Exception as error:
-            raise Error(f"{self.name}: sample {self._number(position)} cannot be read: "
+            raise Error(f"{self.name}: sample {self.number(position)} cannot be read: "
                         f"{type(error).__name__}: {error}", f"look at {type(self.loader.dataset).__name__}.__getitem__") from error
 
 

@@ -1,6 +1,7 @@
 """Sets of files that this machine keeps for its user, below ~/.cache/motley/data, and the hashes of files that it has read.
 
-    sets/<hash of the manifest>/manifest, tree/ (whole), part/ (some blocks are missing), uses/ (held by who uses it), used
+    sets/<hash of the manifest>/manifest, tree/ (the files), whole (once all blocks are there), progress (which ones are),
+                                uses/ (held by who uses it), used, failed (why the newest fetch was given up)
     hashes/<hash of a path>              sizes, times and hashes of the files there
     lock                                 held while uses begin and sets are dropped
 """
@@ -12,13 +13,17 @@ import pathlib
 import secrets
 import shutil
 import stat
+import time
+from dataclasses import dataclass
 
-from motley import _locks, _manifest
+from motley import _locks, _manifest, _progress
 from motley._errors import Error
 from motley._manifest import Manifest
 
 LIMIT_BYTES = 20 * 10**9  # of what is kept beside the sets that are in use: the ones that were not used for longest go first
 SPARE_BYTES = 256 << 20  # of the disk, that stay free
+LOOK_S = 0.002  # between two looks of somebody who waits for blocks
+LOOKS_A_WISH = 100  # a wish that was uttered while the fetch began is lost
 SETTLED_NS = 2_000_000_000  # younger files may be written again within the same tick of their clock
 
 
@@ -75,6 +80,16 @@ def _known(memo: pathlib.Path) -> dict[str, tuple[list[int], bytes]]:
         return {}
 
 
+@dataclass(frozen=True)
+class Place:
+    """Of a block: in which file, and which of the set's it is."""
+
+    path: pathlib.Path
+    offset: int
+    count: int
+    block: int
+
+
 class Set:
     """A set of files as this machine keeps it. It is in use, and not dropped, until the process ends."""
 
@@ -83,13 +98,16 @@ class Set:
         self.manifest, self.hash = manifest, _manifest.hash_of(text)
         home = directory()
         self.home = home / "sets" / self.hash.hex()
-        self.tree, self.part = self.home / "tree", self.home / "part"
+        self.tree = self.home / "tree"
         try:
             with _locks.held(home / "lock"):
+                if not _in_use(self.home):
+                    (self.home / "progress").unlink(missing_ok=True)  # may say more than a disk kept that lost its power
                 (self.home / "uses").mkdir(parents=True, exist_ok=True)
                 self._use = _locks.hold(self.home / "uses" / secrets.token_hex(8))
                 write_whole(self.home / "manifest", text)
                 (self.home / "used").touch()
+            self.progress = _progress.Progress(self.home / "progress", manifest.blocks)
         except OSError as error:
             raise _disk(self.home, error) from None
 
@@ -97,31 +115,29 @@ class Set:
     def path(self) -> pathlib.Path:
         return self.tree / self.manifest.name
 
-    @property
-    def _root(self) -> pathlib.Path:
-        return self.part / self.manifest.name if self.manifest.directory else self.part
+    def place(self, name: str) -> pathlib.Path:
+        return (self.path if self.manifest.directory else self.tree) / name
 
     def is_whole(self) -> bool:
         """Whether all files are there, in their sizes. What somebody has taken out is missing again."""
-        if not self.tree.is_dir():
+        whole = self.home / "whole"
+        if not whole.exists():
             return False
-        root = self.path if self.manifest.directory else self.tree
-        if all(_size(root / file.name) == file.size for file in self.manifest.files):
+        if all(_size(self.place(file.name)) == file.size for file in self.manifest.files):
             return True
-        with contextlib.suppress(OSError):
-            shutil.rmtree(self.part, ignore_errors=True)
-            os.rename(self.tree, self.part)
+        whole.unlink(missing_ok=True)
         return False
 
-    def begin(self) -> dict[bytes, list[tuple[pathlib.Path, int, int]]]:
-        """Makes room and the files; the blocks that are missing, by hash: (file, offset, bytes) of each place. Only who holds
-        `fetching()` may. Errors: the disk is too small."""
-        missing: dict[bytes, list[tuple[pathlib.Path, int, int]]] = {}
+    def begin(self) -> dict[bytes, list[Place]]:
+        """Makes room and the files; the blocks that are missing, by hash: each of their places. Only who holds `fetching()` may.
+        Errors: the disk is too small."""
+        missing: dict[bytes, list[Place]] = {}
+        number = 0
         try:
-            there = sum(_allocated(self._root / file.name) for file in self.manifest.files)
+            there = sum(_allocated(self.place(file.name)) for file in self.manifest.files)
             _make_room(max(0, self.manifest.size - there), self.manifest.name)
             for file in self.manifest.files:
-                place = self._root / file.name
+                place = self.place(file.name)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 had = _size(place) is not None
                 if had:
@@ -131,39 +147,76 @@ class Set:
                     for offset, count, wanted in file.blocks():
                         if had:
                             out.seek(offset)
-                        if not had or _manifest.hash_of(out.read(count)) != wanted:
-                            missing.setdefault(wanted, []).append((place, offset, count))
+                        here = had and _manifest.hash_of(out.read(count)) == wanted
+                        if not here:
+                            missing.setdefault(wanted, []).append(Place(place, offset, count, number))
+                        self.progress.set_here(number, here)
+                        number += 1
+            self.progress.failed = False
         except OSError as error:
             raise _disk(self.home, error) from None
         return missing
 
-    def put(self, places: list[tuple[pathlib.Path, int, int]], content: bytes) -> None:
+    def put(self, places: list[Place], content: bytes) -> None:
         """Errors: the disk is full."""
         try:
-            for place, offset, _ in places:
-                with open(place, "r+b", buffering=0) as out:
-                    out.seek(offset)
+            for place in places:
+                with open(place.path, "r+b", buffering=0) as out:
+                    out.seek(place.offset)
                     left = memoryview(content)
                     while left:
                         left = left[out.write(left) :]
+                self.progress.set_here(place.block)
         except OSError as error:
-            raise _disk(place, error) from None
+            raise _disk(place.path, error) from None
 
     def finish(self) -> None:
         """All blocks were put."""
         try:
             for file in self.manifest.files:
-                place = self._root / file.name
+                place = self.place(file.name)
                 with open(place, "r+b") as out:
                     os.fsync(out.fileno())  # a name that a crash leaves without its content would be taken for whole
                 os.chmod(place, 0o400)
-            os.rename(self.part, self.tree)
+            (self.home / "whole").touch()
         except OSError as error:
             raise _disk(self.home, error) from None
 
     def fetching(self) -> _locks.Held | None:
         """The right to fill it; None where another process has it."""
         return _locks.hold(self.home / "fetching")
+
+    def is_here(self, first: int, end: int) -> bool:
+        """Of these blocks. Those that are not are wished for."""
+        if self.progress.all_here(first, end) or (self.home / "whole").exists():
+            return True
+        for block in range(first, end):
+            self.progress.want(block)
+        return False
+
+    def wait(self, first: int, count: int) -> None:
+        """Until so many blocks are here, which come sooner for it. Errors: they will not."""
+        end, looks = first + count, 0
+        while not self.progress.all_here(first, end) and not (self.home / "whole").exists():
+            if self.progress.failed:
+                raise self._failure()
+            for block in range(first, end) if looks % LOOKS_A_WISH == 0 else ():
+                self.progress.want(block)
+            looks += 1
+            time.sleep(LOOK_S)
+
+    def fail(self, error: Error) -> None:
+        """To all who wait."""
+        with contextlib.suppress(OSError):
+            write_whole(self.home / "failed", json.dumps([str(error.args[0]), error.hint, error.code]).encode())
+        self.progress.failed = True
+
+    def _failure(self) -> Error:
+        try:
+            message, hint, code = map(str, json.loads((self.home / "failed").read_bytes()))
+        except (OSError, ValueError, TypeError):
+            message, hint, code = f"{self.manifest.name} does not come", "look at what this machine said before", "io"
+        return Error(message, hint, code)
 
 
 def _size(path: pathlib.Path) -> int | None:

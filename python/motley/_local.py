@@ -1,29 +1,43 @@
 """motley.files(): data by a path that is there on every machine."""
 
+import atexit
+import bisect
 import os
 import pathlib
 import sys
+import threading
 import time
-from typing import Any
+from typing import Any, Literal, overload
 
-from motley import _core, _kept, _launch, _manifest, _origins
+from motley import _core, _kept, _launch, _locks, _manifest, _origins, _partly
 from motley._errors import Error
 
 WINDOW = 16  # blocks that are asked for at once
+WINDOW_WAITED_FOR = 4  # likewise, while somebody waits for one, which comes behind those
+WAITED_S = 1.0  # since somebody did
 SILENCE_S = 10.0  # on a connection that has something to bring: then it is given up, and made again
 PAUSE_S = (0.2, 3.0)  # between two tries: the first one, and the longest
+_LOOK_S = 0.25  # for whether to stop
 AFTER_THE_END_S = 10.0  # for the head's next run
 
 _offers: _core.Offers | None = None
 _calls = 0
 
 
-def files(place: str | os.PathLike[str]) -> str:
+@overload
+def files(place: str | os.PathLike[str], *, wait: Literal[True] = ...) -> str: ...
+@overload
+def files(place: str | os.PathLike[str], *, wait: Literal[False]) -> _partly.Files: ...
+def files(place: str | os.PathLike[str], *, wait: bool = True) -> str | _partly.Files:
     """A path, on this machine, of the data at `place`: a file or a directory.
 
     place: a path of the head's, `http://` or `https://`; `s3://`, `gs://` and what else fsspec knows, where it is installed on the head
+    wait: False: not a path but `Files`, which are read while they come; a machine begins to compute with the samples that are there
 
         train = torchvision.datasets.ImageFolder(motley.files("photos/train"))
+
+        shards = motley.files("shards", wait=False)
+        with shards.open("shard-0001.tar") as file:  # read() waits for what is not there yet; shards.path(NAME) for the whole file
 
     On the head a path is what it is, and what lies elsewhere is fetched once. Machines that join get the same content from the head: they
     use a copy of their own at the same path if it is equal, refuse another, and fetch what is missing by blocks whose hashes are checked,
@@ -34,7 +48,7 @@ def files(place: str | os.PathLike[str]) -> str:
     launch = _launch.of_files()
     _calls += 1
     if launch.role == "join":
-        return _from_head(launch, os.fspath(place), _calls)
+        return _from_head(launch, os.fspath(place), _calls, wait)
     local = pathlib.Path(_origins.bring(os.fspath(place)))
     name = pathlib.Path(os.path.abspath(local)).name
     manifest = _kept.manifest_of(local, name)
@@ -46,31 +60,73 @@ def files(place: str | os.PathLike[str]) -> str:
         _offers = _core.Offers()
     _offers.add(text, _manifest.hash_of(text), offered)
     _launch.offer(_offers)
-    return str(local)
+    return str(local) if wait else _partly.Files(str(local), manifest)
 
 
-def _from_head(launch: _core.Launch, place: str, number: int) -> str:
+def _from_head(launch: _core.Launch, place: str, number: int, wait: bool) -> str | _partly.Files:
     fetch = _Fetch(launch)
     manifest = fetch.manifest(number)
     if not _origins.is_address(place) and os.path.lexists(place):
         _compare(manifest, place)
-        return place
+        return place if wait else _partly.Files(place, manifest)
     kept = _kept.Set(manifest)
+    comes = None if kept.is_whole() else kept
+    if comes is not None:
+        _Filling(kept, fetch).start()
+    files = _partly.Files(str(kept.path), manifest, comes)
+    return os.fspath(files) if wait else files
+
+
+def _turn(kept: _kept.Set, fetch: "_Fetch") -> _locks.Held | None:
+    """To fetch it; None once another process of this machine has."""
     said = False
     while not kept.is_whole():
         lock = kept.fetching()
         if lock is not None:
-            try:
-                if not kept.is_whole():
-                    fetch.fill(kept)
-            finally:
-                lock.close()
-            break
+            return lock
         if not said:
-            _say(f"another process here fetches {manifest.name}")
+            _say(f"another process here fetches {kept.manifest.name}")
             said = True
-        time.sleep(PAUSE_S[0])
-    return str(kept.path)
+        fetch.pause(_LOOK_S)
+    return None
+
+
+class _Filling(threading.Thread):
+    """Fetches a set beside the script."""
+
+    def __init__(self, kept: _kept.Set, fetch: "_Fetch"):
+        super().__init__(name=f"motley: {kept.manifest.name}", daemon=True)
+        self._kept, self._fetch = kept, fetch
+        self._lock = kept.fetching()
+        self._missing = kept.begin() if self._lock is not None else {}
+        fetch.stops = threading.Event()
+        atexit.register(self._end)
+
+    def run(self) -> None:
+        try:
+            if self._lock is None:
+                self._lock = _turn(self._kept, self._fetch)
+                self._missing = self._kept.begin() if self._lock is not None else {}
+            if self._lock is not None:
+                with self._lock:
+                    self._fetch.fill(self._kept, self._missing)
+        except _Stopped:
+            pass
+        except Error as error:
+            _say(f"{self._kept.manifest.name}: {error}")
+            self._kept.fail(error)
+        finally:
+            self._fetch.close()
+
+    def _end(self) -> None:
+        assert self._fetch.stops is not None
+        self._fetch.stops.set()
+        all_here = self._kept.progress.all_here(0, self._kept.progress.blocks)
+        self.join(None if all_here else 2 * _LOOK_S)  # else the next one would have to read all of it
+
+
+class _Stopped(Exception):
+    pass
 
 
 def _compare(manifest: _manifest.Manifest, place: str) -> None:
@@ -95,13 +151,63 @@ def _compare(manifest: _manifest.Manifest, place: str) -> None:
         raise Error(f"{where} {what}", hint, "mismatch")
 
 
+class _Order:
+    """Which block of a set is asked for next: one that somebody waits for, else the one behind the last of these."""
+
+    def __init__(self, kept: _kept.Set, missing: dict[bytes, list[_kept.Place]]):
+        self._progress, self._missing, self._open = kept.progress, missing, set[bytes]()
+        self._blocks = [(place.block, content) for content, places in missing.items() for place in places]
+        self._blocks.sort()
+        self._hashes = dict(self._blocks)
+        self._at = 0  # in _blocks
+        self._waited = -WAITED_S
+
+    def next(self) -> bytes | None:
+        """It is open then, until take()."""
+        wish = self._wish()
+        if wish is not None:
+            if self._progress.wishes() <= WINDOW_WAITED_FOR:  # else somebody waits for a whole file
+                self._waited = time.monotonic()
+            self._at = bisect.bisect(self._blocks, (wish, self._hashes[wish]))
+        if len(self._open) >= (WINDOW if time.monotonic() - self._waited > WAITED_S else WINDOW_WAITED_FOR):
+            return None
+        content = self._hashes[wish] if wish is not None else self._following()
+        if content is not None:
+            self._open.add(content)
+        return content
+
+    def take(self, content: bytes) -> list[_kept.Place]:
+        self._open.discard(content)
+        return self._missing.pop(content)
+
+    def _wish(self) -> int | None:
+        block = self._progress.wanted(0)
+        while block is not None:
+            content = self._hashes.get(block)
+            if content in self._missing and content not in self._open:
+                return block
+            if content not in self._missing:  # it came at the moment at which it was wished for
+                self._progress.set_here(block)
+            block = self._progress.wanted(block + 1)
+        return None
+
+    def _following(self) -> bytes | None:
+        for _ in range(len(self._blocks)):
+            _, content = self._blocks[self._at % len(self._blocks)]
+            if content in self._missing and content not in self._open:
+                return content
+            self._at += 1
+        return None
+
+
 class _Fetch:
-    """Asks the head, for as long as that takes."""
+    """Asks the head, for as long as that takes. stops: when it is given up; None: never."""
 
     def __init__(self, launch: _core.Launch):
         self._launch = launch
         self._link: _core.BlockLink | None = None
         self._pause, self._said, self._over = PAUSE_S[0], "", 0.0
+        self.stops: threading.Event | None = None
 
     def manifest(self, number: int) -> _manifest.Manifest:
         """Of that offer. Errors: there is none; it is damaged."""
@@ -117,25 +223,29 @@ class _Fetch:
         _, text = self._await("content")
         return _manifest.parse(text)
 
-    def fill(self, kept: _kept.Set) -> None:
+    def fill(self, kept: _kept.Set, missing: dict[bytes, list[_kept.Place]]) -> None:
         """Fetches what is missing, and finishes the set."""
-        missing = kept.begin()
-        name, size = kept.manifest.name, sum(places[0][2] for places in missing.values())
+        name, size = kept.manifest.name, sum(places[0].count for places in missing.values())
         if missing:
             _say(f"fetching {name} from the head: {size / 1e9:.3g} GB of {kept.manifest.size / 1e9:.3g} GB are missing")
-        link, began, waiting, coming = self._opened(), time.monotonic(), iter(list(missing)), 0
-        following = next(waiting, None)
+        link, began, order = self._opened(), time.monotonic(), _Order(kept, missing)
         while missing:
-            while following is not None and coming < WINDOW and link.has_room:
-                link.want(following, missing[following][0][2])
-                coming += 1
-                following = next(waiting, None)
+            while link.has_room and (following := order.next()) is not None:
+                link.want(following, missing[following][0].count)
             got, content = self._await("content")
-            kept.put(missing.pop(got), content)
-            coming -= 1
-        kept.finish()
+            kept.put(order.take(got), content)
         took = max(time.monotonic() - began, 1e-9)
         _say(f"{name} is here: {size / 1e9:.3g} GB in {took:.1f} s, {size * 8e-6 / took:.0f} Mbit/s")
+        kept.finish()
+
+    def close(self) -> None:
+        self._link = None
+
+    def pause(self, seconds: float) -> None:
+        if self.stops is None:
+            time.sleep(seconds)
+        elif self.stops.wait(seconds):
+            raise _Stopped
 
     def _opened(self) -> _core.BlockLink:
         if self._link is None:
@@ -145,15 +255,22 @@ class _Fetch:
 
     def _await(self, kind: str) -> tuple[Any, ...]:
         """What an event of that kind brings. Connects again for as long as it takes. Errors: the head refuses."""
-        link = self._opened()
+        link, heard = self._opened(), time.monotonic()
         while True:
-            event = link.next(SILENCE_S)
+            event = link.next(_LOOK_S if self.stops is not None else SILENCE_S)
+            if self.stops is not None and self.stops.is_set():
+                raise _Stopped
+            if event is None and time.monotonic() < heard + SILENCE_S:
+                continue
+            heard = time.monotonic()
             if event is None:
                 self._again(f"nothing was heard for {SILENCE_S:.0f} s", False)
             elif event[0] == "broken":
                 self._again(event[1], event[2])
             elif event[0] == "connected":
                 self._pause, self._said, self._over = PAUSE_S[0], "", 0.0
+            elif event[0] == "waits":
+                continue
             elif event[0] == kind:
                 return event[1:]
             else:
@@ -168,7 +285,7 @@ class _Fetch:
         if why != self._said:
             _say(f"the head does not answer ({why}); trying again")
             self._said = why
-        time.sleep(self._pause)
+        self.pause(self._pause)
         self._pause = min(2 * self._pause, PAUSE_S[1])
         self._opened().dial()
 

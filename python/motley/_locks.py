@@ -14,6 +14,12 @@ class Held:
     def __init__(self, descriptor: int):
         self._descriptor: int | None = descriptor
 
+    def __enter__(self) -> "Held":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)

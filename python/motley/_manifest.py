@@ -28,9 +28,14 @@ class File:
     size: int
     hashes: bytes  # of its blocks, one after the other
 
+    @property
+    def count(self) -> int:
+        """Of its blocks."""
+        return len(self.hashes) // HASH_BYTES
+
     def blocks(self) -> Iterator[tuple[int, int, bytes]]:
         """(offset, bytes, hash) of each."""
-        for number in range(len(self.hashes) // HASH_BYTES):
+        for number in range(self.count):
             offset = number * BLOCK_BYTES
             yield offset, min(BLOCK_BYTES, self.size - offset), self.hashes[number * HASH_BYTES : (number + 1) * HASH_BYTES]
 
@@ -44,6 +49,10 @@ class Manifest:
     @property
     def size(self) -> int:
         return sum(file.size for file in self.files)
+
+    @property
+    def blocks(self) -> int:
+        return sum(file.count for file in self.files)
 
     def to_bytes(self) -> bytes:
         """Errors: it is too long."""

@@ -1,4 +1,4 @@
-"""Data that lie elsewhere, as files of this machine: by HTTP in ranges, and by fsspec where it is installed."""
+"""Data that lie elsewhere, as files of this machine: by HTTP in ranges, and from stores that fsspec knows (_stores.py)."""
 
 import contextlib
 import http.client
@@ -13,16 +13,13 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-from motley import _kept, _locks, _manifest
+from motley import _kept, _locks, _manifest, _stores
 from motley._errors import Error
 from motley._retrieve import STALL_SECONDS, Redirects
 
 RANGE_BYTES = 32 << 20
 TRIES_MAX = 5  # in a row that brought nothing
 RESTARTS_MAX = 3  # because the file there became another
-HINTS = {"s3": "pip install s3fs", "s3a": "pip install s3fs", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
-         "az": "pip install adlfs", "abfs": "pip install adlfs", "hf": "pip install huggingface_hub"}
-VERSIONS = ("ETag", "etag", "md5Hash", "LastModified", "mtime", "created")  # what these libraries call it
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -45,7 +42,7 @@ def bring(place: str) -> str:
         with _locks.held(home / "lock"):
             if kind.lower() in ("http", "https"):
                 return str(_Download(place, home, name).run())
-            return str(_by_fsspec(place, kind.lower(), home, name))
+            return str(_stores.Store(place, kind.lower(), home, name).bring())
     except OSError as error:
         raise Error(f"{place}: {error.strerror or error}", "look at the network and the disk of the head", "io") from None
 
@@ -164,47 +161,3 @@ def _version(headers: Any) -> str:
 
 def _size(path: pathlib.Path) -> int:
     return path.stat().st_size if path.is_file() else 0
-
-
-def _by_fsspec(place: str, kind: str, home: pathlib.Path, name: str) -> pathlib.Path:
-    """What lies there, file by file; those that are there in the same version are not fetched again."""
-    hint = HINTS.get(kind, "pip install fsspec and its part for this address")
-    try:
-        import fsspec
-
-        system, root = fsspec.core.url_to_fs(place)
-    except (ImportError, ValueError) as error:
-        raise Error(f"{place} needs fsspec for {kind}:// ({error})", hint, "usage") from None
-    try:
-        listed = {root: system.info(root)} if system.isfile(root) else system.find(root, detail=True)
-    except Exception as error:  # each of these libraries has its own
-        raise Error(f"{place}: {error}", "check the address, and what this user may read there", "network") from None
-    found = {posixpath.relpath(path, root) if path != root else name: about for path, about in listed.items()}
-    if not found:
-        raise Error(f"{place}: there is no file in it", "check the address")
-    _manifest.check_names(found)
-    single = root in listed
-    base, tree = home / "tree" / ("" if single else name), home / "tree"
-    memo = home / "about.json"
-    try:
-        known = json.loads(memo.read_bytes())
-    except (OSError, ValueError):
-        known = {}
-    versions = {each: str([about.get("size"), next((str(about[key]) for key in VERSIONS if about.get(key)), "")])
-                for each, about in found.items()}
-    for old in [path for path in tree.rglob("*") if path.is_file()]:
-        each = old.relative_to(base).as_posix()
-        if known.get(each) != versions.get(each, ""):
-            old.unlink()
-    for each in found:
-        local = base / each
-        if local.is_file() and _size(local) == found[each].get("size"):
-            continue
-        local.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            system.get_file(root if single else posixpath.join(root, each), str(home / "part"))
-        except Exception as error:
-            raise Error(f"{place}: {each}: {error}", "try again: what is there already is not fetched again", "network") from None
-        os.replace(home / "part", local)
-        _kept.write_whole(memo, json.dumps({**known, **{one: versions[one] for one in found if (base / one).is_file()}}).encode())
-    return base / name if single else base

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from motley import (_best, _binding, _body, _callbacks, _computation, _core, _data, _described, _devices, _files, _head, _launch, _leases,
-                    _model, _optimizer, _optimizer_shown, _parts, _rounds, _rules, _sequence, _state, _work)
+                    _model, _optimizer, _optimizer_shown, _parts, _rounds, _rules, _sequence, _state, _stock,
+                    _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
 from motley._loss import PRECISIONS
@@ -174,7 +175,7 @@ class Run:
             with self._limited():
                 work, owner, script = self._elsewhere(launch)
                 self._rules.tell_own(script, work, steps)
-            with self._reading():
+            with self._reading(), _stock.told(launch, self._train):
                 left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
             owner.release()
         self.history = left.give(work.parts.root, work.parts.saved)
@@ -329,9 +330,8 @@ class Run:
     def _reading(self) -> contextlib.ExitStack:
         """Meanwhile there are the processes that read samples. Comes before the threads and sockets of the run: children inherit these."""
         stack = contextlib.ExitStack()
-        for recipe in (self._train, self._test):
-            if recipe is not None:
-                stack.enter_context(recipe.reading())
+        for recipe in filter(None, (self._train, self._test)):
+            stack.enter_context(recipe.reading())
         return stack
 
     def _make(self, work: _work.Work, owner: _binding.Owner, looked_at: bool,

@@ -35,6 +35,7 @@ Result<Asking::Added> Asking::add(const wire::Frame& frame) {
                     std::to_string(open.content.size()) + " of " + std::to_string(open.bytes));
   }
   const auto body = frame.body.bytes();
+  if (open.content.empty()) open.content.reserve(open.bytes);
   open.content.insert(open.content.end(), body.begin(), body.end());
   if (open.content.size() < open.bytes) return Added{};
   if (hash_of_(open.content) == open.hash) {

@@ -181,6 +181,11 @@ std::optional<Planned> Coordinator::forecast(std::uint64_t global_batch) { retur
 
 std::string Coordinator::waiting_for() const { return impl_->waiting_for(); }
 
+bool Coordinator::computes() const {
+  const cluster::CoordinatorMachine& machine = impl_->machine;
+  return machine.stretch().has_value() || std::ranges::any_of(machine.leases(), &modes::Lease::live);
+}
+
 std::size_t Coordinator::workers() const { return impl_->machine.members().admitted(); }
 
 }  // namespace motley::engine

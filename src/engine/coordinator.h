@@ -240,6 +240,8 @@ class Coordinator {
   /// The positions of a step, likewise.
   [[nodiscard]] StepRange range(std::uint64_t step) const;
   [[nodiscard]] std::string waiting_for() const;
+  /// Somebody has work of the run in hand.
+  [[nodiscard]] bool computes() const;
   /// For the workers that are here; empty until all of them are measured.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch);
   [[nodiscard]] std::size_t workers() const;  // admitted now

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/batch_plan.h"
 #include "base/time.h"
 #include "cluster/worker.h"
 #include "codec/delta.h"
@@ -110,6 +111,11 @@ class Worker {
   /// From the computation, in order. `taken`: see LentEvents.
   void lent_step(StretchStep step, std::function<void()> taken, Time now);
   void lent_ended(StretchEnd end);
+
+  /// Which train samples are here; said to each coordinator before it admits this worker, and now.
+  void tell_stock(const wire::Stock& stock);
+  /// The newest train pass of which this worker has heard.
+  [[nodiscard]] const std::optional<StepRange>& opened() const noexcept;
 
   void tick(Time now);   // at least every 100 ms
   void leave(Time now);  // Ctrl-C: Yield, finish the micro-batch in hand, then disconnect(false)

@@ -44,8 +44,10 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     if (early_fence && *early_fence != fence) forget_early(now);
     output.admitted(ticket->worker);
     decide(event::Admitted{}, now);
-  } else if (const auto* opened = std::get_if<wire::PassOpened>(&message)) {
-    decide(*opened, now);
+  } else if (const auto* pass = std::get_if<wire::PassOpened>(&message)) {
+    if (static_cast<PassKind>(pass->pass >> 56) == PassKind::train)
+      opened = StepRange{pass->epoch, pass->first, pass->count};
+    decide(*pass, now);
   } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
     decide(*closed, now);
   } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/batch_plan.h"
 #include "base/time.h"
 
 namespace motley::fleet {
@@ -34,6 +35,17 @@ class MemberMachine {
   MemberState state_ = MemberState::loading;
 };
 
+/// Of which samples: those at positions of the order of one epoch, or all.
+struct Stock {
+  bool all = true;
+  std::uint64_t epoch = 0, first = 0, count = 0;
+
+  [[nodiscard]] bool has(const StepRange& range) const noexcept {
+    return all || (range.epoch == epoch && range.order_first >= first && range.count <= count &&
+                   range.order_first - first <= count - range.count);
+  }
+};
+
 struct Member {
   SessionId session = 0;
   WorkerId worker = 0;  // 0 while loading
@@ -51,6 +63,7 @@ struct Member {
   Time link_tried{};               // when one was sent
   bool compared = false;           // while parked: only until others have shown what they do alone
   Time help_due{};                 // after it had a share in vain: when it may have one again, unless it becomes faster
+  Stock stock{};                   // what it may be granted of the training
   std::uint64_t share = 0;         // samples of the newest train pass
   std::uint32_t left_out = 0;      // train passes in a row without a share
   std::uint32_t in_vain = 0;       // times it had a share and the steps were no shorter for it

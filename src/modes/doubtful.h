@@ -7,6 +7,13 @@
 
 namespace motley::modes {
 
+/// Leaves out who lacks samples of `range`, unless that is everybody: whoever is asked for them waits for them.
+template <class Members>
+void leave_out_without(const StepRange& range, Members& members) {
+  const auto lacks = [&](const fleet::Member* member) { return !member->stock.has(range); };
+  if (!std::ranges::all_of(members, lacks)) std::erase_if(members, lacks);
+}
+
 /// Leaves out who was not compared with others yet, and of whom nothing is heard, unless that is everybody.
 template <class Members>
 void leave_out_doubtful(Members& members, const Run& run, Time now) {

@@ -290,6 +290,13 @@ struct Table<State> {
 };
 
 template <>
+struct Table<Stock> {
+  static constexpr std::string_view kName = "Stock";
+  static constexpr std::uint32_t kKind = 30;
+  static constexpr std::tuple kFields{Field{1, "epoch", &Stock::epoch}, Field{2, "first", &Stock::first},
+                                      Field{3, "count", &Stock::count}, Field{4, "all", &Stock::all}};
+};
+template <>
 struct Table<Want> {
   static constexpr std::string_view kName = "Want";
   static constexpr std::uint32_t kKind = 25;

@@ -164,9 +164,16 @@ struct Offered {
   bool operator==(const Offered&) const = default;
 };
 
+/// Of the train samples of whom: those at positions [first, first + count) of the order of `epoch`, or `all`.
+struct Stock {
+  std::uint64_t epoch = 0, first = 0, count = 0;
+  bool all = false;
+  bool operator==(const Stock&) const = default;
+};
+
 using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
                              Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
-                             Bye, Want, Offered, State>;
+                             Bye, Want, Offered, State, Stock>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

@@ -4,7 +4,7 @@ import pathlib
 import re
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "tools"
-PINNED = re.compile(r"([A-Za-z0-9._-]+)(?:\[[a-z]+\])?==(\S+)")
+PINNED = re.compile(r"([A-Za-z0-9._-]+)(?:\[[a-z0-9]+\])?==(\S+)")
 
 
 def pins(text):

@@ -43,9 +43,9 @@ def start_head(motley, place):
     return head
 
 
-def join(motley, place, meddle=""):
+def join(motley, place, meddle="", partly=""):
     return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--device", "cpu", "--name", "other",
-                        prefix=[*variables(motley, "home-other", place), f"MEDDLE={meddle}"])
+                        prefix=[*variables(motley, "home-other", place), f"MEDDLE={meddle}", f"PARTLY={partly}"])
 
 
 def place_of(program):
@@ -129,6 +129,50 @@ def test_a_fetch_whose_connection_breaks_goes_on(motley, data, tmp_path):
     assert equal(data, type(data)(place_of(other)))
 
 
+def test_a_machine_computes_with_the_samples_that_are_there(motley, data, tmp_path):
+    """The rest of its files never comes."""
+    head = start_head(motley, data)
+    other = join(motley, tmp_path / "other" / "set", "stops", partly="yes")
+    assert head.end() == 0, head.story()
+    assert other.end() == 0, other.story()
+    assert {part["worker"] for step in head.named("step") for part in step["workers"]} >= {"other/cpu"}
+    assert not any("is here" in line for line in other.text), other.story()
+    motley.audit("run")
+
+
+def test_samples_that_are_not_there_are_not_granted(motley, tmp_path):
+    """The last block never comes to the machine that joined, which would wait for it for ever."""
+    import torch
+
+    place = tmp_path / "head" / "set"
+    place.mkdir(parents=True)
+    (place / "samples.bin").write_bytes((torch.arange(BLOCK) / BLOCK).numpy().tobytes())  # no two blocks are the same
+    script = [str(SCRIPTS / "some_are_here.py"), "--threads", "1", "--device", "cpu"]
+    head = motley.start("train", *script, "--run", "run", "--listen", "127.0.0.1:0", "--token-file", "token", "--name",
+                        "head", *BOTH, prefix=variables(motley, "home-head", place))
+    head.wait_event("run")
+    other = motley.start("join", "--token-file", "token", *script, "--name", "other",
+                         prefix=[*variables(motley, "home-other", tmp_path / "nowhere"), "MEDDLE=yes"])
+    assert head.end() == 0, head.story()
+    assert other.end() == 0, other.story()
+    far = [int(position) for position in re.search(r"far: (.*)", "\n".join(head.text))[1].split(",")]
+    steps = head.named("step")
+    assert len(steps) == 75
+    for step in steps:
+        first = (step["step"] - 1) % 25 * 8
+        if any(first <= position < first + 8 for position in far):
+            assert [part["worker"] for part in step["workers"] if part["samples"]] == ["head/cpu"], step
+    motley.audit("run")
+
+
+def test_files_that_come_while_they_are_read_are_whole_in_the_end(motley, data, tmp_path):
+    head = start_head(motley, data)
+    other = join(motley, tmp_path / "other" / "set", "breaks", partly="all")
+    assert head.end() == 0, head.story()
+    assert other.end() == 0, other.story()
+    assert equal(data, type(data)(place_of(other)))
+
+
 def test_a_flipped_byte_is_never_used(motley, data, tmp_path):
     """The head's disk has another byte than when it was read, and nothing shows it."""
     nowhere = tmp_path / "other" / "set"
@@ -183,7 +227,7 @@ def test_a_disk_that_is_too_small_is_that_machines_own_trouble(motley, data, tmp
     wrong = join(motley, tmp_path / "other" / "set")
     assert wrong.end() == 1, wrong.story()
     assert wrong.error()["code"] == "io" and "set needs" in wrong.error()["message"], wrong.story()
-    assert not [path for path in small_home.rglob("part/*")], "nothing was begun"
+    assert not [path for path in small_home.rglob("tree/*")], "nothing was begun"
     own = tmp_path / "own" / "set"
     shutil.copytree(data, own)  # another one, which has its data
     other = join(motley, own)

@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kQueuedBytesMax = 8U << 20;  // of a connection, before more is read for it
+constexpr std::size_t kQueuedBytesMax = 2U << 20;  // of a connection, before more is read for it
+constexpr Duration kReassureAfter = std::chrono::seconds(2);
 
 Error changed(const fs::path& path, const std::string& how) {
   return {ErrorCode::input, path.string() + " " + how + " while it was offered",
@@ -86,7 +87,8 @@ BlockDesk::~BlockDesk() { mailbox_.stop(); }
 
 void BlockDesk::open(LinkId id, std::shared_ptr<transport::Connection> connection) {
   const std::lock_guard lock(mutex_);
-  sessions_[id] = {std::move(connection)};
+  sessions_[id] = {.connection = std::move(connection), .heard = now()};
+  beside_.set_wanted(true);
 }
 
 Status BlockDesk::ask(LinkId id, const wire::Want& want) {
@@ -103,6 +105,19 @@ Status BlockDesk::ask(LinkId id, const wire::Want& want) {
 void BlockDesk::close(LinkId id) {
   const std::lock_guard lock(mutex_);
   sessions_.erase(id);
+  beside_.set_wanted(!sessions_.empty());
+}
+
+void BlockDesk::step(double seconds, std::uint64_t samples) {
+  const std::lock_guard lock(mutex_);
+  const bool flowed = beside_.flows();
+  beside_.step(seconds, samples);
+  if (!flowed && beside_.flows()) mailbox_.post([this] { answer_all(); });
+}
+
+void BlockDesk::set_training(bool training) {
+  const std::lock_guard lock(mutex_);
+  beside_.set_training(training);
 }
 
 void BlockDesk::answer(LinkId id) {
@@ -113,6 +128,8 @@ void BlockDesk::answer(LinkId id) {
       const std::lock_guard lock(mutex_);
       const auto session = sessions_.find(id);
       if (session == sessions_.end() || session->second.connection->queued_bytes() >= kQueuedBytesMax) return;
+      if (!beside_.flows()) return reassure(session->second);
+      session->second.heard = now();
       wanted = session->second.serving.next();
       connection = session->second.connection;
     }
@@ -128,6 +145,12 @@ void BlockDesk::answer_all() {
       if (session.serving.open() > 0) waiting.push_back(id);
   }
   for (const LinkId id : waiting) answer(id);
+}
+
+void BlockDesk::reassure(Session& session) {
+  if (now() - session.heard < kReassureAfter) return;
+  session.heard = now();
+  session.connection->send(control_frame(run_, wire::Heartbeat{}), transport::Priority::control);
 }
 
 bool BlockDesk::answer_one(transport::Connection& connection, const blocks::Wanted& wanted) {

@@ -11,6 +11,7 @@
 
 #include "blocks/catalogue.h"
 #include "blocks/serving.h"
+#include "plan/beside.h"
 #include "runtime/mailbox.h"
 #include "transport/connection.h"
 
@@ -60,15 +61,21 @@ class BlockDesk {
   /// Errors: protocol, see Serving::ask(). REQUIRES that it was opened.
   Status ask(LinkId id, const wire::Want& want);
   void close(LinkId id);
+  /// A step is closed, or whether any are made: what is read for sessions is not to make them longer.
+  void step(double seconds, std::uint64_t samples);
+  void set_training(bool training);
 
  private:
   struct Session {
     std::shared_ptr<transport::Connection> connection;
     blocks::Serving serving{};
+    Time heard{};  // of this desk
   };
   /// On the desk's thread: answers what fits into the connection's queue.
   void answer(LinkId id);
   void answer_all();
+  /// Who waits is told that the head is there.
+  void reassure(Session& session);
   /// False: that was the session's end.
   bool answer_one(transport::Connection& connection, const blocks::Wanted& wanted);
 
@@ -76,6 +83,7 @@ class BlockDesk {
   const std::uint64_t run_;
   std::mutex mutex_;
   std::map<LinkId, Session> sessions_;
+  plan::Beside beside_;
   Mailbox mailbox_;
 };
 

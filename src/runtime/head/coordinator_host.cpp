@@ -8,6 +8,8 @@
 namespace motley::runtime {
 namespace {
 
+constexpr Duration kBetweenSteps = std::chrono::seconds(1);  // longer: nobody trains
+
 engine::CoordinatorOptions within(engine::CoordinatorOptions options, std::shared_ptr<RedoBudget> budget) {
   options.wants_gradients = [kept = std::move(budget)](std::size_t bytes) { return kept->take(bytes, now()); };
   return options;
@@ -78,6 +80,8 @@ void CoordinatorHost::on_tick() {
   links_.watch();
   judge_local_failures();
   if (ended_) return;
+  if (engine_.computes()) computed_ = now();
+  links_.set_training(computed_ && now() - *computed_ < kBetweenSteps);
   later_.take(report::Waiting{engine_.waiting_for()});
 }
 
@@ -128,6 +132,7 @@ void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   report::StepDone done = event_of(step, engine_.steps());
   done.update_s = std::max(0.0, seconds(now() - step.closed));
   for (report::WorkerPart& part : done.workers) links_.add_traffic(part);
+  links_.pace_files(done.seconds, done.samples);
   journal_.step(step, done);
 }
 

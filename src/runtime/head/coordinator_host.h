@@ -85,6 +85,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   Journal journal_;
   Links links_;
   std::map<std::string, Error> local_failures_;  // by name, while their sessions are not over
+  std::optional<Time> computed_{};               // last, as far as a tick has seen
   bool ended_ = false;
   bool stopping_ = false;
 };

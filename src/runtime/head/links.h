@@ -60,6 +60,13 @@ class Links {
   void close_all();
   /// Who fetches files is told so, and sent away.
   void close_files(const wire::Bye& bye);
+  /// See BlockDesk.
+  void pace_files(double step_seconds, std::uint64_t samples) {
+    if (desk_) desk_->step(step_seconds, samples);
+  }
+  void set_training(bool training) {
+    if (desk_) desk_->set_training(training);
+  }
 
   /// By a worker's session on the wire, since it was asked before.
   void add_traffic(report::WorkerPart& part);

@@ -118,6 +118,10 @@ void BlockLink::on_message(const wire::Message& message) {
     }
     return proven();
   }
+  if (std::holds_alternative<wire::Heartbeat>(message) && proven_) {
+    if (events_.empty()) tell(Waits{});
+    return;
+  }
   const auto* offered = std::get_if<wire::Offered>(&message);
   if (offered == nullptr || !proven_ || offer_ != offered->offer) {
     return end(Refused{{ErrorCode::protocol, "the head answered with " + std::string(wire::name_of(message)),

@@ -25,6 +25,8 @@ class BlockLink {
     blocks::Hash hash{};
     std::vector<std::byte> bytes{};
   };
+  /// Steps of the run come first for now.
+  struct Waits {};
   /// The connection is gone, or there was none: dial() again. `done`: the head said that its run is over.
   struct Broken {
     std::string why;
@@ -34,7 +36,7 @@ class BlockLink {
   struct Refused {
     Error error;
   };
-  using Event = std::variant<Connected, wire::Offered, Content, Broken, Refused>;
+  using Event = std::variant<Connected, wire::Offered, Content, Waits, Broken, Refused>;
 
   BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity);
   ~BlockLink();

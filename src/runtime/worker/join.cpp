@@ -56,6 +56,7 @@ class SharedInputs {
     if (!inputs) return inputs.error();
     inputs_ = std::move(*inputs);
     inputs_.config = &config_;
+    if (options_.stock) options_.stock->begin(config_.seed, config_.shuffle);
     inputs_.file = model_file;
     spec_ = spec;
     loaded_ = true;
@@ -219,6 +220,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     };
     worker.manners = options.manners;
     worker.patience = options.patience;
+    worker.stock = options.stock;
     WorkerHostEvents host;
     const std::string name = worker.hello.name;
     host.note = events.note;

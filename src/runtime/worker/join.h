@@ -2,6 +2,7 @@
 // This machine's devices as workers of somebody else's run. Blocks until the run is done, all were refused, or stop.
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/model_provider.h"
 #include "runtime/stop.h"
 #include "runtime/worker/link_change.h"
+#include "runtime/worker/sample_stock.h"
 #include "runtime/worker/yield_rule.h"
 
 namespace motley::runtime {
@@ -27,7 +29,8 @@ struct JoinOptions {
   std::vector<std::string> data_directories;  // below them the head may have files opened
   Manners manners{.nice = kJoinNice};
   YieldOptions yield;
-  std::optional<Duration> patience{};  // WorkerHostOptions::patience
+  std::optional<Duration> patience{};    // WorkerHostOptions::patience
+  std::shared_ptr<SampleStock> stock{};  // likewise
 };
 
 /// For people and for --json; each called from one thread at a time.

@@ -115,7 +115,17 @@ void WorkerHost::on_tick() {
     const Error error{ErrorCode::network, data_end_->why, ""};
     on_closed(generation_, error);
   }
+  tell_stock();
   if (stage_ == Stage::joined) worker_->tick(now());
+}
+
+void WorkerHost::tell_stock() {
+  if (!options_.stock) return;
+  if (const auto& opened = worker_->opened()) options_.stock->opened(*opened);
+  const SampleStock::Told told = options_.stock->told();
+  if (told.number == stock_told_) return;
+  stock_told_ = told.number;
+  worker_->tell_stock(told.stock);
 }
 
 void WorkerHost::say_once(const std::string& text) {

@@ -1,10 +1,13 @@
 """Trains on the samples in samples.bin of PLACE (a variable of the environment), wherever motley.files() has them.
 
-Where MEDDLE is `dies` it ends after five blocks that were fetched, and where it is `breaks` the connection is dropped then.
+Where MEDDLE is `dies` it ends after five blocks that were fetched, where it is `breaks` the connection is dropped then, and where it
+is `stops` no more blocks come. Where PARTLY is not empty the samples are read while the files come, and if it is `all` the script waits
+for all of them then.
 """
 
 import os
 import sys
+import threading
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -29,6 +32,8 @@ def meddle(word):
         if len(done) == 5:
             if word == "dies":
                 os._exit(9)
+            if word == "stops":
+                threading.Event().wait()
             fetches[0]._link.dial()
 
     _kept.Set.put, _local._Fetch._opened = counted, noted
@@ -37,9 +42,11 @@ def meddle(word):
 if __name__ == "__main__":
     if word := os.environ.get("MEDDLE"):
         meddle(word)
-    place = motley.files(os.environ["PLACE"])
+    partly = os.environ.get("PARTLY", "")
+    files = motley.files(os.environ["PLACE"], wait=False) if partly else None
+    place = motley.files(os.environ["PLACE"]) if files is None else os.fspath(files) if partly == "all" else "?"
     sys.stderr.write(f"the files are at {place}\n")
-    with open(os.path.join(place, "samples.bin"), "rb") as file:
+    with files.open("samples.bin") if files is not None else open(os.path.join(place, "samples.bin"), "rb") as file:
         samples = torch.frombuffer(bytearray(file.read(4 * FEATURES * 64)), dtype=torch.float32).reshape(-1, FEATURES)
     torch.manual_seed(1)
     model = torch.nn.Linear(FEATURES, 1)

@@ -195,5 +195,27 @@ TEST_F(CoordinatorBalanceTest, AnIdleWorkerTakesOverTheEndOfALateLease) {
   ASSERT_EQ(output.steps.back().ranges.size(), 4U);
 }
 
+TEST_F(CoordinatorBalanceTest, WhoLacksSamplesOfTheStepTakesNothingOver) {
+  options.min_workers = 3;
+  options.global_batch = 24;
+  options.train_samples = 48;
+  make();
+  for (SessionId session = 1; session <= 3; ++session) join(session, {}, false, kPerSample, 1);
+  std::vector<wire::Grant> grants;
+  for (auto& [session, peer] : peers) grants.push_back(take(peer));
+  Peer& late = peers[3];
+  now += kSample;
+  progress(late, grants[2], 1);
+  now += 7 * kSample;
+  for (const SessionId session : {1U, 2U}) {
+    say(peers[session], wire::Stock{.epoch = 0, .first = 24, .count = 24});
+    compute(peers[session], part(grants[session - 1], 8));
+  }
+  EXPECT_TRUE(late.all<wire::Trim>().empty());
+  compute(late, part(grants[2], 8));
+  EXPECT_EQ(output.steps.size(), 1U);
+  EXPECT_EQ(peers[1].grants.size() + peers[2].grants.size(), 2U) << "of the next step, of which they have all";
+}
+
 }  // namespace
 }  // namespace motley::engine

@@ -109,6 +109,7 @@ std::vector<Named> messages() {
       {"heartbeat", Heartbeat{1700000000000000000, 1, 9}},
       {"bye", Bye{"model", "conv2.weight: [64, 32, 3, 3]", "conv2.weight: [64, 16, 3, 3]", "use the same model file"}},
       {"state", State{2, 300000, 262144, {0, 128, 255}}},
+      {"stock", Stock{1, 4096, 70000, true}},
       {"want", Want{2, octets("0123456789abcdef0123456789abcdef")}},
       {"offered", Offered{2, octets("fedcba9876543210fedcba9876543210"), 4096, 3}},
   };

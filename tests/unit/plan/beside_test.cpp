@@ -1,0 +1,115 @@
+#include "plan/beside.h"
+
+#include <gtest/gtest.h>
+
+#include "base/philox.h"
+
+namespace motley::plan::test {
+namespace {
+
+// Steps that take so long, and so much longer while something flows; each is off by as much as `noise` either way.
+struct World {
+  double step_s = 0.1, cost = 0.3, noise = 0.03;
+  Philox random{7, 1};
+  std::uint64_t flowed = 0, steps = 0;
+  double with = 0;
+
+  void make(Beside& beside, std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const bool flows = beside.flows();
+      const double off = noise * (2 * random.uniform() - 1);
+      const double took = step_s * (1 + off) * (flows ? 1 + cost : 1);
+      beside.step(took, 64);
+      flowed += flows ? 1 : 0;
+      with += (flows ? cost : 0);
+      ++steps;
+    }
+  }
+  double slower() const { return with / static_cast<double>(steps); }
+  double part() const { return static_cast<double>(flowed) / static_cast<double>(steps); }
+};
+
+Beside wanted_beside() {
+  Beside beside;
+  beside.set_training(true);
+  beside.set_wanted(true);
+  return beside;
+}
+
+TEST(BesideTest, WhereNothingIsTrainedItFlows) {
+  Beside beside;
+  beside.set_wanted(true);
+  EXPECT_TRUE(beside.flows());
+}
+
+TEST(BesideTest, StepsAreNotLongerThanPromised) {
+  for (const double cost : {0.05, 0.3, 1.0, 3.0}) {
+    Beside beside = wanted_beside();
+    World world{.cost = cost};
+    world.make(beside, 8000);
+    EXPECT_LE(world.slower(), 0.03) << cost;
+    EXPECT_GE(world.part(), std::min(0.3, 0.01 / cost)) << cost;
+  }
+}
+
+TEST(BesideTest, WhatCostsNothingFlowsNearlyAlways) {
+  Beside beside = wanted_beside();
+  World world{.cost = 0};
+  world.make(beside, 500);
+  world.steps = world.flowed = 0;
+  world.make(beside, 1000);
+  EXPECT_GE(world.part(), 0.8);
+}
+
+TEST(BesideTest, TheFirstThingFlowsAtOnce) {
+  Beside beside;
+  beside.set_training(true);
+  World world;
+  world.make(beside, 100);
+  EXPECT_EQ(world.flowed, 0U);
+  beside.set_wanted(true);
+  EXPECT_TRUE(beside.flows());
+}
+
+TEST(BesideTest, WhoComesAgainAndAgainDoesNotBeginAnew) {
+  Beside beside;
+  beside.set_training(true);
+  World world{.cost = 1};
+  for (int i = 0; i < 300; ++i) {
+    beside.set_wanted(true);
+    world.make(beside, 5);
+    beside.set_wanted(false);
+    world.make(beside, 2);
+  }
+  EXPECT_LE(world.slower(), 0.03);
+}
+
+TEST(BesideTest, LongStepsCountOneByOne) {
+  Beside beside = wanted_beside();
+  World world{.step_s = 20, .cost = 0.5};
+  world.make(beside, 400);
+  EXPECT_LE(world.slower(), 0.03);
+  EXPECT_GE(world.flowed, 8U);
+}
+
+TEST(BesideTest, ItFollowsWhatBecomesDearer) {
+  Beside beside = wanted_beside();
+  World world{.cost = 0};
+  world.make(beside, 500);
+  world.cost = 0.5;
+  world.make(beside, 200);
+  world.steps = 0;
+  world.with = 0;
+  world.make(beside, 1000);
+  EXPECT_LE(world.slower(), 0.03);
+}
+
+TEST(BesideTest, AStepOfNothingSaysNothing) {
+  Beside beside = wanted_beside();
+  beside.step(0, 64);
+  beside.step(1, 0);
+  EXPECT_TRUE(beside.flows());
+}
+
+}  // namespace
+}  // namespace motley::plan::test
