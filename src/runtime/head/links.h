@@ -52,7 +52,9 @@ class Links {
         sink_(sink),
         invitations_(options_.token, options_.run_dir),
         pairing_(options_.run_dir),
-        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {}
+        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {
+    pairing_.look();  // whoever comes first may pair
+  }
 
   /// A connection from outside; it has to prove itself first. Any thread.
   void accept(std::shared_ptr<transport::Connection> connection);
