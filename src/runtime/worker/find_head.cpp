@@ -151,6 +151,7 @@ Result<fleet::JoinToken> pair_with(const FoundHead& head, const std::string& cod
                                    const transport::Identity& own) {
   PairingJoiner joiner(code, name);
   std::vector<transport::Endpoint> endpoints;
+  endpoints.reserve(head.addresses.size());
   for (const std::string& address : head.addresses) endpoints.push_back({address, head.port});
   const auto attempt = std::make_shared<Attempt>(joiner, own.spki);
   std::future<Result<fleet::JoinToken>> result = attempt->result();
