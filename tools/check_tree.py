@@ -18,6 +18,7 @@ ARROWS = {
     "codec": ["base"],
     "wire": ["codec"],
     "blocks": ["wire"],
+    "discovery": ["wire"],
     "fleet": ["base"],
     "modes": ["fleet"],
     "cluster": ["wire", "modes"],
@@ -30,7 +31,7 @@ ARROWS = {
     "transport": ["wire"],
     "engine": ["cluster", "compute", "plan", "ps"],
     "config": ["ps"],
-    "runtime": ["machine", "engine", "blocks", "config", "data", "store", "report", "transport"],
+    "runtime": ["machine", "engine", "blocks", "discovery", "config", "data", "store", "report", "transport"],
     "softmax": ["data"],
     "builtin": ["data"],
     "http": ["data"],
@@ -49,7 +50,7 @@ ROOMS = {
     "src/modes/exact/": (re.compile(r'#include "(modes/local/[^"]+)"'), "a mode knows no other"),
     "src/modes/local/": (re.compile(r'#include "(modes/exact/[^"]+)"'), "a mode knows no other"),
 }
-PURE = ["src/blocks/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
+PURE = ["src/blocks/", "src/discovery/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
 LINES_MAX = 400
 COLUMNS_MAX = {".cpp": 120, ".h": 120, ".py": 140, ".sh": 140}
 SKIPPED = {"build", "runs", ".git", ".pytest_cache", "__pycache__", "data", "corpus"}

@@ -7,6 +7,8 @@
 #include "commands.h"
 #include "durations.h"
 #include "runtime/head/invitations.h"
+#include "runtime/head/pairing.h"
+#include "runtime/pairing.h"
 
 namespace motley::cli {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct InviteArguments {
-  bool once = false;
+  bool once = false, pair = false;
   std::string run, whom;
   std::optional<Duration> good_for{};
 };
@@ -35,10 +37,25 @@ std::string run_directory(const std::string& named) {
   return newest;
 }
 
+Status show_code(const std::string& directory, const Context& context) {
+  const Result<runtime::PairingCode> code = runtime::open_pairing(directory);
+  if (!code) return code.error();
+  if (context.json) {
+    print_json_line(
+        nlohmann::ordered_json{{"event", "pairing"}, {"code", code->digits}, {"until_unix_s", code->until_unix_s}}
+            .dump());
+  } else {
+    std::printf("in this network, for ten minutes:  motley join  and the code %s\n",
+                runtime::code_for_people(code->digits).c_str());
+  }
+  return {};
+}
+
 Status run_invite(const InviteArguments& arguments, Context& context) {
+  if (arguments.pair) return show_code(run_directory(arguments.run), context);
   if (!arguments.once) {
     return Error{ErrorCode::usage, "to invite machines over ssh is for the motley of the Python package",
-                 "pip install .; or motley invite --once; or ssh HOST motley join - < runs/NAME-1/token"};
+                 "pip install .; or motley invite --once, or --pair; or ssh HOST motley join - < runs/NAME-1/token"};
   }
   const Result<fleet::JoinToken> token = runtime::invite_once(run_directory(arguments.run), arguments.good_for);
   if (!token) return token.error();
@@ -57,7 +74,12 @@ void add_invite(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<InviteArguments>();
   CLI::App* command = app.add_subcommand(
       "invite", "let one more machine join (--once), or others over ssh (motley of the Python package)");
-  command->add_flag("--once", arguments->once, "print a token that lets in one machine and no other");
+  CLI::Option* once =
+      command->add_flag("--once", arguments->once, "print a token that lets in one machine and no other");
+  command
+      ->add_flag("--pair", arguments->pair,
+                 "have the run announce itself in the local network, and print a code by which machines join it")
+      ->excludes(once);
   command->add_option("--run", arguments->run, "the directory of the run (default: the newest under runs/)");
   add_expires(*command, arguments->good_for);
   command->allow_extras();

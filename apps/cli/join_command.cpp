@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "manners_options.h"
+#include "pair.h"
 #include "standard_streams.h"
 
 namespace motley::cli {
@@ -10,6 +11,7 @@ namespace {
 
 struct JoinArguments {
   std::string token, token_file, script;
+  PairWords pairing;
   bool fetch = false, yes = false, install = false;
   runtime::JoinOptions options;
 };
@@ -18,10 +20,14 @@ struct JoinArguments {
 bool somebody_answers() { return is_terminal(kIn) && is_terminal(kErr); }
 
 Status run_join(JoinArguments& arguments, Context& context) {
-  if (arguments.token.empty() == arguments.token_file.empty()) {
-    return Error{ErrorCode::usage, "join what? expected a token or --token-file FILE", "motley join motley1.…"};
+  const bool has_token = !arguments.token.empty() || !arguments.token_file.empty();
+  const bool pairs = !arguments.pairing.code.empty() || !arguments.pairing.head.empty();
+  if ((!arguments.token.empty() && !arguments.token_file.empty()) || (has_token && pairs)) {
+    return Error{ErrorCode::usage, "join what? expected one of a token, --token-file FILE, and --code CODE",
+                 "motley join motley1.…"};
   }
-  Result<fleet::JoinToken> token = read_token(arguments.token, arguments.token_file, context);
+  Result<fleet::JoinToken> token = has_token ? read_token(arguments.token, arguments.token_file, context)
+                                             : pair_for_token(arguments.pairing, arguments.options.name, context);
   if (!token) return token.error();
   arguments.options.token = std::move(*token);
   if (!arguments.script.empty()) {
@@ -71,7 +77,8 @@ void add_join(CLI::App& app, Command& chosen) {
   auto arguments = std::make_shared<JoinArguments>();
   CLI::App* command = app.add_subcommand("join", "lend this machine's devices to a run");
   command->add_option("token", arguments->token,
-                      "the token that `motley train` printed; a file that holds it; or - for standard input");
+                      "the token that `motley train` printed; a file that holds it; or - for standard input. Without "
+                      "one: pairs with a head of this network that shows a code (train --pair)");
   command->add_option("script", arguments->script, "the Python script, where the run is one of a script");
   CLI::Option* fetch =
       command->add_flag("--fetch", arguments->fetch,
@@ -85,6 +92,8 @@ void add_join(CLI::App& app, Command& chosen) {
           "its own")
       ->needs(fetch);
   command->add_option("--token-file", arguments->token_file, "wait for FILE and read the token in it");
+  command->add_option("--code", arguments->pairing.code, "without a token: the code that the head shows");
+  command->add_option("--head", arguments->pairing.head, "likewise: its name, where several heads show one");
   command->add_option("--device", arguments->options.devices, "cpu, cuda:0 or mps; may be repeated")
       ->expected(1)
       ->take_all()

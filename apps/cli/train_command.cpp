@@ -53,7 +53,12 @@ void add_train(CLI::App& app, Command& chosen) {
       ->add_flag("--new-token", options->new_token,
                  "with --resume: a new token; with the old one nobody comes in any more")
       ->needs(resume);
-  command->add_flag("--plaintext", options->plaintext, "no encryption: for benchmarks on a network that is all yours");
+  CLI::Option* plaintext = command->add_flag("--plaintext", options->plaintext,
+                                             "no encryption: for benchmarks on a network that is all yours");
+  command
+      ->add_flag("--pair", options->pair,
+                 "announce this run in the local network and show a code by which machines join it without a token")
+      ->excludes(plaintext);
   command->add_option("--device", options->devices, "cpu, cuda:0, mps or none; may be repeated")
       ->expected(1)
       ->take_all()

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _export(words[1:])
     if _launch.on_something(words):
         return _on_ray(words)
-    if words[:1] == ["invite"] and "--once" not in words:
+    if words[:1] == ["invite"] and not {"--once", "--pair"} & set(words):
         return _invite(words[1:])
     # While the core works, Ctrl-C is its own; Python gets it back for the script.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)

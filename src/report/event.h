@@ -24,6 +24,7 @@ struct RunStarted {
   std::uint64_t first_step = 0;  // > 0: resumed
   std::string join{};            // token; empty when it went to a file
   std::string token_file{};      // where it went
+  std::string pairing_code{};    // "123456"; empty: there is none
   std::string join_with{};       // what a worker says behind the token
   bool plaintext = false;
   bool tested = false;  // evaluates at its marks

@@ -36,6 +36,7 @@ class JsonSink final : public Sink {
                  {"global_batch", e.global_batch},
                  {"seed", e.seed},
                  {"join", e.join},
+                 {"code", e.pairing_code},
                  {"directory", e.directory},
                  {"steps", e.steps},
                  {"steps_per_epoch", e.steps_per_epoch},

@@ -29,6 +29,10 @@ std::string text(const RunStarted& e) {
   if (e.plaintext) all += "NOT ENCRYPTED: everybody on this network can read and change what is sent (--plaintext)\n";
   if (!e.join.empty())
     all += "on another machine:  motley join " + e.join + (e.join_with.empty() ? "" : " " + e.join_with) + "\n";
+  if (!e.pairing_code.empty()) {
+    all += "or, in this network:  motley join" + (e.join_with.empty() ? "" : " " + e.join_with) + "  and the code " +
+           e.pairing_code.substr(0, 3) + " " + e.pairing_code.substr(3) + ", good for ten minutes\n";
+  }
   if (!e.token_file.empty()) all += "the join token is in " + e.token_file + "\n";
   return all;
 }

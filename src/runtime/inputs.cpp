@@ -53,6 +53,11 @@ std::filesystem::path key_file() {
   return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "key.pem";
 }
 
+std::filesystem::path machines_file() {
+  const std::string directory = cache_dir();
+  return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "machines.json";
+}
+
 Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report) {
   if (config.model_kind == config::kScriptKind) {
     return Error{ErrorCode::input, "this run trains the model of a Python script", "motley join TOKEN SCRIPT.py"};

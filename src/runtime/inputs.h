@@ -33,6 +33,9 @@ std::filesystem::path speeds_file();
 /// Likewise, of machine_identity().
 std::filesystem::path key_file();
 
+/// Likewise, of a MachineStore.
+std::filesystem::path machines_file();
+
 /// The devices to use: as asked for, else accelerators, else the CPU. Empty for "none". Errors name what there is.
 Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted);
 wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number);

@@ -42,6 +42,24 @@ std::vector<std::string> local_addresses() {
   return v4;
 }
 
+std::vector<LocalNetwork> local_networks() {
+  std::vector<LocalNetwork> networks;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return networks;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(list, freeifaddrs);
+  const auto v4 = [](const sockaddr* address) { return &reinterpret_cast<const sockaddr_in*>(address)->sin_addr; };
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    constexpr unsigned kWanted = IFF_UP | IFF_BROADCAST;
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET || entry->ifa_netmask == nullptr) continue;
+    if ((entry->ifa_flags & (kWanted | IFF_LOOPBACK)) != kWanted) continue;
+    in_addr broadcast{};
+    broadcast.s_addr = v4(entry->ifa_addr)->s_addr | ~v4(entry->ifa_netmask)->s_addr;
+    networks.push_back({entry->ifa_name, numeric(AF_INET, v4(entry->ifa_addr)),
+                        numeric(AF_INET, v4(entry->ifa_netmask)), numeric(AF_INET, &broadcast)});
+  }
+  return networks;
+}
+
 std::string machine_name() {
   std::array<char, 256> buffer{};
   if (gethostname(buffer.data(), buffer.size() - 1) != 0) return "machine";

@@ -1,4 +1,5 @@
 #include <array>
+#include <cstdint>
 
 #include "transport/addresses.h"
 #include "transport/windows_sockets.h"
@@ -46,6 +47,29 @@ std::vector<std::string> local_addresses() {
   v4.insert(v4.end(), v6.begin(), v6.end());
   if (v4.empty()) v4.emplace_back("127.0.0.1");
   return v4;
+}
+
+std::vector<LocalNetwork> local_networks() {
+  const WindowsSockets sockets;
+  std::vector<LocalNetwork> networks;
+  std::vector<std::byte> memory;
+  for (const auto* adapter = adapters(memory); adapter != nullptr; adapter = adapter->Next) {
+    const bool others = adapter->IfType == IF_TYPE_ETHERNET_CSMACD || adapter->IfType == IF_TYPE_IEEE80211;
+    if (adapter->OperStatus != IfOperStatusUp || !others) continue;
+    std::string name;
+    for (const wchar_t* c = adapter->FriendlyName; c != nullptr && *c != 0; ++c)
+      name += *c < 0x80 ? static_cast<char>(*c) : '?';
+    for (const auto* unicast = adapter->FirstUnicastAddress; unicast != nullptr; unicast = unicast->Next) {
+      const unsigned prefix = unicast->OnLinkPrefixLength;
+      if (unicast->Address.lpSockaddr->sa_family != AF_INET || prefix == 0 || prefix > 32) continue;
+      const in_addr& address = reinterpret_cast<const sockaddr_in*>(unicast->Address.lpSockaddr)->sin_addr;
+      in_addr mask{}, broadcast{};
+      mask.s_addr = ::htonl(~std::uint32_t{0} << (32 - prefix));
+      broadcast.s_addr = address.s_addr | ~mask.s_addr;
+      networks.push_back({name, numeric(AF_INET, &address), numeric(AF_INET, &mask), numeric(AF_INET, &broadcast)});
+    }
+  }
+  return networks;
 }
 
 std::string machine_name() {

@@ -24,13 +24,6 @@
 namespace motley::transport {
 namespace {
 
-template <auto Free>
-struct Freed {
-  template <class T>
-  void operator()(T* pointer) const noexcept {
-    Free(pointer);
-  }
-};
 using BioPtr = std::unique_ptr<BIO, Freed<BIO_free>>;
 using KeyPtr = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using CertificatePtr = std::unique_ptr<X509, Freed<X509_free>>;

@@ -31,6 +31,11 @@ Interface read_interface(const std::string& name, const std::filesystem::path& r
   const fs::path place = root / "sys/class/net" / name;
   std::error_code code;
   if (!fs::is_directory(place, code)) return result;
+  int type = 0;
+  std::ifstream(place / "type") >> type;
+  std::string address;
+  if (type == kEthernet && std::ifstream(place / "address") >> address)
+    result.hardware_address = parse_hardware_address(address).value_or(HardwareAddress{});
   if (fs::exists(place / "wireless", code) || fs::exists(place / "phy80211", code)) {
     result.kind = InterfaceKind::wifi;
     return result;
@@ -39,8 +44,7 @@ Interface read_interface(const std::string& name, const std::filesystem::path& r
     result.kind = InterfaceKind::virtual_;
     return result;
   }
-  int type = 0;
-  if (std::ifstream(place / "type") >> type && type == kEthernet) result.kind = InterfaceKind::cable;
+  if (type == kEthernet) result.kind = InterfaceKind::cable;
   long speed = 0;  // -1, or no number at all, where the driver does not know
   if (std::ifstream(place / "speed") >> speed && speed > 0 && speed <= kMbitMax) {
     result.mbit_per_s = static_cast<std::uint32_t>(speed);
@@ -51,7 +55,7 @@ Interface read_interface(const std::string& name, const std::filesystem::path& r
 }
 
 Interface interface_towards(const PeerIdentity& to) {
-  if (to.same_machine) return {InterfaceKind::loopback, 0, false, "local socket"};
+  if (to.same_machine) return {InterfaceKind::loopback, 0, false, "local socket", {}};
   const std::string& peer = to.address;
   const std::size_t colon = peer.rfind(':');
   if (colon == std::string::npos) return {};

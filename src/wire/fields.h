@@ -17,6 +17,7 @@ namespace motley::wire {
 enum class Form : std::uint8_t {
   plain,  // integers as varints, strings as they are
   fixed,  // 64-bit identifiers whose high bits are in use: always eight bytes
+  whole,  // byte strings of bytes_max bytes, or of none
   text,  // strings for people: cut to the limit and made valid UTF-8 before they are sent, printable when they are read
 };
 
@@ -32,7 +33,7 @@ struct Field {
 template <class Owner, class Member, class... Rest>
 Field(std::uint32_t, const char*, Member Owner::*, Rest...) -> Field<Owner, Member>;
 
-inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29";
+inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 33";
 
 /// Envelope fields below this number are message kinds; from here on they are attributes that a reader may ignore.
 inline constexpr std::uint32_t kKindsEnd = 200;
@@ -73,6 +74,7 @@ struct Table<Hello> {
       Field{6, "device_description", &Hello::device_description, Form::text, kNameBytesMax, kNameCharactersMax},
       Field{7, "token_id", &Hello::token_id, Form::fixed},
       Field{8, "features", &Hello::features},
+      Field{9, "hardware_address", &Hello::hardware_address, Form::whole, kHardwareAddressBytes},
   };
 };
 template <>
@@ -292,7 +294,7 @@ struct Table<State> {
 template <>
 struct Table<Stock> {
   static constexpr std::string_view kName = "Stock";
-  static constexpr std::uint32_t kKind = 30;
+  static constexpr std::uint32_t kKind = 34;
   static constexpr std::tuple kFields{Field{1, "epoch", &Stock::epoch}, Field{2, "first", &Stock::first},
                                       Field{3, "count", &Stock::count}, Field{4, "all", &Stock::all}};
 };
@@ -310,6 +312,35 @@ struct Table<Offered> {
   static constexpr std::tuple kFields{Field{1, "offer", &Offered::offer},
                                       Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
                                       Field{3, "bytes", &Offered::bytes}, Field{4, "offers", &Offered::offers}};
+};
+
+template <>
+struct Table<Pair> {
+  static constexpr std::string_view kName = "Pair";
+  static constexpr std::uint32_t kKind = 30;
+  static constexpr std::tuple kFields{Field{1, "protocol", &Pair::protocol},
+                                      Field{2, "name", &Pair::name, Form::text, kNameBytesMax, kNameCharactersMax},
+                                      Field{3, "share", &Pair::share, Form::whole, kShareBytes}};
+};
+template <>
+struct Table<PairShare> {
+  static constexpr std::string_view kName = "PairShare";
+  static constexpr std::uint32_t kKind = 31;
+  static constexpr std::tuple kFields{Field{1, "name", &PairShare::name, Form::text, kNameBytesMax, kNameCharactersMax},
+                                      Field{2, "share", &PairShare::share, Form::whole, kShareBytes}};
+};
+template <>
+struct Table<PairConfirm> {
+  static constexpr std::string_view kName = "PairConfirm";
+  static constexpr std::uint32_t kKind = 32;
+  static constexpr std::tuple kFields{Field{1, "mac", &PairConfirm::mac, Form::plain, kMacBytesMax}};
+};
+template <>
+struct Table<Paired> {
+  static constexpr std::string_view kName = "Paired";
+  static constexpr std::uint32_t kKind = 33;
+  static constexpr std::tuple kFields{Field{1, "mac", &Paired::mac, Form::plain, kMacBytesMax},
+                                      Field{2, "token", &Paired::token, Form::plain, kTokenTextBytesMax}};
 };
 
 }  // namespace motley::wire

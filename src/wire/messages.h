@@ -23,6 +23,7 @@ struct Hello {  // worker -> coordinator, first frame of a control connection
   std::string device_description;
   std::uint64_t token_id = 0;
   std::vector<std::string> features;
+  std::vector<std::uint8_t> hardware_address{};  // of the interface that leads here, to wake it by; empty: not known
   bool operator==(const Hello&) const = default;
 };
 struct Proof {
@@ -171,9 +172,31 @@ struct Stock {
   bool operator==(const Stock&) const = default;
 };
 
+// A machine without a token and a head that shows a code: docs/formats/pairing.md. Before Hello, in frames of run 0.
+struct Pair {  // joiner -> head
+  std::uint32_t protocol = 0;
+  std::string name;                 // of the machine
+  std::vector<std::uint8_t> share;  // SPAKE2's pA
+  bool operator==(const Pair&) const = default;
+};
+struct PairShare {  // head -> joiner
+  std::string name;
+  std::vector<std::uint8_t> share;  // pB
+  bool operator==(const PairShare&) const = default;
+};
+struct PairConfirm {  // joiner -> head
+  std::vector<std::uint8_t> mac;
+  bool operator==(const PairConfirm&) const = default;
+};
+struct Paired {  // head -> joiner
+  std::vector<std::uint8_t> mac;
+  std::string token;
+  bool operator==(const Paired&) const = default;
+};
+
 using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
                              Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
-                             Bye, Want, Offered, State, Stock>;
+                             Bye, Want, Offered, State, Stock, Pair, PairShare, PairConfirm, Paired>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

@@ -215,6 +215,10 @@ class Decoder {
     } else if constexpr (std::is_same_v<Member, std::vector<std::uint8_t>>) {
       std::string_view view;
       if (!read_view(in, where, field.bytes_max, view)) return false;
+      if (field.form == Form::whole && !view.empty() && view.size() != field.bytes_max) {
+        return fail(where + ": expected " + std::to_string(field.bytes_max) + " bytes or none, found " +
+                    std::to_string(view.size()));
+      }
       out.assign(view.begin(), view.end());
       return true;
     } else if constexpr (std::is_same_v<Member, std::vector<std::int64_t>>) {

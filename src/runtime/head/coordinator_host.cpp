@@ -25,9 +25,9 @@ CoordinatorHost::CoordinatorHost(CoordinatorHostOptions options, ps::Server serv
       engine_(within(options_.engine, redo_budget_), std::move(server), *this),
       journal_(options_.journal, engine_, std::move(ledger), redo_budget_, later_,
                [this](report::Event event) { tell(std::move(event)); }),
-      links_(
-          {options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir, options_.offers},
-          mailbox_, engine_, later_) {}
+      links_({options_.token, options_.own_spki, options_.engine.incarnation, options_.journal.run_dir, options_.offers,
+              options_.machine, options_.machines, options_.announce},
+             mailbox_, engine_, later_) {}
 
 CoordinatorHost::~CoordinatorHost() {
   mailbox_->post([this] {

@@ -28,7 +28,10 @@ struct CoordinatorHostOptions {
   transport::Digest own_spki{};
   JournalOptions journal;
   std::function<std::vector<double>(const report::EvalDone&)> rates_after;  // may be empty
-  std::shared_ptr<const Offers> offers{};                                   // likewise
+  std::filesystem::path machines{};                                         // of LinksOptions, as the next two
+  std::string machine{};
+  std::function<Status(const std::string& machine, bool on)> announce{};
+  std::shared_ptr<const Offers> offers{};  // likewise
 };
 
 class CoordinatorHost final : engine::CoordinatorOutput {

@@ -90,6 +90,11 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.state = run.loss_state;
   host.rates_after = run.options.rates_after;
   host.offers = run.options.offers;
+  host.machines = machines_file();
+  host.machine = run.options.name.empty() ? transport::machine_name() : run.options.name;
+  host.announce = [reception = run.reception.get()](const std::string& machine, bool on) {
+    return reception->announce(machine, on);
+  };
   host.journal = journal_options(run, e);
   return host;
 }
@@ -110,6 +115,7 @@ report::RunStarted started_event(const Run& run) {
   event.token_file = run.options.token_file;
   event.join_with = run.options.join_with;
   event.plaintext = run.options.plaintext;
+  event.pairing_code = run.pairing_code;
   event.tested = run.inputs.test != nullptr;
   return event;
 }

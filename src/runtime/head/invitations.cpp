@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/hex.h"
 #include "store/secret_file.h"
 #include "transport/crypto.h"
 #include "wire/limits.h"
@@ -26,12 +27,6 @@ constexpr std::size_t kKeysMax = 4096;  // of a token: far more than workers of 
 constexpr std::uint64_t kInvitationBytesMax = fleet::JoinToken::kTextBytesMax + 128;
 
 std::string hex_of(std::uint64_t value) { return formatted("%016llx", static_cast<unsigned long long>(value)); }
-
-std::string hex_of(const transport::Digest& key) {
-  std::string text;
-  for (const std::uint8_t byte : key) text += formatted("%02x", static_cast<unsigned>(byte));
-  return text;
-}
 
 std::optional<std::uint64_t> number_of(std::string_view text) {
   std::uint64_t value = 0;
@@ -99,7 +94,7 @@ const fleet::JoinToken* Invitations::find(std::uint64_t id) {
 
 void Invitations::keep(const Invitation& invitation) const {
   std::string text = fleet::to_text(invitation.token) + "\n";
-  for (const Key& key : invitation.admitted) text += hex_of(key) + "\n";
+  for (const Key& key : invitation.admitted) text += to_hex(key) + "\n";
   // If it cannot be written, the token is used up for as long as this process lives.
   static_cast<void>(store::write_secret_file(file_of(invitation.token.id), text));
 }
@@ -164,7 +159,7 @@ bool Invitations::is_sent_away(const Key& key, const std::string& name) const {
 void Invitations::shut_out(const Key& key) {
   if (is_none(key) || !revoked_keys_.insert(key).second) return;
   // For the next process of this run. Without it, the key is out for as long as this one lives.
-  static_cast<void>(store::append_secret_line(run_dir_ / kRevoked, "key " + hex_of(key), kRevokedBytesMax));
+  static_cast<void>(store::append_secret_line(run_dir_ / kRevoked, "key " + to_hex(key), kRevokedBytesMax));
 }
 
 std::uint64_t unix_seconds() {

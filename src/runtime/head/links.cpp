@@ -64,7 +64,11 @@ void Links::add_local(wire::Hello hello, std::shared_ptr<transport::Connection> 
   mailbox_->post([this, hello = std::move(hello), connection = std::move(connection), worker = std::move(worker)] {
     const LinkId id = next_link_++;
     const engine::SessionId session = next_session_++;
-    links_[id] = {connection, LinkRole::control, hello, session};
+    Link& link = links_[id];
+    link.connection = connection;
+    link.role = LinkRole::control;
+    link.hello = hello;
+    link.session = session;
     sessions_[session] = {
         .name = hello.name, .local = true, .control = id, .lanes = DataLanes(1), .opened = now(), .worker = worker};
     sessions_[session].lanes.add(0, connection);
@@ -78,7 +82,7 @@ void Links::add_link(LinkId id, const std::shared_ptr<transport::Connection>& co
     connection->close();
     return;
   }
-  links_[id] = {connection, LinkRole::unproven, std::nullopt, 0};
+  links_[id].connection = connection;
   connection->start(std::make_shared<LinkReceiver>(*this, id, connection));
 }
 
@@ -100,6 +104,8 @@ void Links::on_unproven_frame(LinkId id, Link& link, const wire::Frame& frame) {
   link.run = frame.header.run;
   if (frame.header.type != wire::FrameType::control || !message) {
     refuse(id, link, {"protocol", "Hello", message ? "a data frame" : message.error().message, ""});
+  } else if (std::holds_alternative<wire::Pair>(*message) || link.pairing) {
+    on_pairing_frame(id, link, *message);
   } else if (frame.header.run != options_.token.run) {
     refuse(
         id, link,
@@ -150,6 +156,7 @@ void Links::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
   const wire::ProofReply reply{proof_mac(*token, "head", peer, options_.own_spki, Side::head)};
   link.connection->send(control_frame(options_.token.run, reply), transport::Priority::control);
   if (std::ranges::count(link.hello->features, kFiles) > 0) return open_files(id, link);
+  meet(link);
   link.role = LinkRole::control;
   link.session = next_session_++;
   sessions_[link.session] = {.name = link.hello->name, .control = id, .token_id = token_id, .opened = now()};
@@ -314,9 +321,13 @@ void Links::end_faulty_sessions() {
 void Links::watch() {
   end_faulty_sessions();
   send_away_revoked();
+  keep_met(false);
+  look_at_pairing();
 }
 
 void Links::close_all() {
+  keep_met(true);
+  announce(false);
   shut();
   for (auto& [id, link] : links_) link.connection->close();
 }

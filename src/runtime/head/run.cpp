@@ -8,6 +8,7 @@
 #include "engine/coordinator.h"
 #include "machine/spare_memory.h"
 #include "runtime/head/invitations.h"
+#include "runtime/head/pairing.h"
 #include "runtime/head/run.h"
 #include "runtime/head/thread_team.h"
 #include "runtime/inputs.h"
@@ -202,6 +203,11 @@ Status Run::start_listening() {
   }
   token = reception->token();
   if (Status status = dir->write_file("token", fleet::to_text(token) + "\n", true); !status) return status;
+  if (options.pair) {
+    const Result<PairingCode> code = open_pairing(dir->path());
+    if (!code) return code.error();
+    pairing_code = code->digits;
+  }
   return options.token_file.empty() ? Status() : write_token_file(options.token_file, token);
 }
 

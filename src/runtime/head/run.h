@@ -40,6 +40,7 @@ struct Run {
   std::optional<ps::Server> server{};
   std::optional<store::LedgerWriter> ledger{};
   std::vector<Device> devices{};
+  std::string pairing_code{};  // that it began with; empty: none
   // Of a run that is resumed.
   SinceMark since_mark{};
   bool hold_owed = false;  // the first version is a mark that nobody released

@@ -1,5 +1,5 @@
 #pragma once
-// The one place that names Asio, so that Boost.Asio can take its place. Private to tcp/.
+// The one place that names Asio, so that Boost.Asio can take its place. Private to transport/.
 
 // ThreadSanitizer knows no fences; the scheduler's mutex orders what they order.
 #if defined(__SANITIZE_THREAD__)

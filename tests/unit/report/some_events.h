@@ -26,6 +26,7 @@ inline std::vector<Event> of_the_start() {
                      .steps = 6,
                      .first_step = 3,
                      .join = "mtl1-abcdef",
+                     .pairing_code = "012345",
                      .join_with = "train.py --lr 0.1",
                      .plaintext = true},
           WorkerChanged{"desktop/cuda:0", "desktop", "cuda:0", "NVIDIA RTX 3060, 12 GiB", "joined", "it has the model"},

@@ -8,6 +8,13 @@ constexpr std::uint64_t kFence = 0x0000000200000007;
 
 std::vector<std::uint8_t> octets(std::string_view text) { return {text.begin(), text.end()}; }
 
+// Of the right length; no point of the curve.
+std::vector<std::uint8_t> share(std::uint8_t filler) {
+  std::vector<std::uint8_t> out(kShareBytes, filler);
+  out.front() = 4;
+  return out;
+}
+
 Ready ready() {
   Ready out;
   LayoutEntry weight;
@@ -53,6 +60,7 @@ Hello hello() {
   out.device_description = "AMD Ryzen\xE2\x84\xA2 7, 8 threads";
   out.token_id = 0x8877665544332211;
   out.features = {"int8", "bf16"};
+  out.hardware_address = {0x02, 0x42, 0x0A, 0x4D, 0x00, 0xFF};
   return out;
 }
 
@@ -112,6 +120,10 @@ std::vector<Named> messages() {
       {"stock", Stock{1, 4096, 70000, true}},
       {"want", Want{2, octets("0123456789abcdef0123456789abcdef")}},
       {"offered", Offered{2, octets("fedcba9876543210fedcba9876543210"), 4096, 3}},
+      {"pair", Pair{1, "laptop", share(2)}},
+      {"pair_share", PairShare{"desktop", share(3)}},
+      {"pair_confirm", PairConfirm{octets("0123456789abcdef0123456789abcdef")}},
+      {"paired", Paired{octets("fedcba9876543210fedcba9876543210"), "motley1.AbCd-_"}},
   };
 }
 

@@ -1,0 +1,16 @@
+#include "machine/network_hints.h"
+
+namespace motley::machine {
+
+std::optional<std::string> firewall_command(std::uint16_t port, const std::filesystem::path& /*root*/) {
+  const std::string rule = "netsh advfirewall firewall add rule name=motley dir=in action=allow profile=private ";
+  return "as administrator: " + rule + "protocol=TCP localport=" + std::to_string(port) + "; " + rule +
+         "protocol=UDP localport=5353";
+}
+
+std::vector<NetworkHint> network_hints(const std::vector<std::string>& /*addresses*/,
+                                       const std::filesystem::path& /*root*/) {
+  return {};
+}
+
+}  // namespace motley::machine

@@ -1,0 +1,89 @@
+// The part of Links for machines that have no token and pair by a code instead of showing one.
+
+#include "runtime/auth.h"
+#include "runtime/head/links.h"
+#include "runtime/lanes.h"
+
+namespace motley::runtime {
+namespace {
+
+constexpr Duration kLookEvery = std::chrono::seconds(1);
+constexpr const char* kAnotherWay = "motley join TOKEN, with the token that the head prints";
+
+wire::Bye not_now(bool over) {
+  if (over) {
+    return {"pairing", "a head that pairs", "one that heard " + std::to_string(kWrongCodesMax) + " wrong codes",
+            std::string("start it again with --resume --pair; or ") + kAnotherWay};
+  }
+  return {"pairing", "a head that shows a code", "one whose code is not good any more",
+          std::string("motley invite --pair on the head; or ") + kAnotherWay};
+}
+
+}  // namespace
+
+void Links::on_pairing_frame(LinkId id, Link& link, const wire::Message& message) {
+  if (const auto* pair = std::get_if<wire::Pair>(&message); pair != nullptr && !link.pairing && !link.hello) {
+    on_pair(id, link, *pair);
+  } else if (const auto* confirm = std::get_if<wire::PairConfirm>(&message); confirm != nullptr && link.pairing) {
+    on_pair_confirm(id, link, *confirm);
+  } else {
+    refuse(id, link, {"protocol", "Pair, then PairConfirm", std::string(wire::name_of(message)), ""});
+  }
+}
+
+void Links::on_pair(LinkId id, Link& link, const wire::Pair& pair) {
+  const transport::PeerIdentity& peer = link.connection->peer();
+  const std::optional<std::string> code = pairing_.code(unix_seconds());
+  if (pair.protocol != wire::kProtocolVersion) {
+    return refuse(id, link,
+                  {"protocol", "protocol " + std::to_string(wire::kProtocolVersion),
+                   "protocol " + std::to_string(pair.protocol), "install the same version of motley on both machines"});
+  }
+  if (!code || !peer.encrypted) return refuse(id, link, not_now(pairing_.is_over()));
+  link.pairing = std::make_unique<PairingHead>(*code, options_.machine);
+  const Result<wire::PairShare> share = link.pairing->answer(pair, {peer, options_.own_spki});
+  if (!share) return refuse(id, link, {"protocol", {}, share.error().message, share.error().hint});
+  link.connection->send(control_frame(kPairingRun, *share), transport::Priority::control);
+}
+
+void Links::on_pair_confirm(LinkId id, Link& link, const wire::PairConfirm& confirm) {
+  // Of several attempts at once each is looked at alone, one after the other: so each costs one of the guesses.
+  if (pairing_.code(unix_seconds()) != link.pairing->code()) return refuse(id, link, not_now(pairing_.is_over()));
+  const std::string address = link.connection->peer().address;
+  if (!link.pairing->knows(confirm)) {
+    const unsigned wrong = pairing_.count_wrong();
+    std::string what =
+        "a wrong code from " + address + " (" + std::to_string(wrong) + " of " + std::to_string(kWrongCodesMax) + ")";
+    if (pairing_.is_over()) {
+      what += "; it pairs with nobody any more, until it is started again. Its token stays good";
+      announce(false);
+    }
+    sink_.take(report::WorkerChanged{.worker = "a stranger", .change = "refused", .reason = what});
+    return refuse(id, link,
+                  {"wrong-code", "the code that the head shows", "another one",
+                   "look at it again: " + std::to_string(kWrongCodesMax) + " wrong ones, and it pairs no more"});
+  }
+  sink_.take(report::Note{link.pairing->joiner() + " (" + address + ") paired with this run by its code"});
+  const std::shared_ptr<transport::Connection> connection = link.connection;
+  connection->send(control_frame(kPairingRun, link.pairing->welcome(options_.token)), transport::Priority::control);
+  links_.erase(id);
+  connection->close();
+}
+
+void Links::look_at_pairing() {
+  if (looked_at_pairing_ != Time{} && now() - looked_at_pairing_ < kLookEvery) return;
+  looked_at_pairing_ = now();
+  pairing_.look();
+  announce(!options_.token.plaintext && pairing_.code(unix_seconds()).has_value());
+}
+
+void Links::announce(bool on) {
+  if (on == announces_ || !options_.announce) return;
+  announces_ = on;
+  if (const Status told = options_.announce(options_.machine, on); !told) {
+    sink_.take(report::Note{"machines that look for this run do not find it: " + told.error().message +
+                            "; they join with its token"});
+  }
+}
+
+}  // namespace motley::runtime

@@ -1,0 +1,112 @@
+#include "runtime/head/pairing.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "fleet/token.h"
+#include "runtime/head/invitations.h"
+#include "runtime/pairing.h"
+#include "store/secret_file.h"
+
+namespace motley::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunThatPairs : public testing::Test {
+ protected:
+  RunThatPairs() {
+    fs::remove_all(directory_);
+    fs::create_directories(directory_);
+    write_token(false);
+  }
+  ~RunThatPairs() override { fs::remove_all(directory_); }
+  void write_token(bool plaintext) {
+    fleet::JoinToken token;
+    token.addresses = {"10.77.0.10"};
+    token.port = 7117;
+    token.plaintext = plaintext;
+    ASSERT_TRUE(store::write_secret_file(directory_ / "token", fleet::to_text(token)).ok());
+  }
+  fs::path directory_ = fs::path(testing::TempDir()) / (std::string("run_that_pairs_") +
+                                                        testing::UnitTest::GetInstance()->current_test_info()->name() +
+                                                        "_" + std::to_string(::getpid()));
+};
+
+TEST_F(RunThatPairs, HasNoCodeUntilThereIsOne) {
+  Pairing pairing(directory_);
+  pairing.look();
+  EXPECT_FALSE(pairing.code(unix_seconds()));
+  const auto code = open_pairing(directory_);
+  ASSERT_TRUE(code) << code.error().message;
+  EXPECT_FALSE(pairing.code(unix_seconds()));
+  pairing.look();
+  EXPECT_EQ(pairing.code(unix_seconds()), code->digits);
+}
+
+TEST_F(RunThatPairs, ACodeIsGoodForTenMinutes) {
+  const std::uint64_t before = unix_seconds();
+  const auto code = open_pairing(directory_);
+  Pairing pairing(directory_);
+  pairing.look();
+  EXPECT_GE(code->until_unix_s, before + 600);
+  EXPECT_TRUE(pairing.code(code->until_unix_s - 1));
+  EXPECT_FALSE(pairing.code(code->until_unix_s));
+}
+
+TEST_F(RunThatPairs, ANewCodeReplacesTheOldOne) {
+  const auto first = open_pairing(directory_), second = open_pairing(directory_);
+  ASSERT_TRUE(first && second);
+  Pairing pairing(directory_);
+  pairing.look();
+  EXPECT_EQ(pairing.code(unix_seconds()), second->digits);
+  fs::remove(directory_ / "pairing");
+  pairing.look();
+  EXPECT_FALSE(pairing.code(unix_seconds()));
+}
+
+TEST_F(RunThatPairs, FiveWrongCodesAreTheLast) {
+  ASSERT_TRUE(open_pairing(directory_));
+  Pairing pairing(directory_);
+  pairing.look();
+  for (unsigned wrong = 1; wrong < kWrongCodesMax; ++wrong) {
+    EXPECT_EQ(pairing.count_wrong(), wrong);
+    EXPECT_TRUE(pairing.code(unix_seconds()));
+  }
+  EXPECT_EQ(pairing.count_wrong(), kWrongCodesMax);
+  EXPECT_TRUE(pairing.is_over());
+  EXPECT_FALSE(pairing.code(unix_seconds()));
+  ASSERT_TRUE(open_pairing(directory_)) << "a code that somebody asks for then";
+  pairing.look();
+  EXPECT_FALSE(pairing.code(unix_seconds())) << "counts for the head's next start alone";
+}
+
+TEST_F(RunThatPairs, ADamagedFileIsNoCode) {
+  Pairing pairing(directory_);
+  for (const char* text : {"", "123456", "123456 ", "123456 x", "12345 99999999999", "1234567 99999999999",
+                           "123456 99999999999 1", "123 45 99999999999", "123456 999999999999999999999999999"}) {
+    ASSERT_TRUE(store::write_secret_file(directory_ / "pairing", text).ok());
+    pairing.look();
+    EXPECT_FALSE(pairing.code(0)) << text;
+  }
+  ASSERT_TRUE(store::write_secret_file(directory_ / "pairing", "123456 99999999999").ok());
+  pairing.look();
+  EXPECT_EQ(pairing.code(0), "123456");
+}
+
+TEST_F(RunThatPairs, WhereNoRunIsOrOneInPlainTextThereIsNoCode) {
+  write_token(true);
+  const auto plain = open_pairing(directory_);
+  ASSERT_FALSE(plain);
+  EXPECT_EQ(plain.error().code, ErrorCode::input);
+  fs::remove(directory_ / "token");
+  const auto none = open_pairing(directory_);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::input);
+}
+
+}  // namespace
+}  // namespace motley::runtime
