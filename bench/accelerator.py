@@ -13,6 +13,8 @@ object a line on standard output, tables on standard error; ends with 1 if a tar
 import argparse
 import itertools
 import json
+import os
+import shutil
 import subprocess
 import sys
 
@@ -187,8 +189,8 @@ def main():
     parts = args.parts.split(",")
     if "throughput" in parts:
         args.loop = measure.program(args.loop, "build/release/bench/cnn_loop")
-    if "scripts" in parts and not args.python:
-        args.python = str(measure.python_package())
+    if "scripts" in parts:  # each turn begins in a directory of its own
+        args.python = os.path.abspath(shutil.which(args.python) or args.python) if args.python else str(measure.python_package())
     rows = []
     with measure.Scratch() as scratch:
         for part in parts:
