@@ -2,13 +2,16 @@
 
 import os
 import random
+import re
 import socket
 import struct
 import threading
 
 import pytest
 
+from conftest import SCRIPTS
 from motley import Error, _origins, _stores
+from program import settings
 
 pytest.importorskip("s3fs")
 moto_server = pytest.importorskip("moto.server")
@@ -167,6 +170,25 @@ def test_a_file_that_never_stays_is_refused(store, monkeypatch):
     meddling(monkeypatch, lambda: store.pipe("bucket/big.bin", content(next(seeds))))
     with pytest.raises(Error, match="changed 4 times"):
         _origins.bring("s3://bucket/big.bin")
+
+
+def test_what_a_store_has_comes_to_a_machine_that_cannot_reach_it(motley, store, server):
+    import torch
+
+    samples = torch.randn(64, 4, generator=torch.Generator().manual_seed(3)).numpy().tobytes()
+    store.pipe({"bucket/set/samples.bin": samples + content(9), "bucket/set/more/notes.txt": b"more"})
+    script = [str(SCRIPTS / "with_files.py"), "--threads", "1", "--device", "cpu", "--token-file", "token"]
+    keys = [f"AWS_ENDPOINT_URL={server.url}", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_DEFAULT_REGION=us-east-1"]
+    at = ["PLACE=s3://bucket/set"]
+    head = motley.start("train", *script, "--run", "run", "--listen", "127.0.0.1:0", *settings(train_min_workers=2),
+                        prefix=["env", f"HOME={motley.directory / 'home-head'}", *at, *keys])
+    head.wait_event("run")
+    other = motley.start("join", *script, "--name", "other",
+                         prefix=["env", f"HOME={motley.directory / 'home-other'}", *at, "AWS_ENDPOINT_URL=http://127.0.0.1:1"])
+    assert head.end() == 0, head.story()
+    assert other.end() == 0, other.story()
+    place = re.search(r"the files are at (.*)", "\n".join(other.text))[1]
+    assert read(place, "samples.bin") == samples + content(9) and read(place, "more", "notes.txt") == b"more"
 
 
 def test_what_is_not_there_is_said(store):
