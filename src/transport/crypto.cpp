@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "base/assert.h"
+#include "base/hex.h"
 #include "transport/x509.h"
 
 namespace motley::transport {
@@ -73,15 +74,7 @@ Digest sha256(std::span<const std::byte> bytes) {
   return digest;
 }
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (const std::uint8_t byte : sha256(bytes)) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
+std::string sha256_hex(std::span<const std::byte> bytes) { return to_hex(sha256(bytes)); }
 
 Digest hmac_sha256(std::span<const std::uint8_t> key, std::span<const std::byte> message) {
   MOTLEY_ASSERT(key.size() <= std::numeric_limits<int>::max());

@@ -37,12 +37,7 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
 
 std::optional<transport::Digest> key_of(std::string_view text) {
   transport::Digest key{};
-  if (text.size() != 2 * key.size()) return std::nullopt;
-  for (std::size_t i = 0; i < key.size(); ++i) {
-    const char* at = text.data() + 2 * i;
-    const auto [end, problem] = std::from_chars(at, at + 2, key[i], 16);
-    if (problem != std::errc{} || end != at + 2) return std::nullopt;
-  }
+  if (!from_hex(text, key)) return std::nullopt;
   return key;
 }
 
