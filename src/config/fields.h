@@ -49,7 +49,8 @@ void visit_fields(Config& c, F&& f) {
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
   f("train.mode", c.mode, "exact: each step as one machine would make it; rounds: of local steps, for slow links");
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
-  f("train.rounds.rate", c.rounds_rate, "rounds: part of the workers' mean change that the weights follow at once");
+  f("train.rounds.rate", c.rounds_rate,
+    "rounds: part of the workers' mean change that the weights follow at once; 0: by the number of workers");
   f("train.rounds.momentum", c.rounds_momentum, "rounds: Nesterov momentum of these changes; 0: none");
   f("train.drop_last", c.drop_last, "leave out the samples of an epoch that do not fill a batch");
   f("train.shuffle", c.shuffle, "false: each epoch has the samples in the order of the data set");

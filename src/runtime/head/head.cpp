@@ -56,6 +56,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   if (config::in_rounds(run.config)) {
     e.local_steps = run.config.rounds_steps;
     e.local_batch = run.config.global_batch.samples;
+    e.rate_by_workers = config::rate_by_workers(run.config);
     e.owed = run.owed;
   }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";

@@ -53,6 +53,7 @@ struct Run {
   /// The steps since the checkpoint at `from`.
   Status replay(std::uint64_t from, std::optional<double>& norm_before);
   void follow_rates(std::uint64_t version);
+  Status rate_by_workers(const store::Ledger& history, std::uint64_t step);
   Status restore_holds(const store::Ledger& history);
   Status restore(ps::Snapshot& snapshot);
   void follow(std::vector<BatchChange> changes);
