@@ -37,6 +37,7 @@ struct RunConfig {
   std::vector<std::string> model_arguments;                            // script
   std::uint64_t model_run = 1;                                         // script
   std::vector<std::int64_t> model_hidden = {256, 128};                 // mlp
+  bool model_text = false;                                             // script
   std::uint64_t model_block = 256;                                     // samples of text
   std::uint64_t model_layers = 6, model_heads = 6, model_width = 384;  // gpt-mini
   // data

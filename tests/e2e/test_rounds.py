@@ -249,6 +249,28 @@ def test_the_rate_of_one_worker_and_ones_own(motley):
     assert {e["learning_rate"] for e in alone(motley, "own", *words, *rounds(2, 0.7)).named("step")} == {0.7}
 
 
+def test_auto_measures_first_and_who_joined_comes_back(motley):
+    words = settings(train_global_batch=400, train_epochs=300, train_mode="auto", train_min_workers=2)
+    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    guest = motley.start("join", "--token-file", "token", "--name", "guest")
+    taken = head.wait_event("mode")  # a softmax regression predicts no text, so nobody knows what rounds would cost
+    assert taken["mode"] == "exact" and taken["sentence"].startswith("exact steps: "), taken
+    head.wait_until(lambda: len(head.named("worker", worker="guest/cpu", change="joined")) == 2, "the guest's second coming")
+    head.wait_event("step")
+    head.kill()
+    head = motley.start("train", "softmax", *RUN, *words, "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+    assert head.end() == 0, head.story()
+    assert not head.named("mode")  # it goes on in the mode that it was begun in
+    assert guest.end() == 0, guest.story()
+    assert head.named("done")[0]["mode"] == "exact"
+    assert motley.audit("run")["samples"] == 300 * 4000
+
+
+def test_auto_with_fixed_shares_is_refused(motley):
+    error = motley.fails("train", "softmax", *RUN, *settings(train_mode="auto", train_shares="[1]"), "--device", "cpu", *LOCAL)
+    assert error["message"].startswith("train.shares: ")
+
+
 def motley_order(motley, epoch):
     return subprocess.run([motley.path, "audit", "run", "--order", str(epoch)], cwd=motley.directory, check=True,
                           capture_output=True, text=True).stdout.split()

@@ -47,7 +47,10 @@ struct Run {
 
   Status open();
   Status load();
-  Status check_rounds() const;
+  /// Whether this model and data can be trained as `rounds` says.
+  Status check_rounds(const config::RunConfig& rounds) const;
+  /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
+  std::string against_rounds(const config::RunConfig& asked) const;
   Status check_mode() const;
   Status make_server();
   /// The steps since the checkpoint at `from`.
