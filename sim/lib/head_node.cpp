@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "ps/outer_rate.h"
+#include "sim/round_replay.h"
 
 namespace motley::sim {
 namespace {
@@ -42,6 +44,7 @@ void HeadNode::start() {
     if (logged.step < server->version()) continue;
     norm_before = logged.gradient_norm;
     MOTLEY_ASSERT(logged.step == server->version());
+    if (world_.scenario.run.rate_by_workers) server->follow(logged.step, ps::outer_rate(logged.contributors));
     const Status redone = server->redo(logged.gradients);
     MOTLEY_ASSERT(redone.ok());
   }
@@ -63,6 +66,7 @@ void HeadNode::start() {
   options.steps = run.steps;
   options.local_steps = run.local_steps;
   options.local_batch = run.local_batch;
+  options.rate_by_workers = run.rate_by_workers;
   if (const auto owed = owed_.find(first_version); owed != owed_.end()) options.owed = owed->second;
   options.grain = run.grain;
   options.evaluate_every = run.evaluate_every;
@@ -211,7 +215,7 @@ void HeadNode::step_closed(const engine::StepClosed& step) {
   note("bits of its loss", static_cast<std::uint64_t>(step.loss_sum * 1e9));
   const Time now = world_.queue.now();
   world_.checks.step_closed(incarnation_, sabotaged(step), weights(), held(), now, world_.healed_at);
-  Logged logged{step.step, step.gradients, step.gradient_norm,
+  Logged logged{step.step, step.gradients, step.gradient_norm, contributors_to(step),
                 now + Duration(random_.below(static_cast<std::uint64_t>(world_.scenario.disk.write_max.count()) + 1))};
   if (!log_.empty()) logged.durable_at = std::max(logged.durable_at, log_.back().durable_at);
   while (!log_.empty() && log_.back().step >= step.step) log_.pop_back();

@@ -59,6 +59,7 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
     std::uint64_t step = 0;
     std::vector<SharedBytes> gradients;
     double gradient_norm = 0;
+    std::size_t contributors = 0;
     Time durable_at{};
   };
   void tick();

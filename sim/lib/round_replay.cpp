@@ -1,10 +1,12 @@
 #include "sim/round_replay.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/assert.h"
 #include "data/order.h"
+#include "ps/outer_rate.h"
 #include "sim/reference.h"
 
 namespace motley::sim {
@@ -43,6 +45,13 @@ class Gradient final : public Weights, public Sink, public Stop {
 };
 
 }  // namespace
+
+std::size_t contributors_to(const engine::StepClosed& step) {
+  std::set<std::string> names;
+  for (const engine::CommittedRange& range : step.ranges) names.insert(range.worker);
+  for (const engine::CommittedLate& late : step.late) names.insert(late.range.worker);
+  return names.size();
+}
 
 RoundReplay::RoundReplay(const RunSetup& run, const Data& data)
     : run_(run), model_(model_of(run, data)), loop_(*model_), rounds_(run.train_samples, run.global_batch) {
@@ -152,6 +161,7 @@ std::string RoundReplay::closed(const engine::StepClosed& step, const std::vecto
     compute(one);
     weight += one.weight;
   }
+  if (run_.rate_by_workers) outer_->follow(step.step, ps::outer_rate(contributors_to(step)));
   std::vector<SharedBytes> after;
   for (ChunkId chunk = 0; chunk < weights.size(); ++chunk) {
     std::vector<std::span<const float>> parts;

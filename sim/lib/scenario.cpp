@@ -222,6 +222,7 @@ void make_rounds(Scenario& scenario, std::uint64_t local_steps) {
   ps::GroupSpec outer{.lr = 0.6, .momentum = 0.9};
   outer.nesterov = true;
   run.outer.groups = {outer};
+  run.rate_by_workers = true;
 }
 
 plan::EndCost wire_cost(const Codecs& codecs) {

@@ -31,6 +31,7 @@ struct RunSetup {
   // In rounds: of so many local steps of `local_batch`, and global_batch is that of a round; 0: no rounds.
   std::uint64_t local_steps = 0, local_batch = 0;
   ps::OptimizerSpec outer{};
+  bool rate_by_workers = false;
 };
 
 struct WorkerSetup {

@@ -51,9 +51,9 @@ Status check(const RunConfig& c) {
   const std::vector<Status> all{
       one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
       one_of("train.clip_norm_of", c.clip_norm_of, {"own", "previous"}),
-      one_of("train.mode", c.mode, {"exact", "rounds"}),
+      one_of("train.mode", c.mode, {"exact", "rounds", "auto"}),
       in_range("train.rounds.steps", static_cast<double>(c.rounds_steps), 1, 100'000),
-      in_range("train.rounds.rate", c.rounds_rate, 1e-6, 10),
+      in_range("train.rounds.rate", c.rounds_rate, c.rounds_rate == 0 ? 0 : 1e-6, 10),
       in_range("train.rounds.momentum", c.rounds_momentum, 0, 0.9999),
       one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),

@@ -37,6 +37,7 @@ struct RunConfig {
   std::vector<std::string> model_arguments;                            // script
   std::uint64_t model_run = 1;                                         // script
   std::vector<std::int64_t> model_hidden = {256, 128};                 // mlp
+  bool model_text = false;                                             // script
   std::uint64_t model_block = 256;                                     // samples of text
   std::uint64_t model_layers = 6, model_heads = 6, model_width = 384;  // gpt-mini
   // data
@@ -48,8 +49,8 @@ struct RunConfig {
   GlobalBatch global_batch;
   std::uint64_t seed = 1;
   std::string mode = "exact";
-  std::uint64_t rounds_steps = 30;  // of a round
-  double rounds_rate = 0.6, rounds_momentum = 0.9;
+  std::uint64_t rounds_steps = 30;                // of a round
+  double rounds_rate = 0, rounds_momentum = 0.9;  // rate 0: by the number of workers
   bool drop_last = false, shuffle = true;
   double clip_norm = 0;
   std::string clip_norm_of = "own";
@@ -94,6 +95,8 @@ Sizes sizes(const RunConfig& config, std::uint64_t samples);
 /// Errors: the run would end, or be evaluated, inside of a round.
 Status check_whole_rounds(const RunConfig& config, std::uint64_t samples);
 bool in_rounds(const RunConfig& config);
+/// Nobody said by what rate the weights follow what a round comes to.
+bool rate_by_workers(const RunConfig& config);
 /// In how many bits gradients or weights travel is decided while it runs.
 bool leaves_codec_open(const RunConfig& config);
 /// What the server does with what rounds come to.

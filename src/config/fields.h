@@ -33,6 +33,7 @@ void visit_fields(Config& c, F&& f) {
   f("model.arguments", c.model_arguments, "of a Python script, which every machine starts with the same ones");
   f("model.run", c.model_run, "which of the runs that a Python script makes, from 1 on");
   f("model.hidden", c.model_hidden, "sizes of the hidden layers of an mlp");
+  f("model.text", c.model_text, "of a script: it predicts text, which is what prices of rounds are published for");
   f("model.block", c.model_block, "text: bytes of a sample, the context of a gpt-mini");
   f("model.layers", c.model_layers, "gpt-mini: transformer blocks");
   f("model.heads", c.model_heads, "gpt-mini: attention heads, a divisor of model.width");
@@ -47,9 +48,12 @@ void visit_fields(Config& c, F&& f) {
   f("train.global_batch", c.global_batch,
     "samples of one update, over all workers; auto: follows the gradient noise, and the learning rate with it");
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
-  f("train.mode", c.mode, "exact: each step as one machine would make it; rounds: of local steps, for slow links");
+  f("train.mode", c.mode,
+    "exact: each step as one machine would make it; rounds: of local steps, for slow links; auto: measures first, and "
+    "takes the faster one whose price is known");
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
-  f("train.rounds.rate", c.rounds_rate, "rounds: part of the workers' mean change that the weights follow at once");
+  f("train.rounds.rate", c.rounds_rate,
+    "rounds: part of the workers' mean change that the weights follow at once; 0: by the number of workers");
   f("train.rounds.momentum", c.rounds_momentum, "rounds: Nesterov momentum of these changes; 0: none");
   f("train.drop_last", c.drop_last, "leave out the samples of an epoch that do not fill a batch");
   f("train.shuffle", c.shuffle, "false: each epoch has the samples in the order of the data set");

@@ -5,6 +5,7 @@
 
 #include "base/glob.h"
 #include "config/config.h"
+#include "ps/outer_rate.h"
 
 namespace motley::config {
 namespace {
@@ -14,6 +15,8 @@ std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1)
 }  // namespace
 
 bool in_rounds(const RunConfig& config) { return config.mode == "rounds"; }
+
+bool rate_by_workers(const RunConfig& config) { return in_rounds(config) && config.rounds_rate <= 0; }
 
 bool leaves_codec_open(const RunConfig& config) {
   return config.wire_gradients == "auto" || config.wire_weights == "auto";
@@ -66,7 +69,7 @@ Status check_whole_rounds(const RunConfig& config, std::uint64_t samples) {
 
 ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups) {
   ps::GroupSpec group;
-  group.lr = config.rounds_rate;
+  group.lr = rate_by_workers(config) ? ps::outer_rate(1) : config.rounds_rate;
   group.momentum = config.rounds_momentum;
   group.nesterov = group.momentum > 0;
   ps::OptimizerSpec spec;

@@ -58,6 +58,7 @@ struct CoordinatorOptions {
   // A step is a round of so many local steps of `local_batch` samples, global_batch that of the round, and `server` has
   // the optimizer that acts on what rounds come to; 0: it is not.
   std::uint64_t local_steps = 0, local_batch = 0;
+  bool rate_by_workers = false;           // of rounds: ps::outer_rate() of those who contributed
   std::vector<Owed> owed;                 // by rounds before this process
   std::uint64_t steps = 0;                // stop at this version
   std::uint64_t epochs = 0;               // instead, where not 0: after so many, and the schedule goes by samples

@@ -49,6 +49,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::release:
       return uploads.release(action.lease, action.chunk);
     case ActionKind::reduce:
+      if (options.rate_by_workers) steps.rate_by_workers(machine, workers, action.chunk);
       steps.reduce(action.chunk, machine.coverage(), batch.norms());
       return feed(modes::ChunkReduced{action.chunk});
     case ActionKind::clip:

@@ -1,11 +1,25 @@
 #include "engine/coordinator_steps.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "base/assert.h"
 #include "modes/rounds/round_plan.h"
+#include "ps/outer_rate.h"
 
 namespace motley::engine {
+
+// By name, as the ledger has them: a run that goes on from there comes to the same.
+void StepMaker::rate_by_workers(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers,
+                                ChunkId first) {
+  if (rated_ == server_.version()) return;
+  rated_ = server_.version();
+  std::set<std::string> names;
+  for (const auto& piece : machine.coverage().pieces(first))
+    names.insert(workers.at(machine.lease(piece.lease)->worker).name);
+  server_.follow(server_.version(), ps::outer_rate(names.size()));
+}
 
 void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms) {
   parts_.clear();

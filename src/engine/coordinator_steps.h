@@ -24,6 +24,8 @@ class StepMaker {
   StepMaker(ps::Server& server, Uploads& uploads, std::function<bool(std::size_t bytes)> wants_gradients)
       : server_(server), uploads_(uploads), wants_gradients_(std::move(wants_gradients)) {}
 
+  /// Before the first reduce() of a step: its learning rate is that of so many workers as contributed.
+  void rate_by_workers(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, ChunkId first);
   /// Sums the pieces of a chunk, and frees them.
   void reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms);
   /// What needs the whole gradient.
@@ -39,6 +41,7 @@ class StepMaker {
   std::function<bool(std::size_t bytes)> wants_gradients_;
   std::vector<codec::Encoded> parts_;  // kept for its memory
   ChunkId last_reduced_ = 0;
+  std::optional<std::uint64_t> rated_;   // the step whose rate is known
   std::optional<bool> keeps_gradients_;  // of the open step, once a chunk of it is applied
   std::vector<SharedBytes> gradients_;   // by chunk, then
 };

@@ -99,9 +99,11 @@ SchedulePoint schedule_point(std::span<const RateChange> changes, std::uint64_t 
   return {static_cast<std::uint64_t>(passed), now.rate};
 }
 
-void Rates::follow(FollowedRates rates) {
+void Rates::follow(FollowedRates rates, std::uint64_t now) {
   std::erase_if(followed_, [&](const FollowedRates& each) { return each.first_step >= rates.first_step; });
   followed_.push_back(std::move(rates));
+  const auto later = std::ranges::find_if(followed_, [&](const FollowedRates& each) { return each.first_step > now; });
+  if (later - followed_.begin() > 1) followed_.erase(followed_.begin(), later - 1);
 }
 
 GroupSpec Rates::at(std::uint64_t step, std::size_t index, const GroupSpec& group) const {

@@ -36,8 +36,8 @@ class Rates {
   [[nodiscard]] const ScheduleSpec& schedule() const noexcept { return schedule_; }
   /// All changes so far, in order of steps.
   void set_changes(std::vector<RateChange> changes) { changes_ = std::move(changes); }
-  /// From its step on; replaces what was said of that step and later ones.
-  void follow(FollowedRates rates);
+  /// From its step on; replaces what was said of that step and later ones. Of steps before `now` nobody asks any more.
+  void follow(FollowedRates rates, std::uint64_t now);
   [[nodiscard]] GroupSpec at(std::uint64_t step, std::size_t index, const GroupSpec& group) const;
 
  private:

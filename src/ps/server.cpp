@@ -207,8 +207,12 @@ void Server::set_rate_changes(std::vector<RateChange> changes) {
 
 void Server::follow(FollowedRates rates) {
   MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && rates.lr.size() == impl_->optimizer.groups.size());
-  impl_->rates.follow(std::move(rates));
+  impl_->rates.follow(std::move(rates), impl_->version);
   impl_->open_step();
+}
+
+void Server::follow(std::uint64_t first_step, double lr) {
+  follow(FollowedRates{first_step, std::vector<double>(impl_->optimizer.groups.size(), lr)});
 }
 
 Status Server::redo(std::span<const SharedBytes> gradients) {

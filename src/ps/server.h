@@ -78,6 +78,8 @@ class Server {
   void set_rate_changes(std::vector<RateChange> changes);
   /// From its step on; replaces what was said of that step and later ones. REQUIRES the same.
   void follow(FollowedRates rates);
+  /// The same for every group.
+  void follow(std::uint64_t first_step, double lr);
   /// Repeats a step from its logged final gradients (by chunk). ErrorCode::input for wrong sizes.
   Status redo(std::span<const SharedBytes> gradients);
 

@@ -77,6 +77,7 @@ void take(Board&, const Held&) {}
 void take(Board&, const Failure&) {}  // its message is all there is to it
 void take(Board&, const Note&) {}
 void take(Board&, const AdviceGiven&) {}
+void take(Board&, const ModeChosen&) {}
 
 // What is worth a line beside the rest of the board.
 bool is_message(const Event& event) {

@@ -69,6 +69,12 @@ struct AdviceGiven {
   std::string sentence{};  // what it does, and what it changes
 };
 
+/// What train.mode=auto takes, or would take.
+struct ModeChosen {
+  std::string mode{};      // "exact", "rounds"
+  std::string sentence{};  // and why
+};
+
 struct PlanMade {
   struct Share {
     std::string worker{};
@@ -152,8 +158,8 @@ struct Download {
   std::uint64_t done = 0, total = 0;  // bytes; total 0: not known
 };
 
-using Event = std::variant<RunStarted, WorkerChanged, PlanMade, StepDone, AdviceGiven, EvalDone, CheckpointWritten,
-                           MarkReached, Held, Done, Failure, Note, Waiting, Download>;
+using Event = std::variant<RunStarted, WorkerChanged, PlanMade, StepDone, AdviceGiven, ModeChosen, EvalDone,
+                           CheckpointWritten, MarkReached, Held, Done, Failure, Note, Waiting, Download>;
 
 /// Lambdas as one visitor: overloaded{[](const StepDone& step) {…}, [](const auto&) {}}.
 template <class... F>

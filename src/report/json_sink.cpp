@@ -87,6 +87,9 @@ class JsonSink final : public Sink {
                  {"step_s", number(e.step_s)},
                  {"sentence", e.sentence}});
   }
+  static std::string json(const ModeChosen& e) {
+    return line({{"event", "mode"}, {"mode", e.mode}, {"sentence", e.sentence}});
+  }
   static std::string json(const PlanMade& e) {
     Json shares = Json::object();
     Json outlook = Json::array();

@@ -65,6 +65,8 @@ std::string text(const AdviceGiven& e) {
          e.set + "\n";
 }
 
+std::string text(const ModeChosen& e) { return "train.mode=auto takes " + e.sentence + "\n"; }
+
 std::string text(const EvalDone& e) {
   return formatted("evaluation after step %llu (epoch %llu): loss %.6f", static_cast<Count>(e.step),
                    static_cast<Count>(e.epoch), e.loss) +

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
+#include <string_view>
 #include <tuple>
 
 #include "data/order.h"
@@ -141,6 +143,14 @@ Audit audit(const Ledger& ledger) {
     return nothing;
   }
   return Auditor(ledger).run();
+}
+
+std::size_t contributors(const LedgerStep& step) {
+  std::set<std::string_view> names;
+  for (const LedgerRange& range : step.ranges) names.insert(range.worker);
+  for (const LedgerLate& late : step.late)
+    for (const LedgerRange& range : late.ranges) names.insert(range.worker);
+  return names.size();
 }
 
 std::vector<Owed> owed(const Ledger& ledger, std::uint64_t version) {

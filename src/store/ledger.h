@@ -94,6 +94,9 @@ struct Audit {
 };
 Audit audit(const Ledger& ledger);
 
+/// How many workers contributed to it.
+std::size_t contributors(const LedgerStep& step);
+
 /// Positions of the steps before `version` that did not count yet.
 std::vector<Owed> owed(const Ledger& ledger, std::uint64_t version);
 

@@ -17,9 +17,10 @@ PLAIN_OFF = 1e-5  # of the norm of the weights
 BATCH, CLASSES, RATE = 40, 4, 0.05
 
 
-def rounds(steps, rate=0.6, momentum=0.9):
-    return ["--set", "train.mode=rounds", "--set", f"train.rounds.steps={steps}", "--set", f"train.rounds.rate={rate}",
-            "--set", f"train.rounds.momentum={momentum}"]
+def rounds(steps, rate=None, momentum=0.9):
+    """`rate`: none, then it follows the number of workers."""
+    own = [] if rate is None else ["--set", f"train.rounds.rate={rate}"]
+    return ["--set", "train.mode=rounds", "--set", f"train.rounds.steps={steps}", *own, "--set", f"train.rounds.momentum={momentum}"]
 
 
 def alone(motley, run, *words):
@@ -44,7 +45,7 @@ def tensors(content):
 
 
 class Inner:
-    """A worker's own optimizer: AdamW, or SGD with momentum."""
+    """A worker's own optimizer: AdamW, SGD with momentum, or plain SGD, which remembers nothing."""
 
     def __init__(self, kind, size):
         self.kind, self.steps = kind, 0
@@ -52,6 +53,8 @@ class Inner:
 
     def step(self, w, g):
         self.steps += 1
+        if self.kind == "plain":
+            return w - RATE * g
         if self.kind == "sgd":
             self.m = g if self.steps == 1 else 0.9 * self.m + g
             return w - RATE * self.m
@@ -69,6 +72,10 @@ def gradient(w, x, y):
     p /= p.sum(axis=1, keepdims=True)
     p[np.arange(len(y)), y] -= 1
     return np.concatenate([(p.T @ x / len(y)).ravel(), p.mean(axis=0)])
+
+
+def outer_rate(workers):
+    return float(np.interp(workers, [1, 2, 4, 8], [0.4, 0.6, 0.6, 0.8]))
 
 
 def plain(x, y, order, rounds_of, kind):
@@ -92,7 +99,7 @@ def plain(x, y, order, rounds_of, kind):
             change += count * (w - there)
         change /= total
         momentum = change if momentum is None else 0.9 * momentum + change
-        w = w - 0.6 * (change + 0.9 * momentum)
+        w = w - outer_rate(len(shares)) * (change + 0.9 * momentum)
     return w
 
 
@@ -174,29 +181,94 @@ def test_what_rounds_do_not_do_is_refused(motley):
     assert "train.global_batch" in error["message"]
 
 
+class TwoAndThePlainProgram:
+    """A head and a guest on 400 samples in files, and what the same rounds come to in numpy."""
+
+    def __init__(self, motley, directory, epochs, *settings_of_optimizer):
+        self.motley, self.epochs = motley, epochs
+        random = np.random.default_rng(11)
+        self.y = random.integers(0, CLASSES, 400)
+        self.x = random.integers(0, 200, (400, 12), dtype=np.uint8) + (14 * self.y[:, None]).astype(np.uint8)
+        np.save(directory / "x.npy", self.x)
+        np.save(directory / "y.npy", self.y.astype(np.int64))
+        self.words = [*settings(data_uri="x.npy+y.npy", data_test_uri="", train_seed=0, train_global_batch=BATCH, train_epochs=epochs,
+                                optimizer_lr=RATE, train_min_workers=2, train_shares="[2,1]"), *settings_of_optimizer, *rounds(3)]
+        self.heads = []
+
+    def head(self, *words):
+        self.heads.append(self.motley.start("train", *words, "--run", "run", "--device", "cpu", *LOCAL))
+        return self.heads[-1]
+
+    def begin(self):
+        head = self.head("softmax", *self.words)
+        return head, self.motley.start("join", "--token-file", "token", "--name", "guest", "--data-dir", ".")
+
+    def resume(self):
+        return self.head("--resume")
+
+    def off(self, kind):
+        """How far the run's weights are from the plain program's, in parts of these."""
+        assert self.motley.audit("run")["samples"] == self.epochs * 400
+        last = {event["step"]: event for head in self.heads for event in head.named("step")}  # a round that was lost is made again
+        rounds_of = [(last[step]["epoch"], [(p["worker"], p["samples"]) for p in last[step]["workers"]]) for step in sorted(last)]
+        assert len(rounds_of) == self.epochs * 4
+        order = {epoch: [int(line) for line in motley_order(self.motley, epoch)] for epoch in range(self.epochs)}
+        expected = plain(self.x / 255, self.y, order, rounds_of, kind)
+        found = tensors(model(self.motley, "run"))
+        flat = np.concatenate([found[name].ravel() for name in sorted(found, key=lambda name: "bias" in name)])
+        return np.linalg.norm(flat - expected) / np.linalg.norm(expected)
+
+
 @pytest.mark.parametrize("kind", ["sgd", "adamw"])
 def test_two_workers_are_the_plain_program(motley, tmp_path, kind):
-    random = np.random.default_rng(11)
-    y = random.integers(0, CLASSES, 400)
-    x = random.integers(0, 200, (400, 12), dtype=np.uint8) + (14 * y[:, None]).astype(np.uint8)
-    np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "y.npy", y.astype(np.int64))
     momentum = {"optimizer_momentum": 0.9} if kind == "sgd" else {}
-    head = motley.start("train", "softmax",
-                        *settings(data_uri="x.npy+y.npy", data_test_uri="", train_seed=0, train_global_batch=BATCH, train_epochs=3,
-                                  optimizer_kind=kind, optimizer_lr=RATE, train_min_workers=2, train_shares="[2,1]", **momentum),
-                        *rounds(3), "--run", "run", "--device", "cpu", *LOCAL)
-    joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--data-dir", ".")
+    two = TwoAndThePlainProgram(motley, tmp_path, 3, *settings(optimizer_kind=kind, **momentum))
+    head, guest = two.begin()
     assert head.end() == 0, head.story()
-    assert joiner.end() == 0, joiner.story()
-    assert motley.audit("run")["samples"] == 3 * 400
-    rounds_of = [(event["epoch"], [(p["worker"], p["samples"]) for p in event["workers"]]) for event in head.named("step")]
-    assert all(len(shares) == 2 for _, shares in rounds_of) and len(rounds_of) == 12
-    order = {epoch: [int(line) for line in motley_order(motley, epoch)] for epoch in range(3)}
-    expected = plain(x / 255, y, order, rounds_of, kind)
-    found = tensors(model(motley, "run"))
-    flat = np.concatenate([found[name].ravel() for name in sorted(found, key=lambda name: "bias" in name)])
-    assert np.linalg.norm(flat - expected) < PLAIN_OFF * np.linalg.norm(expected)
+    assert guest.end() == 0, guest.story()
+    assert all(len(event["workers"]) == 2 and event["learning_rate"] == 0.6 for event in head.named("step"))
+    assert two.off(kind) < PLAIN_OFF
+
+
+def test_the_rate_follows_who_contributed_also_where_rounds_are_made_again(motley, tmp_path):
+    """Each resumed run begins with rounds from its log, which has their changes and not their rates."""
+    two = TwoAndThePlainProgram(motley, tmp_path, 100, *settings(optimizer_kind="sgd"))
+    head, guest = two.begin()
+    for _ in range(2):
+        head.wait_event("step", after=head.seen())
+        head.kill()
+        head = two.resume()
+    assert head.end() == 0, head.story()
+    assert guest.end() == 0, guest.story()
+    assert two.off("plain") < PLAIN_OFF
+
+
+def test_the_rate_of_one_worker_and_ones_own(motley):
+    words = settings(train_global_batch=400, train_steps=4)
+    assert {e["learning_rate"] for e in alone(motley, "by-number", *words, *rounds(2)).named("step")} == {0.4}
+    assert {e["learning_rate"] for e in alone(motley, "own", *words, *rounds(2, 0.7)).named("step")} == {0.7}
+
+
+def test_auto_measures_first_and_who_joined_comes_back(motley):
+    words = settings(train_global_batch=400, train_epochs=300, train_mode="auto", train_min_workers=2)
+    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    guest = motley.start("join", "--token-file", "token", "--name", "guest")
+    taken = head.wait_event("mode")  # a softmax regression predicts no text, so nobody knows what rounds would cost
+    assert taken["mode"] == "exact" and taken["sentence"].startswith("exact steps: "), taken
+    head.wait_until(lambda: len(head.named("worker", worker="guest/cpu", change="joined")) == 2, "the guest's second coming")
+    head.wait_event("step")
+    head.kill()
+    head = motley.start("train", "softmax", *RUN, *words, "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+    assert head.end() == 0, head.story()
+    assert not head.named("mode")  # it goes on in the mode that it was begun in
+    assert guest.end() == 0, guest.story()
+    assert head.named("done")[0]["mode"] == "exact"
+    assert motley.audit("run")["samples"] == 300 * 4000
+
+
+def test_auto_with_fixed_shares_is_refused(motley):
+    error = motley.fails("train", "softmax", *RUN, *settings(train_mode="auto", train_shares="[1]"), "--device", "cpu", *LOCAL)
+    assert error["message"].startswith("train.shares: ")
 
 
 def motley_order(motley, epoch):

@@ -126,7 +126,10 @@ void CoordinatorHost::worker_changed(const engine::WorkerChange& change) { later
 
 void CoordinatorHost::warning(std::string text) { later_.take(report::Note{std::move(text)}); }
 
-void CoordinatorHost::planned(const engine::Planned& plan) { journal_.planned(plan); }
+void CoordinatorHost::planned(const engine::Planned& plan) {
+  const std::uint64_t steps = options_.journal.rounds_possible;
+  journal_.planned(plan, steps > 0 ? engine_.forecast(plan.global_batch * steps) : std::nullopt);
+}
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   report::StepDone done = event_of(step, engine_.steps());

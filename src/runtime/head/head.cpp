@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/format.h"
+#include "runtime/head/plan_modes.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
 #include "transport/addresses.h"
@@ -24,6 +25,10 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
   if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
   journal.local_steps = e.local_steps;
+  if (e.local_steps == 0 && run.against_rounds(run.config).empty()) {
+    journal.rounds_possible = run.config.rounds_steps;
+    journal.outline = outline_of(run.config, run.inputs.train->size(), run.initial.layout.parameters());
+  }
   journal.scores = run.initial.scores;
   journal.has_accuracy = run.config.model_kind == config::kScriptKind
                              ? std::ranges::find(journal.scores, "accuracy") != journal.scores.end()
@@ -56,6 +61,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   if (config::in_rounds(run.config)) {
     e.local_steps = run.config.rounds_steps;
     e.local_batch = run.config.global_batch.samples;
+    e.rate_by_workers = config::rate_by_workers(run.config);
     e.owed = run.owed;
   }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";

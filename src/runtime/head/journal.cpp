@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "runtime/head/plan_modes.h"
 #include "runtime/mailbox.h"
 
 namespace motley::runtime {
@@ -120,9 +121,15 @@ void Journal::evaluated(const engine::Evaluated& evaluation) {
   sink_.take(done);
 }
 
-void Journal::planned(const engine::Planned& plan) {
+void Journal::planned(const engine::Planned& plan, const std::optional<engine::Planned>& round) {
   predicted_samples_per_s_ = plan.step.samples_per_second;
-  sink_.take(event_of(plan));
+  const report::PlanMade made = event_of(plan);
+  sink_.take(made);
+  if (!round || advised_rounds_) return;
+  const auto advice = advise_rounds(made, event_of(*round), options_.rounds_possible, options_.outline);
+  if (!advice) return;
+  advised_rounds_ = true;
+  sink_.take(*advice);
 }
 
 void Journal::released(const engine::Release& release, bool mark) {

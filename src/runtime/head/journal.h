@@ -12,6 +12,7 @@
 
 #include "engine/coordinator.h"
 #include "plan/clipping_cost.h"
+#include "plan/round_price.h"
 #include "report/sink.h"
 #include "runtime/head/events.h"
 #include "runtime/persist/persister.h"
@@ -26,7 +27,9 @@ struct JournalOptions {
   std::uint32_t incarnation = 0;
   std::uint64_t mark_every = 0;  // steps; 0: marks are where epochs begin
   bool has_accuracy = true;
-  std::uint64_t local_steps = 0;    // of a round; 0: steps are exact
+  std::uint64_t local_steps = 0;      // of a round; 0: steps are exact
+  std::uint64_t rounds_possible = 0;  // then: of so many steps; 0: they are not
+  plan::RunOutline outline{};
   std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
   SinceMark since_mark;
   /// Fills in what a checkpoint needs besides the server's snapshot.
@@ -44,7 +47,8 @@ class Journal {
   /// `done`: the step as an event, complete.
   void step(const engine::StepClosed& step, const report::StepDone& done);
   void evaluated(const engine::Evaluated& evaluation);
-  void planned(const engine::Planned& plan);
+  /// `round`: all samples of a round, where rounds are possible.
+  void planned(const engine::Planned& plan, const std::optional<engine::Planned>& round);
   /// Who looked at the held run let it go on, and maybe changed its state.
   void released(const engine::Release& release, bool mark);
   [[nodiscard]] report::EvalDone event(const engine::Evaluated& evaluation) const;
@@ -69,6 +73,7 @@ class Journal {
   std::uint64_t epoch_ = 0, position_ = 0;  // where the next step starts
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process
   double steady_seconds_ = 0;
+  bool advised_rounds_ = false;
   std::uint64_t steady_samples_ = 0, verified_ = 0;
   double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
   std::optional<plan::ClippingCost> clipping_;  // where a step is clipped by its own norm

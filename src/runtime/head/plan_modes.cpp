@@ -1,5 +1,8 @@
 #include "runtime/head/plan_modes.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/format.h"
 
 namespace motley::runtime {
@@ -11,11 +14,36 @@ std::string bytes_text(double bytes) {
   return bytes >= kGiga ? formatted("%.1f GB", bytes / kGiga) : formatted("%.0f MB", bytes / 1e6);
 }
 
+std::size_t sharing(const report::PlanMade& plan) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(plan.shares, [](const report::PlanMade::Share& share) { return share.samples > 0; }));
+}
+
+std::string rounds_of(std::uint64_t steps) {
+  return formatted("rounds of %llu steps", static_cast<unsigned long long>(steps));
+}
+
+std::string price_of(std::uint64_t local_steps, std::size_t workers, const plan::RunOutline& run) {
+  const std::optional<plan::RoundPrice> price = plan::round_price(run.parameters, workers, local_steps);
+  if (!run.text || !price) {
+    const std::string why = plan::against_rounds(run, workers, local_steps);
+    return why.empty() ? "what they cost in quality is not known" : why;
+  }
+  return formatted("final loss likely about %.1f %% %s exact training at equal samples (published for text models of ",
+                   std::abs(price->percent), price->percent < 0 ? "below" : "above") +
+         "35 million to 2.4 billion parameters" + (price->smaller ? ", and carried on to smaller ones)" : ")");
+}
+
+// Of the fastest device alone.
+double times(double samples_per_s, const report::PlanMade& exact) {
+  return exact.fastest_alone_samples_per_s > 0 ? samples_per_s / exact.fastest_alone_samples_per_s : 0;
+}
+
 }  // namespace
 
 ModeOutlook outlook_of(const report::PlanMade& plan, std::uint64_t local_steps, double exchanged) {
   constexpr double kSecondsOfDay = 86'400;
-  ModeOutlook found{.local_steps = local_steps, .samples_per_s = plan.samples_per_s};
+  ModeOutlook found{.local_steps = local_steps, .workers = sharing(plan), .samples_per_s = plan.samples_per_s};
   double speed = 0, busy = 0;
   for (const report::PlanMade::Share& share : plan.shares) {
     speed += share.alone_samples_per_s;
@@ -27,18 +55,66 @@ ModeOutlook outlook_of(const report::PlanMade& plan, std::uint64_t local_steps, 
   return found;
 }
 
-std::string line_of(const ModeOutlook& mode, bool text_model) {
-  const std::string name = mode.local_steps == 0
-                               ? std::string("exact")
-                               : formatted("rounds of %llu steps", static_cast<unsigned long long>(mode.local_steps));
-  const std::string price = mode.local_steps == 0 ? "the mathematics of one machine"
-                            : text_model
-                                ? "final loss likely 0.5 to 1.5 % above exact training at equal samples (published, "
-                                  "for 90 to 180 million parameters and 2 to 4 workers)"
-                                : "what it costs in quality is not tested for this kind of model";
+std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run) {
+  const std::string name = mode.local_steps == 0 ? std::string("exact") : rounds_of(mode.local_steps);
+  const std::string price =
+      mode.local_steps == 0 ? "the mathematics of one machine" : price_of(mode.local_steps, mode.workers, run);
   return formatted("  %-20s %.0f samples/s, computes %.0f %% of the time, ", name.c_str(), mode.samples_per_s,
                    1e2 * mode.computing) +
          bytes_text(mode.bytes_a_day) + " a day; " + price;
+}
+
+plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters) {
+  const std::uint64_t batch = config.global_batch.samples;
+  const bool recipe = config.model_kind == "gpt-mini";
+  plan::RunOutline run{.text = recipe || config.model_text, .parameters = parameters};
+  run.steps = config.steps > 0 ? config.steps : config.epochs * ((samples + batch - 1) / batch);
+  if (recipe) run.tokens = (config.steps > 0 ? config.steps * batch : config.epochs * samples) * config.model_block;
+  return run;
+}
+
+ModeChoice choose_mode(const Measured& measured, const Measured::Batch& batch) {
+  const report::PlanMade& exact = batch.exact;
+  const std::string steps = formatted("exact steps: %.2f times as fast as ", times(exact.samples_per_s, exact)) +
+                            exact.fastest_alone + " alone";
+  if (!batch.round || sharing(*batch.round) < 2) return {false, steps + "; no round would have several devices"};
+  const std::uint64_t local_steps = measured.local_steps;
+  const double speed = batch.round->samples_per_s;
+  const std::string rounds = rounds_of(local_steps) + formatted(": %.2f times as fast as ", times(speed, exact)) +
+                             exact.fastest_alone + " alone";
+  const std::size_t workers = sharing(*batch.round);
+  const auto price = plan::round_price(measured.outline.parameters, workers, local_steps);
+  const std::string why =
+      !measured.no_rounds.empty() ? measured.no_rounds : plan::against_rounds(measured.outline, workers, local_steps);
+  if (!why.empty() || !price) {
+    if (speed <= exact.samples_per_s) return {false, steps + ", and rounds would gain nothing"};
+    return {false, steps + "; not " + rounds + ": " + why};
+  }
+  if (plan::worth(speed, price->percent) <= exact.samples_per_s)
+    return {false,
+            steps + "; " + rounds + formatted(" are not worth a loss that is likely %.1f %% higher", price->percent)};
+  return {true, rounds + formatted(", exact steps %.2f times; ", times(exact.samples_per_s, exact)) +
+                    price_of(local_steps, workers, measured.outline)};
+}
+
+std::optional<report::AdviceGiven> advise_rounds(const report::PlanMade& exact, const report::PlanMade& round,
+                                                 std::uint64_t local_steps, const plan::RunOutline& run) {
+  constexpr double kNoGain = 1.02;  // over the fastest alone, within what predictions are good for
+  constexpr double kPays = 1.2;     // times as fast at the least
+  const double fastest = exact.fastest_alone_samples_per_s;
+  if (exact.shares.size() < 2 || fastest <= 0 || local_steps == 0 || sharing(round) < 2) return std::nullopt;
+  if (exact.samples_per_s > kNoGain * fastest) return std::nullopt;
+  if (round.samples_per_s < kPays * std::max(exact.samples_per_s, fastest)) return std::nullopt;
+  const double step_s = round.step_s / static_cast<double>(local_steps);
+  return report::AdviceGiven{
+      .set = "train.mode=rounds",
+      .saves_s = std::max(0.0, exact.step_s - step_s),
+      .step_s = exact.step_s,
+      .sentence = "The links are too slow for a gradient a step: exact steps are no faster than " +
+                  exact.fastest_alone + " alone, and " + rounds_of(local_steps) +
+                  formatted(" would be about %.1f times as fast. They are another training: ",
+                            times(round.samples_per_s, exact)) +
+                  price_of(local_steps, sharing(round), run) + "."};
 }
 
 }  // namespace motley::runtime

@@ -8,6 +8,7 @@
 #include "engine/coordinator.h"
 #include "machine/spare_memory.h"
 #include "runtime/head/invitations.h"
+#include "runtime/head/measuring.h"
 #include "runtime/head/pairing.h"
 #include "runtime/head/run.h"
 #include "runtime/head/thread_team.h"
@@ -48,11 +49,13 @@ Status Run::open() {
     return Error{ErrorCode::usage, "--resume: which run?", "motley train --resume --run runs/fashion-cnn-1"};
   }
   if (!options.resume || !options.target.empty()) {
-    Result<config::RunConfig> loaded = options.text.empty()
-                                           ? config::load(options.target, options.overrides)
-                                           : config::parse(options.text, options.target, options.overrides);
+    Result<config::RunConfig> loaded = read_config(options);
     if (!loaded) return loaded.error();
     config = std::move(*loaded);
+  }
+  if (config.mode == "auto") {
+    return Error{ErrorCode::input, "train.mode: auto is for recipes and run files yet",
+                 "motley plan SCRIPT says what it would take; then --set train.mode=exact, or rounds"};
   }
   name =
       options.target.empty() ? fs::path(options.run_dir).filename().string() : fs::path(options.target).stem().string();
@@ -97,7 +100,7 @@ Status Run::load() {
   if (!state) return state.error();
   initial = std::move(*state);
   batch_changes = initial.batches;
-  if (Status fits = check_rounds(); !fits) return fits;
+  if (Status fits = check_rounds(config); !fits) return fits;
   const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
   if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
       !room) {
@@ -109,16 +112,25 @@ Status Run::load() {
 }
 
 // Averages of running statistics over rounds are another training than was ever measured.
-Status Run::check_rounds() const {
+Status Run::check_rounds(const config::RunConfig& rounds) const {
   const auto statistics = [](const Chunk& chunk) { return chunk.kind == ChunkKind::statistics; };
-  if (!config::in_rounds(config)) return {};
+  if (!config::in_rounds(rounds)) return {};
   if (std::ranges::any_of(initial.layout.chunks(), statistics)) {
     return Error{
         ErrorCode::input,
         "train.mode = \"rounds\": this model has running statistics (BatchNorm), which is not done in rounds yet",
         "--set train.mode=exact, or a model with another normalisation"};
   }
-  return config::check_whole_rounds(config, epoch_samples());
+  return config::check_whole_rounds(rounds, epoch_samples());
+}
+
+std::string Run::against_rounds(const config::RunConfig& asked) const {
+  config::RunConfig rounds = asked;
+  rounds.mode = "rounds";
+  const Result<config::RunConfig> fits = config::parse(config::to_toml(rounds), "");
+  if (!fits) return fits.error().message;
+  const Status whole = check_rounds(rounds);
+  return whole ? std::string() : whole.error().message;
 }
 
 // Another mode would be another training.

@@ -48,12 +48,16 @@ struct Run {
 
   Status open();
   Status load();
-  Status check_rounds() const;
+  /// Whether this model and data can be trained as `rounds` says.
+  Status check_rounds(const config::RunConfig& rounds) const;
+  /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
+  std::string against_rounds(const config::RunConfig& asked) const;
   Status check_mode() const;
   Status make_server();
   /// The steps since the checkpoint at `from`.
   Status replay(std::uint64_t from, std::optional<double>& norm_before);
   void follow_rates(std::uint64_t version);
+  Status rate_by_workers(const store::Ledger& history, std::uint64_t step);
   Status restore_holds(const store::Ledger& history);
   Status restore(ps::Snapshot& snapshot);
   void follow(std::vector<BatchChange> changes);

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "engine/coordinator.h"
+#include "ps/outer_rate.h"
 #include "runtime/head/run.h"
 #include "store/checkpoint.h"
 #include "store/redo.h"
@@ -52,6 +53,17 @@ void Run::follow_rates(std::uint64_t version) {
   rates.erase(rates.begin(), reached);
 }
 
+// The rate of a round's step is that of those who contributed, whom the ledger knows.
+Status Run::rate_by_workers(const store::Ledger& history, std::uint64_t step) {
+  if (!config::rate_by_workers(config)) return {};
+  const auto found = std::ranges::lower_bound(history.steps, step, {}, &store::LedgerStep::step);
+  const std::size_t workers = found != history.steps.end() && found->step == step ? store::contributors(*found) : 0;
+  if (workers == 0)
+    return Error{ErrorCode::input, "the ledger does not say who contributed to round " + std::to_string(step), ""};
+  server->follow(step, ps::outer_rate(workers));
+  return {};
+}
+
 Status Run::replay(std::uint64_t from, std::optional<double>& norm_before) {
   Result<store::Ledger> history = store::read_ledger(dir->path() / "ledger");
   if (!history) return history.error();
@@ -61,6 +73,7 @@ Status Run::replay(std::uint64_t from, std::optional<double>& norm_before) {
   Result<std::uint64_t> reached =
       store::replay_redo(dir->path(), from, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
         if (step >= known || step >= last_step()) return Status(Error{ErrorCode::input, "the ledger ends here", ""});
+        if (Status rated = rate_by_workers(*history, step); !rated) return rated;
         Status done = server->redo(gradients);
         if (done) follow_rates(server->version());
         return done;

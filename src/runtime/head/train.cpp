@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "machine/keep_awake.h"
+#include "runtime/head/auto_mode.h"
 #include "runtime/head/head.h"
 
 namespace motley::runtime {
@@ -27,7 +28,12 @@ Result<transport::Endpoint> parse_endpoint(const std::string& text) {
 Status train(const TrainOptions& options, ModelProvider& provider, report::Sink& sink, StopSource& stop) {
   std::optional<machine::KeepAwake> awake;
   if (options.manners.keep_awake) awake.emplace(machine::kTrainsHere);
-  Head head(options, provider, sink);
+  TrainOptions chosen = options;
+  if (chosen.reception == nullptr) chosen.reception = std::make_shared<Reception>();
+  const Result<std::optional<std::string>> mode = auto_mode(chosen, provider, sink, stop);
+  if (!mode) return mode.error();
+  if (*mode) chosen.overrides.push_back("train.mode=" + **mode);
+  Head head(chosen, provider, sink);
   if (Status status = head.open(); !status) return status;
   head.start(true);
   stop.on_request([&head] {

@@ -207,6 +207,16 @@ TEST(Config, TheCosineRunsToTheEndAfterWarmUp) {
   EXPECT_EQ(schedule_spec(recipe("mlp", {"schedule.steps=50"}), 100).total_steps, 50U);
 }
 
+TEST(Config, TheRateOfRoundsIsOnesOwnOrThatOfTheWorkers) {
+  EXPECT_FALSE(rate_by_workers(recipe("mlp", {})));
+  EXPECT_TRUE(rate_by_workers(recipe("mlp", {"train.mode=rounds"})));
+  const RunConfig own = recipe("mlp", {"train.mode=rounds", "train.rounds.rate=0.7"});
+  EXPECT_FALSE(rate_by_workers(own));
+  EXPECT_EQ(outer_spec(own, 1).groups[0].lr, 0.7);
+  EXPECT_FALSE(load("mlp", {"train.rounds.rate=-0.1"}));
+  EXPECT_FALSE(load("mlp", {"train.rounds.rate=11"}));
+}
+
 // 1,000 samples in batches of 10 are an epoch of 100 steps.
 std::string refusal_of_rounds(const std::vector<std::string>& overrides) {
   std::vector<std::string> all{"train.mode=rounds", "train.global_batch=10"};

@@ -140,7 +140,11 @@ TEST_F(OutsideTest, RatesFollowResults) {
   server.follow({2, {0.0625}});  // said again
   step(server, 1);
   step(server, 1);
-  EXPECT_THAT(optimizer->rates, ElementsAre(0.25, 0.125, 0.0625));
+  for (std::uint64_t version = 3; version < 6; ++version) {
+    server.follow(version, 1.0 / static_cast<double>(1U << version));
+    step(server, 1);
+  }
+  EXPECT_THAT(optimizer->rates, ElementsAre(0.25, 0.125, 0.0625, 0.125, 0.0625, 0.03125));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ inline std::vector<Event> of_steps() {
                            .saves_s = 0.04,
                            .step_s = 0.5,
                            .sentence = "Clipping makes all workers wait."};
-  return {first, second, last, advice};
+  return {first, second, last, advice, ModeChosen{"exact", "exact steps: 1.90 times as fast as desk/cpu alone"}};
 }
 
 inline std::vector<Event> of_the_end() {

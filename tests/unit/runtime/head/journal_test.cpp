@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "../../store/temporary.h"
@@ -49,16 +52,17 @@ Layout two_large_tensors() {
   return *Layout::make(entries);
 }
 
-// Steps of a second as they are told to the journal.
-std::vector<report::AdviceGiven> advice_in(const Case& one) {
+// What a journal advised of what it was told.
+std::vector<report::AdviceGiven> advice_of(JournalOptions journal_options, double clip_norm, bool by_step_before,
+                                           const std::function<void(Journal&)>& tell) {
   const store::test::TemporaryDirectory dir;
   const Layout layout = two_large_tensors();
   ps::Snapshot snapshot;
   const std::vector<float> zeros(layout.flat_elements());
   for (const Chunk& chunk : layout.chunks())
     snapshot.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(zeros).first(chunk.elements))));
-  auto server = *ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, one.clip_norm, snapshot);
-  if (one.by_step_before) server.clip_by_step_before({});
+  auto server = *ps::Server::make(layout, {ps::OptimizerKind::sgd, {ps::GroupSpec{}}}, {}, clip_norm, snapshot);
+  if (by_step_before) server.clip_by_step_before({});
   engine::CoordinatorOptions options;
   options.train_samples = options.global_batch = 32;
   options.steps = 100;
@@ -67,23 +71,29 @@ std::vector<report::AdviceGiven> advice_in(const Case& one) {
   Advised sink;
   auto ledger = store::LedgerWriter::open(dir / "ledger", {1, 1, 32, 32, "data"});
   EXPECT_TRUE(ledger) << message(ledger);
-  JournalOptions journal_options;
   journal_options.run_dir = dir.path().string();
   journal_options.mark_every = 1000;
-  Journal journal(journal_options, engine, std::move(*ledger), std::make_shared<RedoBudget>(), sink,
+  Journal journal(std::move(journal_options), engine, std::move(*ledger), std::make_shared<RedoBudget>(), sink,
                   [](const report::Event&) {});
   journal.begin();
-  for (std::uint64_t step = 0; step < 40; ++step) {
-    engine::StepClosed closed;
-    closed.step = step;
-    closed.weight = 32;
-    report::StepDone done{
-        .step = step, .samples = 32, .seconds = 1, .workers = std::vector<report::WorkerPart>(one.workers)};
-    done.update_s = one.update_s;
-    journal.step(closed, done);
-  }
+  tell(journal);
   EXPECT_TRUE(journal.drain());
   return sink.advice;
+}
+
+// Steps of a second as they are told to the journal.
+std::vector<report::AdviceGiven> advice_in(const Case& one) {
+  return advice_of({}, one.clip_norm, one.by_step_before, [&](Journal& journal) {
+    for (std::uint64_t step = 0; step < 40; ++step) {
+      engine::StepClosed closed;
+      closed.step = step;
+      closed.weight = 32;
+      report::StepDone done{
+          .step = step, .samples = 32, .seconds = 1, .workers = std::vector<report::WorkerPart>(one.workers)};
+      done.update_s = one.update_s;
+      journal.step(closed, done);
+    }
+  });
 }
 
 TEST(Journal, SaysOnceWhatClippingByTheWholeGradientCosts) {
@@ -99,6 +109,34 @@ TEST(Journal, SaysOnceWhatClippingByTheWholeGradientCosts) {
     EXPECT_GT(advice[0].saves_s, 0.05) << "all but the last chunk";
     EXPECT_LT(advice[0].saves_s, 0.1);
   }
+}
+
+// Of two devices of 30 and 10 samples a second: so many samples a second together.
+engine::Planned planned(std::uint64_t samples, double samples_per_second, std::uint64_t of_the_slow_one) {
+  engine::Planned plan;
+  plan.global_batch = samples;
+  plan.step = {static_cast<double>(samples) / samples_per_second, samples_per_second};
+  plan.workers = {{.name = "fast", .samples = samples - of_the_slow_one, .alone_samples_per_second = 30},
+                  {.name = "slow", .samples = of_the_slow_one, .alone_samples_per_second = 10}};
+  return plan;
+}
+
+TEST(Journal, SaysOnceThatRoundsWouldPay) {
+  const engine::Planned alone = planned(40, 30, 0), together = planned(40, 39, 10), round = planned(1200, 38, 300);
+  const auto said = [](const engine::Planned& exact, const std::optional<engine::Planned>& rounds) {
+    JournalOptions options;
+    options.rounds_possible = 30;
+    return advice_of(std::move(options), 0, false, [&](Journal& journal) {
+      journal.planned(exact, rounds);
+      journal.planned(exact, rounds);
+    });
+  };
+  const std::vector<report::AdviceGiven> advice = said(alone, round);
+  ASSERT_EQ(advice.size(), 1U);
+  EXPECT_EQ(advice[0].set, "train.mode=rounds");
+  EXPECT_NE(advice[0].sentence.find("not tested for this kind of model"), std::string::npos) << advice[0].sentence;
+  EXPECT_TRUE(said(together, round).empty());
+  EXPECT_TRUE(said(alone, std::nullopt).empty());
 }
 
 }  // namespace

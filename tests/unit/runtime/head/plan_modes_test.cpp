@@ -26,16 +26,102 @@ TEST(PlanModes, WeighComputingBySpeed) {
   EXPECT_EQ(found.samples_per_s, 25);
 }
 
+const plan::RunOutline kText{.text = true, .parameters = 90'000'000, .tokens = 1'800'000'000, .steps = 3000};
+
 TEST(PlanModes, SayWhatEachCosts) {
-  const std::string exact = line_of(outlook_of(plan(), 0, 5e6), true);
+  const std::string exact = line_of(outlook_of(plan(), 0, 5e6), kText);
   EXPECT_THAT(exact, HasSubstr("exact"));
   EXPECT_THAT(exact,
               HasSubstr("25 samples/s, computes 56 % of the time, 43.2 GB a day; the mathematics of one machine"));
-  const std::string rounds = line_of(outlook_of(plan(), 30, 5e8), true);
+  const std::string rounds = line_of(outlook_of(plan(), 30, 5e8), kText);
   EXPECT_THAT(rounds, HasSubstr("rounds of 30 steps"));
-  EXPECT_THAT(rounds, HasSubstr("4.3 TB a day; final loss likely 0.5 to 1.5 % above exact"));
-  EXPECT_THAT(line_of(outlook_of(plan(), 30, 5e3), false),
-              HasSubstr("43 MB a day; what it costs in quality is not tested"));
+  EXPECT_THAT(rounds, HasSubstr("4.3 TB a day; final loss likely about 0.5 % above exact training at equal samples"));
+  plan::RunOutline other = kText;
+  other.parameters = 20'000'000;
+  EXPECT_THAT(line_of(outlook_of(plan(), 30, 5e3), other), HasSubstr("and carried on to smaller ones)"));
+  other.text = false;
+  EXPECT_THAT(line_of(outlook_of(plan(), 30, 5e3), other),
+              HasSubstr("43 MB a day; what they cost in quality is not tested for this kind of model"));
+}
+
+/// Exact steps as said; a round with so many samples a second.
+Measured measured(double exact, double round) {
+  Measured found{.local_steps = 30, .outline = kText};
+  report::PlanMade step = plan(), all = plan();
+  step.samples_per_s = exact;
+  step.fastest_alone = "fast";
+  step.fastest_alone_samples_per_s = 30;
+  all.samples_per_s = round;
+  found.batches.push_back({step, all});
+  return found;
+}
+
+ModeChoice choice(const Measured& found) { return choose_mode(found, found.batches.front()); }
+
+TEST(PlanModes, AutoTakesRoundsWhereTheyAreWorthTheirPrice) {
+  const ModeChoice taken = choice(measured(12, 36));
+  EXPECT_TRUE(taken.rounds);
+  EXPECT_THAT(taken.sentence, HasSubstr("rounds of 30 steps: 1.20 times as fast as fast alone, exact steps 0.40 times; "
+                                        "final loss likely about 0.5 % above"));
+  EXPECT_FALSE(choice(measured(36, 36)).rounds);
+  const ModeChoice dear = choice(measured(36, 38));  // half a percent of loss takes 6.5 % more samples
+  EXPECT_FALSE(dear.rounds);
+  EXPECT_THAT(dear.sentence, HasSubstr("are not worth a loss that is likely 0.5 % higher"));
+  EXPECT_TRUE(choice(measured(36, 39)).rounds);
+}
+
+TEST(PlanModes, AutoTakesNothingThatIsNotKnownOrNotPossible) {
+  Measured found = measured(12, 36);
+  found.outline.text = false;
+  EXPECT_FALSE(choice(found).rounds);
+  EXPECT_THAT(choice(found).sentence, HasSubstr("not rounds of 30 steps: 1.20 times as fast as fast alone: what they "
+                                                "cost in quality is not tested for this kind of model"));
+  found = measured(12, 36);
+  found.no_rounds = "train.drop_last";
+  EXPECT_FALSE(choice(found).rounds);
+  EXPECT_THAT(choice(found).sentence, HasSubstr("alone: train.drop_last"));
+  found = measured(12, 36);
+  found.batches.front().round.reset();
+  EXPECT_FALSE(choice(found).rounds);
+  found = measured(12, 36);
+  found.batches.front().round->shares[1].samples = 0;  // a round of one device is no gain
+  EXPECT_FALSE(choice(found).rounds);
+}
+
+TEST(PlanModes, WhatIsSlowerThanOneDeviceIsAdvisedRounds) {
+  const auto advice = [](double exact, double round) {
+    const Measured found = measured(exact, round);
+    return advise_rounds(found.batches.front().exact, *found.batches.front().round, 30, kText);
+  };
+  const auto given = advice(30, 45);
+  ASSERT_TRUE(given);
+  EXPECT_EQ(given->set, "train.mode=rounds");
+  EXPECT_THAT(given->sentence,
+              HasSubstr("no faster than fast alone, and rounds of 30 steps would be about 1.5 times as "
+                        "fast. They are another training: final loss likely about 0.5 % above"));
+  EXPECT_DOUBLE_EQ(given->saves_s, 10 - 10 / 30.0);
+  EXPECT_FALSE(advice(31, 45));  // steps of both gain something
+  EXPECT_FALSE(advice(20, 35));  // and rounds do not gain enough
+}
+
+TEST(PlanModes, KnowWhatARunWillHaveSeen) {
+  config::RunConfig config;
+  config.model_kind = "gpt-mini";
+  config.global_batch.samples = 10;
+  config.epochs = 3;
+  const plan::RunOutline run = outline_of(config, 95, 11'000'000);
+  EXPECT_TRUE(run.text);
+  EXPECT_EQ(run.parameters, 11'000'000U);
+  EXPECT_EQ(run.steps, 30U);
+  EXPECT_EQ(run.tokens, 3U * 95 * 256);
+  config.steps = 7;
+  EXPECT_EQ(outline_of(config, 95, 1).steps, 7U);
+  EXPECT_EQ(outline_of(config, 95, 1).tokens, 7U * 10 * 256);
+  config.model_kind = config::kScriptKind;
+  EXPECT_FALSE(outline_of(config, 95, 1).text);
+  config.model_text = true;
+  EXPECT_TRUE(outline_of(config, 95, 1).text);
+  EXPECT_EQ(outline_of(config, 95, 1).tokens, 0U);
 }
 
 TEST(PlanModes, KnowNothingOfNoTime) {
