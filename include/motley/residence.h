@@ -41,7 +41,7 @@ struct StepScalars {
 /// What a device makes of a gradient.
 struct StepNumbers {
   double loss_sum = 0;  // of the newest task
-  double norm = 0;      // over all trained elements, before clipping; not finite where one of them or a statistic is not
+  double norm = 0;  // over all trained elements, before clipping; not finite where one of them or a statistic is not
 };
 
 /// Methods are called by the thread that computes, but for bring(true). After an error it is of no use until the next

@@ -3,7 +3,8 @@
 //
 //   settle(kind)   "sgd" | "adam": takes over the weights that are in the array `weights`
 //   set_state(name), get_state(name)   a vector of the optimizer's state, through the array `gradients`
-//   reduce(weight, samples) -> (loss_sum, norm)     update(groups, factor)     get_weights(), into the array `weights`     leave()
+//   reduce(weight, samples) -> (loss_sum, norm)     update(groups, factor)
+//   get_weights(), into the array `weights`     leave()
 //   put_aside() -> bool   from then on get_weights(True), get_state(name, True) are of what was there then
 //
 // with the meanings of motley/residence.h; a group is (lr, weight_decay, keep, momentum, fresh, beta2, fresh2,
