@@ -33,7 +33,7 @@ struct Field {
 template <class Owner, class Member, class... Rest>
 Field(std::uint32_t, const char*, Member Owner::*, Rest...) -> Field<Owner, Member>;
 
-inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 33";
+inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 34";
 
 /// Envelope fields below this number are message kinds; from here on they are attributes that a reader may ignore.
 inline constexpr std::uint32_t kKindsEnd = 200;

@@ -196,7 +196,7 @@ struct Paired {  // head -> joiner
 
 using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
                              Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
-                             Bye, Want, Offered, State, Stock, Pair, PairShare, PairConfirm, Paired>;
+                             Bye, Want, Offered, State, Pair, PairShare, PairConfirm, Paired, Stock>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

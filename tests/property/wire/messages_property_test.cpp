@@ -47,10 +47,18 @@ void fill(std::vector<LayoutEntry>& out) {
   for (LayoutEntry& item : out) item = any_message<LayoutEntry>();
 }
 
+template <class Owner, class Member>
+void fill(Member& out, const Field<Owner, Member>& field) {
+  fill(out);
+  if constexpr (std::is_same_v<Member, std::vector<std::uint8_t>>) {
+    if (field.form == Form::whole) out.resize(*rc::gen::arbitrary<bool>() ? field.bytes_max : 0);
+  }
+}
+
 template <class Message>
 Message any_message() {
   Message out;
-  std::apply([&out](const auto&... field) { (fill(out.*field.member), ...); }, Table<Message>::kFields);
+  std::apply([&out](const auto&... field) { (fill(out.*field.member, field), ...); }, Table<Message>::kFields);
   return out;
 }
 
