@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kMemoryResting = 0.97;  // some thirty steps
 constexpr double kMemoryFlowing = 0.95;  // some twenty
-constexpr double kSlowdownMax = 4;       // a step that took five times as long is reason enough
+constexpr double kUnlikeMax = 4;         // a step that took five times as long is reason enough
 constexpr double kStepsKnown = 5;        // from so many on, their spread says something
 constexpr double kSpread = 0.1;          // before
 constexpr double kRestMin = 2;           // steps
@@ -55,12 +55,12 @@ void Beside::step(double seconds, std::uint64_t samples) {
 
 void Beside::take_flowing(double each) {
   if (seconds_.weight == 0) return;
-  slowdown_.add(std::clamp(each / seconds_.mean() - 1, -kSlowdownMax, kSlowdownMax), kMemoryFlowing);
+  slowdown_.add(std::clamp(each / seconds_.mean() - 1, -kUnlikeMax, kUnlikeMax), kMemoryFlowing);
 }
 
 void Beside::take_resting(double each) {
   if (seconds_.weight > 0) {
-    const double off = std::clamp(each / seconds_.mean() - 1, -kSlowdownMax, kSlowdownMax);
+    const double off = std::clamp(each / seconds_.mean() - 1, -kUnlikeMax, kUnlikeMax);
     spread_.add(off * off, kMemoryResting);
   }
   seconds_.add(each, kMemoryResting);
