@@ -16,10 +16,8 @@ from typing import Any
 from motley import _kept, _locks, _manifest, _stores
 from motley._errors import Error
 from motley._retrieve import STALL_SECONDS, Redirects
+from motley._stores import RANGE_BYTES, RESTARTS_MAX, TRIES_MAX
 
-RANGE_BYTES = 32 << 20
-TRIES_MAX = 5  # in a row that brought nothing
-RESTARTS_MAX = 3  # because the file there became another
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 

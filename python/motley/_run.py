@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from motley import (_best, _binding, _body, _callbacks, _computation, _core, _data, _described, _devices, _files, _head, _launch, _leases,
-                    _model, _optimizer, _optimizer_shown, _parts, _rounds, _rules, _sequence, _state, _stock,
-                    _work)
+                    _model, _optimizer, _optimizer_shown, _parts, _rounds, _rules, _sequence, _state, _stock, _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
 from motley._loss import PRECISIONS

@@ -13,7 +13,7 @@ from motley._errors import Error
 
 RANGE_BYTES = 32 << 20
 TRIES_MAX = 5  # in a row that brought nothing
-RESTARTS_MAX = 3  # because the store had something else in the end
+RESTARTS_MAX = 3  # because what lies there became something else
 HINTS = {"s3": "pip install s3fs", "s3a": "pip install s3fs", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
          "az": "pip install adlfs", "abfs": "pip install adlfs", "hf": "pip install huggingface_hub"}
 VERSIONS = ("ETag", "etag", "md5Hash", "LastModified", "mtime", "created")  # what these libraries call it

@@ -54,7 +54,7 @@ Status Run::open() {
     config = std::move(*loaded);
   }
   if (config.mode == "auto") {
-    return Error{ErrorCode::input, "train.mode: auto is for recipes and run files yet",
+    return Error{ErrorCode::input, "train.mode: auto cannot be used with scripts yet",
                  "motley plan SCRIPT says what it would take; then --set train.mode=exact, or rounds"};
   }
   name =

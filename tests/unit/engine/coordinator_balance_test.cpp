@@ -16,6 +16,20 @@ class CoordinatorBalanceTest : public CoordinatorTest {
     low = take(*a);
     high = take(*b);
   }
+  /// Three equal workers, of whom the third, whose lease has no partner, has done one of its eight samples when the
+  /// others could be done.
+  void start_three() {
+    options.min_workers = 3;
+    options.global_batch = 24;
+    options.train_samples = 48;
+    make();
+    for (SessionId session = 1; session <= 3; ++session) join(session, {}, false, kPerSample, 1);
+    for (auto& [session, peer] : peers) grants.push_back(take(peer));
+    EXPECT_EQ(grants[2].limit, 0U) << "the odd one has no partner";
+    now += kSample;
+    progress(peers[3], grants[2], 1);
+    now += 7 * kSample;
+  }
   /// `count` samples of a lease, as it would be begun.
   static wire::Grant part(const wire::Grant& grant, std::uint64_t count) {
     wire::Grant result = grant;
@@ -51,6 +65,7 @@ class CoordinatorBalanceTest : public CoordinatorTest {
   Peer* a = nullptr;
   Peer* b = nullptr;
   wire::Grant low, high;
+  std::vector<wire::Grant> grants;  // of three
 };
 
 TEST_F(CoordinatorBalanceTest, NeighboursComputeTowardsEachOther) {
@@ -166,18 +181,8 @@ TEST_F(CoordinatorBalanceTest, ARangeThatIsNotOfTheLeaseIsRefused) {
 }
 
 TEST_F(CoordinatorBalanceTest, AnIdleWorkerTakesOverTheEndOfALateLease) {
-  options.min_workers = 3;
-  options.global_batch = 24;
-  options.train_samples = 48;
-  make();
-  for (SessionId session = 1; session <= 3; ++session) join(session, {}, false, kPerSample, 1);
-  std::vector<wire::Grant> grants;
-  for (auto& [session, peer] : peers) grants.push_back(take(peer));
-  EXPECT_EQ(grants[2].limit, 0U) << "the odd one has no partner";
+  start_three();
   Peer& late = peers[3];
-  now += kSample;
-  progress(late, grants[2], 1);
-  now += 7 * kSample;
   compute(peers[1], part(grants[0], 8));
   compute(peers[2], part(grants[1], 8));
   const wire::Trim less = last_trim(late);
@@ -196,17 +201,8 @@ TEST_F(CoordinatorBalanceTest, AnIdleWorkerTakesOverTheEndOfALateLease) {
 }
 
 TEST_F(CoordinatorBalanceTest, WhoLacksSamplesOfTheStepTakesNothingOver) {
-  options.min_workers = 3;
-  options.global_batch = 24;
-  options.train_samples = 48;
-  make();
-  for (SessionId session = 1; session <= 3; ++session) join(session, {}, false, kPerSample, 1);
-  std::vector<wire::Grant> grants;
-  for (auto& [session, peer] : peers) grants.push_back(take(peer));
+  start_three();
   Peer& late = peers[3];
-  now += kSample;
-  progress(late, grants[2], 1);
-  now += 7 * kSample;
   for (const SessionId session : {1U, 2U}) {
     say(peers[session], wire::Stock{.epoch = 0, .first = 24, .count = 24});
     compute(peers[session], part(grants[session - 1], 8));
