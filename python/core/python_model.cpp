@@ -107,18 +107,18 @@ class PythonModel final : public DeviceModel {
     capabilities_.description = nb::cast<std::string>(object.attr("description"));
     capabilities_.micro_batch = nb::cast<std::uint32_t>(object.attr("micro_batch"));
     counts_right_ = nb::hasattr(object, "counts_right") && nb::cast<bool>(object.attr("counts_right"));
-    const bool resident = nb::hasattr(object, "resident") && nb::cast<bool>(object.attr("resident"));
-    python_ = std::make_unique<Kept>(std::move(object));
-    if (resident) {
-      residence_.emplace(*python_, layout_, std::span(weight_data_, weights_.size()),
+    if (nb::hasattr(object, "residence") && !object.attr("residence").is_none()) {
+      residence_.emplace(object.attr("residence"), layout_, std::span(weight_data_, weights_.size()),
                          std::span(gradients_.data(), gradients_.size()));
     }
+    python_ = std::make_unique<Kept>(std::move(object));
   }
   ~PythonModel() override {
     const nb::gil_scoped_acquire gil;
     weights_ = {};
     gradients_ = {};
     view_.reset();
+    residence_.reset();
     python_.reset();
   }
   PythonModel(const PythonModel&) = delete;

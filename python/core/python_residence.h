@@ -1,11 +1,11 @@
 #pragma once
-// A Residence whose arithmetic is Python's. The object has, beside what python_model.h asks for,
+// A Residence whose arithmetic is Python's. The object has, with the arrays of python_model.h,
 //
 //   settle(kind)   "sgd" | "adam": takes over the weights that are in the array `weights`
-//   set_state(name), get_state(name)   a vector of the optimizer's state, through the array `gradients`
+//   set_state(name), get_state(name, aside)   a vector of the optimizer's state, through the array `gradients`
 //   reduce(weight, samples) -> (loss_sum, norm)     update(groups, factor)
-//   get_weights(), into the array `weights`     leave()
-//   put_aside() -> bool   from then on get_weights(True), get_state(name, True) are of what was there then
+//   get_weights(aside), into the array `weights`     leave()
+//   put_aside() -> bool   what was there then is what the others have for `aside`
 //
 // with the meanings of motley/residence.h; a group is (lr, weight_decay, keep, momentum, fresh, beta2, fresh2,
 // correction, eps, nesterov).
@@ -13,6 +13,7 @@
 #include <atomic>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings.h"
@@ -23,9 +24,9 @@ namespace motley::python {
 
 class PythonResidence final : public Residence {
  public:
-  /// All of them outlive this.
-  PythonResidence(const Kept& python, const Layout& layout, std::span<float> weights, std::span<float> gradients)
-      : python_(python), layout_(layout), weights_(weights), gradients_(gradients) {}
+  /// Layout and arrays outlive this. REQUIRES the GIL.
+  PythonResidence(nb::object python, const Layout& layout, std::span<float> weights, std::span<float> gradients)
+      : python_(std::move(python)), layout_(layout), weights_(weights), gradients_(gradients) {}
 
   Status settle(const Snapshot& state, OptimizerKind kind) override;
   Result<StepNumbers> reduce(double weight, std::uint64_t samples) override;
@@ -38,7 +39,7 @@ class PythonResidence final : public Residence {
   template <class Call>
   auto with_python(ErrorCode code, const Call& call) -> decltype(call(nb::object()));
 
-  const Kept& python_;
+  const Kept python_;
   const Layout& layout_;
   std::span<float> weights_, gradients_;
   std::vector<std::string> states_;

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from motley import _core, _groups, _model
+from motley import _core, _model, _statistics
 from motley._errors import Error
 from motley._parts import Parts
 
@@ -42,11 +42,9 @@ class Binding:
         self.weights = torch.zeros(elements, pin_memory=pinned) if staged else self.device_weights
         self.gradients = torch.zeros(elements, pin_memory=pinned) if staged else self.device_gradients
         self.trained: list[tuple[str, nn.Parameter, torch.Tensor]] = []
-        self.statistics: list[tuple[torch.Tensor, ...]] = []  # (mean, var, mean now, var now, mean sum, var sum) of each layer
-        self.momenta: list[float] = []
         self.reached: set[str] = set()  # parameters that a backward pass came to, since that was emptied
         self._hooks: list[Any] = []
-        self._bind(bound, None if staged else final)
+        self.statistics = self._bind(bound, None if staged else final)
         followers = _model.followers(names, parts.root)
         self.followers = [(followers[named.name], weight) for named, weight in _model.pieces(layout, bound, self.device_weights)
                           if named.name in followers]  # (buffer of the average, what it follows)
@@ -55,7 +53,8 @@ class Binding:
         self.shown = False
         self._shown_from: tuple[torch.Tensor, tuple[list[str], list[torch.Tensor], list[torch.Tensor]]] | None = None
 
-    def _bind(self, names: list[_model.Named], final: Final | None) -> None:
+    def _bind(self, names: list[_model.Named], final: Final | None) -> _statistics.Statistics:
+        layers, momenta = [], []
         weights = _model.pieces(self._layout, names, self.device_weights)
         gradients = _model.pieces(self._layout, names, self.device_gradients)
         for place, ((named, weight), (_, gradient)) in enumerate(zip(weights, gradients, strict=True)):
@@ -67,45 +66,24 @@ class Binding:
                     self._hooks.append(named.tensor.register_post_accumulate_grad_hook(_hook(named.name, self.reached, final, place)))
             elif named.kind == _model.RUNNING_MEAN:
                 (var, var_now), (_, var_sum) = weights[place + 1], gradients[place + 1]
-                self.statistics.append((named.tensor, var.tensor, weight, var_now, gradient, var_sum))
-                self.momenta.append(named.momentum)
+                layers.append(_statistics.Layer(named.tensor, var.tensor, weight, var_now, gradient, var_sum))
+                momenta.append(named.momentum)
+        return _statistics.Statistics(layers, momenta)
 
     def start_statistics(self) -> None:
         """Before the forward pass of a micro-batch."""
-        with torch.no_grad():
-            for mean, var, *_ in self.statistics:
-                mean.zero_()
-                var.zero_()
+        self.statistics.start()
         self._follow()
-
-    def add_statistics(self, size: int, groups: _groups.Groups | None = None) -> None:
-        """After the passes of a micro-batch of `size` samples. `groups`: has those of each group, where there are several."""
-        with torch.no_grad():
-            for momentum, (mean, var, _, _, mean_sum, var_sum) in zip(self.momenta, self.statistics, strict=True):
-                if groups is not None:
-                    mean, var = groups.statistics_of(mean, var)
-                # From zero, one step of the moving average leaves momentum times the batch's own statistic.
-                batch_mean = mean / momentum
-                square = var / momentum + batch_mean * batch_mean
-                if groups is None:
-                    mean_sum.add_(batch_mean, alpha=size)
-                    var_sum.add_(square, alpha=size)
-                else:
-                    mean_sum.add_(groups.weigh(batch_mean))
-                    var_sum.add_(groups.weigh(square))
 
     def show_statistics(self) -> None:
         """For an evaluation."""
-        with torch.no_grad():
-            for mean, var, mean_now, var_now, *_ in self.statistics:
-                mean.copy_(mean_now)
-                var.copy_(var_now)
+        self.statistics.show()
         self._follow()
 
     def _follow(self) -> None:
-        with torch.no_grad():
-            for buffer, now in self.followers:
-                buffer.copy_(now)
+        if self.followers:
+            with torch.no_grad():
+                torch._foreach_copy_(*(list(column) for column in zip(*self.followers, strict=True)))
 
     def show(self, flat: torch.Tensor, version: int) -> None:
         """The script finds the model where it left it, with these weights (float32 [layout.flat_elements])."""

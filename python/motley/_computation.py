@@ -54,9 +54,7 @@ class ModelComputation:
         self.weights, self.gradients = self.bound.weights, self.bound.gradients
         self.flow = "behind" if self._staged else "overlapped"
         self.group = self._group if self._group > 1 else 0
-        self.resident = self._staged  # what python/core/python_residence.h asks for is there
-        self._residence = _residence.Residence(work.layout, names, self.bound.device_weights, self.bound.device_gradients,
-                                               self.bound.statistics, self.bound.momenta)
+        self.residence = _residence.Residence(work.layout, names, self.bound) if self._staged else None
         self.turn = threading.Lock()  # of computing, or of looking at the model
         self._state = _state.Decoded(work.train.orders.take if work.train.orders else None)
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
@@ -64,7 +62,8 @@ class ModelComputation:
         self._finals_wanted = False  # by the core: what the backward pass finishes is handed out meanwhile
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
         self._groups: _groups.Groups | None = None  # of the micro-batch, where it has several
-        self._next = _upcoming.Next(work.train, work.train.name in self._ahead)
+        read_ahead = work.train.name in self._ahead
+        self._next = _upcoming.Next(work.train, read_ahead, read_ahead and self._staged and work.train.collate is default_collate)
         self._failures = _devices.Failures(device)
         self._halves = _halves.Halves(work, self._torch_device)
         self._mode: bool | None = None  # that the modules are in: training
@@ -86,32 +85,6 @@ class ModelComputation:
         """While it rests: a tensor that the script changed."""
         return self.bound.differs(flat)
 
-    def settle(self, kind: str) -> None:
-        self.bound.device_weights.copy_(self.weights)
-        self._residence.settle(kind)
-
-    def set_state(self, name: str) -> None:
-        self._residence.set_state(name, self.gradients)
-
-    def put_aside(self) -> bool:
-        return self._residence.put_aside()
-
-    def get_weights(self, aside: bool) -> None:
-        self._residence.get("", self.weights, aside)
-
-    def get_state(self, name: str, aside: bool) -> None:
-        self._residence.get(name, self.gradients, aside)
-
-    def reduce(self, weight: float, samples: int) -> tuple[float, float]:
-        losses, self._waiting = self._waiting, []
-        return self._residence.reduce(weight, samples, losses)
-
-    def update(self, groups: list[tuple[float, ...]], factor: float) -> None:
-        self._residence.update(groups, factor)
-
-    def leave(self) -> None:
-        self._residence.leave()
-
     def memory(self, for_others: int) -> tuple[int, int, int, int]:
         return _devices.memory(self._torch_device, self._threads)
 
@@ -123,7 +96,8 @@ class ModelComputation:
         self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
         self._newest: tuple[torch.Tensor, float, int, int] | None = None  # of the newest forward pass: mean, weight, place, samples
         self._weight, self._loss_sum = 0.0, 0.0
-        self._waiting: list[torch.Tensor] = []  # losses on the device: asking for them early would let it run dry
+        if self.residence:
+            self.residence.losses.clear()
         self._sums: dict[str, float] = dict.fromkeys(self._work.scores, 0.0) if task.kind == "evaluate" else {}
         self._state.of(task)
         if self._cpu and torch.get_num_threads() != self._threads:
@@ -192,10 +166,10 @@ class ModelComputation:
 
     @_devices.told
     def sums(self) -> tuple[float, float, list[float]]:
-        self._next.make(self._task, lambda task, at, count: self._batch(self._work.train, task, at, count))
-        if not self._task.resident:
-            self._loss_sum += sum(value.item() for value in self._waiting)
-            self._waiting.clear()
+        self._next.make(self._task, self._upcoming_batch)
+        if self.residence and not self._task.resident:
+            self._loss_sum += sum(value.item() for value in self.residence.losses)
+            self.residence.losses.clear()
         return self._weight, self._loss_sum, list(self._sums.values())
 
     @_devices.told
@@ -242,12 +216,22 @@ class ModelComputation:
         """The batch of the samples [at, at + count), of `wanted` that will be fetched."""
         task, first = self._task, self._first
         self._first = None
+        trains = recipe is self._work.train
+        if trains:
+            self._next.wait()
         if recipe.name in self._ahead:
             self._ahead[recipe.name].expect(task, wanted)
         if first is not None and first[:2] == (at, count):
             return first[2]
-        made = self._next.take(task, at, count) if recipe is self._work.train else None
-        return made if made is not None else self._batch(recipe, task, at, count)
+        made = self._next.take(task, at, count) if trains else None
+        batch = made if made is not None else self._batch(recipe, task, at, count)
+        if trains and at + count == task.count:
+            self._next.begin(task, self._upcoming_batch)
+        return batch
+
+    def _upcoming_batch(self, task: _upcoming.Upcoming, at: int, count: int) -> Any:
+        with torch.cuda.device(self._torch_device) if self._torch_device.type == "cuda" else contextlib.nullcontext():
+            return self._batch(self._work.train, task, at, count)
 
     def _batch(self, recipe: _data.Recipe, task: Any, at: int, count: int) -> Any:
         """On the device, or on its way there."""
@@ -302,10 +286,10 @@ class ModelComputation:
         self._weight += part
         if part == 0:  # a mean over nothing is no number
             return
-        if not self._staged:
+        if self.residence is None:
             self._loss_sum += mean.item() * part
         else:
-            self._waiting.append(mean.detach().double() * part if self._torch_device.type != "mps" else mean.detach() * part)
+            self.residence.losses.append((mean.detach() if self._torch_device.type == "mps" else mean.detach().double()) * part)
 
     def _add_gradient(self) -> None:
         assert self._newest is not None
@@ -313,7 +297,7 @@ class ModelComputation:
         self._newest = None
         if part != 0:
             self._backward(mean, part)
-        self.bound.add_statistics(size, self._groups)
+        self.bound.statistics.add(size, self._groups)
         task = self._task
         if not task.probes:
             self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast)

@@ -87,7 +87,7 @@ class _Look:
             statistics = {}
             for name in self._buffers:
                 mean = name.rpartition(".")[0] + ".running_mean" if "." in name else "running_mean"
-                both = groups.statistics.get(id(self._trial.root.get_buffer(mean)))
+                both = groups.normalised_by(self._trial.root.get_buffer(mean))
                 if both is not None:
                     statistics[name] = both[0 if name == mean else 1]
         if {"random", "numpy"} & {*watch.draws}:

@@ -45,7 +45,7 @@ class Groups(TorchFunctionMode):
         self.sizes = sizes
         self.calls: list[int] = []  # of what is done group by group, in each part that it went on for
         self._normalised_ones = 0
-        self.statistics: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # mean and variance by group, as one step from zero moves them
+        self._moved: dict[int, _normalised.Moved] = {}  # by running mean
         self.draws = _Draws(fused, sizes, seeds, device) if fused.draws else None
 
     @contextlib.contextmanager
@@ -66,12 +66,12 @@ class Groups(TorchFunctionMode):
 
     def statistics_of(self, mean: torch.Tensor, var: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """By group. `mean`, `var`: buffers of the layer, which hold what it has done otherwise."""
-        return self.statistics.get(id(mean)) or (mean[None], var[None])
+        return self.normalised_by(mean) or (mean[None], var[None])
 
-    def weigh(self, by_group: torch.Tensor) -> torch.Tensor:
-        """The sum over the samples."""
-        sizes = torch.tensor(self.sizes, dtype=by_group.dtype, device=by_group.device)
-        return (by_group * sizes.view(-1, *[1] * (by_group.dim() - 1))).sum(0)
+    def normalised_by(self, mean: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Those of the layer with this running mean by group, if it was told of it."""
+        moved = self._moved.get(id(mean))
+        return moved.from_zero() if moved is not None else None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -102,13 +102,10 @@ class Groups(TorchFunctionMode):
         sizes = _shares(self.sizes, input.shape, 0)
         for size in sizes:
             functional._verify_batch_size([size, *input.shape[1:]])  # type: ignore[attr-defined]
-        mean = var = None
+        moved = None
         if running_mean is not None and running_var is not None:
-            if id(running_mean) not in self.statistics:
-                self.statistics[id(running_mean)] = tuple(each.new_zeros((len(sizes), *each.shape))  # type: ignore[assignment]
-                                                          for each in (running_mean, running_var))
-            mean, var = self.statistics[id(running_mean)]
-        return _normalised.Normalised.apply(input, weight, bias, mean, var, sizes, momentum, eps)  # type: ignore[no-any-return]
+            moved = self._moved.setdefault(id(running_mean), _normalised.Moved(len(sizes), running_mean))
+        return _normalised.Normalised.apply(input, weight, bias, moved, sizes, momentum, eps)  # type: ignore[no-any-return]
 
     def _attended(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None,
                   dropout_p: float = 0.0, *args: Any, **kwargs: Any) -> torch.Tensor:

@@ -4,9 +4,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from motley import _core, _devices, _model
-
-Statistics = list[tuple[torch.Tensor, ...]]  # (mean, var, mean now, var now, mean sum, var sum) of each layer
+from motley import _binding, _core, _devices, _model
 
 
 @dataclass
@@ -33,13 +31,12 @@ class Group:
 
 
 class Residence:
-    """weights, gradients: the flat vectors on the device, float32 [layout.flat_elements]. Formulas are torch.optim's, by the kernels that
-    its foreach implementations use."""
+    """What python/core/python_residence.h asks for. Formulas are torch.optim's, by the kernels that its foreach implementations use."""
 
-    def __init__(self, layout: _core.Layout, names: list[_model.Named], weights: torch.Tensor, gradients: torch.Tensor,
-                 statistics: Statistics, momenta: list[float]):
-        self._layout, self._names, self._like = layout, names, weights
-        self._statistics, self._momenta = statistics, momenta
+    def __init__(self, layout: _core.Layout, names: list[_model.Named], bound: _binding.Binding):
+        weights, gradients = bound.device_weights, bound.device_gradients
+        self._layout, self._names, self._bound, self._like = layout, names, bound, weights
+        self.losses: list[torch.Tensor] = []  # of the newest task, on the device: asking for them early would let it run dry
         self._groups: dict[int, Group] = {}
         for (named, weight), (_, gradient) in zip(self._pieces(weights), self._pieces(gradients), strict=True):
             group = self._groups.setdefault(named.group, Group())
@@ -55,15 +52,16 @@ class Residence:
         return [(named, piece) for named, piece in _model.pieces(self._layout, self._names, flat) if named.kind == _model.TRAINED]
 
     def settle(self, kind: str) -> None:
+        self._like.copy_(self._bound.weights)
         self._kind = kind
 
-    def set_state(self, name: str, values: torch.Tensor) -> None:
-        flat = self._flat[name] = torch.empty_like(self._like).copy_(values)
+    def set_state(self, name: str) -> None:
+        flat = self._flat[name] = torch.empty_like(self._like).copy_(self._bound.gradients)
         for named, piece in self._pieces(flat):
             self._groups[named.group].states.setdefault(name, []).append(piece)
 
     def put_aside(self) -> bool:
-        """Keeps all as it is now in a second place, of which get(…, True) may read on another thread. False: no room for that."""
+        """Keeps all as it is now in a second place: what is `aside`, of which another thread may read. False: no room for that."""
         flats = {"": self._like, **self._flat}
         if not self._aside:
             if not _devices.has_room(self._like.device, len(flats) * self._like.nbytes):
@@ -76,8 +74,13 @@ class Residence:
             self._way.wait_stream(torch.cuda.current_stream(self._like.device))
         return True
 
-    def get(self, name: str, to: torch.Tensor, aside: bool) -> None:
-        """Weights (""), or a state by its name, into an array of the host."""
+    def get_weights(self, aside: bool) -> None:
+        self._get("", self._bound.weights, aside)
+
+    def get_state(self, name: str, aside: bool) -> None:
+        self._get(name, self._bound.gradients, aside)
+
+    def _get(self, name: str, to: torch.Tensor, aside: bool) -> None:
         if aside and self._way is not None:
             with torch.cuda.stream(self._way):
                 to.copy_(self._aside[name], non_blocking=True)
@@ -91,15 +94,15 @@ class Residence:
         for group in self._groups.values():
             group.states.clear()
 
-    def reduce(self, weight: float, samples: int, losses: list[torch.Tensor]) -> tuple[float, float]:
-        """(loss_sum, norm). losses: on the device; of the samples of a micro-batch together."""
+    def reduce(self, weight: float, samples: int) -> tuple[float, float]:
+        """(loss_sum, norm)."""
         torch._foreach_div_(self._trained, weight)
         norm = torch.stack(torch._foreach_norm(self._trained)).norm()
-        sums = [each for *_, mean_sum, var_sum in self._statistics for each in (mean_sum, var_sum)]
+        sums = self._bound.statistics.sums
         if sums:
             torch._foreach_div_(sums, samples)
             norm = norm + 0 * torch.stack(torch._foreach_norm(sums)).norm()  # not finite where they are not
-        loss_sum = torch.stack(losses).sum() if losses else torch.zeros_like(norm)
+        loss_sum = torch.stack(self.losses).sum() if self.losses else torch.zeros_like(norm)
         found = torch.stack([loss_sum, norm.to(loss_sum.dtype)]).tolist()
         return found[0], found[1]
 
@@ -108,15 +111,7 @@ class Residence:
             torch._foreach_mul_(self._trained, factor)
         for number, group in self._groups.items():
             (_sgd if self._kind == "sgd" else _adam)(group, Numbers(*groups[number]))
-        self._move_statistics()
-
-    def _move_statistics(self) -> None:
-        for fresh, (_, _, mean_now, var_now, mean_sum, var_sum) in zip(self._momenta, self._statistics, strict=True):
-            exact = torch.float32 if mean_sum.device.type == "mps" else torch.float64
-            mean = mean_sum.to(exact)
-            var = (var_sum.to(exact) - mean * mean).clamp_min(0)
-            mean_now.copy_((1 - fresh) * mean_now.to(exact) + fresh * mean)
-            var_now.copy_((1 - fresh) * var_now.to(exact) + fresh * var)
+        self._bound.statistics.move()
 
 
 def _sgd(group: Group, numbers: Numbers) -> None:

@@ -1,5 +1,5 @@
 #pragma once
-// Between the flat vector and its chunks.
+// Between the flat vector and its chunks. Large ones are copied by a few threads.
 
 #include <span>
 #include <vector>

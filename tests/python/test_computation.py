@@ -236,34 +236,34 @@ def test_steps_on_the_device_are_those_of_torch(name, how):
         pytest.skip("what is normalised right behind it has no gradient but rounding, of which Adam makes steps")
     make_optimizer, step_numbers, kind, states = RESIDENT[how]
     work, computation, flat = make(name, staged=True)
-    assert computation.resident and not make(name)[1].resident
+    assert computation.residence and not make(name)[1].residence
     plain = copy.deepcopy(cases.make(name).model).train()
     optimizer = make_optimizer(plain.parameters())
     batch = cases.make(name).train[:32]
     computation.weights.copy_(flat)
-    computation.settle(kind)
+    computation.residence.settle(kind)
     computation.gradients.zero_()
     for state in states:
-        computation.set_state(state)
+        computation.residence.set_state(state)
     for step in range(1, 4):
         assert run(computation, ResidentTask(computation, flat, 32))[:3] == (32, 32.0, 0.0)
-        loss_sum, norm = computation.reduce(32.0, 32)
+        loss_sum, norm = computation.residence.reduce(32.0, 32)
         optimizer.zero_grad()
         value = work.parts.loss(plain, batch)
         value.backward()
         assert loss_sum == pytest.approx(32 * value.item(), rel=1e-5)
         assert norm == pytest.approx(torch.nn.utils.clip_grad_norm_(plain.parameters(), 0.5).item(), rel=1e-5)
-        computation.update([step_numbers(step)] * 3, min(1.0, 0.5 / (norm + 1e-6)))
+        computation.residence.update([step_numbers(step)] * 3, min(1.0, 0.5 / (norm + 1e-6)))
         optimizer.step()
-    computation.get_weights(False)
+    computation.residence.get_weights(False)
     found = {named.name: values for named, values in _model.pieces(work.layout, work.names, computation.weights)}
     tensors = plain.state_dict()
     for tensor, values in found.items():
         torch.testing.assert_close(values, tensors[tensor], rtol=1e-5, atol=1e-6, msg=lambda text, tensor=tensor: f"{tensor}: {text}")
     for state in states:
-        computation.get_state(state, False)
+        computation.residence.get_state(state, False)
         assert computation.gradients.any()
-    computation.leave()
+    computation.residence.leave()
     whole = Task(computation, flat, 96)
     run(computation, whole)
     assert torch.equal(whole.gradients, with_whole_weights(name, 96, True)[1].gradients)

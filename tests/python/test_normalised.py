@@ -1,5 +1,6 @@
 """BatchNorm of several groups at once, as cards compute it, against torch's own of each group: values, moments, gradients and theirs."""
 
+import conftest
 import pytest
 import torch
 from torch.nn import functional
@@ -44,8 +45,9 @@ def test_each_group_is_what_torch_makes_of_it(at_once, name, last):
     for results, ours in ((found, True), (expected, False)):
         x, weight, bias = inputs(shape, last)
         if ours:
-            moments = [torch.zeros(len(sizes), shape[1], dtype=x.dtype) for _ in range(2)]
-            y = _normalised.Normalised.apply(x, weight, bias, *moments, sizes, 0.1, 1e-5)
+            moved = _normalised.Moved(len(sizes), weight.detach())
+            y = _normalised.Normalised.apply(x, weight, bias, moved, sizes, 0.1, 1e-5)
+            moments = moved.from_zero()
             assert y.is_contiguous(memory_format=torch.channels_last) or not last
         else:
             y, moments = expected_of(x, weight, bias, sizes, 0.1)
@@ -56,13 +58,34 @@ def test_each_group_is_what_torch_makes_of_it(at_once, name, last):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_as_the_device_computes_it(name, affine):
+    """In float32, by what that has for it, and without a gradient of the gradient."""
+    shape, sizes = CASES[name]
+    found, expected = [], []
+    for results, ours in ((found, True), (expected, False)):
+        dtype = torch.float32 if ours else torch.float64
+        x, weight, bias = (each.detach().to(conftest.device).requires_grad_() for each in inputs(shape, False, dtype))
+        if ours:
+            moved = _normalised.Moved(len(sizes), weight.detach())
+            y = _normalised.Normalised.apply(x, *((weight, bias) if affine else (None, None)), moved, sizes, 0.1, 1e-5)
+            moments = moved.from_zero()
+        else:
+            y, moments = expected_of(x, weight, bias, sizes, 0.1)
+            y = y if affine else torch.cat([functional.batch_norm(part, None, None, training=True) for part in x.split(sizes)])
+        results += [y, *moments, *torch.autograd.grad((y.sin() * y).sum(), (x, weight, bias) if affine else (x,))]
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a.double(), b.double(), rtol=2e-4, atol=2e-4)
+
+
 def test_without_weights_and_in_bf16(at_once):
     x = inputs((64, 6, 5, 5), False, torch.float32)[0].detach()
     alone = torch.cat([functional.batch_norm(part, None, None, None, None, True) for part in x.split(32)])
-    plain = _normalised.Normalised.apply(x.requires_grad_(), None, None, None, None, [32, 32], 0.1, 1e-5)
+    plain = _normalised.Normalised.apply(x.requires_grad_(), None, None, None, [32, 32], 0.1, 1e-5)
     torch.testing.assert_close(plain, alone)
     half = x.detach().bfloat16().requires_grad_()
-    found = _normalised.Normalised.apply(half, torch.ones(6), torch.zeros(6), None, None, [32, 32], 0.1, 1e-5)
+    found = _normalised.Normalised.apply(half, torch.ones(6), torch.zeros(6), None, [32, 32], 0.1, 1e-5)
     assert found.dtype == torch.bfloat16
     torch.testing.assert_close(found.float(), alone, rtol=0.02, atol=0.02)
     found.sum().backward()

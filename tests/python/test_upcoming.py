@@ -46,7 +46,7 @@ def make(train=None):
     flat = _model.flatten(work.layout, work.names)
     computation = _computation.ModelComputation(work, parts, "cpu", 1, staged=True)
     computation.weights.copy_(flat)
-    computation.settle("sgd")
+    computation.residence.settle("sgd")
     return computation, flat
 
 

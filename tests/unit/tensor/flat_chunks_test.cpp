@@ -7,10 +7,10 @@
 namespace motley {
 namespace {
 
-Layout with_statistics() {
+Layout with_statistics(std::int64_t weights = 5000) {
   std::vector<LayoutEntry> entries(3);
   entries[0].name = "weight";
-  entries[0].shape = {5000};
+  entries[0].shape = {weights};
   entries[1].name = "mean";
   entries[1].shape = {3};
   entries[1].kind = TensorKind::running_mean;
@@ -26,6 +26,14 @@ TEST(FlatChunks, GoThereAndBack) {
   std::iota(flat.begin(), flat.end(), 1.0F);
   put_chunks(layout, copy_chunks(layout, flat, true), back);
   EXPECT_EQ(back, flat);
+}
+
+TEST(FlatChunks, SoManyThatThreadsShareThem) {
+  const Layout layout = with_statistics((std::int64_t{1} << 24) + 5);
+  std::vector<float> flat(layout.flat_elements()), back(flat.size(), -1.0F);
+  std::iota(flat.begin(), flat.end(), 1.0F);
+  put_chunks(layout, copy_chunks(layout, flat, true), back);
+  EXPECT_TRUE(back == flat);
 }
 
 TEST(FlatChunks, WhatIsMissingIsZero) {
