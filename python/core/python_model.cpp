@@ -186,9 +186,7 @@ class PythonModel final : public DeviceModel {
   }
   Status backward(Finals* finals) override {
     finals_ = finals;
-    Status done = call("backward", {}, finals != nullptr);
-    finals_ = nullptr;
-    return done;
+    return call("backward", {}, finals != nullptr);
   }
   Result<Sums> sums() override {
     Sums sums;
@@ -206,7 +204,9 @@ class PythonModel final : public DeviceModel {
   }
   Status finish(std::uint64_t count) override {
     if (count >= task_->micro_batch) tried_ = std::max(tried_, task_->micro_batch);
-    return call("finish", {}, count);
+    Status done = call("finish", {}, count);
+    finals_ = nullptr;
+    return done;
   }
   [[nodiscard]] std::span<const float> gradient(ChunkId chunk) const override {
     const Chunk& place = layout_.chunks()[chunk];
@@ -216,6 +216,7 @@ class PythonModel final : public DeviceModel {
     {
       const nb::gil_scoped_acquire gil;
       static_cast<void>(call("close"));
+      finals_ = nullptr;
       nb::cast<TaskView&>(view_).close();
       view_.reset();
     }

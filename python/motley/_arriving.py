@@ -20,7 +20,7 @@ class Abandoned(BaseException):
 
 def copy(host: torch.Tensor, device: torch.Tensor, ranges: Iterable[tuple[int, int]]) -> None:
     for begin, end in ranges:
-        device[begin:end].copy_(host[begin:end])
+        device[begin:end].copy_(host[begin:end], non_blocking=device.is_cuda)
 
 
 class Arriving(TorchDispatchMode):

@@ -18,7 +18,7 @@ UNUSED = 'motley.Run(..., unused="zero"): where it is unused its gradient counts
 
 class Binding:
     """Binds the model to `device`; `staged`: the core sees copies, and the device may be behind the host. final(place): the gradient of
-    placement `place` is there; not where staged. `looked_at`: the script may look at the model meanwhile, so its tensors are kept.
+    placement `place` is there. `looked_at`: the script may look at the model meanwhile, so its tensors are kept.
 
     weights, gradients: what the core reads and writes, float32 [layout.flat_elements] on the CPU; device_weights, device_gradients: what
     the model's tensors are views of, the same ones where not staged.
@@ -44,7 +44,7 @@ class Binding:
         self.trained: list[tuple[str, nn.Parameter, torch.Tensor]] = []
         self.reached: set[str] = set()  # parameters that a backward pass came to, since that was emptied
         self._hooks: list[Any] = []
-        self.statistics = self._bind(bound, None if staged else final)
+        self.statistics = self._bind(bound, final)
         followers = _model.followers(names, parts.root)
         self.followers = [(followers[named.name], weight) for named, weight in _model.pieces(layout, bound, self.device_weights)
                           if named.name in followers]  # (buffer of the average, what it follows)
@@ -53,7 +53,7 @@ class Binding:
         self.shown = False
         self._shown_from: tuple[torch.Tensor, tuple[list[str], list[torch.Tensor], list[torch.Tensor]]] | None = None
 
-    def _bind(self, names: list[_model.Named], final: Final | None) -> _statistics.Statistics:
+    def _bind(self, names: list[_model.Named], final: Final) -> _statistics.Statistics:
         layers, momenta = [], []
         weights = _model.pieces(self._layout, names, self.device_weights)
         gradients = _model.pieces(self._layout, names, self.device_gradients)
@@ -171,11 +171,10 @@ def on(root: nn.Module, device: torch.device) -> Iterator[None]:
             module._buffers[name] = buffer
 
 
-def _hook(name: str, reached: set[str], final: Final | None, place: int) -> Callable[[torch.Tensor], None]:
+def _hook(name: str, reached: set[str], final: Final, place: int) -> Callable[[torch.Tensor], None]:
     def hook(_: torch.Tensor) -> None:
         reached.add(name)
-        if final is not None:
-            final(place)
+        final(place)
 
     return hook
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.utils.data import default_collate
 
-from motley import (_ahead, _arriving, _batches, _binding, _compiled, _core, _cuts, _data, _devices, _groups, _halves, _model, _residence,
-                    _state, _upcoming)
+from motley import (_ahead, _arriving, _batches, _binding, _compiled, _core, _cuts, _data, _devices, _groups, _halves, _model, _outflow,
+                    _residence, _state, _upcoming)
 from motley._errors import Error
 from motley._loss import GROUP, PRECISIONS, add_scores, measure_loss
 from motley._parts import Parts
@@ -52,7 +52,10 @@ class ModelComputation:
         self.bound = _binding.Binding(parts, work.layout, names, self._torch_device, self._staged, lambda place: _final(myself, place),
                                        looked_at)
         self.weights, self.gradients = self.bound.weights, self.bound.gradients
-        self.flow = "behind" if self._staged else "overlapped"
+        # On mps nobody can say when a part of what it was given is done.
+        self._outflow = (_outflow.Outflow(work.layout, self.bound.device_gradients, self.gradients)
+                         if self._staged and self._torch_device.type != "mps" else None)
+        self.flow = "overlapped" if self._outflow or not self._staged else "behind"
         self.group = self._group if self._group > 1 else 0
         self.residence = _residence.Residence(work.layout, names, self.bound) if self._staged else None
         self.turn = threading.Lock()  # of computing, or of looking at the model
@@ -159,6 +162,8 @@ class ModelComputation:
     @_devices.told
     def backward(self, last: bool) -> None:
         self._finals_wanted = last
+        if last and self._outflow:
+            self._outflow.begin(self._task)
         try:
             self._add_gradient()
         finally:
@@ -166,7 +171,6 @@ class ModelComputation:
 
     @_devices.told
     def sums(self) -> tuple[float, float, list[float]]:
-        self._next.make(self._task, self._upcoming_batch)
         if self.residence and not self._task.resident:
             self._loss_sum += sum(value.item() for value in self.residence.losses)
             self.residence.losses.clear()
@@ -174,11 +178,19 @@ class ModelComputation:
 
     @_devices.told
     def finish(self, count: int) -> None:
+        self._next.make(self._task, self._upcoming_batch)
         self.check_gradients(count if self._weight > 0 else 0)
         if self._task.contributes and not self._task.resident and self._staged:
-            self.gradients.copy_(self.bound.device_gradients)
+            if self._outflow:
+                self._outflow.finish()
+            else:
+                self.gradients.copy_(self.bound.device_gradients)
 
     def close(self) -> None:
+        if self._outflow:
+            self._outflow.drop()
+        if self._torch_device.type == "cuda":  # it reads from arrays that are the core's from here on
+            torch.cuda.current_stream(self._torch_device).synchronize()
         self._task = self._first = self._arriving = self._newest = None
         self.turn.release()
 
@@ -381,4 +393,4 @@ class ModelComputation:
 def _final(computation: weakref.ref[Any], place: int) -> None:
     found = computation()
     if found is not None and found._finals_wanted:
-        found._task.final(place)
+        (found._outflow.add if found._outflow else found._task.final)(place)

@@ -137,7 +137,7 @@ class LeaseComputation(_computation.ModelComputation):
         if not self._work.acts_on_groups and not torch.equal(self._drawn_from, torch.get_rng_state()):
             raise Error("the loop over a lease draws random numbers; another machine would draw others for the same samples",
                         "draw them in the data set, where they are seeded for each sample")
-        self.bound.add_statistics(size)
+        self.bound.statistics.add(size)
 
     def _prepare_probe(self) -> None:
         raise Error("a loop over leases is not probed: what it does beside computing would be done with weights of no run")

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 import cases
 import conftest
 from driving import run
-from motley import _arriving, _compiled, _computation, _data, _inspect, _model, _optimizer, _parts, _work
+from motley import _arriving, _compiled, _computation, _data, _inspect, _model, _optimizer, _outflow, _parts, _work
 
 
 class Task:
@@ -25,6 +25,7 @@ class Task:
         self.from_end, self.refuse_claims, self.fetched, self.claimed = from_end, 0, [], 0
         self.pieces = self.here = [(0, len(flat))]
         self.loaded, self.abandoned_at, self.abandoned = [], math.inf, False
+        self.when_final = {}
 
     def bring(self, first, last):
         if not self.loaded:
@@ -62,6 +63,8 @@ class Task:
     def final(self, placement):
         assert self.begun
         self.finals.append(placement)
+        _, first, count = self.computation._work.layout.placements[placement]
+        self.when_final[placement] = self.computation.gradients[first : first + count].clone()
 
     def progress(self, done):
         self.done.append(done)
@@ -99,11 +102,29 @@ def test_a_device_behind_copies_gives_the_same(name):
     assert other[3] == done and done[-1] == 100
 
 
-def test_chunks_are_announced_while_the_last_backward_pass_runs():
-    work, computation, flat = make("epochs")
-    task = Task(computation, flat, 64)
+@pytest.mark.parametrize(("name", "staged"), [("epochs", False), ("epochs", True), ("normed", True)])
+def test_chunks_are_announced_while_the_last_backward_pass_runs(monkeypatch, name, staged):
+    """Each once, when the host has it."""
+    monkeypatch.setattr(_outflow, "TOGETHER", 1)
+    work, computation, flat = make(name, staged)
+    task = Task(computation, flat, 96)
     run(computation, task)
-    assert sorted(task.finals) == list(range(len(work.layout.placements)))
+    placements = work.layout.placements
+    assert sorted(task.finals) == list(range(len(placements)))
+    for place, (_, first, count) in enumerate(placements):
+        assert torch.equal(task.when_final[place], task.gradients[first : first + count])
+
+
+def test_a_gradient_that_nobody_wants_any_more_is_not_announced(monkeypatch):
+    monkeypatch.setattr(_outflow, "TOGETHER", 1)
+    work, computation, flat = make("epochs", staged=True)
+    task = Task(computation, flat, 64)
+    computation.check_gradients = lambda count: (_ for _ in ()).throw(RuntimeError("no"))
+    assert run(computation, task)[0] == "internal"
+    assert not computation._outflow._going
+    computation.check_gradients = lambda count: None
+    again = Task(computation, flat, 64)
+    assert run(computation, again)[0] == 64 and len(again.finals) == len(work.layout.placements)
 
 
 def test_the_first_batch_is_read_while_weights_are_on_their_way():
