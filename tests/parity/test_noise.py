@@ -15,8 +15,8 @@ from torch.nn import functional
 import plain
 from program import checkpoint
 
-MOVING, HELD, BATCH = 40, 300, 256
-LAST = 200  # steps whose estimates are compared
+MOVING, HELD, BATCH = 40, 600, 256
+LAST = 500  # steps whose estimates are compared
 CHANCE = 0.08  # a busy machine makes "auto" choose another batch, and so draws other samples
 SMALL = 50  # samples of one gradient of the brute-force estimate
 
