@@ -90,7 +90,7 @@ class Binding:
         self._put_back()
         with torch.no_grad():
             _, tensors, views = self._pieces_of(flat)
-            torch._foreach_copy_(tensors, views)
+            _model.copy_all(tensors, views)
         _model.set_counters(self._names, version)
         for named in self._names:
             if named.name in self._own_followers:

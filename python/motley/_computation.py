@@ -189,7 +189,7 @@ class ModelComputation:
     def close(self) -> None:
         if self._outflow:
             self._outflow.drop()
-        if self._torch_device.type == "cuda":  # it reads from arrays that are the core's from here on
+        if self._torch_device.type == "cuda" and not self._task.resident:  # it reads arrays that are the core's from here on
             torch.cuda.current_stream(self._torch_device).synchronize()
         self._task = self._first = self._arriving = self._newest = None
         self.turn.release()
@@ -228,18 +228,15 @@ class ModelComputation:
         """The batch of the samples [at, at + count), of `wanted` that will be fetched."""
         task, first = self._task, self._first
         self._first = None
+        if first is not None and first[:2] == (at, count):
+            return first[2]
         trains = recipe is self._work.train
         if trains:
             self._next.wait()
         if recipe.name in self._ahead:
             self._ahead[recipe.name].expect(task, wanted)
-        if first is not None and first[:2] == (at, count):
-            return first[2]
         made = self._next.take(task, at, count) if trains else None
-        batch = made if made is not None else self._batch(recipe, task, at, count)
-        if trains and at + count == task.count:
-            self._next.begin(task, self._upcoming_batch)
-        return batch
+        return made if made is not None else self._batch(recipe, task, at, count)
 
     def _upcoming_batch(self, task: _upcoming.Upcoming, at: int, count: int) -> Any:
         with torch.cuda.device(self._torch_device) if self._torch_device.type == "cuda" else contextlib.nullcontext():
@@ -293,6 +290,8 @@ class ModelComputation:
     def _train(self, at: int, size: int, wanted: int) -> None:
         """Raises Refused."""
         batch = self._fetch(self._work.train, at, size, wanted)
+        if at + size == self._task.count:
+            self._next.begin(self._task, self._upcoming_batch)
         mean, part = self._forward(self._task, batch, at, size)
         self._newest = mean, part, at, size
         self._weight += part

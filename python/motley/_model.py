@@ -1,6 +1,7 @@
 """What a model consists of, in the words of the core: entries of the layout, and the flat vectors they lie in."""
 
 import dataclasses
+from concurrent import futures
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from motley._parts import AVERAGE
 
 DTYPES = {torch.float32: 1, torch.float16: 2, torch.bfloat16: 3, torch.float64: 4, torch.int64: 5, torch.int32: 6, torch.uint8: 7,
           torch.bool: 8}
+SHARED_COPIES, COPY_THREADS = 1 << 24, 4  # elements from which on threads share a copy, as src/tensor/flat_chunks.cpp has them
 TRAINED, FROZEN, RUNNING_MEAN, RUNNING_VAR, COUNTER, ALIAS = 1, 2, 3, 4, 5, 6
 
 
@@ -142,6 +144,20 @@ def pieces(layout: _core.Layout, names: list[Named], flat: torch.Tensor) -> list
     """The tensors that lie in the flat vector, each with its view of `flat` (float32 [layout.flat_elements]), by offset."""
     return [(names[entry], flat.narrow(0, offset, elements).view(names[entry].tensor.shape))
             for entry, offset, elements in layout.placements]
+
+
+def copy_all(to: list[torch.Tensor], values: list[torch.Tensor]) -> None:
+    """Each into the one beside it: large ones by a few threads, as torch may copy a tensor by one."""
+    if sum(tensor.numel() for tensor in to) < SHARED_COPIES:
+        torch._foreach_copy_(to, values)
+        return
+    with futures.ThreadPoolExecutor(COPY_THREADS) as threads:
+        list(threads.map(_copy, to, values))
+
+
+def _copy(to: torch.Tensor, values: torch.Tensor) -> None:
+    with torch.no_grad():
+        to.copy_(values)
 
 
 def flatten(layout: _core.Layout, names: list[Named]) -> torch.Tensor:

@@ -108,3 +108,15 @@ def test_processes_read_no_sample_twice():
         for number in range(3):
             step(computation, flat, 64, number, 64 * number)
     assert len(begun) == len(set(begun)) and {(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)} <= set(begun)
+
+
+def test_a_batch_that_was_read_early_is_not_waited_for_twice():
+    """The next one is begun with the passes of this one, and nobody waits for it before the step after."""
+    train = recipe_of(Other, processes=1)
+    with train.reading():
+        computation, flat = make(train)
+        waits, wait = [], computation._next.wait
+        computation._next.wait = lambda: waits.append(computation._next._making is not None) or wait()
+        for number in range(3):
+            step(computation, flat, 32, number, 32 * number)
+    assert waits == [False, True, True]
