@@ -9,6 +9,7 @@
 #include "program.h"
 #include "ranks.h"
 #include "runtime/head/auto_mode.h"
+#include "runtime/head/reception.h"
 #include "runtime/inputs.h"
 #include "script_models.h"
 
