@@ -140,7 +140,7 @@ def test_auto_measures_first_and_keeps_nothing_of_it(motley, name):
 
 def test_auto_of_what_rounds_do_not_do_is_exact_and_says_why(motley):
     program = train(motley, "train_case.py", "plateau", options=["--set", "train.mode=auto"])
-    assert any("auto takes exact steps" in note["text"] and "ReduceLROnPlateau" in note["text"] for note in program.named("note"))
+    assert any("auto takes exact steps" in line and "ReduceLROnPlateau" in line for line in program.text)
     assert program.named("done")[0]["mode"] == "exact"
 
 
