@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-rounds bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator wheels docs sbom fmt fmt-check clean
+.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-rounds bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-accelerator wheels docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ bench-link: bench-build ## `motley bench link` between two hosts beside iperf3 (
 
 bench-quality: bench-build ## what codecs cost in quality: gpt-mini, 2,000 steps; fashion-cnn, 5 epochs, 3 seeds (half an hour)
 	$(PYTHON) bench/quality.py
+
+bench-rounds-quality: setup ## what rounds of local steps cost in quality, on a card where there is one (else a day)
+	$(PYTHON) bench/rounds_quality.py
 
 bench-accelerator: bench-build ## demo, parity and throughput on a card; says so where there is none
 	$(PYTHON) bench/accelerator.py

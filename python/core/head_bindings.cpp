@@ -219,16 +219,23 @@ class HeadRun {
   pid_t process_ = getpid();
 };
 
+config::RunConfig config_of(const cli::Launch& launch, const std::string& config) {
+  return value_or_raise(config::parse(config, launch.script, launch.head.train.overrides));
+}
+
 // Of a round, in a run of this launch with this run file; 0: it makes exact steps.
 std::uint64_t local_steps(const cli::Launch& launch, const std::string& config) {
-  const config::RunConfig read = value_or_raise(config::parse(config, launch.script, launch.head.train.overrides));
+  const config::RunConfig read = config_of(launch, config);
   return config::in_rounds(read) ? read.rounds_steps : 0;
 }
+
+std::string mode(const cli::Launch& launch, const std::string& config) { return config_of(launch, config).mode; }
 
 }  // namespace
 
 void bind_head(nb::module_& m) {
   m.def("local_steps", &local_steps, nb::arg("launch"), nb::arg("config"));
+  m.def("mode", &mode, nb::arg("launch"), nb::arg("config"));
   nb::class_<report::ModelState>(m, "State")
       .def_prop_ro("version", [](const report::ModelState& state) { return state.version; })
       .def("copy_weights", &copy_weights, nb::arg("layout"), nb::arg("to"))

@@ -86,6 +86,9 @@ void bind_program(nb::module_& m) {
              launch.head.train.run_dir = directory;
              launch.head.train.resume = resume;
            })
+      .def_prop_rw(
+          "overrides", [](const cli::Launch& launch) { return launch.head.train.overrides; },
+          [](cli::Launch& launch, std::vector<std::string> words) { launch.head.train.overrides = std::move(words); })
       .def_rw("script", &cli::Launch::script)
       .def_rw("arguments", &cli::Launch::arguments)
       .def_prop_ro("fetched",

@@ -1,4 +1,4 @@
-// A script's process as worker of somebody's run, and what `motley plan` measures of a script.
+// A script's process as worker of somebody's run, and what is measured of a script before its run.
 
 #include <algorithm>
 #include <functional>
@@ -8,6 +8,8 @@
 #include "output.h"
 #include "program.h"
 #include "ranks.h"
+#include "runtime/head/auto_mode.h"
+#include "runtime/head/reception.h"
 #include "runtime/inputs.h"
 #include "script_models.h"
 
@@ -112,12 +114,16 @@ std::vector<std::string> chosen_devices(cli::Launch& launch, const Script& scrip
   return names;
 }
 
-void plan(const cli::Launch& launch, const Script& script, const std::string& config, std::size_t workers,
-          const nb::callable& begun) {
+// Real steps of a script, behind a door that others join by: work(options, models, sink, stop). `workers`: of this
+// machine. `begun` gets the token when they can join.
+template <class Work>
+void measure(const cli::Launch& launch, const Script& script, const std::string& config, std::size_t workers,
+             const nb::callable& begun, const Work& work) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
   const std::unique_ptr<cli::Output> sink = cli::make_output(launch.json, true);
   runtime::PlanOptions options = launch.head;
+  options.train.target = launch.script;
   options.train.text = config;
   options.train.join_with = launch.join_with();
   std::vector<std::string>& overrides = options.train.overrides;
@@ -133,11 +139,30 @@ void plan(const cli::Launch& launch, const Script& script, const std::string& co
         stop.request();
       }
     };
-    return runtime::plan(options, models, *sink, stop);
+    return work(options, models, *sink, stop);
   });
   if (raised) std::rethrow_exception(raised);
   say_all(*sink);
   raise_if(status);
+}
+
+void plan(const cli::Launch& launch, const Script& script, const std::string& config, std::size_t workers,
+          const nb::callable& begun) {
+  measure(launch, script, config, workers, begun, runtime::plan);
+}
+
+std::string auto_mode(cli::Launch& launch, const Script& script, const std::string& config, std::size_t workers,
+                      const nb::callable& begun) {
+  if (launch.head.train.reception == nullptr) launch.head.train.reception = std::make_shared<runtime::Reception>();
+  std::string chosen;
+  measure(launch, script, config, workers, begun,
+          [&](const runtime::PlanOptions& options, ScriptModels& models, cli::Output& sink, runtime::StopSource& stop) {
+            const auto mode = runtime::auto_mode(options.train, models, sink, stop, options.begun);
+            if (!mode) return Status(mode.error());
+            chosen = mode->value_or("");
+            return Status();
+          });
+  return chosen;
 }
 
 }  // namespace
@@ -161,6 +186,8 @@ void bind_worker(nb::module_& m) {
   m.def("take_rank", &take_rank, nb::arg("launch"));
   m.def("chosen_devices", &chosen_devices, nb::arg("launch"), nb::arg("script"));
   m.def("plan", &plan, nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("workers"), nb::arg("begun"));
+  m.def("auto_mode", &auto_mode, nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("workers"),
+        nb::arg("begun"));
 }
 
 }  // namespace motley::python

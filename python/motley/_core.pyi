@@ -319,5 +319,9 @@ def chosen_devices(launch: Launch, script: Script) -> list[str]:
 
 def local_steps(launch: Launch, config: str) -> int:
     """Of a round, in a run of this launch with this run file; 0: it is not in rounds."""
+def mode(launch: Launch, config: str) -> str:
+    """Of a run of this launch with this run file: "exact" | "rounds" | "auto"."""
 def plan(launch: Launch, script: Script, config: str, workers: int, begun: Callable[[str], None]) -> None:
     """Measures when so many workers are there. begun(token): others can join now; on another thread."""
+def auto_mode(launch: Launch, script: Script, config: str, workers: int, begun: Callable[[str], None]) -> str:
+    """Likewise, for a run that follows behind the same door: "exact" | "rounds"."""

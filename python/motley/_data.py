@@ -374,3 +374,12 @@ def _same(a: Any, b: Any) -> bool:
     if numpy is not None and isinstance(a, numpy.ndarray):
         return bool((a == b).all())
     return bool(a == b)
+
+
+def reading(*recipes: "Recipe | None") -> contextlib.ExitStack:
+    """Meanwhile there are the processes that read samples of these. Comes before the threads and sockets of the run: children inherit
+    these."""
+    stack = contextlib.ExitStack()
+    for recipe in filter(None, recipes):
+        stack.enter_context(recipe.reading())
+    return stack

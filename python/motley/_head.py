@@ -30,7 +30,7 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
     """
     siblings = Siblings(launch, script)
     if launch.role == "plan":
-        _plan(launch, script, config, siblings)
+        measured(_core.plan, launch, script, config, siblings)
         raise SystemExit(0)
     script.set_files(files)
     live = _terminal.is_live(launch)
@@ -99,8 +99,8 @@ def serve(launch: _core.Launch, script: _core.Script) -> None:
     raise SystemExit(0)
 
 
-def _plan(launch: _core.Launch, script: _core.Script, config: str, siblings: Siblings) -> None:
-    """Errors: a device of this machine cannot be measured."""
+def measured(measure: Callable[..., Any], launch: _core.Launch, script: _core.Script, config: str, siblings: Siblings) -> Any:
+    """What _core.plan() or _core.auto_mode() comes to. Errors: a device of this machine cannot be measured."""
     lost: list[str] = []
 
     def on_lost(text: str) -> None:
@@ -109,7 +109,7 @@ def _plan(launch: _core.Launch, script: _core.Script, config: str, siblings: Sib
 
     try:
         with siblings:
-            _core.plan(launch, script, config, siblings.workers, lambda token: siblings.start(token, on_lost))
+            return measure(launch, script, config, siblings.workers, lambda token: siblings.start(token, on_lost))
     except Error:
         if not lost:
             raise

@@ -5,7 +5,7 @@ from typing import Any
 from motley import _core
 from motley._errors import Error
 
-CHOICES = (None, "exact", "rounds")
+CHOICES = (None, "exact", "rounds", "auto")
 HINT = "--set train.mode=exact"
 
 
@@ -34,8 +34,13 @@ def of(launch: _core.Launch, file: str, per_epoch: int) -> Rounds:
     return Rounds(_core.local_steps(launch, file) if launch.role != "plan" else 0, per_epoch)
 
 
+def against(asks: dict[str, Any]) -> str | None:
+    """The first of these that a run has, by the name that the script knows it by."""
+    return next((name for name, has in asks.items() if has), None)
+
+
 def check(asks: dict[str, Any]) -> None:
-    """Errors: the first of these that a run in rounds has, by the name that the script knows it by. It would be another training."""
-    for name, has in asks.items():
-        if has:
-            raise Error(f"{name}, which train.mode = \"rounds\" does not do yet", HINT)
+    """Errors: a run in rounds has one of these. It would be another training."""
+    name = against(asks)
+    if name is not None:
+        raise Error(f"{name}, which train.mode = \"rounds\" does not do yet", HINT)

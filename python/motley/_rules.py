@@ -18,11 +18,8 @@ class Rules:
 
     def tell(self, script: _core.Script, work: Work, steps: int, resumed: str) -> list[str]:
         """On the head; what the user should know of it. `resumed`: the directory of the run that goes on, if any."""
-        groups = self.read.all_groups()
         self.every(steps)
-        if self.read.kind == _optimizer.OUTSIDE or work.parts.decay is not None:
-            self.outside = self._outside_of(work)
-        script.set_optimizer(_optimizer.OUTSIDE if self.outside else self.read.kind, groups, self.outside)
+        self._tell_optimizer(script, work)
         if self.follows_evaluations:
             if work.test is None:
                 raise Error("schedule: ReduceLROnPlateau follows evaluations, and the run has none", "motley.Run(..., test=loader)")
@@ -34,9 +31,21 @@ class Rules:
             script.set_followed(_body.resume(resumed, self.read.optimizer))
         return [self.outside.note()] if self.outside is not None else []
 
+    def _tell_optimizer(self, script: _core.Script, work: Work) -> None:
+        if self.read.kind == _optimizer.OUTSIDE or work.parts.decay is not None:
+            self.outside = self._outside_of(work)
+        script.set_optimizer(_optimizer.OUTSIDE if self.outside else self.read.kind, self.read.all_groups(), self.outside)
+
     def tell_of_rounds(self, script: _core.Script) -> None:
         """On the head of a run in rounds, whose optimizer is the workers' own: the core counts its groups alone."""
+        self.outside = None
         script.set_optimizer(self.read.kind, self.read.all_groups(), None)
+
+    def tell_to_measure(self, script: _core.Script, work: Work, steps: int, files: bytes) -> None:
+        """On the head, before a run that is measured first: exact steps, of which nothing is kept."""
+        script.set_files(files)
+        self.tell_own(script, work, steps)
+        self._tell_optimizer(script, work)
 
     def tell_own(self, script: _core.Script, work: Work, steps: int) -> None:
         """Wherever somebody computes."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from motley import (_best, _binding, _body, _callbacks, _computation, _core, _data, _described, _devices, _files, _head, _launch, _leases,
-                    _model, _optimizer, _optimizer_shown, _parts, _rounds, _rules, _sequence, _state, _stock, _work)
+from motley import (_auto, _best, _binding, _body, _callbacks, _computation, _core, _data, _described, _devices, _files, _head, _launch,
+                    _leases, _model, _optimizer, _optimizer_shown, _parts, _rounds, _rules, _sequence, _state, _stock, _work)
 from motley._epoch import Epoch, Step
 from motley._errors import Error
 from motley._loss import PRECISIONS
@@ -57,7 +57,8 @@ class Run:
     unused: "zero": where a step does not use a parameter, its gradient counts as zero. None: such parameters are refused, since torch
         leaves them out of the step.
     mode: "rounds": every machine makes train.rounds.steps steps with an optimizer of its own between two exchanges, for links that are too
-        slow for a gradient a step (docs/guides/slow-links.md). "exact": a gradient of all for each step. None: as `--set train.mode=` says.
+        slow for a gradient a step (docs/guides/slow-links.md). "exact": a gradient of all for each step. "auto": measures for some seconds
+        and takes what pays. None: as `--set train.mode=` says.
 
     Errors: motley.Error with what to try.
     """
@@ -174,7 +175,7 @@ class Run:
             with self._limited():
                 work, owner, script = self._elsewhere(launch)
                 self._rules.tell_own(script, work, steps)
-            with self._reading(), _stock.told(launch, self._train):
+            with _data.reading(self._train, self._test), _stock.told(launch, self._train):
                 left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
             owner.release()
         self.history = left.give(work.parts.root, work.parts.saved)
@@ -211,16 +212,19 @@ class Run:
                 if named.kind == _model.FROZEN:
                     script.set_frozen(named.name, _model.bytes_of(named.tensor))
             file = _described.run_file(launch.arguments, _launch.number(), self._train_section(length), work.test is not None, self._read)
-            self._rounds = _rounds.of(launch, file, self._train.steps_per_epoch)
-            notes = _work.notes(work) + self._set_optimizer(script, work, steps, launch.resumed, door)
-            self._best.resume(launch.resumed)
-        holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
-        outside = self._rules.outside
-        described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, self._rounds)
-        happened = _head.epochs(launch, script, file, tested=work.test is not None, notes=notes, description=described,
-                                on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state, self._rounds.steps),
-                                steps=self._told.wants_steps, holds=holds, files=_sequence.pack(launch), on_begin=self._train.write_orders)
-        with self._reading():
+        files, asks = _sequence.pack(launch), self._asks(work, door)
+        exact = functools.partial(self._rules.tell_to_measure, script, work, steps, files)
+        with _data.reading(self._train, self._test), _auto.chosen(launch, script, file, _rounds.against(asks), exact) as said:
+            with self._limited():
+                self._rounds = _rounds.of(launch, file, self._train.steps_per_epoch)
+                notes = _work.notes(work) + said + self._set_optimizer(script, work, steps, launch.resumed, asks)
+                self._best.resume(launch.resumed)
+            holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
+            outside = self._rules.outside
+            described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, self._rounds)
+            happened = _head.epochs(launch, script, file, tested=work.test is not None, notes=notes, description=described,
+                                    on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state, self._rounds.steps),
+                                    steps=self._told.wants_steps, holds=holds, files=files, on_begin=self._train.write_orders)
             try:
                 with contextlib.closing(happened):
                     if door is not None:
@@ -321,17 +325,10 @@ class Run:
 
     def _work_elsewhere(self, launch: _core.Launch, door: _leases.Door) -> int | None:
         _, owner, script = self._elsewhere(launch, door)
-        with self._reading():
+        with _data.reading(self._train, self._test):
             at = _head.work(launch, script, _sequence.patience_s())
         owner.release()
         return at
-
-    def _reading(self) -> contextlib.ExitStack:
-        """Meanwhile there are the processes that read samples. Comes before the threads and sockets of the run: children inherit these."""
-        stack = contextlib.ExitStack()
-        for recipe in filter(None, (self._train, self._test)):
-            stack.enter_context(recipe.reading())
-        return stack
 
     def _make(self, work: _work.Work, owner: _binding.Owner, looked_at: bool,
               door: _leases.Door | None = None) -> Callable[[str, int], Any]:
@@ -361,19 +358,23 @@ class Run:
         return _work.make_work(self._parts, self._train, self._test, self._read, self._precision, packed, known, self._unused, check,
                                _devices.for_trials(launch.devices))
 
-    def _set_optimizer(self, script: _core.Script, work: _work.Work, steps: int, resumed: str, door: _leases.Door | None) -> list[str]:
+    def _set_optimizer(self, script: _core.Script, work: _work.Work, steps: int, resumed: str, asks: dict[str, bool]) -> list[str]:
         """What the user should know of it."""
         self._rules.tell_own(script, work, steps)
         if not self._rounds:
             return self._rules.tell(script, work, steps, resumed)
-        _rounds.check({"leases: the script computes its shares of the steps itself": door is not None,
-                       "ema: the weights are averaged after every step": work.parts.decay is not None,
-                       "on_step: it is called after every step": self._told.holds_steps,
-                       "loss: it asks for `step`, and an evaluation is at a round": "step" in work.parts.asked and work.test is not None,
-                       "schedule: ReduceLROnPlateau follows the evaluations": self._rules.follows_evaluations,
-                       "train_loader: its sampler says the order of the samples": self._train.orders is not None})
+        _rounds.check(asks)
         self._rules.tell_of_rounds(script)
         return []
+
+    def _asks(self, work: _work.Work, door: _leases.Door | None) -> dict[str, bool]:
+        """What rounds do not do."""
+        return {"leases: the script computes its shares of the steps itself": door is not None,
+                "ema: the weights are averaged after every step": work.parts.decay is not None,
+                "on_step: it is called after every step": self._told.holds_steps,
+                "loss: it asks for `step`, and an evaluation is at a round": "step" in work.parts.asked and work.test is not None,
+                "schedule: ReduceLROnPlateau follows the evaluations": self._rules.follows_evaluations,
+                "train_loader: its sampler says the order of the samples": self._train.orders is not None}
 
     def _train_section(self, length: dict[str, int]) -> dict[str, Any]:
         train: dict[str, Any] = {**length, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,

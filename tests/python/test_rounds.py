@@ -116,9 +116,32 @@ def test_one_step_a_round_is_the_plain_loop(motley, name):
     assert plain.worst_weights(weights_of(motley, program), case.model.state_dict()) <= 1e-5
 
 
-def test_auto_is_not_for_scripts_yet(motley):
-    error = motley.fails("train", str(SCRIPTS / "train_case.py"), "--set", "train.mode=auto", "--device", "cpu", "--run", "run", "groups")
-    assert "train.mode: auto" in error["message"]
+@pytest.mark.parametrize("name", ["epochs", "rmsprop"])
+def test_auto_measures_first_and_keeps_nothing_of_it(motley, name):
+    """Nobody knows what rounds would cost a model that is not of text, so these are the steps of the plain loop; the machine that joined
+    to be measured comes back for them. An optimizer that only torch knows runs on the head meanwhile."""
+    case = cases.make(name)
+    losses, _ = loop(case)
+    script, words = str(SCRIPTS / "train_case.py"), ["--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0"]
+    settings = ["--set", "train.mode=auto", "--set", "train.min_workers=2"]
+    head = motley.start("train", script, "--run", "run", "--token-file", "token", *words, *settings, name)
+    other = motley.start("join", "--token-file", "token", script, "--threads", "1", "--name", "other", name)
+    assert head.end() == 0, head.story()
+    assert other.end() == 0, other.story()
+    (taken,) = head.named("mode")
+    assert taken["mode"] == "exact" and taken["sentence"].startswith("exact steps: ")
+    assert len(head.named("worker", worker="other/cpu", change="joined")) == 2
+    assert plain.worst_loss(head.losses(), losses) <= 1e-5
+    assert plain.worst_weights(weights_of(motley, head), case.model.state_dict()) <= 1e-5
+    again = motley.start("train", script, "--run", "run", "--resume", *words, "--set", "train.mode=auto", name)
+    assert again.end() == 0, again.story()
+    assert not again.named("mode")
+
+
+def test_auto_of_what_rounds_do_not_do_is_exact_and_says_why(motley):
+    program = train(motley, "train_case.py", "plateau", options=["--set", "train.mode=auto"])
+    assert any("auto takes exact steps" in line and "ReduceLROnPlateau" in line for line in program.text)
+    assert program.named("done")[0]["mode"] == "exact"
 
 
 def test_what_rounds_do_not_do_is_refused(motley):

@@ -54,8 +54,8 @@ Status Run::open() {
     config = std::move(*loaded);
   }
   if (config.mode == "auto") {
-    return Error{ErrorCode::input, "train.mode: auto cannot be used with scripts yet",
-                 "motley plan SCRIPT says what it would take; then --set train.mode=exact, or rounds"};
+    return Error{ErrorCode::input, "train.mode: auto is for recipes, run files and scripts with motley.Run",
+                 "--set train.mode=exact"};
   }
   name =
       options.target.empty() ? fs::path(options.run_dir).filename().string() : fs::path(options.target).stem().string();

@@ -24,7 +24,7 @@ Status Run::restore(ps::Snapshot& snapshot) {
     const bool begun = fs::exists(dir->path() / "checkpoints" / "latest") || !history || !history->steps.empty();
     if (begun) return content.error();
     token.run = history->header.run;
-    return {};
+    return check_mode();
   }
   if (const std::string what = difference(initial.layout, content->layout); !what.empty()) {
     return Error{ErrorCode::mismatch, "the checkpoint is of another model: " + what,

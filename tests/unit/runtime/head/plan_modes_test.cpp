@@ -26,7 +26,7 @@ TEST(PlanModes, WeighComputingBySpeed) {
   EXPECT_EQ(found.samples_per_s, 25);
 }
 
-const plan::RunOutline kText{.text = true, .parameters = 90'000'000, .tokens = 1'800'000'000, .steps = 3000};
+const plan::RunOutline kText{.text = true, .parameters = 90'000'000, .tokens = 1'800'000'000, .steps = 6000};
 
 TEST(PlanModes, SayWhatEachCosts) {
   const std::string exact = line_of(outlook_of(plan(), 0, 5e6), kText);
