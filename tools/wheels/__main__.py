@@ -1,6 +1,6 @@
 """Wheels for every system from one Linux machine.
 
-  tools/wheels [--jobs N] [--test|--emulate] [TARGET...]      default: all that tools/wheels/targets.py lists
+  tools/wheels [--jobs N] [--test|--emulate|--turn] [TARGET...]      default: all that tools/wheels/targets.py lists
 
 They lie in build/wheels/dist, with their hashes in SHA256SUMS, each after what it asks of its system was checked. What was built once
 is built again only where it has changed.
@@ -53,13 +53,21 @@ def build_target(target, jobs):
     native_build = native.Native(target, ROOT, build, jobs)
     native_build.dependencies()
     folder = native_build.extension(nanobind_folder())
-    for abi in targets.abis_of(target):
+    for abi in native_build.abis:
         extension = next((folder / abi.name).glob("_core.*")).read_bytes()
         checks.check_extension(extension, target, str(ROOT))
         wheel = package.pack(ROOT, build, target, abi, extension)
         checks.check_size(wheel)
         print(f"{wheel.relative_to(ROOT)}  {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
     print(f"{target.name}: {time.monotonic() - began:.0f} s", flush=True)
+
+
+def in_turn():
+    """This machine's target, and one of the others: which one follows from the last commit, so that each has its turn."""
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    others = [target.name for target in targets.TARGETS if target.runner != ()]
+    number = int(done.stdout[:8], 16) if done.returncode == 0 else 0
+    return [*(target.name for target in targets.TARGETS if target.runner == ()), others[number % len(others)]]
 
 
 def write_sums(dist):
@@ -74,7 +82,11 @@ def main(arguments):
     parser.add_argument("--jobs", type=int, default=0, help="compilers at once; default: what this machine can do")
     parser.add_argument("--test", action="store_true", help="builds and runs C++ tests instead, where something here runs that system")
     parser.add_argument("--emulate", action="store_true", help="installs wheels beside a Python of their processor; says what runs them")
+    parser.add_argument("--turn", action="store_true", help="says for which targets wheels are built with this commit, where not for all")
     asked = parser.parse_args(arguments)
+    if asked.turn:
+        print(*in_turn())
+        return 0
     if unknown := set(asked.targets) - set(names):
         parser.error(f"expected targets of {', '.join(names)}; found {', '.join(sorted(unknown))}")
     try:
