@@ -62,14 +62,6 @@ def build_target(target, jobs):
     print(f"{target.name}: {time.monotonic() - began:.0f} s", flush=True)
 
 
-def in_turn():
-    """This machine's target, and one of the others: which one follows from the last commit, so that each has its turn."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    others = [target.name for target in targets.TARGETS if target.runner != ()]
-    number = int(done.stdout[:8], 16) if done.returncode == 0 else 0
-    return [*(target.name for target in targets.TARGETS if target.runner == ()), others[number % len(others)]]
-
-
 def write_sums(dist):
     wheels = sorted(dist.glob("*.whl"))
     (dist / "SHA256SUMS").write_text("".join(f"{sources.sha256_of(wheel)}  {wheel.name}\n" for wheel in wheels))
@@ -85,7 +77,8 @@ def main(arguments):
     parser.add_argument("--turn", action="store_true", help="says for which targets wheels are built with this commit, where not for all")
     asked = parser.parse_args(arguments)
     if asked.turn:
-        print(*in_turn())
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        print(*targets.in_turn(done.stdout.strip()))
         return 0
     if unknown := set(asked.targets) - set(names):
         parser.error(f"expected targets of {', '.join(names)}; found {', '.join(sorted(unknown))}")
