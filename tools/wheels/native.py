@@ -95,7 +95,8 @@ class Native:
                 continue
             headers = sources.python_headers(abi.name, self.build)
             if headers is None:
-                print(f"{self.target.name}: no wheel for {abi.python}, whose headers are not to be had here", flush=True)
+                print(f"{self.target.name}: no wheel for {abi.python}, whose headers no archive has; try: that Python on the PATH",
+                      flush=True)
                 self.abis.remove(abi)
                 continue
             shutil.copytree(headers, own)
