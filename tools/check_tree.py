@@ -33,7 +33,7 @@ ARROWS = {
     "config": ["ps"],
     "runtime": ["machine", "engine", "blocks", "discovery", "config", "data", "store", "report", "transport"],
     "softmax": ["data"],
-    "builtin": ["data"],
+    "builtin": ["data", "wire"],
     "http": ["data"],
     "torch": ["tensor", "wire", "builtin"],
     "sim": ["engine", "data", "softmax"],

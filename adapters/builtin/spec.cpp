@@ -112,6 +112,12 @@ std::uint32_t group_of(const ModelSpec& spec, const std::string& name) {
   return 0;
 }
 
+std::uint64_t content_hash(std::span<const std::byte> bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::byte each : bytes) hash = (hash ^ std::to_integer<std::uint64_t>(each)) * 0x100000001b3;
+  return hash;
+}
+
 std::uint32_t micro_batch(const ModelSpec& spec, bool accelerator) {
   const std::uint64_t targets = std::max<std::uint64_t>(1, spec.targets);
   const std::uint64_t most = (accelerator ? kTargetsAccelerator : kTargetsCpu) / targets;

@@ -1,7 +1,9 @@
 #pragma once
 // What the built-in models are, whoever computes them: libtorch (adapters/torch) or the torch of a Python. Torch-free.
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +54,9 @@ Status check_sizes(const ModelSpec& spec);
 Status check_data(const ModelSpec& spec, const data::Dataset& dataset, const std::string& part);
 
 std::uint32_t group_of(const ModelSpec& spec, const std::string& name);
+
+/// Of the bytes of a frozen tensor (FNV-1a, 64 bits), by which machines see that they have the same.
+std::uint64_t content_hash(std::span<const std::byte> bytes);
 
 /// Samples that a device takes at once unless it is told otherwise.
 std::uint32_t micro_batch(const ModelSpec& spec, bool accelerator);

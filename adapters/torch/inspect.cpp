@@ -44,13 +44,9 @@ std::optional<DType> dtype_of(at::ScalarType type) {
   }
 }
 
-/// FNV-1a, 64 bits.
 std::uint64_t hash_of(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous();
-  const auto* bytes = static_cast<const unsigned char*>(flat.const_data_ptr());
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (std::size_t i = 0; i < flat.nbytes(); ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
-  return hash;
+  return builtin::content_hash({static_cast<const std::byte*>(flat.const_data_ptr()), flat.nbytes()});
 }
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {

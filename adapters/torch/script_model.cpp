@@ -10,10 +10,9 @@
 #include <istream>
 #include <streambuf>
 
+#include "builtin/script_rules.h"
 #include "torch/model.h"
 #include "torch/script_check.h"
-#include "wire/limits.h"
-#include "wire/utf8.h"
 
 namespace motley::torch_adapter {
 namespace {
@@ -123,20 +122,10 @@ class ScriptModel final : public Model {
   Unheard unheard_;
 };
 
-// Its first line with something in it, which may repeat what is in the file.
-Error unreadable(const ModelSpec& spec, const std::string& why, const char* hint) {
-  const std::size_t begin = std::min(why.find_first_not_of('\n'), why.size());
-  const std::string line = why.substr(begin, why.find('\n', begin) - begin);
-  return {ErrorCode::input,
-          "torch cannot read the model file as TorchScript (" + std::to_string(spec.file.size()) + " bytes): " +
-              wire::to_printable(wire::to_utf8(line, wire::kStringBytesMax), wire::kSentenceCharactersMax),
-          hint};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Model>> load_script_model(const ModelSpec& spec) {
-  const char* hint = "write the file with torch.jit.script(model).save(path)";
+  const char* hint = builtin::kHowToWriteScripts;
   if (spec.file.empty()) return Error{ErrorCode::input, "a TorchScript model needs a file, but there is none", hint};
   try {
     MemoryBuffer buffer(spec.file.bytes());
@@ -149,9 +138,9 @@ Result<std::unique_ptr<Model>> load_script_model(const ModelSpec& spec) {
     }
     return std::unique_ptr<Model>(std::make_unique<ScriptModel>(std::move(module)));
   } catch (const c10::Error& e) {
-    return unreadable(spec, e.what_without_backtrace(), hint);
+    return builtin::unreadable_script(spec.file.size(), e.what_without_backtrace());
   } catch (const torch::jit::ErrorReport& e) {  // of its code
-    return unreadable(spec, e.what(), hint);
+    return builtin::unreadable_script(spec.file.size(), e.what());
   }
 }
 

@@ -23,6 +23,15 @@ Layout make_layout(const std::vector<EntryTuple>& tuples) {
   return value_or_raise(Layout::make(std::move(entries)));
 }
 
+std::vector<EntryTuple> entries_of(const Layout& layout) {
+  std::vector<EntryTuple> all;
+  for (const LayoutEntry& entry : layout.entries()) {
+    all.emplace_back(entry.name, entry.shape, static_cast<int>(entry.dtype), static_cast<int>(entry.kind), entry.group,
+                     entry.momentum, entry.alias_of, entry.content_hash);
+  }
+  return all;
+}
+
 std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> placements(const Layout& layout) {
   std::vector<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> all;
   for (const Placement& place : layout.placements()) all.emplace_back(place.entry, place.offset, place.elements);
@@ -52,6 +61,7 @@ void bind_layout(nb::module_& m) {
            [](Layout* self, const std::vector<EntryTuple>& tuples) { new (self) Layout(make_layout(tuples)); })
       .def_prop_ro("flat_elements", &Layout::flat_elements)
       .def_prop_ro("parameters", &Layout::parameters)
+      .def_prop_ro("entries", &entries_of)
       .def_prop_ro("placements", &placements);
   m.def("content_hash", &content_hash);
   m.def(

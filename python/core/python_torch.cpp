@@ -1,9 +1,11 @@
 #include "python_torch.h"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string_view.h>
 
 #include <algorithm>
 
+#include "builtin/script_rules.h"
 #include "machine/processor.h"
 #include "python_model.h"
 #include "script_models.h"
@@ -19,7 +21,7 @@ Error error_of(const nb::python_error& raised, const std::string& what) {
   const nb::handle value = raised.value();
   if (!nb::hasattr(value, "code") || !nb::hasattr(value, "hint"))
     return {ErrorCode::internal, what + ": " + raised.what(), ""};
-  return {code_of(nb::cast<std::string>(value.attr("code"))), nb::cast<std::string>(nb::str(value)),
+  return {code_of(nb::cast<std::string>(value.attr("code"))), nb::cast<std::string>(nb::str(value.attr("args")[0])),
           nb::cast<std::string>(value.attr("hint"))};
 }
 
@@ -64,8 +66,13 @@ class PythonTorch final : public cli::TorchModels {
   Result<runtime::InitialState> initial_state(const builtin::ModelSpec& spec) override {
     if (Status fits = check(spec); !fits) return fits.error();
     return asked<runtime::InitialState>("building the model '" + spec.kind + "'", [&]() {
-      const auto [layout, flat] = nb::cast<std::pair<Layout, Flat>>(module().attr("initial_state")(spec));
-      return runtime::InitialState{layout, chunks_of(layout, {flat.data(), flat.size()}), {}, false};
+      using Told = std::tuple<Layout, Flat, std::map<std::string, nb::bytes>, bool, bool>;
+      const auto [layout, flat, held, acts_on_groups, draws] = nb::cast<Told>(module().attr("initial_state")(spec));
+      std::map<std::string, SharedBytes> frozen;
+      for (const auto& [name, bytes] : held)
+        frozen[name] = SharedBytes::copy_of({static_cast<const std::byte*>(bytes.data()), bytes.size()});
+      return runtime::InitialState{layout, chunks_of(layout, {flat.data(), flat.size()}), std::move(frozen),
+                                   acts_on_groups, draws};
     });
   }
 
@@ -87,11 +94,13 @@ class PythonTorch final : public cli::TorchModels {
   }
 
   Status export_torchscript(const builtin::ModelSpec& spec, const Layout& layout,
-                            const std::vector<SharedBytes>& weights, const std::map<std::string, SharedBytes>&,
-                            std::uint64_t, const std::string& path) override {
+                            const std::vector<SharedBytes>& weights, const std::map<std::string, SharedBytes>& frozen,
+                            std::uint64_t step, const std::string& path) override {
     if (Status fits = check(spec); !fits) return fits;
     const Result<bool> done = asked<bool>("exporting the model to " + path, [&]() {
-      module().attr("export")(spec, flat_bytes(layout, weights), path);
+      nb::dict held;
+      for (const auto& [name, bytes] : frozen) held[name.c_str()] = nb::bytes(bytes.bytes().data(), bytes.size());
+      module().attr("export")(spec, layout, flat_bytes(layout, weights), held, step, path);
       return true;
     });
     return done ? Status() : done.error();
@@ -119,8 +128,8 @@ class PythonTorch final : public cli::TorchModels {
  private:
   static Status check(const builtin::ModelSpec& spec) {
     if (spec.kind != "torchscript") return builtin::check_sizes(spec);
-    return Error{ErrorCode::input, "TorchScript files are trained by the motley that is built with libtorch",
-                 "torch.jit.load(FILE) in a script: motley train SCRIPT.py; or `make build`"};
+    const Result<builtin::Loss> loss = builtin::find_loss(spec.loss);
+    return loss ? Status() : loss.error();
   }
 
   template <class Answer, class Ask>
@@ -149,6 +158,8 @@ class PythonTorch final : public cli::TorchModels {
   bool asked_ = false;
 };
 
+std::string_view text_of(const nb::bytes& bytes) { return {static_cast<const char*>(bytes.data()), bytes.size()}; }
+
 std::vector<std::uint64_t> numbers_of(const data::Dataset& dataset, const std::vector<std::uint64_t>& numbers) {
   if (std::ranges::any_of(numbers, [&](std::uint64_t number) { return number >= dataset.size(); }))
     throw nb::index_error();
@@ -160,12 +171,32 @@ std::vector<std::uint64_t> numbers_of(const data::Dataset& dataset, const std::v
 std::shared_ptr<cli::TorchModels> python_torch(const nb::callable& load) { return std::make_shared<PythonTorch>(load); }
 
 void bind_recipes(nb::module_& m) {
-  using builtin::ModelSpec;
+  using builtin::ModelSpec, builtin::ScriptRules;
+  nb::class_<ScriptRules>(m, "ScriptRules")
+      .def(nb::init<>())
+      .def("check_start",
+           [](ScriptRules&, const nb::bytes& bytes) { raise_if(ScriptRules::check_start(text_of(bytes))); })
+      .def("check_record", [](ScriptRules& rules, const std::string& name,
+                              std::uint64_t bytes) { return value_or_raise(rules.check_record(name, bytes)); })
+      .def("check_text",
+           [](ScriptRules&, const nb::bytes& bytes) { raise_if(ScriptRules::check_text(std::string(text_of(bytes)))); })
+      .def("uses_operator", &ScriptRules::uses_operator)
+      .def("uses_type", &ScriptRules::uses_type)
+      .def("calls_library", &ScriptRules::calls_library)
+      .def("check_uses", [](const ScriptRules& rules) { raise_if(rules.check_uses()); });
+  m.def("raise_unreadable_script",
+        [](std::uint64_t bytes, const std::string& why) { throw Failure(builtin::unreadable_script(bytes, why)); });
+  m.def("frozen_hash", [](const nb::bytes& data) {
+    return builtin::content_hash({static_cast<const std::byte*>(data.data()), data.size()});
+  });
   nb::class_<ModelSpec>(m, "ModelSpec")
       .def_ro("kind", &ModelSpec::kind)
+      .def_prop_ro("file", [](const ModelSpec& spec) { return nb::bytes(spec.file.bytes().data(), spec.file.size()); })
       .def_ro("loss", &ModelSpec::loss)
       .def_ro("sample_shape", &ModelSpec::sample_shape)
       .def_ro("outputs", &ModelSpec::outputs)
+      .def_ro("targets", &ModelSpec::targets)
+      .def_ro("group_samples", &ModelSpec::group_samples)
       .def_ro("seed", &ModelSpec::seed)
       .def_ro("hidden", &ModelSpec::hidden)
       .def_prop_ro("gpt",

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from motley import _computation, _core, _data, _devices, _model, _parts, _work
+from motley import _computation, _core, _data, _devices, _model, _parts, _torchscript, _work
 from motley._trial import Found
 
 VOCABULARY = 256
@@ -155,17 +155,23 @@ def named_of(spec: _core.ModelSpec, root: nn.Module) -> tuple[list[_model.Named]
     return names, _core.Layout([named.entry() for named in names])
 
 
-def initial_state(spec: _core.ModelSpec) -> tuple[_core.Layout, Any]:
+def initial_state(spec: _core.ModelSpec) -> tuple[_core.Layout, Any, dict[str, bytes], bool, bool]:
+    """(layout, weights, bytes of what is frozen, whether it acts on groups, whether it draws random numbers)."""
+    if spec.kind == "torchscript":
+        found = _torchscript.Inspected(spec)
+        frozen = {named.name: _model.bytes_of(named.tensor) for named in found.names if named.kind == _model.FROZEN}
+        return found.layout, _model.flatten(found.layout, found.names), frozen, found.acts_on_groups, found.draws
     root = model_of(spec)
     names, layout = named_of(spec, root)
-    return layout, _model.flatten(layout, names)
+    return layout, _model.flatten(layout, names), {}, False, False
 
 
 def make(spec: _core.ModelSpec, train: _core.Dataset, test: _core.Dataset | None, batch: int, shuffle: bool, micro_batch: int,
          device: str, threads: int) -> Any:
     """The worker of a device. `micro_batch`: 0 means the device's default."""
     samples = Samples(train, "train", batch, shuffle), Samples(test, "test", batch, False) if test else None
-    return _devices.within_memory(lambda *where: Worker(spec, *samples, micro_batch, *where))(device, threads)
+    kind = ScriptWorker if spec.kind == "torchscript" else Worker
+    return _devices.within_memory(lambda *where: kind(spec, *samples, micro_batch, *where))(device, threads)
 
 
 class Judge:
@@ -195,14 +201,48 @@ class Worker(_computation.ModelComputation):
         if accelerator:  # what is not the same in every run
             torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
             torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-        root, judge = model_of(spec), Judge(spec.loss)
-        names, self.layout = named_of(spec, root)
+        judge = Judge(spec.loss)
+        root, names, self.layout, found = self._build(spec)
         classes = spec.loss != "mse"
         parts = _parts.together(root, judge.loss, judge.score if classes else None)
         scores = ["right"] if classes and test else []
-        work = _work.Work(parts, train, test, "fp32", names, self.layout, Found(), scores, b"", set(), {}, {}, unused_matter=False)
+        work = _work.Work(parts, train, test, "fp32", names, self.layout, found, scores, b"", set(), {}, {}, unused_matter=False)
         super().__init__(work, parts, device, threads, looked_at=False)
         self.micro_batch = micro_batch or spec.micro_batch(accelerator)
+
+    def _build(self, spec: _core.ModelSpec) -> tuple[nn.Module, list[_model.Named], _core.Layout, Found]:
+        root = model_of(spec)
+        return root, *named_of(spec, root), Found()
+
+
+class ScriptWorker(Worker):
+    """Of a TorchScript file, whose code switches modes by itself, and looks for buffers where it has them."""
+
+    begins_early = False  # what its interpreter calls is not seen by Python
+
+    def __init__(self, spec: _core.ModelSpec, *more: Any):
+        super().__init__(spec, *more)
+        self._script.follow()
+        if self._work.acts_on_groups:
+            self._group = self.group = self.micro_batch = spec.group_samples
+
+    def _build(self, spec: _core.ModelSpec) -> tuple[nn.Module, list[_model.Named], _core.Layout, Found]:
+        found = _torchscript.Inspected(spec)
+        self._script = found.script
+        return found.script, found.names, found.layout, Found(draws=("torch",) if found.draws else (), mixes=found.acts_on_groups)
+
+    def _at_once(self) -> int:
+        most: int = self._task.micro_batch
+        return self._group if self._group > 1 else most
+
+    def _set_mode(self, training: bool) -> None:
+        if self._mode is not training:
+            self._script.set_training(training)
+            self._mode = training
+
+    def _prepare_probe(self) -> None:
+        self._script.set_training(self._work.acts_on_groups)
+        self._mode = None
 
 
 class Samples(_data.Recipe):
@@ -254,10 +294,13 @@ def with_weights(spec: _core.ModelSpec, weights: bytes) -> nn.Module:
     return root.eval()
 
 
-def export(spec: _core.ModelSpec, weights: bytes, path: str) -> None:
+def export(spec: _core.ModelSpec, layout: _core.Layout, weights: bytes, frozen: dict[str, bytes], step: int, path: str) -> None:
     """For torch.jit.load."""
-    root = with_weights(spec, weights)
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    if spec.kind == "torchscript":
+        _torchscript.restored(spec, layout, weights, frozen, step).save(path)
+        return
+    root = with_weights(spec, weights)
     sample = torch.zeros([1, *spec.sample_shape])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # newer torches advise torch.export

@@ -217,3 +217,25 @@ def test_an_archive_with_the_right_hash_is(tmp_path, monkeypatch):
     (tmp_path / "pool/main").mkdir(parents=True)
     (tmp_path / "pool/main/toy_1.tar.gz").write_bytes(b"it")
     assert sources.fetch(source, tmp_path / "downloads").read_bytes() == b"it"
+
+
+def test_each_target_has_its_turn():
+    turns = [targets.in_turn(f"{number:08x}") for number in range(0x1000, 0x1010)]
+    assert all(own == "linux-x86_64" != other for own, other in turns)
+    assert {name for turn in turns for name in turn} == set(TARGETS)
+    assert targets.in_turn("") == targets.in_turn("00000000")  # where there is no commit
+
+
+def test_headers_that_no_archive_has_are_those_of_a_python_here(monkeypatch, tmp_path):
+    def refused(source, build):
+        raise sources.Failed(f"{source.name} {source.version}: nobody has it")
+
+    monkeypatch.setattr(sources, "unpack", refused)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert sources.python_headers("cp310", tmp_path) is None
+    with pytest.raises(sources.Failed):
+        sources.python_headers("cp311", tmp_path)
+    (tmp_path / "Python.h").touch()
+    (tmp_path / "python3.10").write_text(f"#!/bin/sh\necho {tmp_path}\n")
+    (tmp_path / "python3.10").chmod(0o755)
+    assert sources.python_headers("cp310", tmp_path) == tmp_path

@@ -5,6 +5,7 @@
 """
 
 import itertools
+import multiprocessing
 import pathlib
 import sys
 
@@ -29,11 +30,14 @@ def equal(a, b):
 
 def pytest_addoption(parser):
     parser.addoption("--device", default=device, help="that scripts are trained on (default: %(default)s)")
+    parser.addoption("--start-method", default="", help="of processes that multiprocessing starts: spawn, as on macOS and Windows")
 
 
 def pytest_configure(config):
     global device
     device = config.getoption("--device")
+    if method := config.getoption("--start-method"):
+        multiprocessing.set_start_method(method)
 
 
 # What takes longest begins first, so that all processes are done at about the same time; half of these wait more than they compute.
@@ -53,12 +57,12 @@ def one_thread():
 
 
 @pytest.fixture(scope="session")
-def forks():
+def forks(pytestconfig):
     """None where processes cannot be forked so: there every script begins from nothing."""
     if sys.platform != "linux":
         yield None
         return
-    with Forks() as forks:
+    with Forks(pytestconfig.getoption("--start-method")) as forks:
         yield forks
 
 

@@ -232,16 +232,17 @@ def test_an_exception_of_a_data_set_shows_where_it_came_from(motley):
     assert "no such file: 251" in program.error()["message"]
 
 
+class Ends(torch.utils.data.Dataset):
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        if index == 5:
+            os._exit(3)
+        return index
+
+
 def test_a_process_that_ends_is_named():
-    class Ends(torch.utils.data.Dataset):
-        def __len__(self):
-            return 8
-
-        def __getitem__(self, index):
-            if index == 5:
-                os._exit(3)
-            return index
-
     loader = DataLoader(Ends(), 8, num_workers=1)
     recipe = _data.Recipe(loader, "train_loader")
     with recipe.reading():

@@ -97,10 +97,6 @@ def test_a_text_goes_on_and_a_model_is_exported_as_by_the_native_program(motley,
 def test_what_does_not_fit_is_named(motley, data):
     wide = ["--set", "data.uri=synthetic:640:32:10", "--set", "data.test_uri="]
     assert "takes images of [1, 28, 28]" in motley.fails("train", "fashion-cnn", *wide, "--run", "run", status=1)["message"]
-    (data / "model.pt").write_bytes(b"no model")
-    (data / "model.toml").write_text('[model]\nkind = "torchscript"\nfile = "model.pt"\n[data]\nuri = "."\n')
-    told = motley.fails("train", "model.toml", "--run", "run", status=2)
-    assert "libtorch" in told["message"] and "torch.jit.load" in told["try"]
 
 
 def test_without_torch_it_is_said_how_to_get_it(data, monkeypatch):

@@ -58,7 +58,7 @@ def test_from_install_to_the_joiners_first_share(system, record_property):
         assert not shutil.which(tool, path=f"{system}/usr/bin"), "a system without a compiler was wanted"
     said(start(system, "python3", "-m", "venv", "venv"))
     version = said(start(system, "python3", "-c", "import sys; print('cp%d%d' % sys.version_info[:2])")).strip()
-    wheel, = (system / "motley-test").glob(f"*-{version if version == 'cp311' else 'cp312'}-*.whl")
+    wheel, = (system / "motley-test").glob(f"*-{version if version in ('cp310', 'cp311') else 'cp312'}-*.whl")
     began = time.monotonic()
     said(start(system, "venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", wheel.name))
     installed = time.monotonic()

@@ -24,7 +24,8 @@ def wheel_for(tag):
 
 
 # Tag of the wheel, and the Python that it is for; none: the newest that the stable ABI serves.
-WHEELS = [pytest.param(("cp311-cp311", "3.11"), id="cp311"), pytest.param(("cp312-abi3", None), id="abi3")]
+WHEELS = [pytest.param((f"cp{name}-cp{name}", version), id=f"cp{name}") for name, version in (("310", "3.10"), ("311", "3.11"))]
+WHEELS.append(pytest.param(("cp312-abi3", None), id="abi3"))
 
 
 def find_python(version):

@@ -1,6 +1,6 @@
 """Wheels for every system from one Linux machine.
 
-  tools/wheels [--jobs N] [--test|--emulate] [TARGET...]      default: all that tools/wheels/targets.py lists
+  tools/wheels [--jobs N] [--test|--emulate|--turn] [TARGET...]      default: all that tools/wheels/targets.py lists
 
 They lie in build/wheels/dist, with their hashes in SHA256SUMS, each after what it asks of its system was checked. What was built once
 is built again only where it has changed.
@@ -53,7 +53,7 @@ def build_target(target, jobs):
     native_build = native.Native(target, ROOT, build, jobs)
     native_build.dependencies()
     folder = native_build.extension(nanobind_folder())
-    for abi in targets.abis_of(target):
+    for abi in native_build.abis:
         extension = next((folder / abi.name).glob("_core.*")).read_bytes()
         checks.check_extension(extension, target, str(ROOT))
         wheel = package.pack(ROOT, build, target, abi, extension)
@@ -74,7 +74,12 @@ def main(arguments):
     parser.add_argument("--jobs", type=int, default=0, help="compilers at once; default: what this machine can do")
     parser.add_argument("--test", action="store_true", help="builds and runs C++ tests instead, where something here runs that system")
     parser.add_argument("--emulate", action="store_true", help="installs wheels beside a Python of their processor; says what runs them")
+    parser.add_argument("--turn", action="store_true", help="says for which targets wheels are built with this commit, where not for all")
     asked = parser.parse_args(arguments)
+    if asked.turn:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        print(*targets.in_turn(done.stdout.strip()))
+        return 0
     if unknown := set(asked.targets) - set(names):
         parser.error(f"expected targets of {', '.join(names)}; found {', '.join(sorted(unknown))}")
     try:

@@ -54,6 +54,7 @@ class Native:
         self.home = build / target.name
         self.stage = self.home / "stage"
         self.tools = self.home / "tools"
+        self.abis = targets.abis_of(target)  # those whose Python's headers are to be had
         self.environment = {
             "ZIG_GLOBAL_CACHE_DIR": str(build / "zig-cache"),
             "ZIG_LOCAL_CACHE_DIR": str(build / "zig-cache"),
@@ -88,12 +89,18 @@ class Native:
         include.mkdir(parents=True, exist_ok=True)
         (self.stage / "lib").mkdir(exist_ok=True)
         sources.lay_headers(include)
-        for abi in targets.abis_of(self.target):
-            headers = sources.unpack(sources.PYTHONS[abi.name], self.build) / "Include"
-            link = self.stage / f"python-{abi.name}"
-            if not link.is_dir():
-                shutil.copytree(headers, link)
-                shutil.copy(self.root / "cmake/python/pyconfig.h", link)
+        for abi in list(self.abis):
+            own = self.stage / f"python-{abi.name}"
+            if own.is_dir():
+                continue
+            headers = sources.python_headers(abi.name, self.build)
+            if headers is None:
+                print(f"{self.target.name}: no wheel for {abi.python}, whose headers no archive has; try: that Python on the PATH",
+                      flush=True)
+                self.abis.remove(abi)
+                continue
+            shutil.copytree(headers, own)
+            shutil.copy(self.root / "cmake/python/pyconfig.h", own)
 
     def build_zlib(self):
         if (self.stage / "lib/libz.a").exists():
@@ -201,7 +208,7 @@ class Native:
     def extension(self, nanobind):
         """The folder that holds the extension for each ABI as NAME/_core.SUFFIX."""
         folder = self.home / "extension"
-        abis = [abi.name for abi in targets.abis_of(self.target)]
+        abis = [abi.name for abi in self.abis]
         self.configure(folder, "-DMOTLEY_BUILD_PYTHON=ON", "-DMOTLEY_BUILD_TESTS=OFF", f"-DMOTLEY_NANOBIND={nanobind}",
                        f"-DMOTLEY_PYTHON_ABIS={';'.join(abis)}")
         self.make(folder, *[f"motley_core_{abi}" for abi in abis])

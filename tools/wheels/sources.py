@@ -37,7 +37,8 @@ OPENSSL = Source(
 ZLIB = Source(
     "zlib", "1.3.1", "60dd315c07f616887caa029408308a018ace66e3d142726a97db164b3b8f69fb",
     "main/z/zlib/zlib_1.3.dfsg+really1.3.1.orig.tar.gz", "", "zlib-1.3.1", licence="Zlib", licence_file="LICENSE")
-# Headers of the Pythons that extensions are made for: all that comes from them is in the extension's own code.
+# Headers of the Pythons that extensions are made for: all that comes from them is in the extension's own code. What Debian has no more
+# (3.10) comes from its authors, or is that of a Python on this machine's PATH; see python_headers().
 PYTHONS = {
     "abi3": Source("python", "3.13.5", "93e583f243454e6e9e4588ca2c2662206ad961659863277afcdb96801647d640",
                    "main/p/python3.13/python3.13_3.13.5.orig.tar.xz",
@@ -45,7 +46,11 @@ PYTHONS = {
     "cp311": Source("python", "3.11.2", "2411c74bda5bbcfcddaf4531f66d1adc73f247f529aee981b029513aefdbf849",
                     "main/p/python3.11/python3.11_3.11.2.orig.tar.gz",
                     "https://www.python.org/ftp/python/3.11.2/Python-3.11.2.tgz", "Python-3.11.2", ("Include",)),
+    "cp310": Source("python", "3.10.12", "afb74bf19130e7a47d10312c8f5e784f24e0527981eab68e20546cfb865830b8",
+                    "main/p/python3.10/python3.10_3.10.12.orig.tar.xz",
+                    "https://www.python.org/ftp/python/3.10.12/Python-3.10.12.tar.xz", "Python-3.10.12", ("Include",)),
 }
+IN_DEBIAN = {"abi3", "cp311"}
 
 
 class Failed(Exception):
@@ -99,6 +104,20 @@ def unpack(source, build):
             tar.extractall(build / "sources", wanted, filter="data")
         stamp.write_text(parts)
     return folder
+
+
+def python_headers(abi, build):
+    """The folder with the headers of a Python; None: there are none to be had here."""
+    try:
+        return unpack(PYTHONS[abi], build) / "Include"
+    except Failed:
+        if abi in IN_DEBIAN:
+            raise
+    command = f"python3.{PYTHONS[abi].version.split('.')[1]}"
+    ask = [command, "-c", "import sysconfig; print(sysconfig.get_path('include'))"]
+    found = subprocess.run(ask, capture_output=True, text=True, check=False) if shutil.which(command) else None
+    folder = pathlib.Path(found.stdout.strip()) if found and found.returncode == 0 else None
+    return folder if folder and (folder / "Python.h").exists() else None
 
 
 def lay_headers(include):

@@ -16,7 +16,7 @@ class Target:
     runner_packages: str = ""  # that bring it
     program_suffix: str = ""
     debian: str = ""  # as Debian calls the processor, where a Python for it is run here as well
-    abis: tuple[str, ...] = ("abi3", "cp311")  # of ABIS
+    abis: tuple[str, ...] = ("abi3", "cp311", "cp310")  # of ABIS
 
 
 TARGETS = [
@@ -30,6 +30,15 @@ TARGETS = [
     Target("windows-x86_64", "x86_64-windows-gnu", "Windows", "x86_64", "mingw64", "win_amd64", "", ("wine",), "wine wine64", ".exe",
            abis=("abi3",)),
 ]
+
+
+def in_turn(commit):
+    """Names of the target of this system, and of one other: which one follows from the commit's hash, so that each has its turn."""
+    own = [target.name for target in TARGETS if target.runner == ()]
+    others = [target.name for target in TARGETS if target.runner != ()]
+    return [*own, others[int(commit[:8] or "0", 16) % len(others)]]
+
+
 GLIBC_MAX = (2, 28)
 MACOS_MIN = (11, 0)
 
@@ -37,8 +46,8 @@ MACOS_MIN = (11, 0)
 # The C++ tests that tools/wheels --test builds and runs. Not among them: `property`, for which there is no RapidCheck with libc++;
 # `unit_http` and `unit_torch`, which test what no wheel has in it.
 TESTS = ["conformance_codec", "conformance_transport", *[f"unit_{folder}" for folder in (
-    "base", "machine", "tensor", "codec", "wire", "fleet", "modes", "cluster", "plan", "ps", "compute", "data", "store", "report",
-    "transport", "engine", "config", "runtime", "bench", "softmax", "sim")]]
+    "base", "machine", "tensor", "codec", "wire", "discovery", "blocks", "fleet", "modes", "cluster", "plan", "ps", "compute", "data",
+    "store", "report", "transport", "engine", "config", "runtime", "bench", "builtin", "softmax", "sim")]]
 TEST_SECONDS = 1200  # of one program
 # What of them cannot be run for a target here, and why.
 LEFT_OUT = {
@@ -72,7 +81,7 @@ class Abi:
 
 
 # 3.12 is the first with all that nanobind needs in the ABI that stays.
-ABIS = [Abi("abi3", "cp312", "abi3"), Abi("cp311", "cp311", "cp311")]
+ABIS = [Abi("abi3", "cp312", "abi3"), Abi("cp311", "cp311", "cp311"), Abi("cp310", "cp310", "cp310")]
 
 
 def abis_of(target):

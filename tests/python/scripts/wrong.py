@@ -84,17 +84,21 @@ def raises(case):
     case.loss, case.epochs = broken_loss, 100000
 
 
+class Broken(torch.utils.data.Dataset):
+    def __init__(self, data):
+        self.data = data
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getitem__(self, index):
+        if index == 251:
+            raise OSError("no such file: 251")
+        return self.data[index]
+
+
 def unreadable(case):
-    class Broken(torch.utils.data.Dataset):
-        def __len__(self):
-            return len(case.train)
-
-        def __getitem__(self, index):
-            if index == 251:
-                raise OSError("no such file: 251")
-            return case.train[index]
-
-    case.loader = DataLoader(Broken(), case.batch, num_workers=2)
+    case.loader = DataLoader(Broken(case.train), case.batch, num_workers=2)
 
 
 def other_model(case):

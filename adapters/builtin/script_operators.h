@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-namespace motley::torch_adapter {
+namespace motley::builtin {
 
 /// By its qualified name, as "aten::conv2d": it computes with the values it is given and with nothing else. What is not
 /// known to do so does not.
 bool works_on_values_alone(std::string_view name);
 
-}  // namespace motley::torch_adapter
+}  // namespace motley::builtin

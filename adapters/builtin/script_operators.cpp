@@ -1,9 +1,9 @@
-#include "torch/script_operators.h"
+#include "builtin/script_operators.h"
 
 #include <algorithm>
 #include <unordered_set>
 
-namespace motley::torch_adapter {
+namespace motley::builtin {
 namespace {
 
 // Of `aten`: functions of tensors, numbers, strings, lists and dictionaries. What stays out: files (from_file, save),
@@ -129,4 +129,4 @@ bool works_on_values_alone(std::string_view name) {
   return name.ends_with('_') && !name.starts_with('_') && kTensors.contains(name.substr(0, name.size() - 1));
 }
 
-}  // namespace motley::torch_adapter
+}  // namespace motley::builtin
