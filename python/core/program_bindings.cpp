@@ -39,7 +39,7 @@ data::Bring bring_by_python(const nb::callable& bring) {
     try {
       return nb::cast<std::string>(nb::handle(bring)(address));
     } catch (nb::python_error& error) {
-      const nb::object value = error.value();
+      const nb::handle value = error.value();
       const auto text = [&](const char* name) {
         return nb::hasattr(value, name) ? nb::cast<std::string>(nb::str(value.attr(name))) : std::string();
       };
