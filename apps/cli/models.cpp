@@ -37,13 +37,14 @@ builtin::ModelSpec described(const config::RunConfig& config, const SharedBytes&
 
 class Models final : public runtime::ModelProvider {
  public:
-  Models(data::Retrieve retrieve, std::shared_ptr<TorchModels> torch)
-      : retrieve_(std::move(retrieve)), torch_(std::move(torch)) {}
+  Models(data::Retrieve retrieve, data::Bring bring, std::shared_ptr<TorchModels> torch)
+      : retrieve_(std::move(retrieve)), bring_(std::move(bring)), torch_(std::move(torch)) {}
   [[nodiscard]] std::vector<runtime::Device> devices() const override {
     if (torch_) return torch_->devices();
     return {{"cpu", machine::processor_name(), machine::memory_bytes(), machine::allowed_processors()}};
   }
   [[nodiscard]] data::Retrieve retrieve() const override { return retrieve_; }
+  [[nodiscard]] data::Bring bring() const override { return bring_; }
   [[nodiscard]] std::optional<std::vector<std::filesystem::path>> confined_to() const override {
     return torch_ ? torch_->directories() : std::vector<std::filesystem::path>();
   }
@@ -82,13 +83,15 @@ class Models final : public runtime::ModelProvider {
   [[nodiscard]] bool has_torch() const { return torch_ && !torch_->version().empty(); }
 
   data::Retrieve retrieve_;
+  data::Bring bring_;
   std::shared_ptr<TorchModels> torch_;
 };
 
 }  // namespace
 
-std::unique_ptr<runtime::ModelProvider> make_models(data::Retrieve retrieve, std::shared_ptr<TorchModels> torch) {
-  return std::make_unique<Models>(std::move(retrieve), std::move(torch));
+std::unique_ptr<runtime::ModelProvider> make_models(data::Retrieve retrieve, data::Bring bring,
+                                                    std::shared_ptr<TorchModels> torch) {
+  return std::make_unique<Models>(std::move(retrieve), std::move(bring), std::move(torch));
 }
 
 Error no_torch(const std::string& what, const TorchModels* torch) {

@@ -10,8 +10,9 @@
 
 namespace motley::cli {
 
-/// `retrieve` downloads their data sets; it may be empty. `torch` may be null.
-std::unique_ptr<runtime::ModelProvider> make_models(data::Retrieve retrieve, std::shared_ptr<TorchModels> torch);
+/// `retrieve` and `bring` fetch their data sets; they may be empty. `torch` may be null.
+std::unique_ptr<runtime::ModelProvider> make_models(data::Retrieve retrieve, data::Bring bring,
+                                                    std::shared_ptr<TorchModels> torch);
 
 /// That there is no torch for `what`.
 Error no_torch(const std::string& what, const TorchModels* torch);

@@ -45,6 +45,7 @@ using ScriptRunner = std::function<int(const Launch&)>;
 /// What the program gets from where it runs.
 struct Surroundings {
   data::Retrieve retrieve{};             // without it no data set is downloaded
+  data::Bring bring{};                   // without it of all addresses http alone is fetched
   ScriptRunner run_script{};             // without it commands with a script are errors
   std::shared_ptr<TorchModels> torch{};  // without it there is softmax regression alone
 };

@@ -90,19 +90,18 @@ void bind_files(nb::module_& m) {
       .def_prop_ro("has_room", &runtime::BlockLink::has_room)
       .def(
           "want",
-          [](runtime::BlockLink& link, const nb::bytes& hash, std::uint64_t bytes) {
-            link.want(hash_of(hash), static_cast<std::size_t>(bytes));
+          [](runtime::BlockLink& link, const nb::bytes& hash, std::uint64_t bytes, bool waited_for) {
+            link.want(hash_of(hash), static_cast<std::size_t>(bytes), waited_for);
           },
-          nb::arg("hash"), nb::arg("bytes"))
+          nb::arg("hash"), nb::arg("bytes"), nb::arg("waited_for") = false)
       .def("next", &next, nb::arg("seconds"));
   nb::class_<runtime::SampleStock>(m, "SampleStock")
       .def("__init__", [](runtime::SampleStock* self) { new (self) runtime::SampleStock(); })
       .def(
           "tell",
-          [](runtime::SampleStock& stock, std::uint64_t epoch, std::uint64_t first, std::uint64_t count, bool all) {
-            stock.tell({epoch, first, count, all});
-          },
-          nb::arg("epoch"), nb::arg("first"), nb::arg("count"), nb::arg("all"))
+          [](runtime::SampleStock& stock, std::uint64_t epoch, std::uint64_t first, std::uint64_t count, bool all,
+             bool lacks_tests) { stock.tell({epoch, first, count, all, lacks_tests}); },
+          nb::arg("epoch"), nb::arg("first"), nb::arg("count"), nb::arg("all"), nb::arg("lacks_tests"))
       .def("place", [](const runtime::SampleStock& stock) -> nb::object {
         const auto place = stock.place();
         if (!place) return nb::none();

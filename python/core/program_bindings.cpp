@@ -32,9 +32,25 @@ data::Retrieve by_python(const nb::callable& retrieve) {
   };
 }
 
-/// `retrieve` and `torch` outlive the command, so they are borrowed: they may be called without the GIL.
+/// By a function of Python: bring(address), which returns a path or raises motley.Error.
+data::Bring bring_by_python(const nb::callable& bring) {
+  return [bring = bring.ptr()](const std::string& address) -> Result<std::string> {
+    const nb::gil_scoped_acquire gil;
+    try {
+      return nb::cast<std::string>(nb::handle(bring)(address));
+    } catch (nb::python_error& error) {
+      const nb::handle value = error.value();
+      const auto text = [&](const char* name) {
+        return nb::hasattr(value, name) ? nb::cast<std::string>(nb::str(value.attr(name))) : std::string();
+      };
+      return Error{ErrorCode::input, nb::cast<std::string>(nb::str(value)), text("hint")};
+    }
+  };
+}
+
+/// `retrieve`, `bring` and `torch` outlive the command, so they are borrowed: they may be called without the GIL.
 int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& retrieve,
-                const std::optional<nb::callable>& torch) {
+                const std::optional<nb::callable>& torch, const std::optional<nb::callable>& bring) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -46,9 +62,11 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
       launch = asked;
       return 0;
     };
-    status = cli::run_program(
-        static_cast<int>(arguments.size()), argv.data(),
-        {.retrieve = by_python(retrieve), .run_script = keep, .torch = torch ? python_torch(*torch) : nullptr});
+    status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
+                              {.retrieve = by_python(retrieve),
+                               .bring = bring ? bring_by_python(*bring) : data::Bring{},
+                               .run_script = keep,
+                               .torch = torch ? python_torch(*torch) : nullptr});
   }
   if (!launch) return status;
   return nb::cast<int>(run_script(nb::cast(std::move(*launch))));
@@ -111,7 +129,7 @@ void bind_program(nb::module_& m) {
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
   m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("retrieve"),
-        nb::arg("torch") = nb::none());
+        nb::arg("torch") = nb::none(), nb::arg("bring") = nb::none());
 }
 
 }  // namespace motley::python

@@ -128,10 +128,13 @@ class Reading:
 class Ahead:
     """What one computation has its samples read by. seeds(version, first, count): of these positions. `trains`: passes follow each other
     in the order of epochs over `size` samples, by `batch` at first; `shuffles`, `drops_last`: that order is shuffled, and has whole
-    batches alone. numbers_at(epoch, positions): the samples that these are, where they are known."""
+    batches alone. numbers_at(epoch, positions): the samples that these are, where they are known. of_task(task, at, count): the samples
+    [at, at + count) of a task."""
 
     def __init__(self, readers: Readers, seeds: Callable[[_core.Task, int, int, int], list[int] | None], trains: bool, size: int,
-                 batch: int, shuffles: bool = True, drops_last: bool = False, numbers_at: NumbersAt | None = None):
+                 batch: int, shuffles: bool = True, drops_last: bool = False, numbers_at: NumbersAt | None = None,
+                 of_task: Callable[[_core.Task, int, int], list[int]] = lambda task, at, count: task.indices(at, count)):
+        self._of_task = of_task
         self._numbers_at = numbers_at or (lambda _, positions: positions)
         self._shuffles, self._end = shuffles, size // batch * batch if drops_last else size
         self._readers, self._seeds, self._trains, self._size, self._batch = readers, seeds, trains, size, batch
@@ -148,7 +151,7 @@ class Ahead:
             return
         self._expected = (task.version, task.first, limit)
         begin = task.count - limit if task.from_end else 0
-        pieces = [piece for piece in _pieces(task.version, task.first + begin, self._numbers(task, begin, limit)) if not self._took(piece)]
+        pieces = [piece for piece in _pieces(task.version, task.first + begin, self._of_task(task, begin, limit)) if not self._took(piece)]
         if task.from_end:
             pieces.reverse()
         for block in [block for block in self._readings if block[0] < task.version]:
@@ -178,7 +181,7 @@ class Ahead:
 
     def _taken(self, task: _core.Task, at: int, count: int) -> list[tuple[Reading, int, int]]:
         """Where these samples are: [first, last) of each reading."""
-        pieces = list(_pieces(task.version, task.first + at, self._numbers(task, at, count)))
+        pieces = list(_pieces(task.version, task.first + at, self._of_task(task, at, count)))
         self._newest = pieces
         for piece in self._missing(task.version, pieces):
             self._begin(task, piece)
@@ -187,12 +190,6 @@ class Ahead:
     def _took(self, piece: Piece) -> bool:
         return any(piece.version == taken.version and taken.first <= piece.first and
                    piece.first + len(piece.numbers) <= taken.first + len(taken.numbers) for taken in self._newest)
-
-    def _numbers(self, task: _core.Task, at: int, count: int) -> list[int]:
-        numbers = self._numbers_at(task.epoch, task.indices(at, count))
-        if numbers is None:
-            raise Error(f"the order of epoch {task.epoch + 1} did not come", "the same version of Motley on both machines", "protocol")
-        return numbers
 
     def _missing(self, version: int, pieces: list[Piece]) -> list[Piece]:
         """Those that nobody reads. Where there are any, what was guessed and not begun waits for them."""

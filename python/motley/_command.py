@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from motley import _core, _fetch, _launch, _packages
+from motley import _core, _fetch, _launch, _origins, _packages
 from motley._errors import Error
 from motley._retrieve import retrieve
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _launch.give(launch)
         return _run_script(launch)
 
-    return _core.run_command(["motley", *words], run_script, retrieve, _recipes)
+    return _core.run_command(["motley", *words], run_script, retrieve, _recipes, _origins.bring)
 
 
 def _recipes() -> Any:

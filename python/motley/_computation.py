@@ -216,7 +216,7 @@ class ModelComputation:
             return self._seeds(recipe, task, version, first, count)
 
         return _ahead.Ahead(recipe.readers, seeds, recipe is self._work.train, recipe.size, recipe.batch_size, recipe.shuffles,
-                            recipe.drops_last, recipe.numbers_at)
+                            recipe.drops_last, recipe.numbers_at, recipe.of_task)
 
     def _seeds(self, recipe: _data.Recipe, task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
         """One for each position [first, first + count), where samples are made with random numbers."""

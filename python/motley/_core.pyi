@@ -120,8 +120,8 @@ class BlockLink:
     def ask(self, offer: int) -> None: ...
     @property
     def has_room(self) -> bool: ...
-    def want(self, hash: bytes, bytes: int) -> None:
-        """REQUIRES has_room."""
+    def want(self, hash: bytes, bytes: int, waited_for: bool = False) -> None:
+        """`waited_for`: by somebody; of what is asked for already: by now. REQUIRES has_room."""
     def next(self, seconds: float) -> tuple[Any, ...] | None:
         """("connected",), ("offered", hash, bytes, offers there are), ("content", hash, bytes), ("waits",): steps of the run come first,
         ("broken", why, the run is over), or None after so long. Errors: the head refuses, or what it sends is wrong."""
@@ -132,8 +132,9 @@ class SampleStock:
     """Which train samples this machine has so far."""
 
     def __init__(self) -> None: ...
-    def tell(self, epoch: int, first: int, count: int, all: bool) -> None:
-        """Those at positions [first, first + count) of the order of that epoch, or all. The head grants this machine no others."""
+    def tell(self, epoch: int, first: int, count: int, all: bool, lacks_tests: bool) -> None:
+        """Those at positions [first, first + count) of the order of that epoch, or all; and whether test samples are missing. The head
+        grants this machine no others."""
     def place(self) -> tuple[int, bool, int, int, int] | None:
         """(seed of the order, whether it shuffles, epoch, first position and samples of the newest step); None: this machine is in no
         run yet."""
@@ -263,8 +264,9 @@ def run_command(
     run_script: Callable[[Launch], int],
     retrieve: Callable[[str, Callable[[bytes, int], bool]], str],
     torch: Callable[[], Any] | None = None,
+    bring: Callable[[str], str] | None = None,
 ) -> int:
-    """`torch`: gives the module _recipes, or None where there is no torch."""
+    """`torch`: gives the module _recipes, or None where there is no torch. bring(address): a path with what lies there."""
 
 class ScriptRules:
     """What a TorchScript file may be and do: adapters/builtin/script_rules.h. What is refused raises Error."""

@@ -143,6 +143,9 @@ class Recipe:
         return self.fetch(self.of_task(task, at, count))
 
     def of_task(self, task: Any, at: int, count: int) -> list[int]:
+        if self.says_what_is_here and task.kind == "train" and not task.contributes and not task.probes:
+            looked = self._look()  # these are here, and it is the time that counts
+            return [looked[each % len(looked)][0] for each in range(at, at + count)]
         numbers = self.numbers_at(task.epoch, task.indices(at, count))
         if numbers is None:
             raise Error(f"{self.name}: the head did not send the order of epoch {task.epoch + 1}",

@@ -13,11 +13,12 @@ from motley import _core, _kept, _launch, _locks, _manifest, _origins, _partly
 from motley._errors import Error
 
 WINDOW = 16  # blocks that are asked for at once
-WINDOW_WAITED_FOR = 4  # likewise, while somebody waits for one, which comes behind those
-WAITED_S = 1.0  # since somebody did
+WINDOW_WAITED_FOR = 32  # likewise of those that somebody waits for
+WISHES_MAX = 256  # more: somebody waits for a whole set, and not for the next samples
 SILENCE_S = 10.0  # on a connection that has something to bring: then it is given up, and made again
 PAUSE_S = (0.2, 3.0)  # between two tries: the first one, and the longest
 _LOOK_S = 0.25  # for whether to stop
+WISH_S = 0.02  # for whether somebody waits for a block
 AFTER_THE_END_S = 10.0  # for the head's next run
 
 _offers: _core.Offers | None = None
@@ -155,36 +156,38 @@ class _Order:
     """Which block of a set is asked for next: one that somebody waits for, else the one behind the last of these."""
 
     def __init__(self, kept: _kept.Set, missing: dict[bytes, list[_kept.Place]]):
-        self._progress, self._missing, self._open = kept.progress, missing, set[bytes]()
+        self._progress, self._missing = kept.progress, missing
+        self._open, self._waited_for = set[bytes](), set[bytes]()
         self._blocks = [(place.block, content) for content, places in missing.items() for place in places]
         self._blocks.sort()
         self._hashes = dict(self._blocks)
         self._at = 0  # in _blocks
-        self._waited = -WAITED_S
 
-    def next(self) -> bytes | None:
-        """It is open then, until take()."""
-        wish = self._wish()
+    def next(self) -> tuple[bytes, bool] | None:
+        """And whether somebody waits for it. It is open then, until take(); what is open already comes where it is waited for by now."""
+        wish = self._wish() if len(self._waited_for) < WINDOW_WAITED_FOR else None
         if wish is not None:
-            if self._progress.wishes() <= WINDOW_WAITED_FOR:  # else somebody waits for a whole file
-                self._waited = time.monotonic()
-            self._at = bisect.bisect(self._blocks, (wish, self._hashes[wish]))
-        if len(self._open) >= (WINDOW if time.monotonic() - self._waited > WAITED_S else WINDOW_WAITED_FOR):
+            content = self._hashes[wish]
+            self._at = bisect.bisect(self._blocks, (wish, content))
+            self._waited_for.add(content)
+            self._open.discard(content)
+            return content, self._progress.wishes() <= WISHES_MAX
+        following = self._following() if len(self._open) < WINDOW else None
+        if following is None:
             return None
-        content = self._hashes[wish] if wish is not None else self._following()
-        if content is not None:
-            self._open.add(content)
-        return content
+        self._open.add(following)
+        return following, False
 
     def take(self, content: bytes) -> list[_kept.Place]:
         self._open.discard(content)
+        self._waited_for.discard(content)
         return self._missing.pop(content)
 
     def _wish(self) -> int | None:
         block = self._progress.wanted(0)
         while block is not None:
             content = self._hashes.get(block)
-            if content in self._missing and content not in self._open:
+            if content in self._missing and content not in self._waited_for:
                 return block
             if content not in self._missing:  # it came at the moment at which it was wished for
                 self._progress.set_here(block)
@@ -194,7 +197,7 @@ class _Order:
     def _following(self) -> bytes | None:
         for _ in range(len(self._blocks)):
             _, content = self._blocks[self._at % len(self._blocks)]
-            if content in self._missing and content not in self._open:
+            if content in self._missing and content not in self._open and content not in self._waited_for:
                 return content
             self._at += 1
         return None
@@ -207,6 +210,7 @@ class _Fetch:
         self._launch = launch
         self._link: _core.BlockLink | None = None
         self._pause, self._said, self._over = PAUSE_S[0], "", 0.0
+        self._heard = 0.0  # when something was
         self.stops: threading.Event | None = None
 
     def manifest(self, number: int) -> _manifest.Manifest:
@@ -219,7 +223,7 @@ class _Fetch:
                         "start the same script with the same arguments on all machines", "mismatch")
         if len(wanted) != _manifest.HASH_BYTES or not 0 < size <= _manifest.MANIFEST_BYTES_MAX:
             raise Error("the head's list of files cannot be", "install the same version of motley on both machines", "protocol")
-        link.want(wanted, size)
+        link.want(wanted, size, True)
         _, text = self._await("content")
         return _manifest.parse(text)
 
@@ -231,9 +235,11 @@ class _Fetch:
         link, began, order = self._opened(), time.monotonic(), _Order(kept, missing)
         while missing:
             while link.has_room and (following := order.next()) is not None:
-                link.want(following, missing[following][0].count)
-            got, content = self._await("content")
-            kept.put(order.take(got), content)
+                wanted, waited_for = following
+                link.want(wanted, missing[wanted][0].count, waited_for)
+            if (came := self._look("content", WISH_S)) is not None:
+                got, content = came
+                kept.put(order.take(got), content)
         took = max(time.monotonic() - began, 1e-9)
         _say(f"{name} is here: {size / 1e9:.3g} GB in {took:.1f} s, {size * 8e-6 / took:.0f} Mbit/s")
         kept.finish()
@@ -251,31 +257,36 @@ class _Fetch:
         if self._link is None:
             self._link = _core.open_block_link(self._launch)
             self._link.dial()
+            self._heard = time.monotonic()
         return self._link
 
     def _await(self, kind: str) -> tuple[Any, ...]:
         """What an event of that kind brings. Connects again for as long as it takes. Errors: the head refuses."""
-        link, heard = self._opened(), time.monotonic()
-        while True:
-            event = link.next(_LOOK_S if self.stops is not None else SILENCE_S)
-            if self.stops is not None and self.stops.is_set():
-                raise _Stopped
-            if event is None and time.monotonic() < heard + SILENCE_S:
-                continue
-            heard = time.monotonic()
-            if event is None:
-                self._again(f"nothing was heard for {SILENCE_S:.0f} s", False)
-            elif event[0] == "broken":
-                self._again(event[1], event[2])
-            elif event[0] == "connected":
-                self._pause, self._said, self._over = PAUSE_S[0], "", 0.0
-            elif event[0] == "waits":
-                continue
-            elif event[0] == kind:
-                return event[1:]
-            else:
-                raise Error(f"the head answered with {event[0]}, expected {kind}", "install the same version of motley on both machines",
-                            "protocol")
+        while (found := self._look(kind, _LOOK_S if self.stops is not None else SILENCE_S)) is None:
+            pass
+        return found
+
+    def _look(self, kind: str, seconds: float) -> tuple[Any, ...] | None:
+        """Likewise, within so long."""
+        event = self._opened().next(seconds)
+        if self.stops is not None and self.stops.is_set():
+            raise _Stopped
+        now = time.monotonic()
+        if event is None and now < self._heard + SILENCE_S:
+            return None
+        self._heard = now
+        if event is None:
+            self._again(f"nothing was heard for {SILENCE_S:.0f} s", False)
+        elif event[0] == "broken":
+            self._again(event[1], event[2])
+        elif event[0] == "connected":
+            self._pause, self._said, self._over = PAUSE_S[0], "", 0.0
+        elif event[0] == kind:
+            return event[1:]
+        elif event[0] != "waits":
+            raise Error(f"the head answered with {event[0]}, expected {kind}", "install the same version of motley on both machines",
+                        "protocol")
+        return None
 
     def _again(self, why: str, over: bool) -> None:
         now = time.monotonic()

@@ -175,7 +175,7 @@ class Run:
             with self._limited():
                 work, owner, script = self._elsewhere(launch)
                 self._rules.tell_own(script, work, steps)
-            with _data.reading(self._train, self._test), _stock.told(launch, self._train):
+            with _data.reading(self._train, self._test), _stock.told(launch, self._train, self._test):
                 left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
             owner.release()
         self.history = left.give(work.parts.root, work.parts.saved)

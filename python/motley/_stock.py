@@ -13,16 +13,18 @@ from motley._errors import Error
 
 LOOK_S = 0.1
 AT_ONCE = 4096  # positions that are looked at before it looks where the run is
+WISHED_MAX = 512  # samples behind those that are here, for which it wishes together
+TESTED_STEPS = 4  # that are here before it wishes for test samples
 LEAD_MAX = 64  # steps
 
 
 @contextlib.contextmanager
-def told(launch: _core.Launch, train: _data.Recipe) -> Iterator[None]:
-    """Meanwhile the head knows. Nothing is done where the data set of `train` does not say what is here."""
-    if not train.says_what_is_here:
+def told(launch: _core.Launch, train: _data.Recipe, test: _data.Recipe | None) -> Iterator[None]:
+    """Meanwhile the head knows. Nothing is done where no data set says what is here."""
+    if not train.says_what_is_here and not (test and test.says_what_is_here):
         yield
         return
-    watch = Watch(train)
+    watch = Watch(train, test)
     launch.keep_stock(watch.stock)
     watch.start()
     try:
@@ -30,19 +32,20 @@ def told(launch: _core.Launch, train: _data.Recipe) -> Iterator[None]:
     finally:
         watch.stops.set()
         watch.join()
-        watch.stock.tell(0, 0, 0, True)  # the script's next run may have other samples
+        watch.stock.tell(0, 0, 0, True, False)  # the script's next run may have other samples
 
 
 class Watch(threading.Thread):
-    def __init__(self, train: _data.Recipe):
+    def __init__(self, train: _data.Recipe, test: _data.Recipe | None = None):
         super().__init__(name="motley: samples that are here", daemon=True)
         self.stock, self.stops = _core.SampleStock(), threading.Event()
-        self._train, self._is_here = train, train.loader.dataset.is_here
+        self._train = train
+        self._all = Whole(train)
+        self._tests = Whole(test) if test else None
         self._epoch, self._first, self._count = 0, 0, 0  # positions whose samples are here
         self._lead = 1  # steps: how far behind the open one they begin
-        self._whole = 0  # samples from the first on that are here
         self._told: tuple[int, ...] | None = None
-        self._tell(0, 0, 0, False)
+        self._tell(0, 0, 0, not train.says_what_is_here)
 
     def run(self) -> None:
         try:
@@ -54,10 +57,12 @@ class Watch(threading.Thread):
     def look(self) -> bool:
         """True: all are here, and were said to be."""
         place = self.stock.place()
-        if (place is None or not self._follow(*place)) and self._has_all():
-            self._tell(0, 0, 0, True)
-            return True
-        return False
+        whole = self._all.here or ((place is None or not self._follow(*place)) and self._all.look())
+        if not whole:
+            return False
+        tested = self._tests is None or self._tests.look()
+        self._tell(0, 0, 0, True)
+        return tested
 
     def _follow(self, seed: int, shuffles: bool, epoch: int, first: int, count: int) -> bool:
         """False: nothing of this epoch is missing from where it looks."""
@@ -67,33 +72,57 @@ class Watch(threading.Thread):
 
         if epoch != self._epoch or first + (LEAD_MAX + 1) * count < self._first:
             begin(1)
-        more = self._extend(seed, shuffles)
+        step = count or self._train.batch_size
+        more = self._extend(seed, shuffles, step)
         if first + count > self._first + self._count:  # the run has come past what is here
             begin(min(2 * self._lead, LEAD_MAX))
-            more = self._extend(seed, shuffles)
+            more = self._extend(seed, shuffles, step)
+        if self._tests is not None and self._count >= TESTED_STEPS * step:
+            self._tests.look()
         self._tell(self._epoch, self._first, self._count, False)
         return more
 
-    def _extend(self, seed: int, shuffles: bool) -> bool:
+    def _extend(self, seed: int, shuffles: bool, step: int) -> bool:
         """False: to the end of the epoch."""
         while (at := self._first + self._count) < self._train.size:
             positions = _core.sample_order(seed, self._epoch, self._train.size, at, min(AT_ONCE, self._train.size - at), shuffles)
             numbers = self._train.numbers_at(self._epoch, positions)
-            here = 0 if numbers is None else self._here(numbers)
+            here = 0 if numbers is None else first_here(self._train, numbers)
             self._count += here
             if here < len(positions):
+                for index in (numbers or [])[here + 1 : here + min(step, WISHED_MAX)]:  # one by one, each would wait for a look
+                    self._train.loader.dataset.is_here(self._train.number(index))
                 return True
         return False
 
-    def _tell(self, *what: int) -> None:
+    def _tell(self, epoch: int, first: int, count: int, all_here: bool) -> None:
+        what = epoch, first, count, all_here, self._tests is not None and not self._tests.here
         if what != self._told:
             self._told = what
             self.stock.tell(*what)
 
-    def _here(self, numbers: list[int]) -> int:
-        """How many from the first on."""
-        return next((number for number, index in enumerate(numbers) if not self._is_here(self._train.number(index))), len(numbers))
 
-    def _has_all(self) -> bool:
-        self._whole += self._here(list(range(self._whole, self._train.samples)))
-        return self._whole == self._train.samples
+class Whole:
+    """Whether all samples of a recipe are here, which is so from some time on."""
+
+    def __init__(self, recipe: _data.Recipe):
+        self._recipe, self._count = recipe, 0 if recipe.says_what_is_here else recipe.samples
+
+    @property
+    def here(self) -> bool:
+        return self._count == self._recipe.samples
+
+    def look(self) -> bool:
+        while not self.here:
+            numbers = list(range(self._count, min(self._count + AT_ONCE, self._recipe.samples)))
+            some = first_here(self._recipe, numbers)
+            self._count += some
+            if some < len(numbers):
+                return False
+        return True
+
+
+def first_here(recipe: _data.Recipe, numbers: list[int]) -> int:
+    """How many from the first on."""
+    is_here = recipe.loader.dataset.is_here
+    return next((at for at, index in enumerate(numbers) if not is_here(recipe.number(index))), len(numbers))

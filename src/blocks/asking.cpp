@@ -18,9 +18,19 @@ Error unwanted(std::string what) {
 
 bool Asking::has_room() const noexcept { return open_.size() < wire::kWantsMax; }
 
-bool Asking::want(const Hash& hash, std::size_t bytes) {
+std::optional<wire::Want> Asking::want(const Hash& hash, std::size_t bytes, bool waited_for) {
   MOTLEY_ASSERT(has_room() && bytes > 0 && bytes <= wire::kManifestBytesMax);
-  return open_.try_emplace(prefix_of(hash), Open{.hash = hash, .bytes = bytes}).second;
+  const auto [found, fresh] =
+      open_.try_emplace(prefix_of(hash), Open{.hash = hash, .bytes = bytes, .waited_for = waited_for});
+  if (fresh) return asked(found->second);
+  if (!waited_for || !hurries_ || std::exchange(found->second.waited_for, true)) return std::nullopt;
+  wire::Want again = asked(found->second);
+  again.haste = wire::kWaitedForByNow;
+  return again;
+}
+
+wire::Want Asking::asked(const Open& open) {
+  return {.offer = 0, .sha256 = {open.hash.begin(), open.hash.end()}, .haste = open.waited_for ? wire::kWaitedFor : 0};
 }
 
 Result<Asking::Added> Asking::add(const wire::Frame& frame) {
@@ -44,17 +54,17 @@ Result<Asking::Added> Asking::add(const wire::Frame& frame) {
     return added;
   }
   open.content.clear();
-  if (++open.attempts < kAttemptsMax) return Added{.again = open.hash};
+  if (++open.attempts < kAttemptsMax) return Added{.again = asked(open)};
   return Error{ErrorCode::mismatch,
                "a block came " + std::to_string(kAttemptsMax) + " times with another content than its hash says",
                "did a file change on the head while it was offered? start the run there again"};
 }
 
-std::vector<Hash> Asking::restart() {
-  std::vector<Hash> again;
+std::vector<wire::Want> Asking::restart() {
+  std::vector<wire::Want> again;
   for (auto& [prefix, open] : open_) {
     open.content.clear();
-    again.push_back(open.hash);
+    again.push_back(asked(open));
   }
   return again;
 }

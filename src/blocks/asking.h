@@ -12,6 +12,7 @@
 #include "motley/bytes.h"
 #include "motley/result.h"
 #include "wire/frame.h"
+#include "wire/messages.h"
 
 namespace motley::blocks {
 
@@ -22,19 +23,22 @@ class Asking {
   explicit Asking(HashOf hash_of) : hash_of_(std::move(hash_of)) {}
 
   [[nodiscard]] bool has_room() const noexcept;
-  /// False: it is open already. REQUIRES has_room() and bytes from 1 to wire::kManifestBytesMax.
-  bool want(const Hash& hash, std::size_t bytes);
+  /// The Want to be sent, if any: of what is open already where it is waited for by now. REQUIRES has_room() and bytes
+  /// from 1 to wire::kManifestBytesMax.
+  std::optional<wire::Want> want(const Hash& hash, std::size_t bytes, bool waited_for = false);
+  /// Of the head, what is known of it: whether it understands that something is waited for by now.
+  void set_hurries(bool hurries) noexcept { hurries_ = hurries; }
 
   struct Added {
     std::optional<Hash> whole{};  // it has come, and is open no longer
     std::vector<std::byte> content{};
-    std::optional<Hash> again{};  // to be asked for again: what came was something else
+    std::optional<wire::Want> again{};  // what came was something else
   };
   /// The segments of one block come in their order. Errors: protocol, for what nobody asked for; mismatch, where
   /// content came wrong for the last time.
   Result<Added> add(const wire::Frame& frame);
   /// The connection is gone: what had begun begins anew. What is to be asked for on the next one.
-  std::vector<Hash> restart();
+  std::vector<wire::Want> restart();
   [[nodiscard]] std::size_t open() const noexcept { return open_.size(); }
 
  private:
@@ -42,9 +46,13 @@ class Asking {
     Hash hash{};
     std::size_t bytes = 0;
     int attempts = 0;
+    bool waited_for = false;
     std::vector<std::byte> content{};
   };
+  static wire::Want asked(const Open& open);
+
   HashOf hash_of_;
+  bool hurries_ = false;
   std::map<std::uint64_t, Open> open_;  // by prefix: frames have no more of the hash
 };
 

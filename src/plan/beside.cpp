@@ -40,8 +40,11 @@ void Beside::step(double seconds, std::uint64_t samples) {
   if (samples == 0 || !(seconds > 0)) return;
   step_seconds_.add(seconds, kMemoryResting);
   const bool first = std::exchange(fresh_, false);
+  const bool lends = std::exchange(lent_bytes_, 0) > 0;
+  const bool lent = std::exchange(lent_, lends) || lends;  // what is queued goes out in the step behind it
   const double each = seconds / static_cast<double>(samples);
-  if (std::exchange(partly_, false)) {
+  if (lent) borrow(seconds, samples);
+  if (std::exchange(partly_, false) || lent) {
     // says nothing of either
   } else if (wanted_ && flowing_) {
     take_flowing(each);
@@ -49,8 +52,19 @@ void Beside::step(double seconds, std::uint64_t samples) {
     take_resting(each);
   }
   if ((flowing_ && !wanted_) || --left_ > 0) return;
+  if (!flowing_ && debt_ > 0) {
+    if (!lent) debt_ = std::max(0.0, debt_ - kSlowdownMax * seconds);
+    left_ = 1;
+    return;
+  }
   flowing_ = !flowing_;
   turn();
+}
+
+// Where it is not known how long the step takes without, half of it.
+void Beside::borrow(double seconds, std::uint64_t samples) {
+  const double expected = seconds_.weight > 0 ? seconds_.mean() * static_cast<double>(samples) : seconds / 2;
+  debt_ = std::max(0.0, debt_ + std::min(seconds - expected, kUnlikeMax * expected));
 }
 
 void Beside::take_flowing(double each) {

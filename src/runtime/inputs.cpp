@@ -5,6 +5,7 @@
 #include <fstream>
 #include <span>
 
+#include "data/files.h"
 #include "data/uri.h"
 #include "transport/crypto.h"
 #include "wire/frame.h"
@@ -58,6 +59,22 @@ std::filesystem::path machines_file() {
   return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "machines.json";
 }
 
+namespace {
+
+Result<std::string> bring_by(const data::Retrieve& retrieve, const std::string& address, const DownloadReport& report) {
+  if (!address.starts_with("http://") && !address.starts_with("https://")) {
+    return Error{ErrorCode::input, address + ": this program fetches http:// and https:// alone",
+                 "pip install motley, which fetches it with fsspec; or fetch it yourself and name the path"};
+  }
+  const std::string cache = cache_dir();
+  if (cache.empty() || !retrieve)
+    return Error{ErrorCode::input, address + ": nothing is downloaded here", "fetch it yourself and name the path"};
+  const std::string key = transport::sha256_hex(std::as_bytes(std::span(address)));
+  return data::download(retrieve, address, cache + "/data/origins/" + key + "/whole", report);
+}
+
+}  // namespace
+
 Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report) {
   if (config.model_kind == config::kScriptKind) {
     return Error{ErrorCode::input, "this run trains the model of a Python script", "motley join TOKEN SCRIPT.py"};
@@ -72,11 +89,21 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   options.hold_out = data::same_text(config.data_uri, config.data_test_uri);
   ModelInputs inputs;
   inputs.config = &config;
-  Result<std::shared_ptr<const data::Dataset>> train = data::open_dataset(config.data_uri, "train", options);
+  data::Bring bringer = bring();
+  if (!bringer) bringer = [&](const std::string& address) { return bring_by(options.retrieve, address, report); };
+  Result<std::string> train_uri = data::without_addresses(config.data_uri, bringer);
+  if (!train_uri) return train_uri.error();
+  inputs.train_uri = std::move(*train_uri);
+  Result<std::string> test_uri = config.data_test_uri == config.data_uri
+                                     ? inputs.train_uri
+                                     : data::without_addresses(config.data_test_uri, bringer);
+  if (!test_uri) return test_uri.error();
+  inputs.test_uri = std::move(*test_uri);
+  Result<std::shared_ptr<const data::Dataset>> train = data::open_dataset(inputs.train_uri, "train", options);
   if (!train) return train.error();
   inputs.train = *train;
-  if (!config.data_test_uri.empty()) {
-    Result<std::shared_ptr<const data::Dataset>> test = data::open_dataset(config.data_test_uri, "test", options);
+  if (!inputs.test_uri.empty()) {
+    Result<std::shared_ptr<const data::Dataset>> test = data::open_dataset(inputs.test_uri, "test", options);
     if (!test) return test.error();
     inputs.test = *test;
     if (inputs.test->sample_shape() != inputs.train->sample_shape() ||

@@ -13,6 +13,7 @@
 #include "base/batch_plan.h"
 #include "config/config.h"
 #include "data/dataset.h"
+#include "data/files.h"
 #include "motley/bytes.h"
 #include "motley/device_model.h"
 #include "motley/layout.h"
@@ -33,6 +34,7 @@ struct ModelInputs {
   const config::RunConfig* config = nullptr;
   SharedBytes file;  // TorchScript; else empty
   std::shared_ptr<const data::Dataset> train, test;
+  std::string train_uri{}, test_uri{};  // as this machine opened them: without addresses
 };
 
 using DownloadReport = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
@@ -70,6 +72,8 @@ class ModelProvider {
   [[nodiscard]] virtual std::optional<std::vector<std::filesystem::path>> confined_to() const { return {}; }
   /// What downloads data sets that are known by name; empty where nothing does.
   [[nodiscard]] virtual data::Retrieve retrieve() const { return {}; }
+  /// What brings data that lie at an address; empty: http:// and https:// come by retrieve(), and nothing else does.
+  [[nodiscard]] virtual data::Bring bring() const { return {}; }
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
   virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report);
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;

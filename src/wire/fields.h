@@ -296,22 +296,24 @@ struct Table<Stock> {
   static constexpr std::string_view kName = "Stock";
   static constexpr std::uint32_t kKind = 34;
   static constexpr std::tuple kFields{Field{1, "epoch", &Stock::epoch}, Field{2, "first", &Stock::first},
-                                      Field{3, "count", &Stock::count}, Field{4, "all", &Stock::all}};
+                                      Field{3, "count", &Stock::count}, Field{4, "all", &Stock::all},
+                                      Field{5, "lacks_tests", &Stock::lacks_tests}};
 };
 template <>
 struct Table<Want> {
   static constexpr std::string_view kName = "Want";
   static constexpr std::uint32_t kKind = 25;
   static constexpr std::tuple kFields{Field{1, "offer", &Want::offer},
-                                      Field{2, "sha256", &Want::sha256, Form::plain, kHashBytesMax}};
+                                      Field{2, "sha256", &Want::sha256, Form::plain, kHashBytesMax},
+                                      Field{3, "haste", &Want::haste}};
 };
 template <>
 struct Table<Offered> {
   static constexpr std::string_view kName = "Offered";
   static constexpr std::uint32_t kKind = 26;
-  static constexpr std::tuple kFields{Field{1, "offer", &Offered::offer},
-                                      Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
-                                      Field{3, "bytes", &Offered::bytes}, Field{4, "offers", &Offered::offers}};
+  static constexpr std::tuple kFields{
+      Field{1, "offer", &Offered::offer}, Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
+      Field{3, "bytes", &Offered::bytes}, Field{4, "offers", &Offered::offers}, Field{5, "hurries", &Offered::hurries}};
 };
 
 template <>

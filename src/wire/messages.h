@@ -152,9 +152,13 @@ struct State {
   bool operator==(const State&) const = default;
 };
 
+inline constexpr std::uint32_t kWaitedFor = 1;  // by somebody
+inline constexpr std::uint32_t kWaitedForByNow =
+    2;  // what was asked for before; nothing, where it was answered already
 struct Want {
   std::uint64_t offer = 0;           // which one's manifest; 0: content by its hash
   std::vector<std::uint8_t> sha256;  // of a block or a manifest
+  std::uint32_t haste = 0;           // of content; kWaitedFor, kWaitedForByNow
   bool operator==(const Want&) const = default;
 };
 struct Offered {
@@ -162,6 +166,7 @@ struct Offered {
   std::vector<std::uint8_t> sha256;  // of its manifest; empty: there is no such offer
   std::uint64_t bytes = 0;           // of its manifest
   std::uint64_t offers = 0;          // that there are so far
+  bool hurries = false;              // kWaitedForByNow is understood
   bool operator==(const Offered&) const = default;
 };
 
@@ -169,6 +174,7 @@ struct Offered {
 struct Stock {
   std::uint64_t epoch = 0, first = 0, count = 0;
   bool all = false;
+  bool lacks_tests = false;  // test samples are missing
   bool operator==(const Stock&) const = default;
 };
 

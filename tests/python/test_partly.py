@@ -199,28 +199,35 @@ def test_wishes_come_first_and_what_follows_them_next(data):
     coming = Coming(data)
     order = _local._Order(coming.kept, coming.missing)
     blocks = {content: places[0].block for content, places in coming.missing.items()}
-    assert [blocks[order.next()] for _ in range(2)] == [0, 1]
+
+    def asked(count):
+        return [(blocks[content], waited_for) for content, waited_for in (order.next() for _ in range(count))]
+
+    assert asked(2) == [(0, False), (1, False)]
     coming.kept.progress.want(4)
-    assert [blocks[order.next()] for _ in range(2)] == [4, 5]
-    assert order.next() is None, "who waits does so behind few others"
+    assert asked(2) == [(4, True), (5, False)]
+    coming.kept.progress.want(1)
+    assert asked(2) == [(1, True), (2, False)], "that is asked for already, and waited for by now"
     for content in [content for content, block in blocks.items() if block in (0, 1, 4)]:
         coming.kept.put(order.take(content), coming.content[content])
     coming.kept.progress.want(6)
-    assert [blocks[order.next()] for _ in range(2)] == [6, 7]
+    assert asked(2) == [(6, True), (7, False)]
 
 
-def test_who_waits_for_everything_is_not_held_up_for_it(data):
+def test_who_waits_for_everything_does_so_in_turn(data, monkeypatch):
     coming = Coming(data)
     order = _local._Order(coming.kept, coming.missing)
     for block in range(coming.manifest.blocks):
         coming.kept.progress.want(block)
-    assert len([order.next() for _ in range(coming.manifest.blocks)]) == len(set(coming.missing)) > _local.WINDOW_WAITED_FOR
+    monkeypatch.setattr(_local, "WISHES_MAX", coming.manifest.blocks - 1)
+    asked = [order.next() for _ in range(coming.manifest.blocks)]
+    assert len(asked) == len(set(coming.missing)) and not any(waited_for for _, waited_for in asked)
 
 
 def test_a_wish_for_what_is_here_is_forgotten(data):
     coming = Coming(data)
     order = _local._Order(coming.kept, coming.missing)
-    first = order.next()
+    first, _ = order.next()
     coming.kept.put(order.take(first), coming.content[first])
     coming.kept.progress.set_here(0, False)  # as a reader in another process may leave it
     coming.kept.progress.want(0)
@@ -232,8 +239,8 @@ def test_all_blocks_are_asked_for_once(data):
     coming = Coming(data)
     order = _local._Order(coming.kept, coming.missing)
     asked = []
-    while (content := order.next()) is not None:
-        asked.append(content)
+    while (following := order.next()) is not None:
+        asked.append(following[0])
     assert sorted(asked) == sorted(coming.missing) and len(asked) == coming.manifest.blocks
 
 

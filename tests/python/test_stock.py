@@ -3,8 +3,9 @@
 import types
 
 import pytest
+import torch
 
-from motley import Error, _core, _stock
+from motley import Error, _core, _data, _stock
 
 SIZE, BATCH = 1000, 10
 
@@ -18,17 +19,26 @@ class Samples:
         return index in self.here
 
 
+def recipe(samples, size=SIZE):
+    return types.SimpleNamespace(size=size, samples=size, batch_size=BATCH, loader=types.SimpleNamespace(dataset=samples),
+                                 says_what_is_here=hasattr(samples, "is_here"), numbers_at=lambda epoch, positions: positions,
+                                 number=lambda index: 1000 + index)
+
+
 class Machine:
     """A watch, without its thread, over samples in the order of their numbers; sample i of the run is number 1000 + i of the data set."""
 
     def __init__(self, monkeypatch):
         self.place, self.told = None, []
-        core = types.SimpleNamespace(tell=lambda *what: self.told.append(what), place=lambda: self.place)
+        self.lacks_tests = []
+        core = types.SimpleNamespace(tell=self.tell, place=lambda: self.place)
         monkeypatch.setattr(_core, "SampleStock", lambda: core, raising=False)
         self.samples = Samples()
-        train = types.SimpleNamespace(size=SIZE, samples=SIZE, loader=types.SimpleNamespace(dataset=self.samples),
-                                      numbers_at=lambda epoch, positions: positions, number=lambda index: 1000 + index)
-        self.watch = _stock.Watch(train)
+        self.watch = _stock.Watch(recipe(self.samples))
+
+    def tell(self, *what):
+        self.told.append(what[:4])
+        self.lacks_tests.append(what[4])
 
     def come(self, first, end):
         self.samples.here.update(range(1000 + first, 1000 + end))
@@ -65,7 +75,7 @@ def test_before_the_first_step_it_begins_with_the_first_sample(machine):
 
 def test_what_it_has_grows_from_behind_the_open_step_on(machine):
     assert machine.at(3) == (0, 50, 0, False)  # the open one, and one more
-    assert machine.samples.asked[-1] == 1050
+    assert machine.samples.asked[-BATCH:] == list(range(1050, 1060)), "the whole step comes together"
     machine.come(50, 65)
     assert machine.at(3) == (0, 50, 15, False)
     machine.come(65, 300)
@@ -89,7 +99,7 @@ def test_a_new_epoch_is_another_order(machine):
     order = _core.sample_order(7, 2, SIZE, BATCH, 1, True)
     machine.samples.here.clear()
     machine.at(0, epoch=2, shuffles=True)
-    assert machine.samples.asked[-1] == 1000 + order[0]
+    assert 1000 + order[0] in machine.samples.asked
 
 
 def test_a_run_that_begins_again_further_back_is_followed(machine):
@@ -110,13 +120,36 @@ def test_an_order_that_is_not_known_yet(machine):
     assert machine.at(3) == (0, 50, 0, False)
 
 
+def test_test_samples_are_said_apart(machine):
+    tests = Samples()
+    watch = _stock.Watch(recipe(machine.samples), recipe(tests, 20))
+    machine.place = 7, False, 0, 0, BATCH
+    machine.come(0, 2 * BATCH)
+    watch.look()
+    assert machine.lacks_tests[-1] and not tests.asked, "train samples come first"
+    machine.come(0, 100)
+    watch.look()
+    assert machine.lacks_tests[-1] and tests.asked == [1000]
+    tests.here.update(range(1000, 1020))
+    watch.look()
+    assert machine.told[-1] == (0, 10, 90, False) and not machine.lacks_tests[-1]
+
+
+def test_train_samples_that_say_nothing_are_all_there(machine):
+    tests = Samples()
+    watch = _stock.Watch(recipe(object()), recipe(tests, 20))
+    assert machine.told[-1] == (0, 0, 0, True) and machine.lacks_tests[-1]
+    assert not watch.look()
+    tests.here.update(range(1000, 1020))
+    assert watch.look() and not machine.lacks_tests[-1]
+
+
 def test_the_next_run_begins_anew(machine):
     launch = types.SimpleNamespace(keep_stock=lambda stock: None)
-    with _stock.told(launch, types.SimpleNamespace(says_what_is_here=False)):
+    with _stock.told(launch, types.SimpleNamespace(says_what_is_here=False), None):
         pass
-    train = machine.watch._train
-    train.says_what_is_here = True
-    with _stock.told(launch, train):
+    assert len(machine.told) == 1
+    with _stock.told(launch, machine.watch._train, None):
         pass
     assert machine.told[-1] == (0, 0, 0, True) and (0, 0, 0, False) in machine.told
 
@@ -151,3 +184,33 @@ def test_the_samples_that_are_compared_are_asked_for_together():
     recipe.contents()
     assert sorted(data.asked) == sorted(recipe.some(_data.COMPARED))
     assert {asked for _, asked in data.read} == {_data.COMPARED}
+
+
+class Numbers(torch.utils.data.Dataset):
+    """Sample i is i; which ones were read and asked for is kept."""
+
+    def __init__(self):
+        self.read, self.asked = [], []
+
+    def __len__(self):
+        return SIZE
+
+    def __getitem__(self, index):
+        self.read.append(index)
+        return torch.tensor(float(index))
+
+    def is_here(self, index):
+        self.asked.append(index)
+        return False
+
+
+def test_a_calibration_computes_the_samples_that_were_compared():
+    numbers = Numbers()
+    recipe = _data.Recipe(torch.utils.data.DataLoader(numbers, BATCH, shuffle=True), "train_loader")
+    recipe.fingerprint()
+    compared, read = recipe.some(_data.COMPARED), len(numbers.read)
+    measures = types.SimpleNamespace(kind="train", contributes=False, probes=False)
+    assert recipe.of_task(measures, 40, 20) == [*compared[40:], *compared[:12]]
+    assert len(numbers.read) == read, "it was known"
+    trains = types.SimpleNamespace(kind="train", contributes=True, probes=False, epoch=0, indices=lambda at, count: [at] * count)
+    assert recipe.of_task(trains, 5, 2) == [5, 5]

@@ -33,4 +33,9 @@ using Retrieve = std::function<Status(const std::string& url, const TakeBytes& t
 Status fetch(const Retrieve& retrieve, const std::vector<std::string>& base_urls, const RemoteFile& file,
              const std::string& directory, const Sha256Hex& sha256_hex, const DownloadProgress& progress);
 
+/// Fetches a URL into a file below `directory`, which is named as the last part of its path, in place of one that is
+/// there; the file's path. Errors likewise.
+Result<std::string> download(const Retrieve& retrieve, const std::string& url, const std::string& directory,
+                             const DownloadProgress& progress);
+
 }  // namespace motley::data

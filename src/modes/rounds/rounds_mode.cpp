@@ -16,8 +16,6 @@ using fleet::Member, fleet::MemberState;
 
 namespace {
 
-constexpr std::int64_t kDoublingsMax = 10;
-
 std::uint64_t steps_in(std::uint64_t count, const RunConfig& config) noexcept {
   return std::max<std::uint64_t>(1, (count + config.local_batch - 1) / config.local_batch);
 }
@@ -59,6 +57,7 @@ std::vector<Member*> RoundsMode::members(Time now) {
   std::vector<Member*> all;
   for (Member& member : run_.roster.all())
     if (member.streams && member.state == MemberState::member) all.push_back(&member);
+  leave_out_without(run_, all, [this](const Member* member) { return lacks(*member); });
   leave_out_doubtful(all, run_, now);
   std::ranges::sort(all, {},
                     [this](const Member* member) { return std::pair(suspects_.has(member->worker), member->worker); });
@@ -85,68 +84,6 @@ void RoundsMode::call_parked(Time now) {
 // Who is late may be waited for where nobody else is free.
 bool RoundsMode::somebody_is_free(Time now) {
   return std::ranges::any_of(able(now), [&](const Member* member) { return !work_.leases.has_live(member->session); });
-}
-
-void RoundsMode::share_out(Time now) {
-  const std::vector<Member*> members = able(now);
-  if (members.empty()) return;
-  std::vector<WorkerId> workers;
-  workers.reserve(members.size());
-  for (const Member* member : members) workers.push_back(member->worker);
-  std::vector<std::uint64_t> counts(workers.size(), 0);
-  run_.pace.split(PassKind::train, work_.pass->range.count, workers, false, counts);
-  // Every one of its steps has the same number of groups then.
-  const std::vector<Interval> parts = slices(counts, work_.pass->local_steps * run_.config.grain);
-  deadline_ = now;
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    members[i]->share = parts[i].count;
-    members[i]->left_out = parts[i].count == 0 ? members[i]->left_out + 1 : 0;
-    if (parts[i].count > 0) grant(*members[i], parts[i], true, now);
-  }
-}
-
-void RoundsMode::share_rest(std::span<const Interval> free, Time now) {
-  const std::vector<Member*> members = able(now);
-  if (members.empty()) return;
-  deadline_ = now;
-  std::uint64_t total = 0;
-  for (const Interval& interval : free) total += interval.count;
-  const std::uint64_t each = (total + members.size() - 1) / members.size();
-  const std::uint64_t most = std::max(each, work_.pass->local_steps * run_.config.grain);
-  std::size_t next = 0;
-  for (Interval left : free) {
-    while (left.count > 0 && next < members.size()) {
-      const std::uint64_t granted = grant(*members[next++], {left.first, std::min(left.count, most)}, false, now);
-      left = {left.first + granted, left.count - granted};
-    }
-  }
-}
-
-// What does not fit one lease stays free. Twice a round's own size is what every other round has at the most.
-std::uint64_t RoundsMode::grant(const Member& to, Interval wanted, bool first_of_pass, Time now) {
-  const std::uint64_t most = 2 * std::min(run_.config.global_batch, run_.config.train_samples);
-  const Interval slice = first_part(work_.pass->spans, wanted, most, kLeasePiecesMax);
-  Lease& lease = work_.leases.add(run_.next_lease(), to.session, to.worker, slice, run_.config.chunks);
-  lease.ceiling = slice;
-  lease.first_of_pass = first_of_pass;
-  lease.granted = now;
-  // What it has in hand already comes before.
-  const std::uint64_t outstanding = work_.leases.outstanding(to.session);
-  // Who was late in this round has twice as long each time, or a wrong prediction would have no end.
-  const auto late = std::ranges::count(work_.avoid, to.worker, &PassWork::Avoid::worker);
-  const auto patience = std::int64_t{1} << std::min<std::int64_t>(late, kDoublingsMax);
-  lease.deadline = now + patience * run_.pace.deadline(PassKind::train, to.worker, outstanding);
-  deadline_ = std::max(deadline_, lease.deadline);
-  Action& action =
-      work_.act_on(lease, ActionKind::grant, {ReasonCode::share, to.worker, slice.count, work_.pass->range.count});
-  action.range = action.ceiling = slice;
-  action.local_steps = work_.pass->local_steps;
-  if (work_.pass->spans.size() == 1) return slice.count;
-  for (const Owed& part : parts_of(work_.pass->spans, slice)) {
-    const StepRange step = run_.batches.range(part.step);
-    action.spans.push_back({step.epoch, step.order_first + part.first, part.count});
-  }
-  return slice.count;
 }
 
 Lease* RoundsMode::live_lease(SessionId session, LeaseId id) {

@@ -13,6 +13,7 @@
 #include "modes/exact/pass_work.h"
 #include "modes/mode.h"
 #include "modes/rounds/round_plan.h"
+#include "modes/rounds/round_stock.h"
 #include "modes/rounds/suspects.h"
 #include "modes/run.h"
 
@@ -55,6 +56,15 @@ class RoundsMode final : public Mode {
 
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
   [[nodiscard]] std::vector<fleet::Member*> members(Time now);
+  /// Every local step of a slice has the same number of groups.
+  [[nodiscard]] std::uint64_t unit() const noexcept { return work_.pass->local_steps * run_.config.grain; }
+  [[nodiscard]] StepRange in_order(const Owed& part) const;
+  [[nodiscard]] Reach reach_of(const fleet::Member& member) const;
+  [[nodiscard]] bool has(const fleet::Member& member, Interval positions) const;
+  /// It has too few samples for a slice of its own.
+  [[nodiscard]] bool lacks(const fleet::Member& member) const;
+  /// The slices of those who have one, which are left.
+  [[nodiscard]] std::vector<Interval> cut(std::vector<fleet::Member*>& members);
   /// What it was granted in this round came to nothing.
   [[nodiscard]] bool in_vain(const fleet::Member* member) const;
   void call_parked(Time now);

@@ -124,16 +124,22 @@ void BlockDesk::answer(LinkId id) {
   for (;;) {
     std::shared_ptr<transport::Connection> connection;
     std::optional<blocks::Wanted> wanted;
+    bool lent = false;
     {
       const std::lock_guard lock(mutex_);
       const auto session = sessions_.find(id);
       if (session == sessions_.end() || session->second.connection->queued_bytes() >= kQueuedBytesMax) return;
-      if (!beside_.flows()) return reassure(session->second);
+      blocks::Serving& serving = session->second.serving;
+      lent = !beside_.flows();
+      if (lent && !(serving.waited_for() && beside_.lends())) return reassure(session->second);
       session->second.heard = now();
-      wanted = session->second.serving.next();
+      wanted = lent ? serving.next_waited_for() : serving.next();
       connection = session->second.connection;
     }
-    if (!wanted || !answer_one(*connection, *wanted)) return;
+    const std::optional<std::size_t> bytes = wanted ? answer_one(*connection, *wanted) : std::nullopt;
+    if (!bytes) return;
+    const std::lock_guard lock(mutex_);
+    if (lent) beside_.lent(*bytes);
   }
 }
 
@@ -153,15 +159,15 @@ void BlockDesk::reassure(Session& session) {
   session.connection->send(control_frame(run_, wire::Heartbeat{}), transport::Priority::control);
 }
 
-bool BlockDesk::answer_one(transport::Connection& connection, const blocks::Wanted& wanted) {
+std::optional<std::size_t> BlockDesk::answer_one(transport::Connection& connection, const blocks::Wanted& wanted) {
   if (wanted.offer != 0) {
-    wire::Offered offered{.offer = wanted.offer, .sha256 = {}, .bytes = 0, .offers = offers_->size()};
+    wire::Offered offered{.offer = wanted.offer, .sha256 = {}, .bytes = 0, .offers = offers_->size(), .hurries = true};
     if (const std::optional<Offers::Named> named = offers_->named(wanted.offer)) {
       offered.sha256.assign(named->hash.begin(), named->hash.end());
       offered.bytes = named->bytes;
     }
     connection.send(control_frame(run_, offered), transport::Priority::control);
-    return true;
+    return 0;
   }
   const Result<SharedBytes> content = offers_->read(wanted.hash);
   if (!content) {
@@ -169,7 +175,7 @@ bool BlockDesk::answer_one(transport::Connection& connection, const blocks::Want
     const wire::Bye bye{"data", {}, error.message, error.hint};
     connection.send(control_frame(run_, bye), transport::Priority::control);
     connection.close();
-    return false;
+    return std::nullopt;
   }
   wire::FrameHeader header;
   header.type = wire::FrameType::block;
@@ -182,7 +188,7 @@ bool BlockDesk::answer_one(transport::Connection& connection, const blocks::Want
     const std::size_t count = std::min(wire::kSegmentBytesMax, content->size() - offset);
     connection.send(wire::seal(header, content->slice(offset, count), checksum), transport::Priority::background);
   }
-  return true;
+  return content->size();
 }
 
 }  // namespace motley::runtime

@@ -76,8 +76,8 @@ class BlockDesk {
   void answer_all();
   /// Who waits is told that the head is there.
   void reassure(Session& session);
-  /// False: that was the session's end.
-  bool answer_one(transport::Connection& connection, const blocks::Wanted& wanted);
+  /// Bytes; nothing: that was the session's end.
+  std::optional<std::size_t> answer_one(transport::Connection& connection, const blocks::Wanted& wanted);
 
   const std::shared_ptr<const Offers> offers_;
   const std::uint64_t run_;

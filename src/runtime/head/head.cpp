@@ -95,7 +95,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.hold_owed = run.hold_owed;
   e.state = run.loss_state;
   host.rates_after = run.options.rates_after;
-  host.offers = run.options.offers;
+  host.offers = run.options.offers ? run.options.offers : run.offers;
   host.machines = machines_file();
   host.machine = run.options.name.empty() ? transport::machine_name() : run.options.name;
   host.announce = [reception = run.reception.get()](const std::string& machine, bool on) {

@@ -7,6 +7,7 @@
 
 #include "engine/coordinator.h"
 #include "machine/spare_memory.h"
+#include "runtime/head/data_offer.h"
 #include "runtime/head/invitations.h"
 #include "runtime/head/measuring.h"
 #include "runtime/head/pairing.h"
@@ -212,6 +213,11 @@ Status Run::start_listening() {
   if (!reception->is_open()) {
     const std::uint16_t usual = options.resume && token.port != 0 ? token.port : kDefaultPort;
     if (Status status = reception->open(identity, options.listen, usual, token); !status) return status;
+  }
+  if (config.model_kind != config::kScriptKind && !options.offers) {
+    Result<std::shared_ptr<Offers>> files = offer_data(inputs.train_uri, inputs.test_uri);
+    if (!files) return files.error();
+    offers = std::move(*files);
   }
   token = reception->token();
   if (Status status = dir->write_file("token", fleet::to_text(token) + "\n", true); !status) return status;

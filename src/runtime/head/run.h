@@ -30,6 +30,7 @@ struct Run {
   std::string name{};
   std::optional<store::RunDir> dir{};
   ModelInputs inputs{};
+  std::shared_ptr<const Offers> offers{};  // of a run without a script: the files of its data
   InitialState initial{};
   fleet::JoinToken token{};
   transport::Identity identity{};

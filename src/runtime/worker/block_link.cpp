@@ -93,7 +93,7 @@ void BlockLink::on_frame(std::uint64_t generation, const wire::Frame& frame) {
   if (!proven_) return end(Refused{{ErrorCode::protocol, "the head sent data before its proof", ""}});
   Result<blocks::Asking::Added> added = asking_.add(frame);
   if (!added) return end(Refused{added.error()});
-  if (added->again) send_want({.offer = 0, .sha256 = {added->again->begin(), added->again->end()}});
+  if (added->again) send_want(*added->again);
   if (added->whole) {
     ++untaken_;
     tell(Content{*added->whole, std::move(added->content)});
@@ -128,6 +128,7 @@ void BlockLink::on_message(const wire::Message& message) {
                         "install the same version of motley on both machines"}});
   }
   offer_.reset();
+  asking_.set_hurries(offered->hurries);
   tell(*offered);
 }
 
@@ -135,7 +136,7 @@ void BlockLink::proven() {
   proven_ = true;
   tell(Connected{});
   if (offer_) send_want({.offer = *offer_, .sha256 = {}});
-  for (const blocks::Hash& hash : asking_.restart()) send_want({.offer = 0, .sha256 = {hash.begin(), hash.end()}});
+  for (const wire::Want& want : asking_.restart()) send_want(want);
 }
 
 void BlockLink::on_closed(std::uint64_t generation, const std::string& why) {
@@ -171,9 +172,10 @@ bool BlockLink::has_room() const {
   return asking_.open() + untaken_ < wire::kWantsMax && asking_.has_room();
 }
 
-void BlockLink::want(const blocks::Hash& hash, std::size_t bytes) {
+void BlockLink::want(const blocks::Hash& hash, std::size_t bytes, bool waited_for) {
   const std::lock_guard lock(mutex_);
-  if (asking_.want(hash, bytes) && proven_) send_want({.offer = 0, .sha256 = {hash.begin(), hash.end()}});
+  const std::optional<wire::Want> want = asking_.want(hash, bytes, waited_for);
+  if (want && proven_) send_want(*want);
 }
 
 std::optional<BlockLink::Event> BlockLink::take() {

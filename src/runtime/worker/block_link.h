@@ -48,7 +48,8 @@ class BlockLink {
   void ask(std::uint64_t offer);
   [[nodiscard]] bool has_room() const;
   /// REQUIRES has_room().
-  void want(const blocks::Hash& hash, std::size_t bytes);
+  /// `waited_for`: by somebody; where it is asked for already, it is by now.
+  void want(const blocks::Hash& hash, std::size_t bytes, bool waited_for = false);
 
   /// The next event where there is one. REQUIRES mutex() held.
   [[nodiscard]] std::optional<Event> take();

@@ -14,6 +14,7 @@
 #include "runtime/auth.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
+#include "runtime/worker/data_fetch.h"
 #include "runtime/worker/machine_key.h"
 #include "runtime/worker/offered_data.h"
 #include "runtime/worker/use_watch.h"
@@ -29,6 +30,13 @@ class SharedInputs {
  public:
   SharedInputs(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events)
       : options_(options), provider_(provider), events_(events) {}
+
+  /// What prepare() fetches comes to an end.
+  void stop() {
+    const std::lock_guard lock(fetch_mutex_);
+    stops_ = true;
+    if (fetch_) fetch_->stop();
+  }
 
   Result<PreparedWorker> prepare(const wire::RunSpec& spec, const SharedBytes& model_file, const std::string& device) {
     const std::lock_guard lock(mutex_);
@@ -47,7 +55,7 @@ class SharedInputs {
     Result<config::RunConfig> config = config::parse(spec.config, "the run's configuration", options_.overrides);
     if (!config) return config.error();
     config_ = std::move(*config);
-    if (Status status = check_offered(config_, {options_.data_directories, options_.overrides}); !status) return status;
+    if (Status status = bring_data(); !status) return status;
     if (!spec.model_sha256.empty() && transport::sha256_hex(model_file.bytes()) != spec.model_sha256) {
       return Error{ErrorCode::protocol, "the model file arrived damaged: its SHA-256 is not " + spec.model_sha256,
                    "join again"};
@@ -63,6 +71,56 @@ class SharedInputs {
     return {};
   }
 
+  // What the head's configuration names of files, and this machine's user does not offer, comes from the head.
+  Status bring_data() {
+    const OfferedData offered{options_.data_directories, options_.overrides};
+    const Status allowed = check_offered(config_, offered);
+    const bool script = config_.model_kind == config::kScriptKind;
+    const bool train = script || is_own("data.uri", config_.data_uri, offered);
+    const bool test = script || is_own("data.test_uri", config_.data_test_uri, offered);
+    if (train && test) return allowed;
+    if (!set_) {
+      Result<KeptSet> set = fetch_data();
+      if (!set) return set.error();
+      set_.emplace(std::move(*set));
+    }
+    const bool same =
+        config_.data_test_uri == config_.data_uri || data::same_text(config_.data_uri, config_.data_test_uri);
+    Result<std::string> test_here =
+        test ? config_.data_test_uri : uri_here(*set_, config_.data_test_uri, same ? "train" : "test");
+    if (!test_here) return test_here.error();
+    Result<std::string> train_here = train ? config_.data_uri : uri_here(*set_, config_.data_uri, "train");
+    if (!train_here) return train_here.error();
+    config_.data_uri = std::move(*train_here);
+    config_.data_test_uri = std::move(*test_here);
+    return {};
+  }
+
+  Result<KeptSet> fetch_data() {
+    const std::filesystem::path home = home_directory();
+    if (home.empty())
+      return Error{ErrorCode::io, "the head's data are kept below this user's home, and there is none",
+                   "HOME=DIR motley join"};
+    const auto progress = [this](std::uint64_t done, std::uint64_t total) {
+      if (events_.download) events_.download("the head's data", done, total);
+    };
+    auto fetch =
+        std::make_shared<DataFetch>(options_.token, options_.name.empty() ? transport::machine_name() : options_.name,
+                                    machine_identity(key_file()), home / ".cache/motley/data", progress);
+    {
+      const std::lock_guard lock(fetch_mutex_);
+      fetch_ = fetch;
+      if (stops_) fetch->stop();
+    }
+    Result<KeptSet> set = fetch->run();
+    if (!set && fetch->offers_none())
+      if (Status allowed = check_offered(config_, {options_.data_directories, options_.overrides}); !allowed)
+        return allowed.error();
+    const std::lock_guard lock(fetch_mutex_);
+    fetch_.reset();
+    return set;
+  }
+
   const JoinOptions& options_;
   ModelProvider& provider_;
   const JoinEvents& events_;
@@ -71,6 +129,10 @@ class SharedInputs {
   wire::RunSpec spec_;
   config::RunConfig config_;
   ModelInputs inputs_;
+  std::optional<KeptSet> set_;  // of the head's data
+  std::mutex fetch_mutex_;
+  std::shared_ptr<DataFetch> fetch_;
+  bool stops_ = false;
 };
 
 Status check_overrides(const std::vector<std::string>& overrides) {
@@ -241,13 +303,15 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   std::optional<UseWatch> watch;
   if (options.yield.wanted()) watch.emplace(options.yield, machine::make_machine_use(), use_changed);
   for (std::size_t i = 0; i < workers.size(); ++i) workers[i]->run_remote(*tcps[i], identity.spki, options.token);
-  stop.on_request([&workers, &events] {
+  stop.on_request([&workers, &events, &inputs] {
     events.note("leaving when the micro-batch in hand is finished; Ctrl-C again leaves at once");
+    inputs.stop();
     for (const auto& worker : workers) worker->leave();
   });
   Status status = countdown.wait();
   stop.on_request({});
   watch.reset();
+  inputs.stop();
   workers.clear();
   return status;
 }

@@ -31,13 +31,20 @@ bool lies_under(const fs::path& file, const fs::path& directory) {
   return std::mismatch(base.begin(), end, inside.begin(), inside.end()).first == end;
 }
 
-Status check_uri(const std::string& key, const std::string& uri, const OfferedData& offered) {
+bool overrides(const OfferedData& offered, const std::string& key) {
   const std::string mine = key + "=";
-  if (std::ranges::any_of(offered.overrides, [&](const std::string& text) { return text.starts_with(mine); }))
-    return {};
+  return std::ranges::any_of(offered.overrides, [&](const std::string& text) { return text.starts_with(mine); });
+}
+
+bool offers(const OfferedData& offered, const std::string& path) {
+  return std::ranges::any_of(offered.directories,
+                             [&](const std::string& directory) { return lies_under(path, directory); });
+}
+
+Status check_uri(const std::string& key, const std::string& uri, const OfferedData& offered) {
+  if (overrides(offered, key)) return {};
   for (const std::string& path : data::paths_of(uri)) {
-    const auto holds = [&](const std::string& directory) { return lies_under(path, directory); };
-    if (std::ranges::any_of(offered.directories, holds)) continue;
+    if (offers(offered, path)) continue;
     std::string message = "the head's ";
     message.append(key).append(
         " is a file of this machine, which no --data-dir offers: expected fashion-mnist, mnist or synthetic data, ");
@@ -50,6 +57,15 @@ Status check_uri(const std::string& key, const std::string& uri, const OfferedDa
 }
 
 }  // namespace
+
+bool is_own(const std::string& key, const std::string& uri, const OfferedData& offered) {
+  const std::vector<std::string> paths = data::paths_of(uri);
+  if (paths.empty() || overrides(offered, key)) return true;
+  if (!std::ranges::all_of(paths, [&](const std::string& path) { return offers(offered, path); })) return false;
+  std::error_code ignored;
+  return fs::exists(paths.front(), ignored) ||
+         (paths.size() > 1 && fs::exists(paths[1], ignored) && fs::exists(paths[2], ignored));
+}
 
 Status check_offered(const config::RunConfig& config, const OfferedData& offered) {
   // The script's own data sets, which no path leads to.

@@ -1,5 +1,5 @@
 #pragma once
-// Which train samples this machine has so far, for all workers of a run, and where the run is. Thread-safe.
+// Which samples this machine has so far, for all workers of a run, and where the run is. Thread-safe.
 
 #include <cstdint>
 #include <mutex>

@@ -25,7 +25,13 @@ class StockTest : public MachineTest {
     actions.clear();
     std::vector<SessionId> who;
     for (const Action& grant : grants) who.push_back(grant.session);
-    for (const Action& grant : grants) deliver(grant);
+    for (const Action& grant : grants) {
+      if (grant.pass.kind == PassKind::evaluate) {
+        happen(LeaseFinished{grant.session, grant.lease, grant.range.count, 1, 0, 0});
+      } else {
+        deliver(grant);
+      }
+    }
     std::ranges::sort(who);
     return who;
   }
@@ -88,6 +94,21 @@ TEST_F(StockTest, WhatALostWorkerLeavesGoesToWhoHasIt) {
   happen(SessionEnded{2, false});
   EXPECT_FALSE(of(ActionKind::grant, 1).empty());
   EXPECT_TRUE(of(ActionKind::grant, 3).empty());
+}
+
+TEST_F(StockTest, WhoLacksTestSamplesEvaluatesNothingUnlessAllDo) {
+  config.test_samples = 24;
+  start();
+  join(1);
+  join(2);
+  happen(StockTold{2, {.lacks_tests = true}});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(step(), kBoth);
+  ASSERT_EQ(machine->pass()->id.kind, PassKind::evaluate);
+  EXPECT_EQ(step(), kFirst);
+  happen(StockTold{1, {.lacks_tests = true}});
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(step(), kBoth);
+  ASSERT_EQ(machine->pass()->id.kind, PassKind::evaluate);
+  EXPECT_EQ(step(), kBoth);
 }
 
 TEST_F(StockTest, WhoIsNotThereSaysNothing) {

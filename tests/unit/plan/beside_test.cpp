@@ -11,12 +11,16 @@ namespace {
 struct World {
   double step_s = 0.1, cost = 0.3, noise = 0.03;
   Philox random{7, 1};
-  std::uint64_t flowed = 0, steps = 0;
+  std::uint64_t flowed = 0, steps = 0, lent = 0;
   double with = 0;
 
-  void make(Beside& beside, std::uint64_t count) {
+  /// `waits`: somebody does, all the time.
+  void make(Beside& beside, std::uint64_t count, bool waits = false) {
     for (std::uint64_t i = 0; i < count; ++i) {
-      const bool flows = beside.flows();
+      const bool lends = waits && !beside.flows() && beside.lends();
+      if (lends) beside.lent(1U << 20);
+      lent += lends ? 1 : 0;
+      const bool flows = beside.flows() || lends;
       const double off = noise * (2 * random.uniform() - 1);
       const double took = step_s * (1 + off) * (flows ? 1 + cost : 1);
       beside.step(took, 64);
@@ -102,6 +106,48 @@ TEST(BesideTest, ItFollowsWhatBecomesDearer) {
   world.with = 0;
   world.make(beside, 1000);
   EXPECT_LE(world.slower(), 0.03);
+}
+
+TEST(BesideTest, WhatIsWaitedForComesAtOnceAndIsPaidBack) {
+  for (const double cost : {0.1, 0.3, 1.0}) {
+    Beside beside = wanted_beside();
+    World world{.cost = cost};
+    world.make(beside, 1000);
+    world.steps = world.lent = 0;
+    world.with = 0;
+    const double most = Beside::kDebtMax / (cost * world.step_s);
+    world.make(beside, 20, true);
+    EXPECT_GE(static_cast<double>(world.lent), std::min(10.0, most)) << cost;
+    EXPECT_LE(static_cast<double>(world.lent), most * 1.5 + 2) << cost;
+    world.make(beside, 150);
+    EXPECT_LE(world.slower(), 0.03) << cost;
+    world.make(beside, 2000);
+    EXPECT_LE(world.slower(), 0.03) << cost;
+    EXPECT_GE(world.part(), std::min(0.3, 0.01 / cost)) << cost;
+  }
+}
+
+TEST(BesideTest, WhoAlwaysWaitsHasNoMoreThanOthers) {
+  for (const double cost : {0.1, 0.3, 1.0}) {
+    Beside beside = wanted_beside();
+    World world{.cost = cost};
+    world.make(beside, 3000, true);
+    EXPECT_LE(world.slower(), 0.03) << cost;
+  }
+}
+
+TEST(BesideTest, WithinALongStepSoMuchIsLent) {
+  Beside beside = wanted_beside();
+  World world{.step_s = 20};
+  world.make(beside, 3);
+  ASSERT_FALSE(beside.flows());
+  for (std::size_t sent = 0; sent < Beside::kLentBytesMax; sent += 1U << 20) {
+    EXPECT_TRUE(beside.lends());
+    beside.lent(1U << 20);
+  }
+  EXPECT_FALSE(beside.lends());
+  world.make(beside, 1);
+  EXPECT_TRUE(beside.lends()) << "it cost nothing";
 }
 
 TEST(BesideTest, AStepOfNothingSaysNothing) {
