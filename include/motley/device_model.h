@@ -61,8 +61,8 @@ class Arriving {
   [[nodiscard]] virtual bool complete() const = 0;
 };
 
-/// Hears, from within backward() or later but before finish() returns, of gradients that gradient() has and nothing will
-/// be added to. Any thread, one at a time.
+/// Hears, from within backward() or later but before finish() returns, of gradients that gradient() has and nothing
+/// will be added to. Any thread, one at a time.
 class Finals {
  public:
   virtual ~Finals() = default;

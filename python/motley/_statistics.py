@@ -42,7 +42,8 @@ class Statistics:
         if not self._layers:
             return
         sizes = groups.sizes if groups else [size]
-        by_group = [groups.statistics_of(layer.mean, layer.var) if groups else (layer.mean[None], layer.var[None]) for layer in self._layers]
+        own = [(layer.mean, layer.var) for layer in self._layers]
+        by_group = [groups.statistics_of(*each) if groups else (each[0][None], each[1][None]) for each in own]
         with torch.no_grad():
             mean, var = (torch.cat([each.expand(len(sizes), -1) for each in column], 1) for column in zip(*by_group, strict=True))
             # From zero, one step of the moving average leaves momentum times the batch's own statistic.
