@@ -1,5 +1,6 @@
 """samples.py WHAT [HERE]: a run over samples that WHAT chooses, on the machine HERE; its epochs as JSON on standard error."""
 
+import functools
 import json
 import os
 import sys
@@ -125,9 +126,14 @@ def stream(data, test, here):
     return DataLoader(Lines(data, 0, 300), BATCH), DataLoader(Lines(test, 0, len(test)), 64)
 
 
+def skipping(data, first):
+    """A source that can skip."""
+    return iter(Lines(data, 100 + first, 180))
+
+
 def shards(data, test, here):
     sources = [Lines(data, first, last) for first, last in zip(ENDS, ENDS[1:])]
-    sources[2] = lambda first: iter(Lines(data, 100 + first, 180))  # one that can skip
+    sources[2] = functools.partial(skipping, data)
     return DataLoader(motley.Shards(sources, [90, 10, 80, 60, 60]), BATCH, shuffle=True, num_workers=2 if here == "processes" else 0), \
         DataLoader(test, 64)
 
