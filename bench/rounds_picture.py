@@ -11,7 +11,8 @@ import pathlib
 import sys
 
 COMPUTING = 0.9  # of the time in rounds; bench/RESULTS.md, 100 Mbit/s
-LINES = {"exact": ("#222222", ""), "two workers": ("#1f6fb2", ""), "four workers": ("#c2571a", ""), "four workers, int4": ("#1a1a1a", "1 5")}
+LINES = {"exact": ("#222222", ""), "two workers": ("#1f6fb2", ""), "four workers": ("#c2571a", ""),
+         "four workers, int4": ("#1a1a1a", "1 5")}
 WIDTH, HEIGHT, LEFT, TOP, GAP = 330, 230, 52, 30, 70
 LOW, HIGH, STEP = 1.0, 2.4, 0.2
 WINDOW = 128
@@ -61,7 +62,8 @@ def main():
              "four workers, int4": "the same in int4"}
     for i, (name, (color, dashes)) in enumerate(LINES.items()):
         x, y = LEFT + WIDTH - 210, TOP + 18 + 18 * i
-        parts.append(f'<line x1="{x}" y1="{y - 4}" x2="{x + 24}" y2="{y - 4}" stroke="{color}" stroke-width="2" stroke-dasharray="{dashes}"/>')
+        stroke = f'stroke="{color}" stroke-width="2" stroke-dasharray="{dashes}"'
+        parts.append(f'<line x1="{x}" y1="{y - 4}" x2="{x + 24}" y2="{y - 4}" {stroke}/>')
         parts.append(f'<text x="{x + 30}" y="{y}">{names[name]}</text>')
     whole = LEFT + 2 * WIDTH + GAP + 20
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{TOP + HEIGHT + 48}" font-family="sans-serif" font-size="11">',
