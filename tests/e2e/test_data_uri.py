@@ -81,5 +81,5 @@ def test_what_this_program_does_not_fetch_is_said(motley, uri):
 
 
 def test_an_address_where_nothing_is(motley, server):
-    error = motley.fails("train", "softmax", *settings(data_uri=f"{server}/none.npy+{server}/y.npy", data_test_uri=""))
+    error = motley.fails("train", "softmax", *settings(data_uri=f"{server}/none.npy+{server}/y.npy", data_test_uri=""), status=1)
     assert error["code"] == "network" and "none.npy" in error["message"], error

@@ -132,7 +132,7 @@ def test_test_samples_are_said_apart(machine):
     assert machine.lacks_tests[-1] and tests.asked == [1000]
     tests.here.update(range(1000, 1020))
     watch.look()
-    assert machine.told[-1] == (0, 10, 90, False) and not machine.lacks_tests[-1]
+    assert machine.told[-1] == (0, 0, 100, False) and not machine.lacks_tests[-1]
 
 
 def test_train_samples_that_say_nothing_are_all_there(machine):
