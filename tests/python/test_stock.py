@@ -158,7 +158,7 @@ def test_what_fails_is_for_who_reads_to_say(machine):
     def fails(index):
         raise Error("the disk is full")
 
-    machine.watch._is_here = fails
+    machine.samples.is_here = fails
     machine.watch.run()
     assert machine.told == [(0, 0, 0, False)]
 
