@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
+#include <tuple>
 
 #include "base/assert.h"
 
@@ -46,10 +46,10 @@ Reach reach(const fleet::Stock& stock, std::span<const StepRange> parts) noexcep
 std::vector<std::size_t> placed(std::span<const Reach> reaches) {
   std::vector<std::size_t> order(reaches.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+  std::ranges::sort(order, {}, [&](std::size_t i) {
     const Reach& each = reaches[i];
-    if (each.whole()) return std::pair<int, std::uint64_t>(1, 0);
-    return each.at_front() ? std::pair(0, each.front) : std::pair(2, each.total - each.back);
+    if (each.whole()) return std::tuple<int, std::uint64_t, std::size_t>(1, 0, i);
+    return each.at_front() ? std::tuple(0, each.front, i) : std::tuple(2, each.total - each.back, i);
   });
   return order;
 }
