@@ -3,7 +3,7 @@
 machine alone and rounds keep all of them at work nine tenths of the time.
 
   bench/rounds_quality.py >found.json
-  bench/rounds_picture.py found.json docs/guides/rounds.svg
+  bench/rounds_picture.py found.json docs/pictures/rounds.svg
 """
 
 import json

@@ -4,18 +4,20 @@ import pathlib
 import runpy
 import sys
 
-from motley import _computation
+from motley import _computation, _residence
 
 
 class Staged(_computation.ModelComputation):
     def __init__(self, *arguments):
         super().__init__(*arguments, staged=True)
 
+
+class Residence(_residence.Residence):
     def settle(self, kind):
         sys.stderr.write("settled on the device\n")
         super().settle(kind)
 
 
-_computation.ModelComputation = Staged
+_computation.ModelComputation, _residence.Residence = Staged, Residence
 if __name__ == "__main__":
     runpy.run_path(str(pathlib.Path(__file__).with_name("train_case.py")), run_name="__main__")
