@@ -116,6 +116,9 @@ class _Filling(threading.Thread):
         except Error as error:
             _say(f"{self._kept.manifest.name}: {error}")
             self._kept.fail(error)
+        except BaseException as error:  # whoever reads would wait for ever
+            self._kept.fail(Error(f"{self._kept.manifest.name}: {type(error).__name__}: {error}"))
+            raise
         finally:
             self._fetch.close()
 
@@ -179,9 +182,10 @@ class _Order:
         return following, False
 
     def take(self, content: bytes) -> list[_kept.Place]:
+        """Where it belongs; nowhere, if it came before: it was on its way when it was asked for once more."""
         self._open.discard(content)
         self._waited_for.discard(content)
-        return self._missing.pop(content)
+        return self._missing.pop(content, [])
 
     def _wish(self) -> int | None:
         block = self._progress.wanted(0)
@@ -239,7 +243,8 @@ class _Fetch:
                 link.want(wanted, missing[wanted][0].count, waited_for)
             if (came := self._look("content", WISH_S)) is not None:
                 got, content = came
-                kept.put(order.take(got), content)
+                if places := order.take(got):
+                    kept.put(places, content)
         took = max(time.monotonic() - began, 1e-9)
         _say(f"{name} is here: {size / 1e9:.3g} GB in {took:.1f} s, {size * 8e-6 / took:.0f} Mbit/s")
         kept.finish()

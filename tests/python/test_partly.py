@@ -235,6 +235,16 @@ def test_a_wish_for_what_is_here_is_forgotten(data):
     assert coming.kept.progress.is_here(0)
 
 
+def test_what_comes_twice_belongs_nowhere_the_second_time(data):
+    """It had come, and nobody had taken it yet, when it was asked for once more since somebody waited for it."""
+    coming = Coming(data)
+    order = _local._Order(coming.kept, coming.missing)
+    first, _ = order.next()
+    coming.kept.progress.want(0)
+    assert order.next() == (first, True)
+    assert order.take(first) and not order.take(first)
+
+
 def test_all_blocks_are_asked_for_once(data):
     coming = Coming(data)
     order = _local._Order(coming.kept, coming.missing)
