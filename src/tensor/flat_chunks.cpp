@@ -25,10 +25,12 @@ void for_all_chunks(const Layout& layout, const Copy& copy) {
   };
   std::vector<std::future<void>> others;
   if (layout.flat_elements() >= kSharedElementsMin) {
-    const unsigned threads = std::min(kThreadsMax, std::thread::hardware_concurrency());
-    try {
-      while (others.size() + 1 < threads) others.push_back(std::async(std::launch::async, work));
-    } catch (const std::system_error&) {  // no more threads: those that there are do it
+    for (unsigned more = std::min(kThreadsMax, std::thread::hardware_concurrency()); more > 1; --more) {
+      try {
+        others.push_back(std::async(std::launch::async, work));
+      } catch (const std::system_error&) {
+        break;  // no more threads: those that there are do it
+      }
     }
   }
   work();

@@ -55,6 +55,7 @@ void RoundsMode::share_out(Time now) {
 // lacks something goes to the others, once it is cut again without that one.
 std::vector<Interval> RoundsMode::cut(std::vector<Member*>& members) {
   std::vector<Reach> reaches;
+  reaches.reserve(members.size());
   for (const Member* member : members) reaches.push_back(reach_of(*member));
   const bool fits = std::ranges::any_of(reaches, &Reach::whole) && !std::ranges::all_of(reaches, &Reach::whole);
   for (;;) {

@@ -74,7 +74,7 @@ class SharedInputs {
   // What the head's configuration names of files, and this machine's user does not offer, comes from the head.
   Status bring_data() {
     const OfferedData offered{options_.data_directories, options_.overrides};
-    const Status allowed = check_offered(config_, offered);
+    Status allowed = check_offered(config_, offered);
     const bool script = config_.model_kind == config::kScriptKind;
     const bool train = script || is_own("data.uri", config_.data_uri, offered);
     const bool test = script || is_own("data.test_uri", config_.data_test_uri, offered);
