@@ -6,15 +6,13 @@ import sys
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
+from beside_native import ALONE, NATIVE, in_one_run, needs_native, same_training
 from conftest import ROOT
 from program import Starter
 
-NATIVE = ROOT / "build" / "motley"
 MAKER = ROOT / "tests" / "parity" / "make_torchscript_models.py"
 STEPS = 20
-ALONE = ["--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu"]
 # Of each file of MAKER: the samples that it takes, and keys of the run file.
 MODELS = {
     "convnet": ("64:5", ["train.global_batch=48", "data.uri=images.npy+classes.npy", "data.test_uri=images.npy+classes.npy"]),
@@ -22,7 +20,6 @@ MODELS = {
     "frozen": ("6:3", ["train.global_batch=24"]),
     "attention": ("6:3", ["train.global_batch=64", "train.grain=16"]),
 }
-needs_native = pytest.mark.skipif(not NATIVE.is_file(), reason="needs the native program: make build")
 
 
 @pytest.fixture(scope="module")
@@ -65,23 +62,11 @@ def train(starter, models, name, run, *more):
     return program
 
 
-def weights(directory, step):
-    return load_file(directory / "checkpoints" / f"step-{step:09}" / "model.safetensors")
-
-
 @needs_native
 @pytest.mark.parametrize("name", MODELS)
 def test_one_file_is_one_training(motley, native, models, data, name):
     here, there = train(motley, models, name, "here"), train(native, models, name, "there")
-    first, reference = weights(data / "here", 0), weights(data / "there", 0)
-    assert list(first) == list(reference)
-    assert all(torch.equal(first[tensor], reference[tensor]) for tensor in first), "the initial weights differ"
-    assert here.losses() == pytest.approx(there.losses(), rel=1e-5)
-    last, reference = weights(data / "here", STEPS), weights(data / "there", STEPS)
-    assert all(torch.allclose(last[tensor], reference[tensor], rtol=1e-4, atol=1e-5) for tensor in last)
-    found, wanted = here.named("eval")[-1], there.named("eval")[-1]
-    assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-5)
-    assert found["accuracy"] == pytest.approx(wanted["accuracy"], abs=1 / wanted["samples"]) and found["samples"] == wanted["samples"]
+    same_training(data, here, there, STEPS)
 
 
 @needs_native
@@ -89,13 +74,7 @@ def test_one_file_is_one_training(motley, native, models, data, name):
 def test_both_in_one_run(motley, native, models, data, name, head_is_native):
     head, other = (native, motley) if head_is_native else (motley, native)
     shared = settings(name, "train.min_workers=2", "train.shares=[1,1]", "train.verify=0", "train.global_batch=64")
-    file = run_file(data, models / f"{name}.pt")
-    run = head.start("train", file, *shared, "--run", "run", *ALONE, "--token-file", "token")
-    run.wait_event("run")
-    joined = other.start("join", "--token-file", "token", "--threads", "1", "--device", "cpu", "--name", "other", "--data-dir", str(data))
-    assert run.end() == 0, run.story()
-    assert joined.end() == 0, joined.story()
-    assert any(part["worker"] == "other/cpu" and part["samples"] for step in run.named("step") for part in step["workers"])
+    run = in_one_run(head, other, data, run_file(data, models / f"{name}.pt"), shared)
     alone = train(head, models, name, "alone", "train.global_batch=64")
     assert run.losses() == pytest.approx(alone.losses(), rel=1e-4)
 

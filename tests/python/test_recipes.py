@@ -4,13 +4,12 @@ import pathlib
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 import plain
-from conftest import COMMAND, ROOT
+from beside_native import ALONE, NATIVE, in_one_run, needs_native, same_training
+from conftest import COMMAND
 from program import Starter
 
-NATIVE = ROOT / "build" / "motley"
 STEPS = 20
 GPT = ["model.block=32", "model.layers=2", "model.heads=4", "model.width=64", "data.uri=text:text.txt", "data.test_uri=text:text.txt",
        "train.global_batch=16"]
@@ -19,8 +18,6 @@ MODELS = {
     "mlp": ["train.global_batch=64", "model.hidden=[32]", "optimizer.groups=[{match=\"*.bias\", lr=0.01}]"],
     "gpt-mini": GPT,
 }
-ALONE = ["--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu"]
-needs_native = pytest.mark.skipif(not NATIVE.is_file(), reason="needs the native program: make build")
 
 
 @pytest.fixture
@@ -47,23 +44,11 @@ def train(starter, model, run):
     return program
 
 
-def weights(directory, step):
-    return load_file(directory / "checkpoints" / f"step-{step:09}" / "model.safetensors")
-
-
 @needs_native
 @pytest.mark.parametrize("model", MODELS)
 def test_one_recipe_is_one_training(motley, native, data, model):
     here, there = train(motley, model, "here"), train(native, model, "there")
-    first, reference = weights(data / "here", 0), weights(data / "there", 0)
-    assert list(first) == list(reference)
-    assert all(torch.equal(first[name], reference[name]) for name in first), "the initial weights differ"
-    assert here.losses() == pytest.approx(there.losses(), rel=1e-5)
-    last, reference = weights(data / "here", STEPS), weights(data / "there", STEPS)
-    assert all(torch.allclose(last[name], reference[name], rtol=1e-4, atol=1e-5) for name in last)
-    found, wanted = here.named("eval")[-1], there.named("eval")[-1]
-    assert found["loss"] == pytest.approx(wanted["loss"], rel=1e-5) and found["samples"] == wanted["samples"]
-    assert found["accuracy"] == pytest.approx(wanted["accuracy"], abs=1 / 300)
+    same_training(data, here, there, STEPS)
 
 
 @needs_native
@@ -71,12 +56,7 @@ def test_one_recipe_is_one_training(motley, native, data, model):
 def test_both_in_one_run(motley, native, data, model, head_is_native):
     head, other = (native, motley) if head_is_native else (motley, native)
     shared = settings(model, "train.min_workers=2", "train.shares=[1,1]", "train.verify=0")
-    run = head.start("train", model, *shared, "--run", "run", *ALONE, "--token-file", "token")
-    run.wait_event("run")
-    joined = other.start("join", "--token-file", "token", "--threads", "1", "--device", "cpu", "--name", "other", "--data-dir", str(data))
-    assert run.end() == 0, run.story()
-    assert joined.end() == 0, joined.story()
-    assert any(part["worker"] == "other/cpu" and part["samples"] for step in run.named("step") for part in step["workers"])
+    run = in_one_run(head, other, data, model, shared)
     alone = train(head, model, "alone")
     assert run.losses() == pytest.approx(alone.losses(), rel=1e-4)
 
