@@ -69,18 +69,11 @@ Result<BlockLink::Event> DataFetch::next() {
   }
 }
 
-Result<wire::Offered> DataFetch::offered() {
+template <class Wanted>
+Result<Wanted> DataFetch::await() {
   Result<BlockLink::Event> event = next();
   if (!event) return event.error();
-  auto* found = std::get_if<wire::Offered>(&*event);
-  if (found == nullptr) return damaged();
-  return std::move(*found);
-}
-
-Result<BlockLink::Content> DataFetch::content() {
-  Result<BlockLink::Event> event = next();
-  if (!event) return event.error();
-  auto* found = std::get_if<BlockLink::Content>(&*event);
+  auto* found = std::get_if<Wanted>(&*event);
   if (found == nullptr) return damaged();
   return std::move(*found);
 }
@@ -88,7 +81,7 @@ Result<BlockLink::Content> DataFetch::content() {
 Result<KeptSet> DataFetch::run() {
   link_.dial();
   link_.ask(1);
-  const Result<wire::Offered> offer = offered();
+  const Result<wire::Offered> offer = await<wire::Offered>();
   if (!offer) {
     none_ = offer.error().code == ErrorCode::mismatch || offer.error().code == ErrorCode::protocol;
     return offer.error();
@@ -98,7 +91,7 @@ Result<KeptSet> DataFetch::run() {
   blocks::Hash hash;
   std::ranges::copy(offer->sha256, hash.begin());
   link_.want(hash, static_cast<std::size_t>(offer->bytes), true);
-  const Result<BlockLink::Content> list = content();
+  const Result<BlockLink::Content> list = await<BlockLink::Content>();
   if (!list) return list.error();
   const std::string text(reinterpret_cast<const char*>(list->bytes.data()), list->bytes.size());
   Result<blocks::Manifest> manifest = blocks::parse_manifest(text);
@@ -145,7 +138,7 @@ Status DataFetch::fill_file(KeptSet& set, const blocks::Listed& file, std::size_
       if (!needed(hash)) link_.want(hash, file.bytes(asked));
       ++asked;
     }
-    Result<BlockLink::Content> content = this->content();
+    Result<BlockLink::Content> content = await<BlockLink::Content>();
     if (!content) return content.error();
     came[content->hash] = std::move(content->bytes);
     for (auto found = came.find(file.hash(written)); found != came.end();) {

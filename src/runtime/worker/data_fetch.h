@@ -32,8 +32,9 @@ class DataFetch {
   [[nodiscard]] bool offers_none() const noexcept { return none_; }
 
  private:
-  Result<wire::Offered> offered();
-  Result<BlockLink::Content> content();
+  /// Offered or Content, whichever the head was asked for last. Errors: protocol, for the other one.
+  template <class Wanted>
+  Result<Wanted> await();
   Status fill(KeptSet& set);
   /// Blocks of one file, from that one on.
   Status fill_file(KeptSet& set, const blocks::Listed& file, std::size_t first);
