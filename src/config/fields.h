@@ -39,9 +39,8 @@ void visit_fields(Config& c, F&& f) {
   f("model.heads", c.model_heads, "gpt-mini: attention heads, a divisor of model.width");
   f("model.width", c.model_width, "gpt-mini: size of the embeddings");
   f("data.uri", c.data_uri,
-    "training set: fashion-mnist, mnist, text:FILE, a directory, images+labels, x.npy+y.npy or a packed file; also "
-    "http(s)"
-    " addresses of files");
+    "training set: fashion-mnist, mnist, text:FILE, a directory, images+labels, x.npy+y.npy or a packed file; or "
+    "http(s) addresses of such files");
   f("data.test_uri", c.data_test_uri, "test set, likewise; the text of data.uri: its last tenth; empty: no evaluation");
   f("data.mean", c.data_mean, "pixels become (v / 255 - mean) / std");
   f("data.std", c.data_std, "see data.mean");

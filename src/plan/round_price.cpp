@@ -25,8 +25,8 @@ constexpr std::size_t kWorkersMax = 8;
 constexpr std::uint64_t kParametersMin = 10'000'000;
 constexpr std::uint64_t kStepsOfPublished = 30, kStepsMin = 10, kStepsMax = 300;
 constexpr std::uint64_t kTokensPerParameter = 20;  // as the published runs had
-// The shortest of the published runs has some 180. With 38, a model of 1.8 million parameters ended 12 % above with two
-// workers and 22 % with four (bench/RESULTS.md).
+// An estimate of the shortest published run: 20 tokens a parameter are 700 million, in batches of 131,072 tokens 5,300
+// steps. With 38 rounds a model of 1.8 million parameters ended 12 % above with two workers and 22 % with four.
 constexpr std::uint64_t kRoundsMin = 150;
 constexpr double kPerDecade = 0.35;          // more for ten times as many steps a round
 constexpr double kSamplesPerPercent = 0.13;  // more that make up for a percent of loss
