@@ -41,6 +41,10 @@ class Stranger(wire.Peer):
         return messages[-1][1][1].decode()
 
 
+def wrong_codes(head):
+    return [e for e in head.named("worker", change="refused") if "wrong code" in e["reason"]]
+
+
 @pytest.fixture
 def head(motley):
     head = motley.start("train", "softmax", *ENDLESS, "--run", "run", "--device", "none", "--listen", "127.0.0.1:0", "--pair")
@@ -107,7 +111,8 @@ def test_guesses_at_the_same_time_are_counted_one_by_one(head, stranger, motley)
             guest.say(PAIR_CONFIRM, wire.field(1, bytes(32)))
         said += [guest.bye() for guest in guests]
     assert said == ["wrong-code"] * WRONG_CODES_MAX + ["pairing"] * (2 * AT_ONCE - WRONG_CODES_MAX)
-    assert len([e for e in head.named("worker", change="refused") if "wrong code" in e["reason"]]) == WRONG_CODES_MAX
+    head.wait_until(lambda: len(wrong_codes(head)) >= WRONG_CODES_MAX, "it told of all the guesses")
+    assert len(wrong_codes(head)) == WRONG_CODES_MAX
     assert not (pathlib.Path(motley.directory) / "run" / "pairing").exists()
 
 
@@ -117,4 +122,4 @@ def test_who_only_looks_costs_no_guess(head, stranger):
         guest.pair()
         assert guest.message()[0] == PAIR_SHARE
         guest.socket.close()
-    assert not [e for e in head.named("worker", change="refused") if "wrong code" in e["reason"]]
+    assert not wrong_codes(head)
