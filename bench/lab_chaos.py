@@ -13,7 +13,10 @@ programs slow the machine down now and then; `ratio_at_speed` has each capacity 
 events, by its own clock (median), relative to the time before: what is left is what the events cost. On a quiet machine it is the first.
 One JSON object on standard output, a table on standard error.
 
-  bench/lab_chaos.py [--minutes 10] [--every 15] [--gone 5] [--lie NAME ...]
+With `--rounds` they make rounds of so many local steps, an epoch each, and nobody lies. What waits for who is away shows in the longest
+round over an undisturbed one: nobody waits longer than a round's deadline.
+
+  bench/lab_chaos.py [--minutes 10] [--every 15] [--gone 5] [--lie NAME ...] [--rounds STEPS]
 """
 
 import argparse
@@ -36,8 +39,9 @@ HEAD, HEAD_CORES = "head", 0.2
 CORES = {"one": 0.45, "two": 0.35, "three": 0.25, "four": 0.15}
 LIAR, LIAR_CORES = "liar", 0.1
 FEATURES, CLASSES, SAMPLES, BATCH = 256, 256, 32768, 16384
+ROUND_SAMPLES = 8 * SAMPLES  # some two seconds: it takes longer than a kill and what comes of it
 ALONE_STEPS, WARM_UP, PATIENCE_S = 8, 2, 120
-JOINT_WARM_UP, SPEED_STEPS_MIN = 40, 3  # steps
+JOINT_WARM_UP, JOINT_WARM_UP_ROUNDS, SPEED_STEPS_MIN = 40, 5, 3  # steps
 LIES_FROM_S, STEPS_MAX = 180, 20
 # The last is of a usual size: a second look finds it (train.verify), sooner or later.
 LIES = ("no_number", "a_gradient_beyond_all", "handed_back", "a_weight_beyond_all", "another_weight", "a_loss_beyond_all", "no_gradient")
@@ -54,6 +58,7 @@ def arguments():
     parser.add_argument("--lie", action="append", choices=LIES, help="of the liars, in turns (default: all)")
     parser.add_argument("--another", type=float, default=50, help="seconds from liar to liar")
     parser.add_argument("--only", action="append", choices=("kill", "freeze", "cable"), help="of what fails (default: all)")
+    parser.add_argument("--rounds", type=int, metavar="STEPS", help="rounds of so many local steps instead of exact steps")
     parser.add_argument("--log", help="a file for the head's events, with the seconds at which they came")
     parser.add_argument("--lying", nargs=3, metavar=("LIE", "NAME", "TOKEN_FILE"), help=argparse.SUPPRESS)  # on the liar's host
     return parser.parse_args()
@@ -142,20 +147,27 @@ class Lab:
         home.mkdir(exist_ok=True)
         return lab.on(host, ["env", f"HOME={home}", *command])
 
-    def train_command(self, directory, **others):
-        extra = {"data.uri": f"synthetic:{SAMPLES}:{FEATURES}:{CLASSES}", "train.checkpoint_seconds": "30", **others.pop("extra", {})}
-        return measure.train_command(self.args.motley, "softmax", directory, batch=BATCH, threads=1, extra=extra, **others)
+    def train_command(self, directory, steps, **others):
+        """`steps`: or rounds."""
+        samples, batch, local = SAMPLES, BATCH, self.args.rounds or 1
+        extra = {"train.checkpoint_seconds": "30", **others.pop("extra", {})}
+        if self.args.rounds:
+            samples, batch = ROUND_SAMPLES, ROUND_SAMPLES // local
+            extra |= {"train.mode": "rounds", "train.rounds.steps": str(local)}
+        extra["data.uri"] = f"synthetic:{samples}:{FEATURES}:{CLASSES}"
+        return measure.train_command(self.args.motley, "softmax", directory, batch=batch, steps=steps * local, threads=1, extra=extra,
+                                     **others)
 
     def alone(self):
         """Samples a second of each worker's host, all at the same time."""
         started = {}
         for host in CORES:
             directory = self.scratch.fresh(f"alone-{host}")
-            started[host] = measure.start(self.on(host, self.train_command(directory, steps=ALONE_STEPS + WARM_UP)), directory)
+            started[host] = measure.start(self.on(host, self.train_command(directory, ALONE_STEPS + WARM_UP)), directory)
         return {host: lab.steady(measure.finish(each, PATIENCE_S), WARM_UP)[0] for host, each in started.items()}
 
     def start_head(self):
-        command = self.train_command(self.directory, steps=10_000_000, listen="0.0.0.0:7117", devices=("none",),
+        command = self.train_command(self.directory, 10_000_000, listen="0.0.0.0:7117", devices=("none",),
                                      extra={"train.min_workers": str(len(CORES))})
         command += ["--plaintext", "--token-file", str(self.token)]
         self.head = measure.start(self.on(HEAD, command), self.directory)[0]
@@ -211,7 +223,7 @@ def disturb(args, running, events, seconds):
     """Until the time is over: what happened when, and the liars that joined (name, lie, where its output is)."""
     began = time.monotonic()
     planned, ends, happened, liars = schedule(args, seconds), [], [], []
-    kinds, next_liar = list(args.lie or LIES), min(LIES_FROM_S, 0.2 * seconds)
+    kinds, next_liar = [] if args.rounds else list(args.lie or LIES), min(LIES_FROM_S, 0.2 * seconds)
     while (now := time.monotonic() - began) < seconds:
         events.read()
         if kinds and now >= next_liar:
@@ -275,7 +287,7 @@ def together(args, running, alone):
     events = running.start_head()
     for host in CORES:
         running.start_worker(host)
-    events.until(lambda: len(events.steps()) >= JOINT_WARM_UP)
+    events.until(lambda: len(events.steps()) >= (JOINT_WARM_UP_ROUNDS if args.rounds else JOINT_WARM_UP))
     rest = time.monotonic()
     events.until(lambda: time.monotonic() >= rest + args.rest)
     rest_end = time.monotonic()

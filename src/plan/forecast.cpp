@@ -48,7 +48,10 @@ Forecast forecast(const ForecastInput& input, const Slack& slack, std::uint32_t 
   };
   for (std::size_t i = 0; i < input.members.size(); ++i) add(input.members[i], plan.counts[i]);
   for (const MeasuredWorker& each : input.parked) add(each, 0);
-  if (alone) made.workers[0].exposed_seconds = 0;  // nothing goes by wire
+  if (alone) {  // nothing goes by wire, and computing is part of the step
+    made.workers[0].exposed_seconds = 0;
+    made.workers[0].compute_seconds = std::min(made.workers[0].compute_seconds, step.seconds);
+  }
   return made;
 }
 

@@ -202,7 +202,8 @@ def test_the_processes_do_the_reading(motley, tmp_path):
         by_process[parent, process].append(index)
     mine = {key: read for key, read in by_process.items() if key[1] == program.process.pid}
     others = [read for key, read in by_process.items() if key[0] == program.process.pid]
-    assert len(others) == 2 and len(mine) + len(others) == len(by_process)
+    # One may have read all before the other has begun.
+    assert len(others) in (1, 2) and len(mine) + len(others) == len(by_process)
     # The script's own are the trial of the loss, what is compared with other machines, and one micro-batch that is looked at again.
     own = {0, *_core.sample_order(_data.CONTENTS_KEY, 0, cases.SIZE, 0, _data.COMPARED)}
     assert len([index for read in mine.values() for index in read if index not in own]) <= 2 * case.batch

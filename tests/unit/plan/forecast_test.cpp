@@ -67,6 +67,10 @@ TEST(Forecast, WhoMakesStepsAloneWasMeasuredAtIt) {
   EXPECT_EQ(made.step.update_seconds, 0);
   EXPECT_EQ(made.workers[0].exposed_seconds, 0) << "nothing goes by wire";
   EXPECT_NEAR(made.workers[0].alone_samples_per_second, 1000 / 1.1, 1e-6);
+  EXPECT_NEAR(made.workers[0].compute_seconds, 1, 1e-9);
+  members[0].alone_seconds = 0.1;  // its passes by lease were slower
+  const Forecast faster = forecast({.request = {.total = 1000}, .members = members, .parked = {}}, slack(0.2), 9);
+  EXPECT_NEAR(faster.workers[0].compute_seconds, 0.1, 1e-9) << "no more than the step";
 }
 
 TEST(LostSamples, AreThoseThatTheFixedTimeWouldHaveHeld) {
