@@ -13,8 +13,8 @@ programs slow the machine down now and then; `ratio_at_speed` has each capacity 
 events, by its own clock (median), relative to the time before: what is left is what the events cost. On a quiet machine it is the first.
 One JSON object on standard output, a table on standard error.
 
-With `--rounds` they make rounds of so many local steps, an epoch each, and nobody lies. What waits for who is away shows in the longest
-round over an undisturbed one: nobody waits longer than a round's deadline.
+With `--rounds` they make rounds of so many local steps, an epoch each, and something fails in the middle of each round instead; nobody lies.
+What waits for who is away shows in the longest round over an undisturbed one.
 
   bench/lab_chaos.py [--minutes 10] [--every 15] [--gone 5] [--lie NAME ...] [--rounds STEPS]
 """
@@ -219,13 +219,24 @@ def schedule(args, seconds):
     return [each for each in planned if each[1] in only]
 
 
+def in_each_round(args, events):
+    """As schedule(), for the round that began with the newest event: something that fails in its middle."""
+    rounds = events.steps()
+    at, kinds = rounds[-1][0] + rounds[-1][1]["seconds"] / 2, args.only or ("kill",)
+    return at, kinds[len(rounds) % len(kinds)], list(CORES)[len(rounds) % len(CORES)]
+
+
 def disturb(args, running, events, seconds):
     """Until the time is over: what happened when, and the liars that joined (name, lie, where its output is)."""
-    began = time.monotonic()
-    planned, ends, happened, liars = schedule(args, seconds), [], [], []
+    began, rounds = time.monotonic(), len(events.steps())
+    planned, ends, happened, liars = [] if args.rounds else schedule(args, seconds), [], [], []
     kinds, next_liar = [] if args.rounds else list(args.lie or LIES), min(LIES_FROM_S, 0.2 * seconds)
     while (now := time.monotonic() - began) < seconds:
         events.read()
+        if args.rounds and len(events.steps()) > rounds:
+            rounds, at, what, host = len(events.steps()), *in_each_round(args, events)
+            if host not in {each[2] for each in ends}:
+                planned = [(at - began, what, host)]
         if kinds and now >= next_liar:
             lie, name = kinds.pop(0), f"liar{len(liars)}"
             liars.append((name, lie, running.start_liar(lie, name)))

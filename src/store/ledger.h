@@ -90,9 +90,12 @@ struct Audit {
   std::uint64_t samples = 0;    // committed
   std::uint64_t missing = 0;    // positions of committed steps that no range covers, and steps skipped
   std::uint64_t duplicate = 0;  // positions covered twice
+  std::uint64_t owed = 0;       // positions of committed steps that later ones are to make
   std::vector<std::string> findings;
 };
-Audit audit(const Ledger& ledger);
+/// `makes_up`: the run is in rounds and has not ended. What no range covers counts in a later round then: it is owed,
+/// not missing.
+Audit audit(const Ledger& ledger, bool makes_up = false);
 
 /// How many workers contributed to it.
 std::size_t contributors(const LedgerStep& step);

@@ -150,7 +150,7 @@ def test_the_head_is_killed_inside_of_rounds(motley):
     words = [*settings(train_global_batch=100, train_epochs=200, train_checkpoint_seconds=1), *rounds(8)]
     alone(motley, "whole", *words)
     head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
-    for _ in range(3):
+    for _ in range(5):
         head.wait_event("step", after=head.seen())
         head.kill()
         head = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
@@ -172,6 +172,24 @@ def test_all_are_killed_inside_of_rounds(motley):
         guest = motley.start("join", "--token-file", "token", "--name", "guest")
     assert head.end() == 0, head.story()
     assert motley.audit("run")["samples"] == 300 * 4000
+
+
+def test_what_a_stopped_run_owes_is_not_missing(motley):
+    # Rounds that take longer than to tell of one and to be interrupted.
+    words = [*settings(data_uri="synthetic:10000:4096:20", data_test_uri="", train_global_batch=1000, train_epochs=8, train_min_workers=2,
+                       train_shares="[1,1]"), *rounds(10)]
+    head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
+    guest = motley.start("join", "--token-file", "token", "--name", "guest")
+    head.wait_event("step", lambda e: len(e["workers"]) == 2)
+    guest.kill()
+    head.wait_event("step", lambda e: len(e["workers"]) == 1, after=head.seen())
+    head.stop()
+    stopped = motley.audit("run")
+    assert stopped["owed"] > 0 and stopped["missing"] == stopped["duplicate"] == 0
+    again = motley.run("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+    assert again.process.returncode == 0, again.story()
+    whole = motley.audit("run")
+    assert whole["samples"] == 8 * 10000 and whole["owed"] == 0
 
 
 def test_what_rounds_do_not_do_is_refused(motley):

@@ -252,6 +252,16 @@ TEST(Audit, CountsWhatIsMissing) {
             (std::vector<std::string>{"step 0: position 1 not covered", "step 0: position 3 not covered"}));
 }
 
+TEST(Audit, WhatRoundsLackIsOwedWhileTheyGoOn) {
+  const Ledger ledger{kHeader, {step(0, {{0, 1, "a"}, {2, 1, "a"}}), whole(2)}, 0, false};
+  const Audit goes_on = audit(ledger, true), ended = audit(ledger);
+  EXPECT_EQ(goes_on.owed, 2U);
+  EXPECT_EQ(goes_on.missing, 4U) << "a step that is not there at all";
+  EXPECT_EQ(goes_on.findings.size(), 1U);
+  EXPECT_EQ(ended.owed, 0U);
+  EXPECT_EQ(ended.missing, 6U);
+}
+
 TEST(Audit, CountsWhatIsThereTwice) {
   const Audit result = audit_of({step(0, {{0, 3, "a"}, {1, 3, "b"}})});
   EXPECT_EQ(result.duplicate, 2U);
