@@ -13,7 +13,7 @@ programs slow the machine down now and then; `ratio_at_speed` has each capacity 
 events, by its own clock (median), relative to the time before: what is left is what the events cost. On a quiet machine it is the first.
 One JSON object on standard output, a table on standard error.
 
-With `--rounds` they make rounds of so many local steps, an epoch each, and something fails in the middle of each round instead; nobody lies.
+With `--rounds` they make rounds of so many local steps, an epoch each. Something fails in the middle of each round, and nobody lies.
 What waits for who is away shows in the longest round over an undisturbed one.
 
   bench/lab_chaos.py [--minutes 10] [--every 15] [--gone 5] [--lie NAME ...] [--rounds STEPS]
