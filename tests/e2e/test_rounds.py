@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pathlib
+import signal
 import struct
 import subprocess
 
@@ -176,20 +177,22 @@ def test_all_are_killed_inside_of_rounds(motley):
 
 def test_what_a_stopped_run_owes_is_not_missing(motley):
     # Rounds that take longer than to tell of one and to be interrupted.
-    words = [*settings(data_uri="synthetic:10000:4096:20", data_test_uri="", train_global_batch=1000, train_epochs=8, train_min_workers=2,
+    words = [*settings(data_uri="synthetic:10000:4096:60", data_test_uri="", train_global_batch=1000, train_epochs=12, train_min_workers=2,
                        train_shares="[1,1]"), *rounds(10)]
     head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
     guest = motley.start("join", "--token-file", "token", "--name", "guest")
     head.wait_event("step", lambda e: len(e["workers"]) == 2)
-    guest.kill()
+    guest.signal(signal.SIGSTOP)
     head.wait_event("step", lambda e: len(e["workers"]) == 1, after=head.seen())
     head.stop()
+    guest.kill()
     stopped = motley.audit("run")
     assert stopped["owed"] > 0 and stopped["missing"] == stopped["duplicate"] == 0
-    again = motley.run("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
-    assert again.process.returncode == 0, again.story()
+    head = motley.start("train", "--resume", "--run", "run", "--device", "cpu", *LOCAL)
+    motley.start("join", "--token-file", "token", "--name", "another")
+    assert head.end() == 0, head.story()
     whole = motley.audit("run")
-    assert whole["samples"] == 8 * 10000 and whole["owed"] == 0
+    assert whole["samples"] == 12 * 10000 and whole["owed"] == 0
 
 
 def test_what_rounds_do_not_do_is_refused(motley):
