@@ -23,6 +23,7 @@ struct Measured {
   double weights_error = 0;   // of the final weights
   double slowest_step_s = 0;  // longest step, not counting time with something broken
   std::uint64_t trims = 0;    // leases that were asked to end earlier
+  std::uint64_t ahead = 0;    // local steps that were made before the weights of their round were used, by who counts
   std::uint64_t raises = 0;   // leases that were extended
 };
 
@@ -53,6 +54,7 @@ class Checks {
   void task_computes(std::uint32_t incarnation, const engine::TaskOrder& order);
   /// A control message on its way from the head to session `session`.
   void head_said(std::uint64_t session, const wire::Message& message);
+  void worker_said(const wire::Frame& frame);
   /// After the end.
   void finished(std::uint64_t version, const std::vector<SharedBytes>& weights);
 

@@ -55,6 +55,8 @@ void visit_fields(Config& c, F&& f) {
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
   f("train.rounds.rate", c.rounds_rate,
     "rounds: part of the workers' mean change that the weights follow at once; 0: by the number of workers");
+  f("train.rounds.overlap", c.rounds_overlap,
+    "rounds: next: a worker begins the next one while its part of this one travels; none: it waits for the weights");
   f("train.rounds.momentum", c.rounds_momentum, "rounds: Nesterov momentum of these changes; 0: none");
   f("train.drop_last", c.drop_last, "leave out the samples of an epoch that do not fill a batch");
   f("train.shuffle", c.shuffle, "false: each epoch has the samples in the order of the data set");

@@ -91,8 +91,8 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
       known->samples += piece.range.count;
       continue;
     }
-    step.workers.push_back(
-        {worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds, from.finish_seconds});
+    step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds,
+                            from.finish_seconds, machine.lease(piece.lease)->ahead});
   }
   MOTLEY_ASSERT(covered == pass.range.count || !pass.spans.empty());
   step.samples = covered;

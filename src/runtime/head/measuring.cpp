@@ -149,7 +149,8 @@ Result<Measured> predict(Head& head, const MeasuringOptions& options, const conf
     if (!forecasts[i])
       return Error{ErrorCode::internal, "a worker is not measured yet", "measure longer: --seconds 30"};
     Measured::Batch& batch = found.batches.emplace_back(Measured::Batch{.exact = runtime::event_of(*forecasts[i])});
-    if (forecasts[count + i] && batch.exact.shares.size() > 1) batch.round = runtime::event_of(*forecasts[count + i]);
+    if (forecasts[count + i] && batch.exact.shares.size() > 1)
+      batch.round = round_of(runtime::event_of(*forecasts[count + i]), {.overlap = asked.rounds_overlap == "next"});
   }
   return found;
 }

@@ -29,6 +29,23 @@ TEST_P(Rounds, KeepTheirPromisesWhateverFails) {
   }
 }
 
+// Likewise where they begin before the one before has travelled.
+TEST_P(Rounds, ThatOverlapKeepTheirPromisesToo) {
+  std::uint64_t ahead = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (const bool faulty : {false, true}) {
+      Scenario scenario = make_scenario(seed);
+      make_rounds(scenario, GetParam(), true);
+      if (faulty) add_fault(scenario);
+      const Report report = simulate(scenario);
+      ahead += report.measured.ahead;
+      EXPECT_TRUE(report.ok()) << failures_of(report) << "replay: sim --seed " << seed << " --rounds " << GetParam()
+                               << " --overlap " << (faulty ? "--faulty " : "") << "--trace";
+    }
+  }
+  EXPECT_EQ(ahead > 0, GetParam() > 1);
+}
+
 TEST_P(Rounds, AFaultyWorkerDoesNoHarm) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Scenario scenario = make_scenario(seed);
