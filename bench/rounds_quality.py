@@ -26,7 +26,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional
 
 BLOCK, WIDTH, LAYERS, HEADS, BATCH = 128, 192, 4, 6, 64
-SMALL = {"BLOCK": 32, "WIDTH": 64, "LAYERS": 2, "HEADS": 4, "EVALUATED": 512}
+SMALL = {"BLOCK": 32, "WIDTH": 64, "LAYERS": 2, "HEADS": 4, "BATCH": 16, "WARM_UP": 20, "EVALUATED": 512}
 LR, LAST_LR, WARM_UP, CLIP, DECAY = 2e-3, 0.05, 60, 1.0, 0.1
 MOMENTUM = 0.9
 RATES = {1: 0.4, 2: 0.6, 4: 0.6, 8: 0.8}  # src/ps/outer_rate.cpp
@@ -36,7 +36,7 @@ STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 7: 2.365, 9: 2.262}  # 95 %, 
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """`shares`: samples of a step that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before its
+    """`shares`: samples of a step of 64 that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before its
     weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another one does."""
 
     name: str
@@ -240,7 +240,8 @@ def run(args, device):
     if len(train) < BATCH * args.steps:
         raise measure.Failed(f"the text has {len(train)} windows, and {args.steps} steps take {BATCH * args.steps}; try --steps")
     model = Gpt().to(device)
-    ways = [way for way in WAYS if way.exact or re.fullmatch(args.ways, way.name)]
+    ways = [dataclasses.replace(way, shares=tuple(share * BATCH // 64 for share in way.shares)) for way in WAYS
+            if way.exact or re.fullmatch(args.ways, way.name)]
     trainings = []
     for seed in range(args.seeds):
         torch.manual_seed(seed)
