@@ -110,10 +110,12 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   if (!parts_.uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!parts_.uploads.add(lease->id, frame)) return;
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
-  const codec::Encoded values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
-  const double largest = values.largest();
+  const auto values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
+  if (!values)
+    return violation(session, "places that rise within their block in chunk " + std::to_string(header.chunk), "others");
+  const double largest = values->largest();
   const bool statistic = chunk.kind == ChunkKind::statistics;
-  if (lease->withheld || lease->compared) parts_.sketches.add(lease->id, header.chunk, chunk.kind, values);
+  if (lease->withheld || lease->compared) parts_.sketches.add(lease->id, header.chunk, chunk.kind, *values);
   feed_(modes::ChunkArrived{session.id,
                             lease->id,
                             header.chunk,

@@ -23,11 +23,6 @@ struct ModeOutlook {
 /// `plan`: of a step, or of all samples of a round, which takes as long. `exchanged`: bytes of a step.
 ModeOutlook outlook_of(const report::PlanMade& plan, std::uint64_t local_steps, double exchanged);
 
-/// What the wire costs a round otherwise than a step of as many samples.
-struct RoundWire {
-  bool overlap = false;  // half of its computing hides it
-  double less_sent = 0;  // bytes that a worker sends less
-};
 /// `step`: the plan of a step of all samples of a round. That of the round.
 report::PlanMade round_of(report::PlanMade step, const RoundWire& wire);
 
