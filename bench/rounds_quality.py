@@ -36,8 +36,8 @@ STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 7: 2.365, 9: 2.262}  # 95 %, 
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """`shares`: samples of a step of 64 that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before its
-    weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another one does."""
+    """`shares`: samples of a step of 64 that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before
+    its weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another does."""
 
     name: str
     shares: tuple[int, ...]
