@@ -8,12 +8,14 @@ card has enough to do; nothing here measures time. The text is what every Python
 windows, each tenth block of 64 KiB held out. One JSON object a line on standard output, a table on standard error.
 
   bench/rounds_quality.py [--device cuda:0] [--steps 1140] [--seeds 3] [--local 30]
+  bench/rounds_quality.py --small --device cpu --steps 300 --local 10       a tenth of a million parameters, for processors
 """
 
 import argparse
 import dataclasses
 import math
 import pathlib
+import re
 import statistics
 import sysconfig
 
@@ -24,6 +26,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional
 
 BLOCK, WIDTH, LAYERS, HEADS, BATCH = 128, 192, 4, 6, 64
+SMALL = {"BLOCK": 32, "WIDTH": 64, "LAYERS": 2, "HEADS": 4, "BATCH": 16, "WARM_UP": 20, "EVALUATED": 512}
 LR, LAST_LR, WARM_UP, CLIP, DECAY = 2e-3, 0.05, 60, 1.0, 0.1
 MOMENTUM = 0.9
 RATES = {1: 0.4, 2: 0.6, 4: 0.6, 8: 0.8}  # src/ps/outer_rate.cpp
@@ -31,13 +34,16 @@ EVALUATED = 1024  # windows
 STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 7: 2.365, 9: 2.262}  # 95 %, by degrees of freedom
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Way:
-    """`shares`: samples of a step that each worker has. One alone makes exact steps."""
+    """`shares`: samples of a step of 64 that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before
+    its weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another does."""
 
     name: str
     shares: tuple[int, ...]
     codec: str = "fp32"
+    ahead: float = 0
+    anew: str = ""
 
     @property
     def exact(self):
@@ -53,7 +59,12 @@ class Way:
 
 
 WAYS = [Way("exact", (64,)), Way("two workers", (32, 32)), Way("four workers", (16,) * 4), Way("four workers, int4", (16,) * 4, "int4"),
-        Way("speeds 10:5:1", (40, 20, 4)), Way("speeds 10:5, without the slow one's samples", (40, 20))]
+        Way("speeds 10:5:1", (40, 20, 4)), Way("speeds 10:5, without the slow one's samples", (40, 20)),
+        Way("two workers, a tenth ahead", (32, 32), ahead=0.1), Way("two workers, half ahead", (32, 32), ahead=0.5),
+        Way("four workers, a tenth ahead", (16,) * 4, ahead=0.1), Way("four workers, half ahead", (16,) * 4, ahead=0.5),
+        Way("two workers, top64", (32, 32), "top64"), Way("four workers, top64", (16,) * 4, "top64"),
+        Way("four workers, one anew each round", (16,) * 4, anew="nothing"),
+        Way("four workers, one like another each round", (16,) * 4, anew="another")]
 
 
 class Gpt(nn.Module):
@@ -120,6 +131,23 @@ def int4(values):
     return (codes * scale).flatten()[: values.numel()].view_as(values)
 
 
+def top64(values):
+    """As src/codec: of each 4,096 numbers the 64 largest, in codes of 4 bits."""
+    if values.numel() < 4096:
+        return values
+    flat = values.flatten()
+    sent = torch.zeros_like(flat)
+    for block, out in zip(flat.split(4096), sent.split(4096), strict=True):
+        _, places = block.abs().topk(-(-block.numel() // 64))
+        fraction, exponent = torch.frexp(block.abs().amax() / 7)
+        scale = torch.ldexp(torch.where(fraction <= 0.5, 0.5, torch.where(fraction <= 0.75, 0.75, 1.0)), exponent)
+        out[places] = torch.where(scale > 0, block[places] / scale, 0).round().clamp(-7, 7) * scale
+    return sent.view_as(values)
+
+
+CODECS = {"int4": int4, "top64": top64}
+
+
 class Group:
     """The workers of all trainings whose local batch has one size: their tensors are rows of one. members: (training, worker)."""
 
@@ -128,9 +156,10 @@ class Group:
         self.weights = {name: torch.stack([outers[training][name] for training, _ in members]) for name in outers[0]}
         for tensor in self.weights.values():
             tensor.requires_grad_()
-        matrices = [tensor for tensor in self.weights.values() if tensor.dim() > 2]
-        others = [tensor for tensor in self.weights.values() if tensor.dim() <= 2]
-        self.optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}], LR)
+        zeros = {name: torch.zeros_like(tensor) for name, tensor in self.weights.items()}
+        self.means, self.squares = zeros, {name: zero.clone() for name, zero in zeros.items()}
+        self.steps = torch.zeros(len(members), device=outers[0]["places"].device)
+        self.start = {}  # by row: where it went on from, until the weights of the round are there
         self.gradients = vmap(grad_and_value(lambda parameters, windows: loss_of(model, parameters, windows)))
 
     def step(self, windows, lr):
@@ -138,11 +167,36 @@ class Group:
         gradients, _ = self.gradients({name: tensor.detach() for name, tensor in self.weights.items()}, windows)
         norm = sum(each.square().flatten(1).sum(1) for each in gradients.values()).sqrt()
         factor = (CLIP / (norm + 1e-6)).clamp(max=1)
+        self.steps += 1
+        with torch.no_grad():
+            for name, tensor in self.weights.items():
+                self.update(tensor, gradients[name] * of_rows(factor, tensor), self.means[name], self.squares[name], lr)
+
+    def update(self, tensor, gradient, mean, square, lr):
+        """AdamW, with a count of steps for each row."""
+        mean.lerp_(gradient, 0.1)
+        square.lerp_(gradient.square(), 0.001)
+        root = (square / of_rows(1 - 0.999**self.steps, tensor)).sqrt() + 1e-8
+        tensor.mul_(1 - lr * DECAY if tensor.dim() > 2 else 1)
+        tensor.sub_(lr * mean / of_rows(1 - 0.9**self.steps, tensor) / root)
+
+    @torch.no_grad()
+    def weights_are_here(self, row, outer):
+        """It goes on from the weights of the round, and how far the steps so far led."""
+        start = self.start.pop(row)
         for name, tensor in self.weights.items():
-            tensor.grad = gradients[name] * factor.view(-1, *[1] * (tensor.dim() - 1))
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
-        self.optimizer.step()
+            tensor[row] = outer[name] + (tensor[row] - start[name])
+
+    @torch.no_grad()
+    def begin_anew(self, row, like):
+        self.steps[row] = 0 if like is None else self.steps[like]
+        for state in (self.means, self.squares):
+            for tensor in state.values():
+                tensor[row] = 0 if like is None else tensor[like].bfloat16().float()
+
+
+def of_rows(factors, tensor):
+    return factors.view(-1, *[1] * (tensor.dim() - 1))
 
 
 class Training:
@@ -158,7 +212,7 @@ class Training:
         if self.way.codec == "fp32":
             return change
         left = self.residuals.setdefault(worker, {name: torch.zeros_like(tensor) for name, tensor in there.items()})
-        sent = {name: int4(change[name] + left[name]) for name in change}
+        sent = {name: CODECS[self.way.codec](change[name] + left[name]) for name in change}
         self.residuals[worker] = {name: change[name] + left[name] - sent[name] for name in change}
         return sent
 
@@ -186,11 +240,13 @@ def run(args, device):
     if len(train) < BATCH * args.steps:
         raise measure.Failed(f"the text has {len(train)} windows, and {args.steps} steps take {BATCH * args.steps}; try --steps")
     model = Gpt().to(device)
+    ways = [dataclasses.replace(way, shares=tuple(share * BATCH // 64 for share in way.shares)) for way in WAYS
+            if way.exact or re.fullmatch(args.ways, way.name)]
     trainings = []
     for seed in range(args.seeds):
         torch.manual_seed(seed)
         first = {name: tensor.detach().to(device) for name, tensor in Gpt().named_parameters()}
-        trainings += [Training(way, seed, first) for way in WAYS]
+        trainings += [Training(way, seed, first) for way in ways]
     orders = [torch.randperm(len(train), generator=torch.Generator().manual_seed(seed)) for seed in range(args.seeds)]
     workers = [(i, worker) for i, training in enumerate(trainings) for worker in range(len(training.way.shares))]
     outers = [training.weights for training in trainings]
@@ -199,6 +255,8 @@ def run(args, device):
     test = test[torch.randperm(len(test), generator=torch.Generator().manual_seed(99))[:EVALUATED]].to(device)
     for step in range(args.steps):
         for group in groups:
+            for row in [row for row in group.start if step % args.local >= trainings[group.members[row][0]].way.ahead * args.local]:
+                group.weights_are_here(row, trainings[group.members[row][0]].weights)
             picked = []
             for i, worker in group.members:  # each step of a worker has the next samples of its slice of the round
                 shares, first = trainings[i].way.shares, step // args.local * args.local
@@ -208,16 +266,16 @@ def run(args, device):
             windows = train[torch.cat(picked)].to(device).view(len(picked), group.batch, BLOCK + 1)
             group.step(windows, lr_at(step, args.steps))
         if (step + 1) % args.local == 0 or step + 1 == args.steps:
-            exchange(trainings, groups)
+            exchange(trainings, groups, (step + 1) // args.local)
             if (step + 1) // args.local % args.every == 0 or step + 1 == args.steps:
                 for training, found in zip(trainings, evaluate(model, trainings, test), strict=True):
                     training.curve.append((step + 1, round(found, 5)))
-                measure.say(f"step {step + 1}: " + ", ".join(f"{t.way.name} {t.curve[-1][1]:.4f}" for t in trainings[: len(WAYS)]))
+                measure.say(f"step {step + 1}: " + ", ".join(f"{t.way.name} {t.curve[-1][1]:.4f}" for t in trainings[: len(ways)]))
     return trainings
 
 
 @torch.no_grad()
-def exchange(trainings, groups):
+def exchange(trainings, groups, rounds):
     changes = [[] for _ in trainings]
     for group in groups:
         for row, (i, worker) in enumerate(group.members):
@@ -225,9 +283,15 @@ def exchange(trainings, groups):
     for training, found in zip(trainings, changes, strict=True):
         training.end_round(found)
     for group in groups:
-        for row, (i, _) in enumerate(group.members):
+        for row, (i, worker) in enumerate(group.members):
+            way = trainings[i].way
+            if way.ahead > 0:
+                group.start[row] = {name: tensor[row].clone() for name, tensor in group.weights.items()}
+                continue
             for name, tensor in group.weights.items():
                 tensor[row].copy_(trainings[i].weights[name])
+            if way.anew and rounds % len(way.shares) == worker:
+                group.begin_anew(row, group.members.index((i, (worker + 1) % len(way.shares))) if way.anew == "another" else None)
 
 
 def main():
@@ -236,14 +300,18 @@ def main():
     parser.add_argument("--steps", type=int, default=1140, help="of 64 windows of 128 bytes")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--local", type=int, default=30, help="steps of a round")
+    parser.add_argument("--ways", default=".*", help="a regular expression: those beside the exact one")
+    parser.add_argument("--small", action="store_true", help="a model and windows for processors")
     parser.add_argument("--every", type=int, default=5, help="rounds between two evaluations")
     args = parser.parse_args()
+    if args.small:
+        globals().update(SMALL)
     torch.set_float32_matmul_precision("high")
     trainings = run(args, torch.device(args.device))
     rows = []
     exact = [training.curve[-1][1] for training in trainings if training.way.exact]
-    for way in WAYS:
-        of_way = [training for training in trainings if training.way.name == way.name]
+    for way in dict.fromkeys(training.way for training in trainings):
+        of_way = [training for training in trainings if training.way is way]
         last = [training.curve[-1][1] for training in of_way]
         above = [100 * (found / beside - 1) for found, beside in zip(last, exact, strict=True)]
         spread = STUDENT.get(len(above) - 1, 1.96 if len(above) > 10 else math.nan) if len(above) > 1 else math.nan

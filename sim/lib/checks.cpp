@@ -72,6 +72,7 @@ void Checks::check_ranges(std::uint64_t step, const std::vector<engine::Committe
 void Checks::check_round(const engine::StepClosed& step, const std::vector<SharedBytes>& weights) {
   const std::string name = "round " + text(step.step);
   std::uint64_t counted = 0;
+  for (const engine::WorkerStep& worker : step.workers) measured_.ahead += worker.ahead;
   for (const engine::CommittedRange& range : step.ranges) counted += range.count;
   for (const engine::CommittedLate& late : step.late) {
     counted += late.range.count;
@@ -182,9 +183,16 @@ void Checks::task_computes(std::uint32_t incarnation, const engine::TaskOrder& o
   }
 }
 
+void Checks::worker_said(const wire::Frame& frame) {
+  if (!replay_) return;
+  const Result<wire::Message> message = wire::decode(frame.body.bytes());
+  if (!message) return;
+  if (const auto* begin = std::get_if<wire::Begin>(&*message)) replay_->begun(*begin);
+}
+
 void Checks::head_said(std::uint64_t session, const wire::Message& message) {
   if (const auto* grant = std::get_if<wire::Grant>(&message)) {
-    if (replay_) replay_->granted(*grant);
+    if (replay_) replay_->granted(session, *grant);
     if (held_ && static_cast<PassKind>(grant->pass >> 56) != PassKind::calibrate)
       fail("lease " + text(grant->lease) + " was granted while the run was held");
     const Lease lease{grant->pass, grant->limit > 0 ? grant->limit : grant->count, grant->count};

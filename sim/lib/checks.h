@@ -23,14 +23,15 @@ struct Measured {
   double weights_error = 0;   // of the final weights
   double slowest_step_s = 0;  // longest step, not counting time with something broken
   std::uint64_t trims = 0;    // leases that were asked to end earlier
+  std::uint64_t ahead = 0;    // local steps that were made before the weights of their round were used, by who counts
   std::uint64_t raises = 0;   // leases that were extended
 };
 
 class Checks {
  public:
   static constexpr std::size_t kFailuresMax = 64;
-  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1};  // by codec, the coarser of the two
-  static constexpr double kLossMin = 1e-3;                           // below it a difference counts as of this
+  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1, 1};  // by codec, the coarser of the two
+  static constexpr double kLossMin = 1e-3;                              // below it a difference counts as of this
   static constexpr Duration kStepMax = std::chrono::seconds(7);
 
   Checks(const Scenario& scenario, const Reference& reference, const Data& data);
@@ -53,6 +54,7 @@ class Checks {
   void task_computes(std::uint32_t incarnation, const engine::TaskOrder& order);
   /// A control message on its way from the head to session `session`.
   void head_said(std::uint64_t session, const wire::Message& message);
+  void worker_said(const wire::Frame& frame);
   /// After the end.
   void finished(std::uint64_t version, const std::vector<SharedBytes>& weights);
 

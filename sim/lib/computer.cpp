@@ -237,7 +237,7 @@ void Computer::complete() {
     return;
   }
   spoil();
-  worker_->task_begin(order_->number, outcome->count, outcome->weight, outcome->loss_sum, process_.now());
+  worker_->task_begin(order_->number, outcome->count, {outcome->weight, outcome->loss_sum}, process_.now());
   emit(0);
 }
 
@@ -265,14 +265,24 @@ void Computer::finish() {
 void Computer::next_local_step() {
   if (range_.limit() < order_->count) return end_round(false);
   if (!in_round_) {
-    if (waits()) {
+    const Result<bool> ahead = local_->open_ahead(*order_, nullptr);
+    MOTLEY_ASSERT(ahead.ok());
+    if (!*ahead && waits()) {
       held_up_ = process_.now();
       return;
     }
     in_round_ = true;
     indices_ = data::samples_at(order_->spans, run_.seed, run_.train_samples, true);
-    const Status opened = local_->open(*order_, order_->weights, nullptr);
+    const Status opened = *ahead ? Status() : local_->open(*order_, order_->weights, nullptr);
     MOTLEY_ASSERT(opened.ok());
+  }
+  if (local_->waits() && waits() && local_->made_all_ahead()) {
+    held_up_ = process_.now();
+    return;
+  }
+  if (local_->waits() && !waits()) {
+    const Status rebased = local_->rebase(order_->weights);
+    MOTLEY_ASSERT(rebased.ok());
   }
   if (!local_->more()) return end_round(true);
   process_.later(time_for(local_->part().count), [this] { make_local_step(); });
@@ -318,7 +328,8 @@ void Computer::end_round(bool whole) {
                        .loss_sum = local_->loss_sum(),
                        .micro_batch = setup_.micro_batch};
   spoil();
-  worker_->task_begin(order_->number, order_->count, local_->weight(), local_->loss_sum(), process_.now());
+  worker_->task_begin(order_->number, order_->count, {local_->weight(), local_->loss_sum(), local_->ahead()},
+                      process_.now());
   emit(0);
 }
 

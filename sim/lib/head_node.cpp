@@ -67,6 +67,7 @@ void HeadNode::start() {
   options.local_steps = run.local_steps;
   options.local_batch = run.local_batch;
   options.rate_by_workers = run.rate_by_workers;
+  options.overlap = run.overlap;
   if (const auto owed = owed_.find(first_version); owed != owed_.end()) options.owed = owed->second;
   options.grain = run.grain;
   options.evaluate_every = run.evaluate_every;

@@ -23,6 +23,38 @@ std::vector<StepRange> spans_of(const wire::Grant& grant) {
   return {{grant.epoch, grant.pass_first + grant.first, grant.count}};
 }
 
+using Vector = std::vector<SharedBytes>;  // by chunk
+
+template <class Of>
+Vector each_of(const Vector& some, const Vector& others, Of of) {
+  Vector all;
+  for (ChunkId chunk = 0; chunk < some.size(); ++chunk) {
+    const std::span<const float> a = some[chunk].floats(), b = others[chunk].floats();
+    std::vector<float> made(a.size());
+    for (std::size_t i = 0; i < made.size(); ++i) made[i] = of(a[i], b[i]);
+    all.push_back(SharedBytes::copy_of(std::as_bytes(std::span(made))));
+  }
+  return all;
+}
+
+Vector sum_of(const Vector& a, const Vector& b) {
+  return each_of(a, b, [](float x, float y) { return x + y; });
+}
+
+Vector difference_of(const Vector& a, const Vector& b) {
+  return each_of(a, b, [](float x, float y) { return x - y; });
+}
+
+Vector scaled(const Vector& a, float factor) {
+  return each_of(a, a, [factor](float x, float) { return factor * x; });
+}
+
+Vector made_by(const ps::Server& server) {
+  Vector all;
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) all.push_back(server.weights(chunk));
+  return all;
+}
+
 // The gradient of one local step, over all of its samples at once.
 class Gradient final : public Weights, public Sink, public Stop {
  public:
@@ -63,14 +95,20 @@ RoundReplay::RoundReplay(const RunSetup& run, const Data& data)
 
 void RoundReplay::head_started(std::uint64_t version) {
   grants_.clear();
+  made_.clear();
   if (!versions_.contains(version)) return;  // the checks say so
   Result<ps::Server> made = make_server(run_, model_->layout(), versions_[version]);
   MOTLEY_ASSERT(made.ok());
   outer_.emplace(std::move(*made));
 }
 
-void RoundReplay::granted(const wire::Grant& grant) {
-  if (grant.local_steps > 0) grants_.push_back(grant);
+void RoundReplay::granted(std::uint64_t session, const wire::Grant& grant) {
+  if (grant.local_steps > 0) grants_.push_back({session, grant});
+}
+
+void RoundReplay::begun(const wire::Begin& begin) {
+  for (Granted& one : grants_)
+    if (one.grant.lease == begin.lease) one.ahead = begin.ahead;
 }
 
 RoundReplay::Used RoundReplay::positions_of(const engine::StepClosed& step) const {
@@ -87,7 +125,8 @@ RoundReplay::Used RoundReplay::positions_of(const engine::StepClosed& step) cons
 // Of several grants of a position only the last can have counted: the others ended before.
 std::string RoundReplay::find(const engine::StepClosed& step, std::vector<Contribution>& found) const {
   Used used = positions_of(step);
-  for (auto grant = grants_.rbegin(); grant != grants_.rend(); ++grant) {
+  for (auto granted = grants_.rbegin(); granted != grants_.rend(); ++granted) {
+    const wire::Grant* grant = &granted->grant;
     if (grant->version != step.step) continue;
     std::size_t counted = 0;
     for (const StepRange& span : spans_of(*grant)) {
@@ -100,67 +139,75 @@ std::string RoundReplay::find(const engine::StepClosed& step, std::vector<Contri
     if (counted != grant->count)
       return "lease " + std::to_string(grant->lease) + " counted in part: " + std::to_string(counted) + " of " +
              std::to_string(grant->count) + " positions";
-    found.push_back({*grant, {}, 0});
+    found.push_back({.granted = *granted});
   }
   if (std::ranges::any_of(used, [](const auto& entry) { return !entry.second; }))
     return "nobody was granted what counted";
-  std::ranges::sort(found, {}, [](const Contribution& one) { return one.grant.first; });
+  std::ranges::sort(found, {}, [](const Contribution& one) { return one.granted.grant.first; });
   return {};
 }
 
 void RoundReplay::compute(Contribution& contribution) {
-  const wire::Grant& grant = contribution.grant;
+  const auto& [session, grant, ahead] = contribution.granted;
   std::vector<SharedBytes> base;
   for (ChunkId chunk = 0; chunk < model_->layout().chunks().size(); ++chunk) base.push_back(outer_->weights(chunk));
   const std::uint64_t per_epoch = (run_.train_samples + run_.local_batch - 1) / run_.local_batch;
   const std::uint64_t first = grant.epoch * per_epoch + grant.pass_first / run_.local_batch;
+  const auto before = ahead > 0 ? made_.find(session) : made_.end();
+  const std::vector<SharedBytes> from = before != made_.end() ? before->second : base;
   Result<ps::Server> made = ps::Server::make(model_->layout(), run_.optimizer, run_.schedule, run_.clip_norm,
-                                             {.version = first, .weights = base, .optimizer = {}});
+                                             {.version = first, .weights = from, .optimizer = {}});
   MOTLEY_ASSERT(made.ok());
   const std::vector<std::uint64_t> samples = data::samples_at(spans_of(grant), run_.seed, run_.train_samples, true);
   std::uint64_t done = 0;
+  bool waits = ahead > 0;
   for (std::uint64_t k = 1; k <= grant.local_steps; ++k) {
     const std::uint64_t end = grant.count * k / grant.local_steps;
     if (end == done) continue;
-    Task task;
-    task.version = made->version();
-    task.indices = std::span(samples).subspan(done, end - done);
-    task.micro_batch = static_cast<std::uint32_t>(end - done);
-    task.seed = run_.seed;
-    Gradient gradient(*made, end - done);
-    loop_.forget_weights();
-    const Result<Outcome> outcome = loop_.run(task, gradient, gradient, gradient);
-    MOTLEY_ASSERT(outcome.ok());
-    for (ChunkId chunk = 0; chunk < gradient.sums.size(); ++chunk) {
-      const std::span<const float> sum(gradient.sums[chunk]);
-      made->reduce(chunk, {&sum, 1}, outcome->weight, end - done);
+    if (waits && k > ahead) {
+      waits = false;
+      const Status moved = made->rebase(made->version(), sum_of(base, difference_of(made_by(*made), from)), false);
+      MOTLEY_ASSERT(moved.ok());
     }
-    if (made->clips()) made->clip();
-    for (ChunkId chunk = 0; chunk < gradient.sums.size(); ++chunk) made->apply(chunk);
-    made->finish_step();
-    contribution.weight += outcome->weight;
+    contribution.weight += make_step(*made, std::span(samples).subspan(done, end - done));
     done = end;
   }
-  for (ChunkId chunk = 0; chunk < base.size(); ++chunk) {
-    const std::span<const float> from = base[chunk].floats();
-    const SharedBytes weights = made->weights(chunk);
-    const std::span<const float> to = weights.floats();
-    std::vector<float> change(from.size());
-    for (std::size_t i = 0; i < change.size(); ++i)
-      change[i] = static_cast<float>(contribution.weight) * (from[i] - to[i]);
-    contribution.change.push_back(SharedBytes::copy_of(std::as_bytes(std::span(change))));
+  contribution.made = made_by(*made);
+  const std::vector<SharedBytes> change = difference_of(base, contribution.made);
+  contribution.change = scaled(change, static_cast<float>(contribution.weight));
+}
+
+double RoundReplay::make_step(ps::Server& server, std::span<const std::uint64_t> samples) {
+  Task task;
+  task.version = server.version();
+  task.indices = samples;
+  task.micro_batch = static_cast<std::uint32_t>(samples.size());
+  task.seed = run_.seed;
+  Gradient gradient(server, samples.size());
+  loop_.forget_weights();
+  const Result<Outcome> outcome = loop_.run(task, gradient, gradient, gradient);
+  MOTLEY_ASSERT(outcome.ok());
+  for (ChunkId chunk = 0; chunk < gradient.sums.size(); ++chunk) {
+    const std::span<const float> sum(gradient.sums[chunk]);
+    server.reduce(chunk, {&sum, 1}, outcome->weight, samples.size());
   }
+  if (server.clips()) server.clip();
+  for (ChunkId chunk = 0; chunk < gradient.sums.size(); ++chunk) server.apply(chunk);
+  server.finish_step();
+  return outcome->weight;
 }
 
 std::string RoundReplay::closed(const engine::StepClosed& step, const std::vector<SharedBytes>& weights) {
   std::vector<Contribution> contributions;
   if (std::string wrong = find(step, contributions); !wrong.empty()) return wrong;
-  grants_.clear();
+  std::erase_if(grants_, [&](const Granted& one) { return one.grant.version <= step.step; });
   double weight = 0;
   for (Contribution& one : contributions) {
     compute(one);
     weight += one.weight;
   }
+  made_.clear();
+  for (Contribution& one : contributions) made_[one.granted.session] = std::move(one.made);
   if (run_.rate_by_workers) outer_->follow(step.step, ps::outer_rate(contributors_to(step)));
   std::vector<SharedBytes> after;
   for (ChunkId chunk = 0; chunk < weights.size(); ++chunk) {

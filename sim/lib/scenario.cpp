@@ -212,7 +212,7 @@ void add_fault(Scenario& scenario) {
   });
 }
 
-void make_rounds(Scenario& scenario, std::uint64_t local_steps) {
+void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap) {
   RunSetup& run = scenario.run;
   run.local_steps = local_steps;
   run.local_batch = std::max<std::uint64_t>(1, run.global_batch / local_steps);
@@ -223,6 +223,7 @@ void make_rounds(Scenario& scenario, std::uint64_t local_steps) {
   outer.nesterov = true;
   run.outer.groups = {outer};
   run.rate_by_workers = true;
+  run.overlap = overlap;
 }
 
 plan::EndCost wire_cost(const Codecs& codecs) {

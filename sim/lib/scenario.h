@@ -32,6 +32,7 @@ struct RunSetup {
   std::uint64_t local_steps = 0, local_batch = 0;
   ps::OptimizerSpec outer{};
   bool rate_by_workers = false;
+  bool overlap = false;
 };
 
 struct WorkerSetup {
@@ -119,7 +120,7 @@ struct Scenario {
 /// One of the workers beside the first is not as it should be; the others and what happens to them stay as they are.
 void add_fault(Scenario& scenario);
 /// Its steps become rounds of so many local steps.
-void make_rounds(Scenario& scenario, std::uint64_t local_steps);
+void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap = false);
 /// `steps`: 0 leaves the number to the seed; so many that troubles would be rare bring more of them.
 Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, Codecs codecs = {});
 std::string describe(const Scenario& scenario);

@@ -155,6 +155,7 @@ void WorkerNode::dial() {
 
 void WorkerNode::send(wire::Frame frame, engine::Lane lane) {
   if (!mouth_.changes(frame)) return;
+  if (frame.header.type == wire::FrameType::control) world_.checks.worker_said(frame);
   if (world_.trace.printing() && frame.header.type == wire::FrameType::control) {
     if (auto message = wire::decode(frame.body.bytes());
         message && !std::holds_alternative<wire::Heartbeat>(*message)) {

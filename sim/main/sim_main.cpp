@@ -19,7 +19,7 @@ using namespace motley;
 
 struct Flags {
   std::uint64_t seed = 0, steps = 0, rounds = 0;
-  bool trace = false, faulty = false;
+  bool trace = false, faulty = false, overlap = false;
   double verify = 0;
   std::string seeds, gradients = "fp32", weights = "fp32", holds = "never";
   double minutes = 0;
@@ -30,7 +30,7 @@ std::string replay;  // the seed that runs: also an abort names it
 std::string how_to_replay(std::uint64_t seed, const Flags& flags) {
   return "replay: sim --seed " + std::to_string(seed) +
          (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "") +
-         (flags.rounds > 0 ? " --rounds " + std::to_string(flags.rounds) : "") +
+         (flags.rounds > 0 ? " --rounds " + std::to_string(flags.rounds) : "") + (flags.overlap ? " --overlap" : "") +
          (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
          (flags.weights == "fp32" ? "" : " --weights " + flags.weights) +
          (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") +
@@ -49,7 +49,7 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
                    : flags.holds == "marks" ? modes::Holds::marks
                                             : modes::Holds::never;
   scenario.verify = flags.verify;
-  if (flags.rounds > 0) sim::make_rounds(scenario, flags.rounds);
+  if (flags.rounds > 0) sim::make_rounds(scenario, flags.rounds, flags.overlap);
   if (flags.faulty) sim::add_fault(scenario);
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
@@ -121,9 +121,10 @@ int main(int argc, char** argv) {
   auto* seeds = app.add_option("--seeds", flags.seeds, "run the seeds FIRST..LAST");
   auto* minutes = app.add_option("--minutes", flags.minutes, "run random seeds for so long, until one fails");
   app.add_option("--steps", flags.steps, "steps of the run (the seed says otherwise)");
-  app.add_option("--rounds", flags.rounds, "steps are rounds of so many local steps");
+  auto* rounds = app.add_option("--rounds", flags.rounds, "steps are rounds of so many local steps");
+  app.add_flag("--overlap", flags.overlap, "a round begins while what the last one came to travels")->needs(rounds);
   app.add_option("--gradients", flags.gradients, "codec of gradients between machines")
-      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
+      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4", "top64"}));
   app.add_option("--weights", flags.weights, "codec of what a step changes of the weights, between machines")
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--holds", flags.holds, "when the run is held, for as long as the seed says")

@@ -99,7 +99,10 @@ void CoordinatorMachine::open_next(Time now) {
   if (over && !rooms_.evaluation.pending()) return finish({.code = ReasonCode::run_over});
   if (run.roster.count(MemberState::member) == 0) parking_.take_in_parked();
   if (members_wanted() > 0) return;
-  if (rooms_.evaluation.pending()) return rooms_.exact.open_evaluation(now);
+  if (rooms_.evaluation.pending()) {
+    rooms_.rounds.recall();
+    return rooms_.exact.open_evaluation(now);
+  }
   for (modes::Mode* mode : std::initializer_list<modes::Mode*>{&rooms_.rounds, &rooms_.local, &rooms_.exact})
     if (mode->open(now)) return;
 }

@@ -46,7 +46,10 @@ class CoordinatorMachine final : private modes::Host {
   [[nodiscard]] const modes::Lease* lease(modes::LeaseId id) const noexcept { return work().leases.find(id); }
   [[nodiscard]] std::span<const modes::PassWork::Claim> claims() const noexcept { return work().claims; }
   /// Positions of rounds that are made, which come first in the next one.
-  [[nodiscard]] const std::vector<Owed>& owed() const noexcept { return rooms_.rounds.owed(); }
+  [[nodiscard]] std::vector<Owed> owed() const { return rooms_.rounds.owed(); }
+  [[nodiscard]] bool is_ahead(fleet::SessionId session, modes::LeaseId lease) const noexcept {
+    return rooms_.rounds.is_ahead(session, lease);
+  }
   [[nodiscard]] const BatchPlan& batches() const noexcept { return rooms_.run.batches; }
   /// The run ends at this version.
   [[nodiscard]] std::uint64_t steps() const noexcept { return rooms_.run.steps(); }

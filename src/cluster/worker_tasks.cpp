@@ -22,7 +22,8 @@ bool can_start(const wire::Grant& lease, const HeldWeights& held) {
   if (is_probe(lease)) return true;
   if (!held.version || lease.version == *held.version) return held.version.has_value();
   const bool train = modes::PassId::unpack(lease.pass).kind == PassKind::train;
-  return train && held.confirmed && lease.version == *held.version + 1 && lease.version == held.closed;
+  const bool due = lease.version == held.closed || lease.ahead > 0;
+  return train && held.confirmed && lease.version == *held.version + 1 && due;
 }
 
 }  // namespace

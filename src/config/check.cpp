@@ -32,6 +32,10 @@ Status in_range(const std::string& key, double value, double low, double high) {
 
 // What rounds are not made for yet would be another training without a word.
 Status check_rounds(const RunConfig& c) {
+  if (c.wire_gradients == "top64" && c.mode != "rounds") {
+    return bad("wire.gradients: top64 sends a 64th of the numbers at a time, which was only ever measured for rounds",
+               "--set train.mode=rounds, or wire.gradients=int4");
+  }
   if (c.mode != "rounds") return {};
   const auto not_yet = [](const std::string& key, const std::string& why, const std::string& hint) {
     return bad(key + ": " + why + ", which train.mode = \"rounds\" does not do yet", hint);
@@ -55,9 +59,10 @@ Status check(const RunConfig& c) {
       in_range("train.rounds.steps", static_cast<double>(c.rounds_steps), 1, 100'000),
       in_range("train.rounds.rate", c.rounds_rate, c.rounds_rate == 0 ? 0 : 1e-6, 10),
       in_range("train.rounds.momentum", c.rounds_momentum, 0, 0.9999),
+      one_of("train.rounds.overlap", c.rounds_overlap, {"none", "next"}),
       one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
-      one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4"}),
+      one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4", "top64"}),
       one_of("wire.weights", c.wire_weights, {"auto", "fp32", "bf16", "int8", "int4"}),
       in_range("model.block", static_cast<double>(c.model_block), 1, 65536),
       in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),

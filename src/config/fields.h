@@ -55,6 +55,8 @@ void visit_fields(Config& c, F&& f) {
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
   f("train.rounds.rate", c.rounds_rate,
     "rounds: part of the workers' mean change that the weights follow at once; 0: by the number of workers");
+  f("train.rounds.overlap", c.rounds_overlap,
+    "rounds: next: a worker begins the next one while its part of this one travels; none: it waits for the weights");
   f("train.rounds.momentum", c.rounds_momentum, "rounds: Nesterov momentum of these changes; 0: none");
   f("train.drop_last", c.drop_last, "leave out the samples of an epoch that do not fill a batch");
   f("train.shuffle", c.shuffle, "false: each epoch has the samples in the order of the data set");
@@ -85,7 +87,10 @@ void visit_fields(Config& c, F&& f) {
   f("schedule.gamma", c.gamma, "step: factor of a decay");
   f("schedule.steps", c.cosine_steps, "cosine: steps until the minimum; 0: the end of the run");
   f("schedule.min_factor", c.min_factor, "cosine: smallest rate as a share of the first");
-  f("wire.gradients", c.wire_gradients, "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto");
+  f("wire.gradients", c.wire_gradients,
+    "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto; in rounds top64 too: of each 4,096 "
+    "numbers the "
+    "64 largest");
   f("wire.weights", c.wire_weights,
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
 }

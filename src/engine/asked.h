@@ -23,6 +23,7 @@ class Asked {
     std::uint64_t lease = 0, pass = 0;
     std::uint64_t count = 0;  // at the most
     Time at{};
+    bool feedback = false;  // as its grant said
 
     /// The seconds it took, as claimed; empty where that is no time at all. `slack`: by so much what the worker says
     /// may exceed what was seen; no deadline is shorter, so that as little depends on it.
@@ -33,9 +34,9 @@ class Asked {
     }
   };
 
-  void add(std::uint64_t pass, std::uint64_t lease, std::uint64_t count, Time now) {
+  void add(const Lease& lease) {
     if (leases_.size() == kMost) leases_.pop_front();
-    leases_.push_back({.lease = lease, .pass = pass, .count = count, .at = now});
+    leases_.push_back(lease);
   }
   /// Null where it was never asked for, or long ago.
   [[nodiscard]] const Lease* find(std::uint64_t lease) const {

@@ -110,10 +110,12 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   if (!parts_.uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!parts_.uploads.add(lease->id, frame)) return;
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
-  const codec::Encoded values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
-  const double largest = values.largest();
+  const auto values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
+  if (!values)
+    return violation(session, "places that rise within their block in chunk " + std::to_string(header.chunk), "others");
+  const double largest = values->largest();
   const bool statistic = chunk.kind == ChunkKind::statistics;
-  if (lease->withheld || lease->compared) parts_.sketches.add(lease->id, header.chunk, chunk.kind, values);
+  if (lease->withheld || lease->compared) parts_.sketches.add(lease->id, header.chunk, chunk.kind, *values);
   feed_(modes::ChunkArrived{session.id,
                             lease->id,
                             header.chunk,
@@ -170,7 +172,8 @@ void Inbox::on_failed(Session& session, const wire::Failed& failure) {
   if (is_aside(session, failure.lease)) return feed_(modes::EvaluatedAside{session.id, failure.lease, false});
   if (is_probe(failure.pass)) return feed_(modes::Probed{session.id, failure.lease, false});
   const bool calibration = is_calibration(failure.pass);
-  if (!calibration && live_lease(session, failure.pass, failure.lease) == nullptr) return;
+  const bool ahead = parts_.machine.is_ahead(session.id, failure.lease);
+  if (!calibration && !ahead && live_lease(session, failure.pass, failure.lease) == nullptr) return;
   warn(session, session.name + " could not compute its share: " + failure.message);
   if (calibration) return feed_(modes::Calibrated{session.id, failure.lease, true});
   feed_(modes::LeaseFailed{session.id, failure.lease});
@@ -208,7 +211,7 @@ void Inbox::on_begin(Session& session, const wire::Begin& begin) {
     return violation(session, "a Begin for at most " + range_text(lease->range.first, lease->range.count),
                      range_text(begin.first, begin.count));
   }
-  feed_(modes::LeaseBegun{session.id, lease->id, range, begin.weight, begin.loss_sum});
+  feed_(modes::LeaseBegun{session.id, lease->id, range, begin.weight, begin.loss_sum, begin.ahead});
 }
 
 void Inbox::warn(Session& session, std::string text) {
@@ -260,6 +263,8 @@ void Inbox::on_finish(Session& session, const wire::Finish& finish) {
     if (result && !aside.compared) parts_.output.evaluated(*result);
     return feed_(modes::EvaluatedAside{session.id, finish.lease, result.has_value()});
   }
+  if (finish.count == 0 && parts_.machine.is_ahead(session.id, finish.lease))
+    return feed_(modes::LeaseFinished{.session = session.id, .lease = finish.lease});
   const modes::Lease* lease = live_lease(session, finish.pass, finish.lease);
   if (lease == nullptr) return;
   if (finish.count > lease->range.count) {

@@ -185,7 +185,9 @@ bool Outbox::has_feedback(const modes::Action& lease) const {
 
 void Outbox::send_taken(const modes::Action& action) {
   wire::Taken taken{action.pass.pack(), action.lease, {}};
-  if (has_feedback(action)) {
+  // As its grant said: meanwhile its codec may be another one.
+  const Asked::Lease* asked = parts_.sessions.at(action.session).asked.find(action.lease);
+  if (asked != nullptr ? action.first_of_pass && asked->feedback : has_feedback(action)) {
     for (const ChunkId chunk : action.discarded) {
       taken.discarded.resize(chunk / 8 + 1);
       taken.discarded.back() = static_cast<std::uint8_t>(taken.discarded.back() | 1U << chunk % 8);
@@ -211,12 +213,13 @@ void Outbox::send_grant(const modes::Action& action, Time now) {
                   .feedback = has_feedback(action),
                   .state = parts_.state.state().number,
                   .local_steps = action.local_steps,
-                  .spans = action.spans});
+                  .spans = action.spans,
+                  .ahead = action.ahead});
 }
 
 void Outbox::ask(const modes::Action& action, Time now, const wire::Grant& grant) {
   Session& session = parts_.sessions.at(action.session);
-  session.asked.add(grant.pass, grant.lease, grant.count, now);
+  session.asked.add({grant.lease, grant.pass, grant.count, now, grant.feedback});
   parts_.sessions.say(session, grant);
 }
 

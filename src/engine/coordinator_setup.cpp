@@ -62,6 +62,7 @@ modes::RunConfig machine_config(const CoordinatorOptions& options, const ps::Ser
           .solo_after = server.outside() ? 0 : kSoloAfter,
           .local_steps = options.local_steps,
           .local_batch = options.local_batch,
+          .overlap = options.overlap,
           .owed = options.owed};
 }
 

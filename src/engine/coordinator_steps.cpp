@@ -24,7 +24,11 @@ void StepMaker::rate_by_workers(const cluster::CoordinatorMachine& machine, cons
 void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms) {
   parts_.clear();
   const std::size_t elements = server_.layout().chunks()[chunk].elements;
-  for (const auto& piece : coverage.pieces(chunk)) parts_.push_back(uploads_.encoded(piece.lease, chunk, elements));
+  for (const auto& piece : coverage.pieces(chunk)) {
+    const auto part = uploads_.encoded(piece.lease, chunk, elements);
+    MOTLEY_ASSERT(part.has_value());  // as it came
+    parts_.push_back(*part);
+  }
   // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.
   const double weight = coverage.weight();
   const bool gradient = server_.layout().chunks()[chunk].kind != ChunkKind::statistics;
@@ -91,8 +95,8 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
       known->samples += piece.range.count;
       continue;
     }
-    step.workers.push_back(
-        {worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds, from.finish_seconds});
+    step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds,
+                            from.finish_seconds, machine.lease(piece.lease)->ahead});
   }
   MOTLEY_ASSERT(covered == pass.range.count || !pass.spans.empty());
   step.samples = covered;

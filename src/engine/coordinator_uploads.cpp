@@ -68,13 +68,11 @@ bool Uploads::add(modes::LeaseId lease, const wire::Frame& frame) {
   return true;
 }
 
-codec::Encoded Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {
+std::optional<codec::Encoded> Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {
   const Upload* upload = find(lease);
   MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);
   const Slot& slot = upload->slots[chunk];
-  const auto encoded = codec::Encoded::make(slot.codec, slot.whole.bytes(), elements);
-  MOTLEY_ASSERT(encoded.has_value());
-  return *encoded;
+  return codec::Encoded::make(slot.codec, slot.whole.bytes(), elements);
 }
 
 void Uploads::release(Slot& slot) {

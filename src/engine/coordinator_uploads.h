@@ -3,6 +3,7 @@
 // in segments is put together in a pooled buffer. One thread at a time.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,8 +24,9 @@ class Uploads {
   /// True when the chunk is whole with this frame; false if bytes are missing, or it was whole before.
   /// REQUIRES a header that fits the layout and what came before.
   bool add(modes::LeaseId lease, const wire::Frame& frame);
-  /// As it came. REQUIRES the chunk is whole, not released, and of so many elements.
-  [[nodiscard]] codec::Encoded encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;
+  /// As it came; empty: it is not what an encoder writes. REQUIRES the chunk is whole, not released, and of so many
+  /// elements.
+  [[nodiscard]] std::optional<codec::Encoded> encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;
   /// Frees a payload; more frames for it are ignored.
   void release(modes::LeaseId lease, ChunkId chunk);
   /// Releases whatever of the lease `coverage` did not accept.

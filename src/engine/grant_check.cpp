@@ -26,6 +26,10 @@ Status check_local_steps(const wire::Grant& grant, const SampleCounts& samples) 
     return misfit("a lease with spans has 1 to " + std::to_string(wire::kLocalStepsMax) + " local steps; found " +
                   std::to_string(grant.local_steps));
   }
+  if (grant.ahead >= grant.local_steps) {
+    return misfit("fewer than all " + std::to_string(grant.local_steps) + " local steps may begin ahead; found " +
+                  std::to_string(grant.ahead));
+  }
   if (grant.count / 2 > samples.train) {
     return misfit("a lease of local steps has at most twice the " + std::to_string(samples.train) +
                   " samples of the training set; found " + std::to_string(grant.count));
@@ -50,10 +54,10 @@ Status check_grant(const wire::Grant& grant, const SampleCounts& samples) {
   const auto kind = static_cast<PassKind>(grant.pass >> 56);
   if (kind < PassKind::train || kind > PassKind::probe)
     return misfit("a pass trains, evaluates, calibrates or probes; found kind " + std::to_string(grant.pass >> 56));
-  if (grant.codec > static_cast<std::uint32_t>(codec::CodecId::int4))
-    return misfit("a codec is 0 to 3; found " + std::to_string(grant.codec));
+  if (grant.codec > static_cast<std::uint32_t>(codec::kLastCodec))
+    return misfit("a codec is 0 to 4; found " + std::to_string(grant.codec));
   if (grant.lease == 0) return misfit("a lease has a number above 0; found 0");
-  if (grant.local_steps > 0 || !grant.spans.empty()) {
+  if (grant.local_steps > 0 || grant.ahead > 0 || !grant.spans.empty()) {
     const Status fits = check_local_steps(grant, samples);
     if (!fits || !grant.spans.empty()) return fits;
   }

@@ -23,27 +23,81 @@ Status LocalSteps::begin_anew(const std::vector<SharedBytes>& base) {
   return {};
 }
 
+std::uint64_t LocalSteps::first_step(const TaskOrder& order) const noexcept {
+  const std::uint64_t per_epoch = (rules_.samples + rules_.batch - 1) / rules_.batch;
+  return order.epoch * per_epoch + order.pass_first / rules_.batch;
+}
+
 Status LocalSteps::open(const TaskOrder& order, std::vector<SharedBytes> base, Residence* there) {
   MOTLEY_ASSERT(order.local_steps > 0 && order.count > 0);
-  const std::uint64_t per_epoch = (rules_.samples + rules_.batch - 1) / rules_.batch;
-  const std::uint64_t first = order.epoch * per_epoch + order.pass_first / rules_.batch;
+  const std::uint64_t first = first_step(order);
   const bool anew = !server_ || first < began_at_;  // a run that went back knows nothing of what this remembers
   if (anew) {
     if (Status begun = begin_anew(base); !begun) return begun;
     began_at_ = first;
   }
   if (Status done = server_->rebase(first, base, anew); !done) return done;
-  const bool can_settle = there != nullptr && !server_->outside();
-  there_ = can_settle && server_->settle(*there).ok() ? there : nullptr;
-  settled_ = there_ != nullptr;
   base_ = std::move(base);
+  from_.clear();
+  begin(order, there);
+  return {};
+}
+
+Result<bool> LocalSteps::open_ahead(const TaskOrder& order, Residence* there) {
+  MOTLEY_ASSERT(order.local_steps > 0 && order.count > 0);
+  if (order.ahead == 0 || !server_ || !closed_ || *closed_ + 1 != order.version) return false;
+  from_ = weights();
+  if (Status done = server_->rebase(first_step(order), from_, false); !done) return done.error();
+  base_.clear();
+  begin(order, there);
+  ahead_ = order.ahead;
+  return true;
+}
+
+void LocalSteps::begin(const TaskOrder& order, Residence* there) {
+  settle(there);
+  closed_.reset();
+  version_ = order.version;
   steps_ = order.local_steps;
   count_ = order.count;
-  made_ = done_ = 0;
+  made_ = done_ = ahead_ = made_ahead_ = 0;
   weight_ = loss_sum_ = 0;
   begun_ = false;
   sums_.assign(layout_.chunks().size(), Sum::awaited);
   held_.assign(layout_.chunks().size(), {});
+}
+
+void LocalSteps::settle(Residence* there) {
+  const bool can_settle = there != nullptr && !server_->outside();
+  there_ = can_settle && server_->settle(*there).ok() ? there : nullptr;
+  settled_ = there_ != nullptr;
+}
+
+std::vector<SharedBytes> LocalSteps::weights() const {
+  std::vector<SharedBytes> all;
+  for (ChunkId chunk = 0; chunk < layout_.chunks().size(); ++chunk) all.push_back(server_->weights(chunk));
+  return all;
+}
+
+Status LocalSteps::rebase(std::vector<SharedBytes> base) {
+  MOTLEY_ASSERT(waits() && !begun_ && base.size() == from_.size());
+  Residence* there = there_;
+  if (Status here = bring(); !here) return here;
+  if (there != nullptr) there->leave();
+  std::vector<SharedBytes> moved;
+  for (ChunkId chunk = 0; chunk < base.size(); ++chunk) {
+    const SharedBytes made = server_->weights(chunk);
+    const std::span<const float> to = made.floats(), from = from_[chunk].floats(), onto = base[chunk].floats();
+    MOTLEY_ASSERT(to.size() == from.size() && onto.size() == from.size());
+    std::vector<float> sum(onto.size());
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = onto[i] + (to[i] - from[i]);
+    moved.push_back(SharedBytes::copy_of(std::as_bytes(std::span(sum))));
+  }
+  if (Status done = server_->rebase(server_->version(), std::move(moved), false); !done) return done;
+  settle(there);
+  made_ahead_ = made_;
+  base_ = std::move(base);
+  from_.clear();
   return {};
 }
 
@@ -54,11 +108,13 @@ std::uint64_t LocalSteps::cut(std::uint64_t step) const noexcept {
   return std::min(count_ * step / steps_, most) / rules_.grain * rules_.grain;
 }
 
-LocalSteps::Part LocalSteps::part() const {
+std::uint64_t LocalSteps::next_step() const noexcept {
   std::uint64_t step = made_;
   while (cut(step + 1) == done_) ++step;
-  return {done_, cut(step + 1) - done_};
+  return step;
 }
+
+LocalSteps::Part LocalSteps::part() const { return {done_, cut(next_step() + 1) - done_}; }
 
 std::span<const float> LocalSteps::get(ChunkId chunk) {
   held_.at(chunk) = server_->weights(chunk);
@@ -117,7 +173,13 @@ Status LocalSteps::update(double weight, std::uint64_t samples) {
 }
 
 Status LocalSteps::close() {
-  MOTLEY_ASSERT(!more());
+  MOTLEY_ASSERT(!more() && !waits());
+  if (Status here = bring(); !here) return here;
+  closed_ = version_;
+  return {};
+}
+
+Status LocalSteps::bring() {
   if (!resident()) return {};
   Result<ps::Snapshot> found = server_->bring(*std::exchange(there_, nullptr));
   if (!found) return found.error();
@@ -130,7 +192,9 @@ void LocalSteps::drop() {
   there_ = nullptr;
   if (begun_) server_.reset();
   begun_ = false;
+  closed_.reset();
   base_.clear();
+  from_.clear();
 }
 
 void LocalSteps::change(ChunkId chunk, std::span<float> out) const {

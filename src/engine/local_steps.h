@@ -39,6 +39,16 @@ class LocalSteps final : public Weights, public Sink {
   /// A round begins: `base` are its weights, by chunk. `there`: where the steps are made, if there is room; may be
   /// null. Errors: input, where rules and weights are of no use.
   Status open(const TaskOrder& order, std::vector<SharedBytes> base, Residence* there);
+  /// Likewise before its weights are here, from where the last round led to; false where that is not known. REQUIRES
+  /// that rebase() comes before the end.
+  Result<bool> open_ahead(const TaskOrder& order, Residence* there);
+  /// The weights of the round are not used yet. Then, once so many steps are made as it may make ahead, or sooner:
+  [[nodiscard]] bool waits() const noexcept { return base_.empty(); }
+  [[nodiscard]] bool made_all_ahead() const noexcept { return next_step() >= ahead_; }
+  /// Here they are: it goes on from them and how far the steps so far led. Errors: of the device, input.
+  Status rebase(std::vector<SharedBytes> base);
+  /// Steps that were made before that.
+  [[nodiscard]] std::uint64_t ahead() const noexcept { return made_ahead_; }
   [[nodiscard]] bool resident() const noexcept { return there_ != nullptr; }
   /// The newest round was made there: its memory is to be given back, once.
   bool take_settled() noexcept { return std::exchange(settled_, false); }
@@ -71,8 +81,16 @@ class LocalSteps final : public Weights, public Sink {
  private:
   /// An optimizer that remembers nothing. Errors: input.
   Status begin_anew(const std::vector<SharedBytes>& base);
+  [[nodiscard]] std::uint64_t first_step(const TaskOrder& order) const noexcept;
+  void begin(const TaskOrder& order, Residence* there);
+  void settle(Residence* there);
+  /// What the device has comes here.
+  Status bring();
+  [[nodiscard]] std::vector<SharedBytes> weights() const;
   Status update(double weight, std::uint64_t samples);
   [[nodiscard]] std::uint64_t cut(std::uint64_t step) const noexcept;
+  /// The first that has samples, of those to come.
+  [[nodiscard]] std::uint64_t next_step() const noexcept;
 
   Layout layout_;
   LocalRules rules_;
@@ -80,6 +98,10 @@ class LocalSteps final : public Weights, public Sink {
   Residence* there_ = nullptr;
   bool settled_ = false;
   std::vector<SharedBytes> base_;
+  std::vector<SharedBytes> from_;        // what it began with ahead
+  std::optional<std::uint64_t> closed_;  // version of the round whose result is here
+  std::uint64_t version_ = 0;            // of the round
+  std::uint64_t ahead_ = 0, made_ahead_ = 0;
   std::uint64_t steps_ = 0, count_ = 0, made_ = 0, done_ = 0;
   std::uint64_t began_at_ = 0;  // version at which the optimizer remembered nothing
   double weight_ = 0, loss_sum_ = 0;

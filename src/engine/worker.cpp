@@ -125,6 +125,7 @@ void Worker::Impl::start_task(const WorkerAction& action, Time now) {
   order.limit = lease.limit;
   order.from_end = lease.from_end;
   order.local_steps = lease.local_steps;
+  order.ahead = lease.ahead;
   if (lease.local_steps > 0) order.spans = lease.spans;
   if (lease.local_steps > 0 && lease.spans.empty())
     order.spans = {{lease.epoch, lease.pass_first + lease.first, lease.count}};
@@ -231,9 +232,9 @@ void Worker::task_limited(std::uint64_t number, std::uint64_t count, Time now) {
   impl_->decide(event::TaskLimited{number, count}, now);
 }
 
-void Worker::task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now) {
+void Worker::task_begin(std::uint64_t number, std::uint64_t count, const Begun& begun, Time now) {
   if (!impl_->machine.wanted(number)) return;
-  impl_->report.begun(weight, loss_sum);
+  impl_->report.begun(begun);
   impl_->decide(event::TaskBegun{number, count}, now);
 }
 

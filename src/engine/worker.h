@@ -42,7 +42,14 @@ struct TaskOrder {
   LossState state{};                   // what the loss gets
   std::uint64_t local_steps = 0;       // Grant::local_steps: answered like a gradient, with what these steps come to
   std::vector<StepRange> spans;        // then: its positions, in their order
+  std::uint64_t ahead = 0;             // likewise: Grant::ahead
   std::vector<SharedBytes> weights;    // by chunk, at `version`; empty: on its way, see weights_arrived()
+};
+
+/// What a contribution declares as its range is frozen.
+struct Begun {
+  double weight = 0, loss_sum = 0;
+  std::uint64_t ahead = 0;  // of local steps: made before the weights were used
 };
 
 struct WorkerOptions {
@@ -98,7 +105,7 @@ class Worker {
   void task_progress(std::uint64_t number, std::uint64_t done, Time now);
   /// No more than `count` samples will be computed, unless limit_task() says so.
   void task_limited(std::uint64_t number, std::uint64_t count, Time now);
-  void task_begin(std::uint64_t number, std::uint64_t count, double weight, double loss_sum, Time now);
+  void task_begin(std::uint64_t number, std::uint64_t count, const Begun& begun, Time now);
   void task_chunk(std::uint64_t number, ChunkId chunk, const SharedBytes& gradient, Time now);
   /// `waited_seconds`: for weights, meanwhile; no part of `compute_seconds`.
   void task_finished(std::uint64_t number, const Outcome& outcome, double compute_seconds, double waited_seconds,

@@ -23,11 +23,6 @@ void TaskReport::started(std::size_t chunks, Time now) {
   wait_seconds_ = seconds(now - idle_since_);
 }
 
-void TaskReport::begun(double weight, double loss_sum) noexcept {
-  begun_weight_ = weight;
-  begun_loss_sum_ = loss_sum;
-}
-
 bool TaskReport::chunk(ChunkId chunk, const SharedBytes& gradient) {
   MOTLEY_ASSERT(chunk < sent_.size() && !sent_[chunk]);
   sent_[chunk] = true;
@@ -55,7 +50,7 @@ void TaskReport::learn(std::uint64_t samples, double compute_seconds) {
 }
 
 wire::Begin TaskReport::begin(const wire::Grant& lease, std::uint64_t count) const {
-  return {lease.pass, lease.lease, first_done(lease, count), count, begun_weight_, begun_loss_sum_};
+  return {lease.pass, lease.lease, first_done(lease, count), count, begun_.weight, begun_.loss_sum, begun_.ahead};
 }
 
 wire::Finish TaskReport::finish(const wire::Grant& lease, std::uint64_t count) const {

@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "compute/task_io.h"
+#include "engine/worker.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "plan/time_model.h"
@@ -21,7 +22,7 @@ class TaskReport {
  public:
   /// A task begins whose gradient has so many chunks.
   void started(std::size_t chunks, Time now);
-  void begun(double weight, double loss_sum) noexcept;
+  void begun(const Begun& begun) noexcept { begun_ = begun; }
   /// True: it goes out now. The last one closes the step, and Finish tells what the step took: that goes ahead.
   /// REQUIRES a chunk of the task that did not come before.
   bool chunk(ChunkId chunk, const SharedBytes& gradient);
@@ -49,7 +50,7 @@ class TaskReport {
   std::vector<bool> sent_;
   std::size_t missing_ = 0;
   std::optional<std::pair<ChunkId, SharedBytes>> last_;
-  double begun_weight_ = 0, begun_loss_sum_ = 0;
+  Begun begun_;
   Outcome outcome_;
   double compute_seconds_ = 0, wait_seconds_ = 0;
   Time idle_since_{};

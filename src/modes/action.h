@@ -123,6 +123,7 @@ struct Action {
   Duration elapsed{};
   bool urgent = false;
   std::uint64_t local_steps = 0;   // grant: of a round
+  std::uint64_t ahead = 0;         // likewise: of them, before the weights of the round are there
   std::vector<StepRange> spans{};  // likewise: its positions, where they are not just the range
   Reason reason{};
 };

@@ -37,6 +37,7 @@ struct LeaseBegun {
   LeaseId lease = 0;
   Interval range{};
   double weight = 0, loss_sum = 0;
+  std::uint64_t ahead = 0;  // of a round's steps, as it says: made before the weights of the round were used
 };
 /// All bytes of one chunk of a contribution are here; `largest` is infinite where an element is not finite. REQUIRES
 /// no earlier ChunkArrived for the same (lease, chunk).

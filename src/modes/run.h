@@ -44,6 +44,7 @@ struct RunConfig {
   std::uint64_t solo_after = 0;  // train passes before a stretch is lent; 0: never
   // A step is a round of so many local steps of so many samples, and global_batch is that of the round; 0: it is not.
   std::uint64_t local_steps = 0, local_batch = 0;
+  bool overlap = false;      // a round begins while what the last one came to is on its way
   std::vector<Owed> owed{};  // by rounds before first_version
 };
 

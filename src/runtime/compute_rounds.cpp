@@ -25,17 +25,39 @@ class WholeStep final : public Stop {
 
 }  // namespace
 
-Status ComputeThread::make_local_steps(const engine::TaskOrder& order, TaskSink& sink, const Stop& stop) {
+// Empty: the round was given up while they were on their way.
+std::vector<SharedBytes> ComputeThread::weights_of_round() {
   std::vector<SharedBytes> base;
   for (const Chunk& chunk : prepared_.model->layout().chunks()) {
     const std::span<const float> weights = weights_.get(static_cast<ChunkId>(base.size()));
-    if (weights.size() != chunk.elements) return {};  // abandoned while they were on their way
+    if (weights.size() != chunk.elements) return {};
     base.push_back(SharedBytes::copy_of(std::as_bytes(weights)));
   }
-  if (Status opened = local_->open(order, std::move(base), prepared_.model->residence()); !opened) return opened;
+  return base;
+}
+
+bool ComputeThread::weights_are_here() const {
+  for (ChunkId chunk = 0; chunk < weights_.chunks(); ++chunk)
+    if (!weights_.here(chunk)) return false;
+  return true;
+}
+
+Status ComputeThread::make_local_steps(const engine::TaskOrder& order, TaskSink& sink, const Stop& stop) {
+  const Result<bool> ahead = local_->open_ahead(order, prepared_.model->residence());
+  if (!ahead) return ahead.error();
+  if (!*ahead) {
+    std::vector<SharedBytes> base = weights_of_round();
+    if (base.empty()) return {};
+    if (Status opened = local_->open(order, std::move(base), prepared_.model->residence()); !opened) return opened;
+  }
   const std::vector<std::uint64_t> indices =
       data::samples_at(order.spans, prepared_.seed, prepared_.train_samples, prepared_.shuffle);
   while (local_->more() && stop.limit() == order.count) {
+    if (local_->waits() && (local_->made_all_ahead() || weights_are_here())) {
+      std::vector<SharedBytes> base = weights_of_round();
+      if (base.empty()) return {};
+      if (Status rebased = local_->rebase(std::move(base)); !rebased) return rebased;
+    }
     const engine::LocalSteps::Part part = local_->part();
     const Task task{PassKind::train,
                     local_->version(),
@@ -88,7 +110,8 @@ void ComputeThread::run_local_steps(const engine::TaskOrder& order) {
   }
   if (outcome.count > 0) {
     // What is not finite is for the coordinator to judge: it asks others.
-    sink.begin(order.count, outcome.weight, diverged ? std::numeric_limits<double>::quiet_NaN() : outcome.loss_sum);
+    const double loss = diverged ? std::numeric_limits<double>::quiet_NaN() : outcome.loss_sum;
+    sink.begin(order.count, engine::Begun{outcome.weight, loss, local_->ahead()});
     std::vector<float> change;
     for (const Chunk& chunk : prepared_.model->layout().chunks()) {
       change.assign(chunk.elements, 0);

@@ -22,6 +22,9 @@ class ComputeThread::TaskSink final : public Sink {
     events_.progress(task_, done);
   }
   void begin(std::uint64_t count, double weight, double loss_sum) noexcept override {
+    begin(count, engine::Begun{weight, loss_sum});
+  }
+  void begin(std::uint64_t count, const engine::Begun& begun) noexcept {
     MOTLEY_ASSERT(count > 0);
     {
       const std::lock_guard lock(thread_.mutex_);
@@ -29,7 +32,7 @@ class ComputeThread::TaskSink final : public Sink {
       thread_.range_.freeze(count);
     }
     begun_ = true;
-    events_.begin(task_, count, weight, loss_sum);
+    events_.begin(task_, count, begun);
   }
   void ready(ChunkId chunk, std::span<const float> gradient) noexcept override {
     MOTLEY_ASSERT(begun_ && chunk < sent_.size());

@@ -34,7 +34,7 @@ namespace motley::runtime {
 /// waited for weights.
 struct ComputeEvents {
   std::function<void(std::uint64_t task, std::uint64_t done)> progress;
-  std::function<void(std::uint64_t task, std::uint64_t count, double weight, double loss_sum)> begin;
+  std::function<void(std::uint64_t task, std::uint64_t count, engine::Begun begun)> begin;
   std::function<void(std::uint64_t task, ChunkId chunk, SharedBytes gradient)> chunk;
   std::function<void(std::uint64_t task, Outcome outcome, double compute_seconds, double waited_seconds)> finished;
   std::function<void(std::uint64_t task, Error error)> failed;
@@ -99,6 +99,8 @@ class ComputeThread {
   void run_probe(const engine::TaskOrder& order);
   void run_local_steps(const engine::TaskOrder& order);
   Status make_local_steps(const engine::TaskOrder& order, TaskSink& sink, const Stop& stop);
+  std::vector<SharedBytes> weights_of_round();
+  [[nodiscard]] bool weights_are_here() const;
   void rest(const TaskSink& sink);
   void learn(const Outcome& outcome, double took);
   bool take_less();

@@ -170,6 +170,7 @@ struct Table<Grant> {
       Field{12, "state", &Grant::state},
       Field{13, "local_steps", &Grant::local_steps},
       Field{14, "spans", &Grant::spans},
+      Field{15, "ahead", &Grant::ahead},
   };
 };
 template <>
@@ -208,6 +209,7 @@ struct Table<Begin> {
       Field{4, "count", &Begin::count},
       Field{5, "weight", &Begin::weight},
       Field{6, "loss_sum", &Begin::loss_sum},
+      Field{7, "ahead", &Begin::ahead},
   };
 };
 template <>

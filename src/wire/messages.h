@@ -82,6 +82,7 @@ struct Grant {
   std::uint64_t state = 0;         // number of the State it is computed with; 0: there is none
   std::uint64_t local_steps = 0;   // so many steps of the worker's own optimizer; 0: a sum of gradients
   std::vector<StepRange> spans{};  // then: the positions, in their order; none: [first, first + count) of the pass
+  std::uint64_t ahead = 0;         // of these steps so many at the most begin before the weights are here
   bool operator==(const Grant&) const = default;
 };
 /// `count` of the lease's positions are wanted from now on, more or fewer than before; `number` counts its Trims.
@@ -101,6 +102,7 @@ struct Progress {
 struct Begin {
   std::uint64_t pass = 0, lease = 0, first = 0, count = 0;
   double weight = 0, loss_sum = 0;
+  std::uint64_t ahead = 0;  // local steps that were made before the weights were used
   bool operator==(const Begin&) const = default;
 };
 /// After the last chunk of a train lease, or the result of an evaluate lease.

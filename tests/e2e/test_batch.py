@@ -6,7 +6,8 @@ from program import settings
 # A step is nearly all waiting, so that a larger batch pays. Fixed shares keep both workers in: there must be contributions to
 # compare. The rate is so low that the gradient stays what it is.
 DATA = settings(data_uri="synthetic:20000:32:10", data_test_uri="synthetic:100:32:10", train_global_batch="auto:16",
-                train_epochs=3, train_seed=9, train_min_workers=2, train_shares=[3, 1], train_verify=0, optimizer_lr=0.0001, train_checkpoint_seconds=0.1)
+                train_epochs=3, train_seed=9, train_min_workers=2, train_shares=[3, 1], train_verify=0, optimizer_lr=0.0001,
+                train_checkpoint_seconds=0.1)
 HERE = ("--run", "run", "--device", "cpu", "--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0")
 
 

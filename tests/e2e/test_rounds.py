@@ -18,10 +18,11 @@ PLAIN_OFF = 1e-5  # of the norm of the weights
 BATCH, CLASSES, RATE = 40, 4, 0.05
 
 
-def rounds(steps, rate=None, momentum=0.9):
+def rounds(steps, rate=None, momentum=0.9, overlap="none"):
     """`rate`: none, then it follows the number of workers."""
     own = [] if rate is None else ["--set", f"train.rounds.rate={rate}"]
-    return ["--set", "train.mode=rounds", "--set", f"train.rounds.steps={steps}", *own, "--set", f"train.rounds.momentum={momentum}"]
+    words = [*own, "--set", f"train.rounds.momentum={momentum}", "--set", f"train.rounds.overlap={overlap}"]
+    return ["--set", "train.mode=rounds", "--set", f"train.rounds.steps={steps}", *words]
 
 
 def alone(motley, run, *words):
@@ -133,9 +134,11 @@ def test_alone_the_same_twice_and_better_than_at_first(motley):
     assert len(evaluations) == 3 and evaluations[-1] < evaluations[0], evaluations
 
 
-def test_joiners_are_killed_inside_of_rounds(motley):
-    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=4, train_shares="[1,1,1,1]", wire_gradients="int4"),
-             *rounds(10)]
+@pytest.mark.parametrize("overlap, codec", [("none", "int4"), ("next", "top64")])
+def test_joiners_are_killed_inside_of_rounds(motley, overlap, codec):
+    large = settings(data_uri="synthetic:4000:512:10", data_test_uri="synthetic:500:512:10")  # of more than 4,096 numbers
+    words = [*large, *settings(train_global_batch=100, train_epochs=300, train_min_workers=4, train_shares="[1,1,1,1]"),
+             *settings(wire_gradients=codec), *rounds(10, overlap=overlap)]
     head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
     names = ["anna", "berta", "carla"]
     guests = {name: motley.start("join", "--token-file", "token", "--name", name) for name in names}
@@ -144,12 +147,14 @@ def test_joiners_are_killed_inside_of_rounds(motley):
         guests[name].kill()
     assert head.end() == 0, head.story()
     assert motley.audit("run")["samples"] == 300 * 4000
+    assert any("ahead" in part for event in head.named("step") for part in event["workers"]) == (overlap == "next")
 
 
 def test_the_head_is_killed_inside_of_rounds(motley):
-    """Its workers remember nothing from round to round, so that each round made again is the same."""
-    words = [*settings(train_global_batch=100, train_epochs=200, train_checkpoint_seconds=1), *rounds(8)]
-    alone(motley, "whole", *words)
+    """Its workers remember nothing from round to round, so that each round made again is the same. Who is alone begins none ahead."""
+    words = settings(train_global_batch=100, train_epochs=200, train_checkpoint_seconds=1)
+    alone(motley, "whole", *words, *rounds(8))
+    words = [*words, *rounds(8, overlap="next")]
     head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
     for _ in range(5):
         head.wait_event("step", after=head.seen())
@@ -160,8 +165,9 @@ def test_the_head_is_killed_inside_of_rounds(motley):
     assert motley.audit("run")["samples"] == 200 * 4000
 
 
-def test_all_are_killed_inside_of_rounds(motley):
-    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=2, train_shares="[1,1,1]"), *rounds(10)]
+@pytest.mark.parametrize("overlap", ["none", "next"])
+def test_all_are_killed_inside_of_rounds(motley, overlap):
+    words = [*settings(train_global_batch=100, train_epochs=300, train_min_workers=2, train_shares="[1,1,1]"), *rounds(10, overlap=overlap)]
     head = motley.start("train", "softmax", *RUN, *words, "--run", "run", "--device", "cpu", *LOCAL)
     guest = motley.start("join", "--token-file", "token", "--name", "guest")
     for _ in range(2):
@@ -200,6 +206,8 @@ def test_what_rounds_do_not_do_is_refused(motley):
     assert "train.drop_last" in error["message"]
     error = motley.fails("train", "softmax", *RUN, *rounds(4), *settings(train_global_batch="auto"))
     assert "train.global_batch" in error["message"]
+    error = motley.fails("train", "softmax", *RUN, *settings(wire_gradients="top64"))
+    assert "top64" in error["message"] and "rounds" in error["message"]
 
 
 class TwoAndThePlainProgram:

@@ -9,6 +9,7 @@ import pytest
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
 
+import cases  # noqa: E402
 import motley as package  # noqa: E402
 from conftest import COMMAND, SCRIPTS, ScriptStarter  # noqa: E402
 from program import PATIENCE_S, settings  # noqa: E402
@@ -88,6 +89,22 @@ def test_train_from_python(cluster, tmp_path):
             "print(run, events[-1]['event'])\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.split() == [str(tmp_path / "run"), "done"], done.stderr
+
+
+@pytest.mark.parametrize("overlap", ["none", "next"])
+def test_train_in_rounds_from_python(cluster, motley, overlap):
+    """A script whose optimizer only torch knows, on three nodes."""
+    script = str(SCRIPTS / "train_case.py")
+    words = [*settings(train_min_workers=3, train_shares=[1]), "--set", "train.rounds.steps=3", "--set", f"train.rounds.overlap={overlap}"]
+    code = ("import motley.ray\nevents = []\n"
+            f"run = motley.ray.train({script!r}, ['rmsprop'], address={cluster.address!r}, run='run', mode='rounds', options={words!r},\n"
+            "    on_event=events.append)\n"
+            "steps = [event for event in events if event['event'] == 'step']\n"
+            "print(events[-1]['mode'], events[-1]['local_steps'], len(steps), max(len(step['workers']) for step in steps))\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=motley.directory)
+    case = cases.make("rmsprop")
+    assert done.stdout.split() == ["rounds", "3", str(3 * case.epochs), "3"], done.stderr
+    assert motley.audit("run")["samples"] == case.epochs * cases.SIZE
 
 
 def test_a_trial_of_tune(cluster, tmp_path):

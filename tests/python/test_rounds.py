@@ -17,8 +17,8 @@ PER_EPOCH = -(-cases.SIZE // 48)  # steps
 REFUSED = {"plateau": "ReduceLROnPlateau", "normed": "running statistics"}
 
 
-def rounds(local=LOCAL, rate=RATE, momentum=MOMENTUM, mode=True):
-    words = {"train.rounds.steps": local, "train.rounds.rate": rate, "train.rounds.momentum": momentum}
+def rounds(local=LOCAL, rate=RATE, momentum=MOMENTUM, mode=True, overlap="none"):
+    words = {"train.rounds.steps": local, "train.rounds.rate": rate, "train.rounds.momentum": momentum, "train.rounds.overlap": overlap}
     return [word for key, value in (({"train.mode": "rounds"} if mode else {}) | words).items() for word in ("--set", f"{key}={value}")]
 
 
@@ -35,26 +35,34 @@ def step(case, pick):
     return float(weight)
 
 
+def moved(there, onto, start):
+    """As far from `onto` as it is from `start`."""
+    with torch.no_grad():
+        for mine, theirs, own in zip(there, onto, start, strict=True):
+            mine.copy_(theirs + (mine - own))
+
+
 def program_of(name, told):
-    """The same rounds as a plain program. `told`: of each round its epoch, and the samples of each worker in order of positions."""
+    """The same rounds as a plain program. `told`: of each round its epoch, and of each worker in order of positions its samples and how
+    many steps it made before it had the weights of the round."""
     outer = cases.make(name)
     trained = list(outer.model.parameters())
     momentum, workers, position = None, {}, dict.fromkeys(range(outer.epochs), 0)
     for epoch, shares in told:
         order = sample_order(cases.SEED, epoch, cases.SIZE).tolist()
-        local = -(-sum(count for _, count in shares) // outer.batch)
-        last = position[epoch] + sum(count for _, count in shares) == cases.SIZE
+        local = -(-sum(count for _, count, _ in shares) // outer.batch)
+        last = position[epoch] + sum(count for _, count, _ in shares) == cases.SIZE
         changes, weights = [torch.zeros_like(p) for p in trained], 0.0
-        for worker, count in shares:
+        for worker, count, ahead in shares:
             own = workers.setdefault(worker, cases.make(name))
             samples = order[position[epoch] : position[epoch] + count]
             position[epoch] += count
             there = list(own.model.parameters())
-            with torch.no_grad():
-                for mine, theirs in zip(there, trained, strict=True):
-                    mine.copy_(theirs)
+            start = [mine.detach().clone() for mine in there]
             weight = 0.0
             for k in range(local):
+                if k == ahead:
+                    moved(there, trained, start)
                 weight += step(own, samples[count * k // local : count * (k + 1) // local])
                 if own.schedule and (own.schedule_every == "step" or last and k + 1 == local):
                     own.schedule.step()
@@ -69,12 +77,13 @@ def program_of(name, told):
 
 
 def told_by(program):
-    return [(event["epoch"], [(part["worker"], part["samples"]) for part in event["workers"]]) for event in program.named("step")]
+    shares = [[(part["worker"], part["samples"], part.get("ahead", 0)) for part in event["workers"]] for event in program.named("step")]
+    return list(zip((event["epoch"] for event in program.named("step")), shares, strict=True))
 
 
 def like_the_program(motley, head, name):
     told = told_by(head)
-    assert len(told) == 3 * cases.make(name).epochs and all(len(shares) > 1 for _, shares in told if sum(n for _, n in shares) > 12)
+    assert len(told) == 3 * cases.make(name).epochs and all(len(shares) > 1 for _, shares in told if sum(n for _, n, _ in shares) > 12)
     case = program_of(name, told)
     aliases = {"out.weight"} if name == "tokens" else set()
     expected = {key: value for key, value in case.model.state_dict().items() if key not in aliases}
@@ -85,12 +94,19 @@ def like_the_program(motley, head, name):
         assert last[key] == pytest.approx(value, rel=1e-4)
     assert last["step"] == case.epochs * PER_EPOCH
     assert motley.audit("run")["samples"] == case.epochs * cases.SIZE
+    return sum(ahead for _, shares in told for _, _, ahead in shares)
 
 
 @pytest.mark.parametrize("name", ["groups", "epochs", "tokens", "rmsprop", "lookahead"])
 def test_three_workers_are_the_plain_program(motley, name):
     """AdamW with a schedule, SGD with momentum, a mean over tokens, and optimizers that only torch knows."""
-    like_the_program(motley, train(motley, "train_case.py", name, workers=3, options=rounds()), name)
+    assert like_the_program(motley, train(motley, "train_case.py", name, workers=3, options=rounds()), name) == 0
+
+
+@pytest.mark.parametrize("name", ["groups", "epochs", "rmsprop"])
+def test_rounds_that_overlap_are_the_plain_program_too(motley, name):
+    """Each goes on from where it is, and from the weights of the round when these are there: it says after how many steps."""
+    assert like_the_program(motley, train(motley, "train_case.py", name, workers=3, options=rounds(overlap="next")), name) > 0
 
 
 @pytest.mark.parametrize("name", ["groups", "rmsprop"])

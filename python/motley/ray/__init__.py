@@ -26,19 +26,21 @@ __all__ = ["train", "trainable"]
 
 
 def train(target: str, arguments: Sequence[str] = (), *, address: str = "auto", options: Sequence[str] = (), run: str = "",
-          program: str | None = None, threads: int = 0, on_event: Callable[[dict[str, Any]], None] | None = None) -> str:
+          program: str | None = None, threads: int = 0, mode: str | None = None,
+          on_event: Callable[[dict[str, Any]], None] | None = None) -> str:
     """Trains on all nodes of a Ray cluster, as they come and go; returns the run's directory.
 
     target: a recipe, a run file or a script, which is where it is here on every node.  arguments: of the script.
     address: of the cluster; one that this process is connected to already is used.  options: words of `motley train`, as ["--resume"].
     run: the directory of the run.  program: the native `motley`, for recipes that need it.  threads: of each CPU worker.
+    mode: "exact", "rounds" (for slow links) or "auto", as of motley.Run; None: as the script or the run file says.
     on_event: called with each event of `motley train --json`.
 
     Errors: motley.Error, as the command would say.
     """
     behind = ["--", *arguments] if arguments else []
     words = ["train", "--on", "ray", "--address", address, *(["--run", run] if run else []), *(["--program", program] if program else []),
-             "--threads", str(threads), *options, target, *behind]
+             "--threads", str(threads), *(["--set", f"train.mode={mode}"] if mode else []), *options, target, *behind]
     wanted = _words.read(words)
 
     def on_line(stream: str, line: str) -> None:

@@ -64,6 +64,7 @@ struct Lease {
   std::uint32_t settled = 0;        // chunks that were accepted or found covered
   Largest largest{};                // of the chunks that came
   double weight = 0, loss_sum = 0;  // as begun
+  std::uint64_t ahead = 0;          // likewise: LeaseBegun::ahead
   bool withheld = false;            // it does not count before somebody else comes to the same
   bool compared = false;            // with claims for just these positions: nothing of it goes to others
   std::uint32_t unlike = 0;         // claims that it differs from, by bit

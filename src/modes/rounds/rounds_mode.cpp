@@ -25,27 +25,37 @@ std::uint64_t steps_in(std::uint64_t count, const RunConfig& config) noexcept {
 bool RoundsMode::open(Time now) {
   if (run_.config.local_steps == 0) return false;
   MOTLEY_ASSERT(closed());
-  const StepRange fresh = run_.batches.range(run_.version);
-  // Nothing comes after the last round.
-  RoundSpans spans = run_.version + 1 < run_.steps() ? take_first(owed_, fresh.count) : std::exchange(owed_, {});
-  spans.push_back({run_.version, 0, fresh.count});
-  const std::uint64_t total = positions(spans);
+  std::optional<Ahead> ahead = std::exchange(ahead_, std::nullopt);
   work_.state.enter(PassState::collecting);
-  work_.pass = OpenPass{.id = {.kind = PassKind::train, .number = run_.version},
-                        .range = {fresh.epoch, fresh.order_first, total},
-                        .opened = now,
-                        .spans = std::move(spans),
-                        .local_steps = steps_in(fresh.count, run_.config)};
+  work_.pass = ahead ? ahead->pass : round_at(run_.version);
+  MOTLEY_ASSERT(work_.pass->id.number == run_.version);
+  work_.pass->opened = now;
   run_.opened_any = true;
   work_.leases.clear();
   work_.avoid.clear();
-  work_.coverage.reset(total, run_.config.chunks);
+  work_.coverage.reset(work_.pass->range.count, run_.config.chunks);
   committed_ = 0;
   reduced_ = applied_ = 0;
   for (const Member& member : run_.roster.all())
     if (member.streams) work_.act(ActionKind::open_pass).session = member.session;
-  share_out(now);
+  if (ahead) {
+    share_ahead(std::move(*ahead), now);
+  } else {
+    share_out(now);
+  }
   return true;
+}
+
+// Nothing comes after the last round.
+OpenPass RoundsMode::round_at(std::uint64_t version) {
+  const StepRange fresh = run_.batches.range(version);
+  RoundSpans spans = version + 1 < run_.steps() ? take_first(owed_, fresh.count) : std::exchange(owed_, {});
+  spans.push_back({version, 0, fresh.count});
+  const std::uint64_t total = positions(spans);
+  return {.id = {.kind = PassKind::train, .number = version},
+          .range = {fresh.epoch, fresh.order_first, total},
+          .spans = std::move(spans),
+          .local_steps = steps_in(fresh.count, run_.config)};
 }
 
 void RoundsMode::take(const WorkEvent& event, Time now) {
@@ -53,11 +63,11 @@ void RoundsMode::take(const WorkEvent& event, Time now) {
 }
 
 // Positions that came to something unusual come first: not to who came to it.
-std::vector<Member*> RoundsMode::members(Time now) {
+std::vector<Member*> RoundsMode::members(const OpenPass& of, Time now) {
   std::vector<Member*> all;
   for (Member& member : run_.roster.all())
     if (member.streams && member.state == MemberState::member) all.push_back(&member);
-  leave_out_without(run_, all, [this](const Member* member) { return lacks(*member); });
+  leave_out_without(run_, all, [&](const Member* member) { return lacks(of, *member); });
   leave_out_doubtful(all, run_, now);
   std::ranges::sort(all, {},
                     [this](const Member* member) { return std::pair(suspects_.has(member->worker), member->worker); });
@@ -69,7 +79,7 @@ bool RoundsMode::in_vain(const Member* member) const {
 }
 
 std::vector<Member*> RoundsMode::able(Time now) {
-  std::vector<Member*> all = members(now), others = all;
+  std::vector<Member*> all = members(*work_.pass, now), others = all;
   std::erase_if(others, [&](const Member* member) { return in_vain(member); });
   return others.empty() ? all : others;
 }
@@ -78,7 +88,7 @@ std::vector<Member*> RoundsMode::able(Time now) {
 void RoundsMode::call_parked(Time now) {
   if (run_.roster.count(MemberState::parked) == 0) return;
   const auto helps = [&](const Member* member) { return !in_vain(member) && !work_.leases.has_live(member->session); };
-  if (std::ranges::none_of(members(now), helps)) host_.take_in_parked();
+  if (std::ranges::none_of(members(*work_.pass, now), helps)) host_.take_in_parked();
 }
 
 // Who is late may be waited for where nobody else is free.
@@ -99,7 +109,9 @@ void RoundsMode::on(const LeaseBegun& event, Time now) {
     return poison(*lease);
   lease->weight = event.weight;
   lease->loss_sum = event.loss_sum;
+  lease->ahead = std::min(event.ahead, work_.pass->local_steps);
   lease->state.enter(LeaseState::begun);
+  go_on(*lease, now);
   commit_if_whole(*lease, now);
 }
 
@@ -141,11 +153,18 @@ void RoundsMode::on(const LeaseProgress& event, Time now) {
 }
 
 void RoundsMode::on(const LeaseFinished& event, Time) {
+  if (is_ahead(event.session, event.lease)) return withdraw(event.session, {.code = ReasonCode::cut_short});
   Lease* lease = live_lease(event.session, event.lease);
   if (lease != nullptr && event.count == 0 && lease->state == LeaseState::granted) handed_back(*lease);
 }
 
 void RoundsMode::on(const LeaseFailed& event, Time) {
+  if (const Member* member = run_.roster.find(event.session);
+      member != nullptr && is_ahead(event.session, event.lease)) {
+    const WorkerId worker = member->worker;
+    withdraw(event.session, {.code = ReasonCode::failed_lease, .worker = worker});
+    return host_.strike(worker);
+  }
   Lease* lease = live_lease(event.session, event.lease);
   if (lease == nullptr) return;
   const WorkerId worker = lease->worker;
@@ -190,6 +209,7 @@ void RoundsMode::refuse(Lease& lease, Reason reason) {
   work_.act_on(lease, ActionKind::taken, reason);  // it need not send the rest
   const SessionId session = lease.session;
   ends_.end(lease);
+  withdraw(session, reason);
   host_.idle(session);
 }
 
@@ -246,6 +266,7 @@ void RoundsMode::end_late(Time now) {
     ends_.report_late(lease, now);
     ends_.revoke(lease, reason);
     ends_.end(lease);
+    withdraw(lease.session, reason);
     work_.avoid.push_back({.range = lease.range, .worker = worker});
   }
 }

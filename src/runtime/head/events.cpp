@@ -52,7 +52,8 @@ report::StepDone event_of(const engine::StepClosed& step, std::uint64_t steps) {
                             .samples = worker.samples,
                             .compute_s = worker.compute_seconds,
                             .wait_s = worker.wait_seconds,
-                            .finish_s = worker.finish_seconds});
+                            .finish_s = worker.finish_seconds,
+                            .ahead = worker.ahead});
   }
   return done;
 }

@@ -61,6 +61,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   if (config::in_rounds(run.config)) {
     e.local_steps = run.config.rounds_steps;
     e.local_batch = run.config.global_batch.samples;
+    e.overlap = run.config.rounds_overlap == "next";
     e.rate_by_workers = config::rate_by_workers(run.config);
     e.owed = run.owed;
   }

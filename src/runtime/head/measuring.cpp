@@ -5,7 +5,9 @@
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
+#include <string_view>
 
+#include "codec/codec.h"
 #include "runtime/head/head.h"
 #include "runtime/head/plan_modes.h"
 
@@ -14,6 +16,8 @@ namespace {
 
 // The time models have settled after so many steps with the same workers.
 constexpr std::uint64_t kStepsMin = 20;
+// Gradients in this codec are for rounds alone; exact steps are measured in the one that comes nearest.
+constexpr std::string_view kRoundsOnly = "top64";
 
 /// Gone with all that is in it.
 class TemporaryDirectory {
@@ -122,7 +126,8 @@ class Watch final : public report::Sink {
   bool ended_ = false;
 };
 
-TrainOptions measuring(const MeasuringOptions& options, const std::filesystem::path& directory) {
+TrainOptions measuring(const MeasuringOptions& options, const config::RunConfig& asked,
+                       const std::filesystem::path& directory) {
   TrainOptions train = options.train;
   train.run_dir = (directory / "run").string();
   train.resume = false;
@@ -130,7 +135,20 @@ TrainOptions measuring(const MeasuringOptions& options, const std::filesystem::p
   for (const char* key : {"train.steps=1000000000", "optimizer.lr=0",
                           "data.test_uri=", "train.checkpoint_seconds=86400", "train.mode=exact"})
     train.overrides.emplace_back(key);
+  if (asked.wire_gradients == kRoundsOnly) train.overrides.emplace_back("wire.gradients=int4");
   return train;
+}
+
+/// Bytes that a worker's part of a round has less than what was measured, of a step.
+double less_sent(const config::RunConfig& asked, const Layout& layout) {
+  if (asked.wire_gradients != kRoundsOnly) return 0;
+  std::size_t less = 0;
+  for (const Chunk& chunk : layout.chunks()) {
+    if (chunk.kind != ChunkKind::large) continue;
+    less += codec::encoded_bytes(codec::CodecId::int4, chunk.elements) -
+            codec::encoded_bytes(codec::CodecId::top64, chunk.elements);
+  }
+  return static_cast<double>(less);
 }
 
 Result<Measured> predict(Head& head, const MeasuringOptions& options, const config::RunConfig& asked) {
@@ -141,15 +159,18 @@ Result<Measured> predict(Head& head, const MeasuringOptions& options, const conf
   // A round takes as long as a step of its samples.
   for (std::size_t i = 0; i < count; ++i) batches.push_back(batches[i] * asked.rounds_steps);
   const auto forecasts = head.host().forecast(batches).get();
-  Measured found{.samples = run.epoch_samples(),
-                 .local_steps = asked.rounds_steps,
-                 .outline = outline_of(asked, run.inputs.train->size(), run.initial.layout.parameters()),
-                 .no_rounds = run.against_rounds(asked)};
+  Measured found{
+      .samples = run.epoch_samples(),
+      .local_steps = asked.rounds_steps,
+      .outline = outline_of(asked, run.inputs.train->size(), run.initial.layout.parameters()),
+      .no_rounds = run.against_rounds(asked),
+      .wire = {.overlap = asked.rounds_overlap == "next", .less_sent = less_sent(asked, run.initial.layout)}};
   for (std::size_t i = 0; i < count; ++i) {
     if (!forecasts[i])
       return Error{ErrorCode::internal, "a worker is not measured yet", "measure longer: --seconds 30"};
     Measured::Batch& batch = found.batches.emplace_back(Measured::Batch{.exact = runtime::event_of(*forecasts[i])});
-    if (forecasts[count + i] && batch.exact.shares.size() > 1) batch.round = runtime::event_of(*forecasts[count + i]);
+    if (forecasts[count + i] && batch.exact.shares.size() > 1)
+      batch.round = round_of(runtime::event_of(*forecasts[count + i]), found.wire);
   }
   return found;
 }
@@ -170,7 +191,7 @@ Result<Measured> measure(const MeasuringOptions& options, ModelProvider& provide
     return Error{ErrorCode::input, "train.shares: where shares are fixed nothing is predicted",
                  "leave it out; with train.mode=exact or rounds a run can have it"};
   }
-  const TrainOptions train = measuring(options, directory.path());
+  const TrainOptions train = measuring(options, *asked, directory.path());
   Watch watch(sink);
   Head head(train, provider, watch);
   if (Status status = head.open(); !status) return status.error();

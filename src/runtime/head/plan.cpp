@@ -1,5 +1,7 @@
 #include "runtime/head/plan.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "runtime/head/measuring.h"
 #include "runtime/head/plan_modes.h"
@@ -47,7 +49,10 @@ Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& s
     print_table(batch.exact, found->samples, sink);
     sink.take(report::Note{line_of(outlook_of(batch.exact, 0, found->exchanged), found->outline)});
     if (!batch.round) continue;
-    sink.take(report::Note{line_of(outlook_of(*batch.round, found->local_steps, found->exchanged), found->outline)});
+    const double senders = static_cast<double>(std::ranges::count_if(
+        batch.round->shares, [](const auto& share) { return share.samples > 0 && share.up_bytes_per_s > 0; }));
+    const double exchanged = std::max(0.0, found->exchanged - senders * found->wire.less_sent);
+    sink.take(report::Note{line_of(outlook_of(*batch.round, found->local_steps, exchanged), found->outline)});
     const ModeChoice choice = choose_mode(*found, batch);
     sink.take(report::ModeChosen{choice.rounds ? "rounds" : "exact", choice.sentence});
   }

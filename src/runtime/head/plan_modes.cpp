@@ -55,6 +55,21 @@ ModeOutlook outlook_of(const report::PlanMade& plan, std::uint64_t local_steps, 
   return found;
 }
 
+report::PlanMade round_of(report::PlanMade step, const RoundWire& wire) {
+  double before = 0, after = 0;  // of the slowest
+  for (report::PlanMade::Share& share : step.shares) {
+    if (share.samples == 0) continue;
+    before = std::max(before, share.compute_s + share.exposed_s);
+    if (share.up_bytes_per_s > 0) share.exposed_s -= std::min(share.exposed_s, wire.less_sent / share.up_bytes_per_s);
+    if (wire.overlap) share.exposed_s = std::max(0.0, share.exposed_s - share.compute_s / 2);
+    after = std::max(after, share.compute_s + share.exposed_s);
+  }
+  if (!(after > 0 && after < before)) return step;
+  step.step_s *= after / before;
+  step.samples_per_s *= before / after;
+  return step;
+}
+
 std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run) {
   const std::string name = mode.local_steps == 0 ? std::string("exact") : rounds_of(mode.local_steps);
   const std::string price =

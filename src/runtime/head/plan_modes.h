@@ -23,6 +23,9 @@ struct ModeOutlook {
 /// `plan`: of a step, or of all samples of a round, which takes as long. `exchanged`: bytes of a step.
 ModeOutlook outlook_of(const report::PlanMade& plan, std::uint64_t local_steps, double exchanged);
 
+/// `step`: the plan of a step of all samples of a round. That of the round.
+report::PlanMade round_of(report::PlanMade step, const RoundWire& wire);
+
 /// In one line.
 std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run);
 

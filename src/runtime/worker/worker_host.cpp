@@ -37,8 +37,8 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.progress = [in_mailbox](std::uint64_t task, std::uint64_t done) {
     in_mailbox([=](engine::Worker& w) { w.task_progress(task, done, now()); });
   };
-  compute.begin = [in_mailbox](std::uint64_t task, std::uint64_t count, double weight, double loss_sum) {
-    in_mailbox([=](engine::Worker& w) { w.task_begin(task, count, weight, loss_sum, now()); });
+  compute.begin = [in_mailbox](std::uint64_t task, std::uint64_t count, const engine::Begun& begun) {
+    in_mailbox([=](engine::Worker& w) { w.task_begin(task, count, begun, now()); });
   };
   compute.chunk = [in_mailbox](std::uint64_t task, ChunkId chunk, const SharedBytes& gradient) {
     in_mailbox([=](engine::Worker& w) { w.task_chunk(task, chunk, gradient, now()); });

@@ -15,6 +15,20 @@ namespace {
 
 constexpr std::size_t kCount = 3 * 4096 + 192;
 
+/// Elements that share a scale.
+std::size_t block_of(CodecId codec) {
+  switch (codec) {
+    case CodecId::int8:
+      return 256;
+    case CodecId::int4:
+      return 64;
+    case CodecId::top64:
+      return 4096;
+    default:
+      return 1;
+  }
+}
+
 class EveryCodec : public testing::TestWithParam<CodecId> {
  protected:
   EveryCodec() {
@@ -40,7 +54,7 @@ TEST_P(EveryCodec, StaysInItsBudget) {
   encode();
   EXPECT_TRUE(encoded().finite());
   const std::vector<float> found = decoded();
-  const std::size_t block = GetParam() == CodecId::int8 ? 256 : GetParam() == CodecId::int4 ? 64 : 1;
+  const std::size_t block = block_of(GetParam());
   for (std::size_t first = 0; first < kCount; first += block) {
     double magnitude = 0;
     for (std::size_t i = first; i < std::min(kCount, first + block); ++i)
@@ -110,7 +124,8 @@ TEST_P(EveryCodec, ALengthThatIsWrongIsRefused) {
   EXPECT_FALSE(Encoded::make(GetParam(), body, kCount).has_value());
 }
 
-INSTANTIATE_TEST_SUITE_P(Codec, EveryCodec, testing::Values(CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4),
+INSTANTIATE_TEST_SUITE_P(Codec, EveryCodec,
+                         testing::Values(CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4, CodecId::top64),
                          [](const auto& param) { return std::string(to_word(param.param)); });
 
 }  // namespace

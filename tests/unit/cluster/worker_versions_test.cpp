@@ -49,6 +49,22 @@ TEST_F(WorkerMachineTest, ATrainTaskStartsWhileItsWeightsAreOnTheirWay) {
   EXPECT_THAT(tell(event::TaskFinished{1, 8}), ElementsAre(Kind::send_finish));
 }
 
+TEST_F(WorkerMachineTest, ALeaseAheadStartsBeforeItsWeightsAreThere) {
+  join(0);
+  tell(opened(0));
+  wire::Grant ahead = grant(1, 1);
+  ahead.local_steps = 4;
+  ahead.ahead = 2;
+  EXPECT_THAT(tell(ahead), ElementsAre(Kind::start_task));
+  EXPECT_THAT(tell(event::VersionWhole{1}), IsEmpty());
+  EXPECT_THAT(tell(closed(0)), ElementsAre(Kind::step_done, Kind::adopt)) << "and it goes on";
+  ahead.lease = 2;
+  ahead.version = 3;
+  ahead.pass = pass_of(3);
+  tell(event::TaskFinished{1, 8});
+  EXPECT_THAT(tell(ahead), IsEmpty()) << "of the version after the next";
+}
+
 TEST_F(WorkerMachineTest, OtherTasksWaitForTheirWeights) {
   join(0);
   tell(opened(0));

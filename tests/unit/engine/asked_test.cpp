@@ -13,7 +13,7 @@ constexpr Time at(int seconds) { return std::chrono::seconds(seconds); }
 
 TEST(Asked, BelievesAsMuchTimeAsHasPassed) {
   Asked asked;
-  asked.add(1, 7, 100, at(10));
+  asked.add({7, 1, 100, at(10)});
   const Asked::Lease& lease = *asked.find(7);
   const Duration slack = std::chrono::seconds(1);
   EXPECT_EQ(lease.took(100, 3.0, at(15), slack), 3.0);
@@ -26,7 +26,7 @@ TEST(Asked, BelievesAsMuchTimeAsHasPassed) {
 
 TEST(Asked, ForgetsTheOldestOfMany) {
   Asked asked;
-  for (std::uint64_t lease = 1; lease <= Asked::kMost + 1; ++lease) asked.add(1, lease, 1, at(1));
+  for (std::uint64_t lease = 1; lease <= Asked::kMost + 1; ++lease) asked.add({lease, 1, 1, at(1)});
   EXPECT_EQ(asked.find(1), nullptr);
   EXPECT_NE(asked.find(2), nullptr);
   EXPECT_EQ(asked.find(9999), nullptr);

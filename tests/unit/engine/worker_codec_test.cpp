@@ -51,7 +51,7 @@ class WorkerCodec : public testing::Test {
                         .codec = static_cast<std::uint32_t>(codec),
                         .feedback = feedback});
     out.gradients.clear();
-    worker.task_begin(out.task, 8, 8, 1, now);
+    worker.task_begin(out.task, 8, {8, 1}, now);
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
       worker.task_chunk(out.task, chunk, SharedBytes::copy_of(std::as_bytes(std::span(values[chunk]))), now);
     worker.task_finished(out.task, Outcome{8, 8, 1, 0}, 0.25, 0, now);
@@ -129,8 +129,8 @@ TEST_F(WorkerCodec, WhatCountedBeforeAConnectionBrokeMayBeSaidInTheNextSession) 
 
 TEST_F(WorkerCodec, AnUnknownCodecEndsTheSession) {
   join(1, 1);
-  control(wire::Grant{.pass = pass_of(0), .lease = 5, .count = 8, .codec = 4});
-  EXPECT_EQ(out.ended, "a codec is 0 to 3; found 4");
+  control(wire::Grant{.pass = pass_of(0), .lease = 5, .count = 8, .codec = 5});
+  EXPECT_EQ(out.ended, "a codec is 0 to 4; found 5");
 }
 
 }  // namespace

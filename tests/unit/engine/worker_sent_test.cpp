@@ -38,7 +38,7 @@ TEST_F(WorkerSent, NothingIsToldWhereTheDeviceIsWhatWasWaitedFor) {
   join(0);
   control(grant(0, 11));
   const std::uint64_t task = out.tasks.back().number;
-  worker.task_begin(task, 8, 1.5, 2.5, now);
+  worker.task_begin(task, 8, {1.5, 2.5}, now);
   for (ChunkId chunk = 0; chunk < chunks(); ++chunk) {
     worker.task_chunk(task, chunk, filled(layout.chunks()[chunk].elements, 3.0F), now);
     after(1);

@@ -127,7 +127,7 @@ class WorkerTest : public testing::Test {
     return {pass_of(step), lease, step, 0, 100, 16, count};
   }
   void complete(std::uint64_t number, std::uint64_t count) {
-    worker.task_begin(number, count, 1.5, 2.5, now);
+    worker.task_begin(number, count, {1.5, 2.5}, now);
     for (ChunkId chunk = 0; chunk < chunks(); ++chunk) {
       worker.task_chunk(number, chunk, filled(layout.chunks()[chunk].elements, 3.0F), now);
     }

@@ -190,7 +190,7 @@ TEST_F(WorkerTest, NothingOfATaskOfAnOldSessionIsSent) {
 TEST_F(WorkerTest, AnIncompleteGradientIsAFailure) {
   join(0);
   control(grant(0, 11));
-  worker.task_begin(1, 8, 8, 1, now);
+  worker.task_begin(1, 8, {8, 1}, now);
   worker.task_finished(1, Outcome{8, 8, 1, 0}, 0.1, 0, now);
   ASSERT_EQ(out.sent<wire::Failed>().size(), 1U);
   EXPECT_THAT(out.sent<wire::Failed>()[0].message, testing::HasSubstr("missing"));

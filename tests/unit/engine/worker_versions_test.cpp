@@ -48,7 +48,7 @@ TEST_F(WorkerTest, ATaskGetsWeightsThatAreOnTheirWayChunkByChunk) {
 TEST_F(WorkerTest, WaitingForWeightsIsNoComputing) {
   join(0);
   control(grant(0, 11));
-  worker.task_begin(1, 8, 1, 1, now);
+  worker.task_begin(1, 8, {1, 1}, now);
   for (ChunkId chunk = 0; chunk < chunks(); ++chunk)
     worker.task_chunk(1, chunk, filled(layout.chunks()[chunk].elements, 3.0F), now);
   worker.task_finished(1, Outcome{8, 1, 1, 0}, 0.25, 0.5, now);

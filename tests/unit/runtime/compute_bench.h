@@ -128,7 +128,7 @@ struct Bench {
       progress.push_back(done);
       on_progress();
     };
-    events.begin = [this](std::uint64_t, std::uint64_t count, double, double) {
+    events.begin = [this](std::uint64_t, std::uint64_t count, const engine::Begun&) {
       begun.push_back(count);
       on_begin();
     };

@@ -29,6 +29,23 @@ TEST_P(Rounds, KeepTheirPromisesWhateverFails) {
   }
 }
 
+// Likewise where they begin before the one before has travelled.
+TEST_P(Rounds, ThatOverlapKeepTheirPromisesToo) {
+  std::uint64_t ahead = 0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    for (const bool faulty : {false, true}) {
+      Scenario scenario = make_scenario(seed);
+      make_rounds(scenario, GetParam(), true);
+      if (faulty) add_fault(scenario);
+      const Report report = simulate(scenario);
+      ahead += report.measured.ahead;
+      EXPECT_TRUE(report.ok()) << failures_of(report) << "replay: sim --seed " << seed << " --rounds " << GetParam()
+                               << " --overlap " << (faulty ? "--faulty " : "") << "--trace";
+    }
+  }
+  EXPECT_EQ(ahead > 0, GetParam() > 1);
+}
+
 TEST_P(Rounds, AFaultyWorkerDoesNoHarm) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     Scenario scenario = make_scenario(seed);
@@ -42,11 +59,12 @@ TEST_P(Rounds, AFaultyWorkerDoesNoHarm) {
 
 TEST_P(Rounds, InFewBitsEachSampleCountsOnce) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    Scenario scenario = make_scenario(seed, 0, {wire::CodecId::int4, wire::CodecId::int8});
+    const wire::CodecId gradients = seed % 2 == 0 ? wire::CodecId::top64 : wire::CodecId::int4;
+    Scenario scenario = make_scenario(seed, 0, {gradients, wire::CodecId::int8});
     make_rounds(scenario, GetParam());
     const Report report = simulate(scenario);
     EXPECT_TRUE(report.ok()) << failures_of(report) << "replay: sim --seed " << seed << " --rounds " << GetParam()
-                             << " --gradients int4 --weights int8 --trace";
+                             << " --gradients " << codec::to_word(gradients) << " --weights int8 --trace";
   }
 }
 
