@@ -110,10 +110,20 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   if (!parts_.uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!parts_.uploads.add(lease->id, frame)) return;
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
-  const codec::Encoded values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
-  const double largest = values.largest();
+  const OnDevice* there = frame.body.on_device();
+  const bool looked_at = lease->withheld || lease->compared;
+  const bool lost = there != nullptr && !parts_.server.there();
+  Result<SharedBytes> fetched{SharedBytes()};
+  if (there != nullptr && looked_at && !lost) fetched = parts_.server.there()->fetch(frame.body);
+  // The server left the device meanwhile: it is computed again.
+  if (lost || !fetched) return feed_(modes::LeaseFailed{session.id, lease->id});
+  const auto values = [&] {
+    return there != nullptr ? codec::Encoded(fetched->floats())
+                            : parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
+  };
+  const double largest = there != nullptr ? there->largest : values().largest();
   const bool statistic = chunk.kind == ChunkKind::statistics;
-  if (lease->withheld || lease->compared) parts_.sketches.add(lease->id, header.chunk, chunk.kind, values);
+  if (looked_at) parts_.sketches.add(lease->id, header.chunk, chunk.kind, values());
   feed_(modes::ChunkArrived{session.id,
                             lease->id,
                             header.chunk,
