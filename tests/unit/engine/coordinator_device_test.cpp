@@ -10,8 +10,8 @@ namespace {
 
 class CoordinatorDeviceTest : public CoordinatorTest {
  protected:
+  CoordinatorDeviceTest() { options.steps = kSteps; }
   void begin_run(double clip_norm = 0) {
-    options.steps = kSteps;
     options.min_workers = 2;
     there = std::make_shared<ps::AcceleratorServer>(card, test_server(layout, clip_norm));
     output.device = there;
@@ -127,6 +127,20 @@ TEST_F(CoordinatorDeviceTest, AGradientThatIsNotFiniteIsComputedAgain) {
   deliver(peer, frame);
   run_all();
   expect_exact(kSteps);
+}
+
+TEST_F(CoordinatorDeviceTest, ForASecondLookItsShareComesDown) {
+  options.steps = 30;
+  options.verify = {.part = 1, .secret = 5, .after = 8};
+  begin_run();
+  join_both();
+  run_all();
+  EXPECT_TRUE(output.warnings.empty());
+  std::uint64_t verified = 0;
+  for (const StepClosed& step : output.steps) verified += step.verified;
+  EXPECT_GT(verified, 0U);
+  EXPECT_GT(card.down, options.steps * model_bytes());
+  expect_exact(options.steps);
 }
 
 TEST_F(CoordinatorDeviceTest, StepsThatAreLentBeginWithTheStateFromThere) {
