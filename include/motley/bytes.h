@@ -13,11 +13,19 @@ namespace motley {
 
 class MutableBytes;
 
+/// What is known on the host of bytes that lie in a device's memory, where nobody else may read them: floats.
+struct OnDevice {
+  float largest = 0;  // magnitude; infinity if any is NaN or infinite
+};
+
 class SharedBytes {
  public:
   SharedBytes() = default;
   SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) noexcept
       : owner_(std::move(owner)), bytes_(bytes) {}
+  /// `there`: lives as long as the owner.
+  SharedBytes(std::shared_ptr<const void> owner, std::span<const std::byte> bytes, const OnDevice* there) noexcept
+      : owner_(std::move(owner)), bytes_(bytes), there_(there) {}
 
   /// A copy of `bytes` in memory of its own, aligned as BufferPool's.
   static SharedBytes copy_of(std::span<const std::byte> bytes);
@@ -27,12 +35,15 @@ class SharedBytes {
   [[nodiscard]] bool empty() const noexcept { return bytes_.empty(); }
   /// The same owner, fewer bytes. REQUIRES offset + count <= size().
   [[nodiscard]] SharedBytes slice(std::size_t offset, std::size_t count) const {
-    return {owner_, bytes_.subspan(offset, count)};
+    return {owner_, bytes_.subspan(offset, count), there_};
   }
   /// The bytes as floats. REQUIRES size() % 4 == 0 and 4-byte alignment (true for pooled buffers).
   [[nodiscard]] std::span<const float> floats() const noexcept {
     return {reinterpret_cast<const float*>(bytes_.data()), bytes_.size() / sizeof(float)};
   }
+
+  /// null: they are in the host's memory.
+  [[nodiscard]] const OnDevice* on_device() const noexcept { return there_; }
 
   /// The buffer to write into again where nobody else holds it, and this is empty then; else nothing. REQUIRES that it
   /// was sealed from MutableBytes.
@@ -41,6 +52,7 @@ class SharedBytes {
  private:
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
+  const OnDevice* there_ = nullptr;
 };
 
 /// A buffer that is filled once and then sealed into SharedBytes. Move-only.

@@ -7,16 +7,19 @@
 // while forward() runs: what it then needs, it asks Arriving for. No method throws.
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "motley/bytes.h"
 #include "motley/layout.h"
 #include "motley/result.h"
 #include "motley/task.h"
 
 namespace motley {
 
+class DeviceServer;
 class Residence;
 
 struct Capabilities {
@@ -94,6 +97,8 @@ class DeviceModel {
   }
   /// Where weights, gradient and optimizer state can stay for many steps; nullptr: the device's memory is the host's.
   virtual Residence* residence() { return nullptr; }
+  /// Where contributions can be summed, and the optimizer runs, beside the gradient; nullptr: on the host.
+  virtual std::shared_ptr<DeviceServer> server() { return nullptr; }
 
   [[nodiscard]] virtual Flow flow() const { return Flow::in_step; }
   /// Micro-batches are groups of so many positions, or several of them, which nothing cuts; 0: any samples may go
@@ -117,8 +122,8 @@ class DeviceModel {
   virtual Result<Forward> forward(const MicroBatch& samples) = 0;
   /// Adds the gradient of the newest forward(). `finals`: nothing will be added after it, and chunks may leave.
   virtual Status backward(Finals* finals) = 0;
-  /// Over all forward() of the task. May wait for the device, but where the task is resident: its loss_sum is zero, and
-  /// the residence tells it.
+  /// Over all forward() of the task. May wait for the device, but where the task is resident and not kept: its loss_sum
+  /// is zero, and the residence tells it.
   virtual Result<Sums> sums() = 0;
   /// Nothing is added to the gradient of these `count` samples any more; gradient() has it from here on, unless the
   /// task is resident.
@@ -126,6 +131,8 @@ class DeviceModel {
   /// The **sum** over the samples. In the statistics chunk: sum(n*mean) and sum(n*(var+mean^2)) of their statistics.
   /// Before finish() those chunks alone whose placements are final.
   [[nodiscard]] virtual std::span<const float> gradient(ChunkId chunk) const = 0;
+  /// The gradient of a kept task that was finished, by chunk: it stays as it is while somebody holds it.
+  virtual Result<std::vector<SharedBytes>> keep() { return std::vector<SharedBytes>(); }
   /// The end of every task that was opened, however it went.
   virtual void close() {}
 };

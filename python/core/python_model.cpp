@@ -10,6 +10,7 @@
 
 #include "machine/process_memory.h"
 #include "python_residence.h"
+#include "python_server.h"
 #include "wire/limits.h"
 
 namespace motley::python {
@@ -111,6 +112,8 @@ class PythonModel final : public DeviceModel {
       residence_.emplace(object.attr("residence"), layout_, std::span(weight_data_, weights_.size()),
                          std::span(gradients_.data(), gradients_.size()));
     }
+    if (nb::hasattr(object, "server") && !object.attr("server").is_none())
+      server_ = std::make_shared<PythonServer>(object.attr("server"), layout_);
     python_ = std::make_unique<Kept>(std::move(object));
   }
   ~PythonModel() override {
@@ -119,6 +122,7 @@ class PythonModel final : public DeviceModel {
     gradients_ = {};
     view_.reset();
     residence_.reset();
+    server_.reset();
     python_.reset();
   }
   PythonModel(const PythonModel&) = delete;
@@ -137,6 +141,7 @@ class PythonModel final : public DeviceModel {
     }
   }
   Residence* residence() override { return residence_ ? &*residence_ : nullptr; }
+  std::shared_ptr<DeviceServer> server() override { return server_; }
   [[nodiscard]] Flow flow() const override { return flow_; }
   [[nodiscard]] std::uint32_t group(PassKind kind) const override { return kind == PassKind::evaluate ? 0 : group_; }
   [[nodiscard]] std::uint32_t at_once(const Task&) const override { return at_once_; }
@@ -208,6 +213,7 @@ class PythonModel final : public DeviceModel {
     finals_ = nullptr;
     return done;
   }
+  Result<std::vector<SharedBytes>> keep() override { return server_->keep(); }
   [[nodiscard]] std::span<const float> gradient(ChunkId chunk) const override {
     const Chunk& place = layout_.chunks()[chunk];
     return {gradient_data_ + place.offset, place.elements};
@@ -270,6 +276,7 @@ class PythonModel final : public DeviceModel {
   std::uint32_t group_;
   bool counts_right_ = false;
   std::optional<PythonResidence> residence_;
+  std::shared_ptr<PythonServer> server_;
   std::uint32_t tried_ = 0;  // the largest micro-batch for which there was memory
   // Of the task.
   const Task* task_ = nullptr;
@@ -317,6 +324,7 @@ void bind_task(nb::module_& m) {
       .def_prop_ro("count", [](const TaskView& view) { return view.task().indices.size(); })
       .def_prop_ro("micro_batch", [](const TaskView& view) { return view.task().micro_batch; })
       .def_prop_ro("resident", [](const TaskView& view) { return view.task().resident; })
+      .def_prop_ro("kept", [](const TaskView& view) { return view.task().kept; })
       .def_prop_ro("seed", [](const TaskView& view) { return view.task().seed; })
       .def_prop_ro("state_number", [](const TaskView& view) { return view.task().state.number; })
       .def_prop_ro("state",

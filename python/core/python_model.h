@@ -6,6 +6,7 @@
 //   memory(for_others) -> (used, peak, budget, scratch) in bytes
 //   counts_right: bool, the first of the scores is how many samples were right; may be missing
 //   residence: what python_residence.h asks for, or None; may be missing
+//   server: what python_server.h asks for, or None; may be missing
 //   open(task) -> (most, early)        samples of a micro-batch at most; whether start() needs not all weights
 //   read(at, size, wanted) -> most     start(came)     forward(at, size, wanted) -> (computed, most)
 //   backward(last)     sums() -> (weight, loss_sum, [sums of scores])     finish(count)     close()

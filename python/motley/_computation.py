@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import default_collate
 
 from motley import (_ahead, _arriving, _batches, _binding, _compiled, _core, _cuts, _data, _devices, _groups, _halves, _model, _outflow,
-                    _residence, _state, _upcoming)
+                    _residence, _server, _state, _upcoming)
 from motley._errors import Error
 from motley._loss import GROUP, PRECISIONS, add_scores, measure_loss
 from motley._parts import Parts
@@ -58,6 +58,7 @@ class ModelComputation:
         self.flow = "overlapped" if self._outflow or not self._staged else "behind"
         self.group = self._group if self._group > 1 else 0
         self.residence = _residence.Residence(work.layout, names, self.bound) if self._staged else None
+        self.server = _server.Server(work.layout, names, self.bound) if self._staged and self._torch_device.type != "mps" else None
         self.turn = threading.Lock()  # of computing, or of looking at the model
         self._state = _state.Decoded(work.train.orders.take if work.train.orders else None)
         self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
@@ -122,7 +123,9 @@ class ModelComputation:
 
     @_devices.told
     def start(self, came: list[tuple[int, int]]) -> None:
-        if self._staged:
+        if self.server and self._task.kept and self._task.resident:
+            self.server.show(self.bound.device_weights)
+        elif self._staged:
             _arriving.copy(self.weights, self.bound.device_weights, came)
         arriving = _arriving.Arriving(self._task, self.weights, self.bound.device_weights) if self._early else None
         self._arriving = arriving if arriving and arriving.missing else None
@@ -171,7 +174,7 @@ class ModelComputation:
 
     @_devices.told
     def sums(self) -> tuple[float, float, list[float]]:
-        if self.residence and not self._task.resident:
+        if self.residence and (self._task.kept or not self._task.resident):
             self._loss_sum += sum(value.item() for value in self.residence.losses)
             self.residence.losses.clear()
         return self._weight, self._loss_sum, list(self._sums.values())
@@ -180,7 +183,7 @@ class ModelComputation:
     def finish(self, count: int) -> None:
         self._next.make(self._task, self._upcoming_batch)
         self.check_gradients(count if self._weight > 0 else 0)
-        if self._task.contributes and not self._task.resident and self._staged:
+        if self._task.contributes and not self._task.resident and not self._task.kept and self._staged:
             if self._outflow:
                 self._outflow.finish()
             else:

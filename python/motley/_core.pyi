@@ -48,6 +48,9 @@ class Task:
     @property
     def micro_batch(self) -> int: ...
     @property
+    def kept(self) -> bool:
+        """Whether the gradient stays on the device, where keep() has it."""
+    @property
     def resident(self) -> bool:
         """With the weights that were settled on the device, where the gradient stays."""
     @property

@@ -1,10 +1,26 @@
 """Steps whose optimizer runs beside the weights: gradient and state stay on the device, as include/motley/residence.h says."""
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 
-from motley import _binding, _core, _devices, _model
+from motley import _core, _devices, _model, _statistics
+
+
+class Place(Protocol):
+    """Flat vectors on the device, and those of the host by which they come and go."""
+
+    @property
+    def device_weights(self) -> torch.Tensor: ...
+    @property
+    def device_gradients(self) -> torch.Tensor: ...
+    @property
+    def weights(self) -> torch.Tensor: ...
+    @property
+    def gradients(self) -> torch.Tensor: ...
+    @property
+    def statistics(self) -> _statistics.Statistics: ...
 
 
 @dataclass
@@ -33,7 +49,7 @@ class Group:
 class Residence:
     """What python/core/python_residence.h asks for. Formulas are torch.optim's, by the kernels that its foreach implementations use."""
 
-    def __init__(self, layout: _core.Layout, names: list[_model.Named], bound: _binding.Binding):
+    def __init__(self, layout: _core.Layout, names: list[_model.Named], bound: Place):
         weights, gradients = bound.device_weights, bound.device_gradients
         self._layout, self._names, self._bound, self._like = layout, names, bound, weights
         self.losses: list[torch.Tensor] = []  # of the newest task, on the device: asking for them early would let it run dry

@@ -79,7 +79,8 @@ class Next:
 
     def _after(self, task: _core.Task) -> Upcoming | None:
         """None: it is not known, or of the next epoch, before which the script may change the samples."""
-        if not self._may or task.kind != "train" or not task.resident or self._opening is None or self._opening[0] != task.version:
+        alone = task.kind == "train" and task.resident and not task.kept
+        if not self._may or not alone or self._opening is None or self._opening[0] != task.version:
             return None
         start = task.order_first + task.count
         _, at, count = self._opening

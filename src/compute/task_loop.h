@@ -48,7 +48,7 @@ class TaskLoop final : private Finals {
   [[nodiscard]] MicroBatch micro_batch(std::uint64_t count, std::uint64_t limit) const;
   [[nodiscard]] std::uint64_t partial_group() const;
   [[nodiscard]] bool trains() const { return task_->kind != PassKind::evaluate; }
-  [[nodiscard]] bool publishes() const { return gives_gradient(task_->kind) && !task_->resident; }
+  [[nodiscard]] bool publishes() const { return gives_gradient(task_->kind) && !task_->resident && !task_->kept; }
   [[nodiscard]] bool goes_on() const { return !abandoned_ && !failure_; }
   void keep(const Status& status);
   void placement_final(std::size_t placement) noexcept override { publisher_.placement_final(placement); }

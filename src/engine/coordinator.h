@@ -185,6 +185,8 @@ class CoordinatorOutput {
   virtual bool lend(SessionId, const StretchOrder&) { return false; }
   /// It is to end after the step it is at.
   virtual void cut(SessionId, std::uint64_t /*number*/) {}
+  /// Of this session's worker, where that is of this process and its device can make steps.
+  virtual std::shared_ptr<DeviceServer> device_server(SessionId) { return nullptr; }
   virtual void worker_changed(const WorkerChange& change) = 0;
   virtual void warning(std::string text) = 0;
   /// Called before the next pass opens; the server may be snapshotted here.
@@ -232,6 +234,8 @@ class Coordinator {
   /// `final`: it is not to be resumed, so the workers are told that it is over.
   void stop(Time now, bool final = false);
 
+  /// Before all of server() is asked for: the optimizer's state may be on a device. Errors: it is lost.
+  Status bring_state();
   /// Its weights are the exact ones: what steps start from and what is saved.
   [[nodiscard]] const ps::Server& server() const;
   /// What workers compute and evaluate with at this version: the same, or with lossy weights close to it.

@@ -21,6 +21,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::close_session:
       return outbox.close_session(action, failed);
     case ActionKind::open_pass:
+      if (action.pass.kind == PassKind::train) choose_place();
       return outbox.send_pass(action);
     case ActionKind::grant:
       return outbox.send_grant(action, now);
@@ -51,7 +52,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::reduce:
       if (options.rate_by_workers) steps.rate_by_workers(machine, workers, action.chunk);
       steps.reduce(action.chunk, machine.coverage(), batch.norms());
-      return feed(modes::ChunkReduced{action.chunk});
+      return server.there() ? reduce_there() : feed(modes::ChunkReduced{action.chunk});
     case ActionKind::clip:
       return clip();
     case ActionKind::apply:
@@ -62,10 +63,12 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::close_evaluation:
       return close_evaluation(action);
     case ActionKind::lend:
+      if (!here(server.come_back())) return;
       return lender.lend(action, state.state(), now);
     case ActionKind::cut:
       return output.cut(action.session, action.lease);
     case ActionKind::hold:
+      if (!here(server.bring_state())) return;
       return output.held(action.version, action.urgent);
     case ActionKind::heartbeat:
       return outbox.send_heartbeat(action, now);

@@ -34,6 +34,9 @@ struct Coordinator::Impl {
   void perform(const modes::Action& action);
   void perform_beside(const modes::Action& action);
 
+  void choose_place();
+  void reduce_there();
+  bool here(const Status& brought);
   void clip();
   void close_step(const modes::Action& action);
   void close_evaluation(const modes::Action& action);
@@ -63,6 +66,8 @@ struct Coordinator::Impl {
   Lender lender;
   Inbox inbox;
   Time now{};
+  SessionId device_session = 0;  // whose device makes the steps, while one does
+  bool device_refused = false;
   std::vector<modes::Event> events;  // waiting for the machine
   modes::Actions actions;
   bool feeding = false;

@@ -110,12 +110,24 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   if (!parts_.uploads.fits(lease->id, header)) return violation(session, "segments of one codec", "segments of two");
   if (!parts_.uploads.add(lease->id, frame)) return;
   const Chunk& chunk = parts_.server.layout().chunks()[header.chunk];
-  const auto values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
-  if (!values)
+  const OnDevice* there = frame.body.on_device();
+  const bool looked_at = lease->withheld || lease->compared;
+  const bool lost = there != nullptr && !parts_.server.there();
+  Result<SharedBytes> fetched{SharedBytes()};
+  if (there != nullptr && looked_at && !lost) fetched = parts_.server.there()->fetch(frame.body);
+  // The server left the device meanwhile: it is computed again.
+  if (lost || !fetched) return feed_(modes::LeaseFailed{session.id, lease->id});
+  std::optional<codec::Encoded> values;
+  if (there == nullptr) {
+    values = parts_.uploads.encoded(lease->id, header.chunk, chunk.elements);
+  } else if (looked_at) {
+    values = codec::Encoded(fetched->floats());
+  }
+  if (there == nullptr && !values)
     return violation(session, "places that rise within their block in chunk " + std::to_string(header.chunk), "others");
-  const double largest = values->largest();
+  const double largest = values ? values->largest() : there->largest;
   const bool statistic = chunk.kind == ChunkKind::statistics;
-  if (lease->withheld || lease->compared) parts_.sketches.add(lease->id, header.chunk, chunk.kind, *values);
+  if (looked_at && values) parts_.sketches.add(lease->id, header.chunk, chunk.kind, *values);
   feed_(modes::ChunkArrived{session.id,
                             lease->id,
                             header.chunk,

@@ -22,6 +22,7 @@ void StepMaker::rate_by_workers(const cluster::CoordinatorMachine& machine, cons
 }
 
 void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms) {
+  if (server_.there()) return collect(chunk, coverage);
   parts_.clear();
   const std::size_t elements = server_.layout().chunks()[chunk].elements;
   for (const auto& piece : coverage.pieces(chunk)) {
@@ -38,12 +39,58 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
   last_reduced_ = chunk;
 }
 
+void StepMaker::collect(ChunkId chunk, const modes::Coverage& coverage) {
+  collected_.resize(server_.layout().chunks().size());
+  for (const auto& piece : coverage.pieces(chunk)) {
+    collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
+    uploads_.release(piece.lease, chunk);
+  }
+  ++collected_count_;
+  last_reduced_ = chunk;
+}
+
+Status StepMaker::make_there(const modes::Coverage& coverage, std::optional<Error>& left) {
+  const double weight = coverage.weight() > 0 ? coverage.weight() : 1;
+  Status done = server_.reduce_there(collected_, weight, coverage.positions());
+  if (done) {
+    done = server_.update_there();
+  } else {
+    left = done.error();
+    const std::shared_ptr<DeviceServer> device = server_.there();
+    done = server_.come_back();
+    if (done) done = reduce_here(*device, weight, coverage.positions());
+  }
+  collected_.clear();
+  collected_count_ = 0;
+  return done;
+}
+
+Status StepMaker::reduce_here(DeviceServer& device, double weight, std::uint64_t samples) {
+  for (ChunkId chunk = 0; chunk < collected_.size(); ++chunk) {
+    const std::size_t elements = server_.layout().chunks()[chunk].elements;
+    parts_.clear();
+    for (GradientPart& part : collected_[chunk]) {
+      if (part.bytes.on_device() != nullptr) {
+        Result<SharedBytes> found = device.fetch(part.bytes);
+        if (!found) return found.error();
+        part.bytes = std::move(*found);
+      }
+      const auto values = codec::Encoded::make(static_cast<codec::CodecId>(part.codec), part.bytes.bytes(), elements);
+      MOTLEY_ASSERT(values.has_value());
+      parts_.push_back(*values);
+    }
+    server_.reduce(chunk, parts_, weight, samples);
+  }
+  return {};
+}
+
 Status StepMaker::clip() {
-  if (server_.clips()) server_.clip();
+  if (server_.clips() && !server_.there()) server_.clip();
   return server_.outside() ? server_.step_outside() : Status();
 }
 
 SharedBytes StepMaker::apply(ChunkId chunk) {
+  if (server_.there()) return server_.apply(chunk);
   if (!keeps_gradients_) {
     const std::size_t bytes = server_.layout().flat_elements() * sizeof(float);
     keeps_gradients_ = !wants_gradients_ || wants_gradients_(bytes);

@@ -26,8 +26,12 @@ class StepMaker {
 
   /// Before the first reduce() of a step: its learning rate is that of so many workers as contributed.
   void rate_by_workers(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, ChunkId first);
-  /// Sums the pieces of a chunk, and frees them.
+  /// Sums the pieces of a chunk, and frees them; where steps are made on a device, they are kept for make_there().
   void reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms& norms);
+  /// Every chunk of a step on a device was reduced: its sums and the update. `left`: because of what the device has
+  /// come to, sums are on the host, and so is the rest of the step. Errors: its state is lost.
+  Status make_there(const modes::Coverage& coverage, std::optional<Error>& left);
+  [[nodiscard]] bool all_collected() const noexcept { return collected_count_ == collected_.size(); }
   /// What needs the whole gradient.
   Status clip();
   /// The chunk's weights after the step.
@@ -36,10 +40,15 @@ class StepMaker {
   StepClosed describe(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, Time now);
 
  private:
+  void collect(ChunkId chunk, const modes::Coverage& coverage);
+  Status reduce_here(DeviceServer& device, double weight, std::uint64_t samples);
+
   ps::Server& server_;
   Uploads& uploads_;
   std::function<bool(std::size_t bytes)> wants_gradients_;
-  std::vector<codec::Encoded> parts_;  // kept for its memory
+  std::vector<codec::Encoded> parts_;                 // kept for its memory
+  std::vector<std::vector<GradientPart>> collected_;  // by chunk, for the device
+  std::size_t collected_count_ = 0;                   // chunks that have theirs
   ChunkId last_reduced_ = 0;
   std::optional<std::uint64_t> rated_;   // the step whose rate is known
   std::optional<bool> keeps_gradients_;  // of the open step, once a chunk of it is applied

@@ -75,6 +75,13 @@ std::optional<codec::Encoded> Uploads::encoded(modes::LeaseId lease, ChunkId chu
   return codec::Encoded::make(slot.codec, slot.whole.bytes(), elements);
 }
 
+GradientPart Uploads::part(modes::LeaseId lease, ChunkId chunk) const {
+  const Upload* upload = find(lease);
+  MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);
+  const Slot& slot = upload->slots[chunk];
+  return {static_cast<std::uint8_t>(slot.codec), slot.whole};
+}
+
 void Uploads::release(Slot& slot) {
   slot.whole = SharedBytes();
   slot.filling = MutableBytes();

@@ -10,6 +10,7 @@
 #include "modes/exact/coverage.h"
 #include "modes/exact/interval_set.h"
 #include "motley/bytes.h"
+#include "motley/device_server.h"
 #include "motley/layout.h"
 #include "wire/frame.h"
 
@@ -27,6 +28,8 @@ class Uploads {
   /// As it came; empty: it is not what an encoder writes. REQUIRES the chunk is whole, not released, and of so many
   /// elements.
   [[nodiscard]] std::optional<codec::Encoded> encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;
+  /// The same where a device may have it. REQUIRES the same.
+  [[nodiscard]] GradientPart part(modes::LeaseId lease, ChunkId chunk) const;
   /// Frees a payload; more frames for it are ignored.
   void release(modes::LeaseId lease, ChunkId chunk);
   /// Releases whatever of the lease `coverage` did not accept.

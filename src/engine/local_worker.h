@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "engine/stretch.h"
+#include "motley/device_server.h"
 
 namespace motley::engine {
 
@@ -24,6 +26,8 @@ class LocalWorker {
   virtual bool lend(StretchOrder order, LentEvents events) = 0;
   /// It is to end after the step it is at.
   virtual void cut(std::uint64_t number) = 0;
+  /// Of its device; null: it has none.
+  [[nodiscard]] virtual std::shared_ptr<DeviceServer> device_server() { return nullptr; }
   /// Calls `idle` once, on any thread, when nothing is computed and nothing waits to be. False: nothing is, for good.
   virtual bool when_idle(std::function<void()> idle) = 0;
 };

@@ -16,7 +16,8 @@ void GradientSender::connected() {
 void GradientSender::send(const wire::Grant& lease, wire::FrameHeader header, const Chunk& place,
                           const SharedBytes& gradient, bool checksums, Time now) {
   MOTLEY_ASSERT(gradient.size() == std::size_t{place.elements} * sizeof(float));
-  const bool encoded = lease.codec != 0 && place.kind == ChunkKind::large;
+  const bool there = gradient.on_device() != nullptr;  // goes to the coordinator of this process, whole and unread
+  const bool encoded = !there && lease.codec != 0 && place.kind == ChunkKind::large;
   const SharedBytes body = encoded ? feedback_.encode(lease, header.chunk, gradient.floats()) : gradient;
   header.codec = encoded ? static_cast<wire::CodecId>(lease.codec) : wire::CodecId::fp32;
   header.type = place.kind == ChunkKind::statistics ? wire::FrameType::statistic : wire::FrameType::gradient;
@@ -26,9 +27,10 @@ void GradientSender::send(const wire::Grant& lease, wire::FrameHeader header, co
   header.total = static_cast<std::uint32_t>(body.size());
   if (std::exchange(lease_, lease.lease) != lease.lease) departures_.clear();
   departures_.push_back({body.size(), seconds(now)});
-  for (std::size_t offset = 0; offset < body.size(); offset += wire::kBodyBytesMax) {
+  const std::size_t step = there ? body.size() : wire::kBodyBytesMax;
+  for (std::size_t offset = 0; offset < body.size(); offset += step) {
     header.offset = static_cast<std::uint32_t>(offset);
-    const std::size_t count = std::min(wire::kBodyBytesMax, body.size() - offset);
+    const std::size_t count = std::min(step, body.size() - offset);
     output_.send(wire::seal(header, body.slice(offset, count), checksums), Lane::gradients);
   }
 }

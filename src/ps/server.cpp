@@ -128,6 +128,7 @@ double Server::clip() {
 
 double Server::gradient_norm() const {
   if (!limits_norm()) return 0;
+  if (impl_->there) return impl_->norm_there;
   double squares = 0;
   for (ChunkId c = 0; c < impl_->chunks.size(); ++c) {
     MOTLEY_ASSERT(impl_->chunks[c].phase != Phase::waiting);
@@ -157,6 +158,10 @@ SharedBytes Server::apply(ChunkId id) {
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::reduced);
   MOTLEY_ASSERT(!clips() || impl_->clipped);
+  if (impl_->there) {
+    chunk.phase = Phase::applied;
+    return chunk.new_weights;
+  }
   // Where the gradient was, or beside it where it was given out.
   const SharedBytes kept = std::exchange(chunk.gradient, {});
   MutableBytes values = kept.empty() ? std::move(chunk.open_gradient) : impl_->pool.take(kept.size());

@@ -18,6 +18,7 @@
 
 #include "codec/codec.h"
 #include "motley/bytes.h"
+#include "motley/device_server.h"
 #include "motley/layout.h"
 #include "motley/residence.h"
 #include "motley/result.h"
@@ -84,8 +85,9 @@ class Server {
   Status redo(std::span<const SharedBytes> gradients);
 
   [[nodiscard]] SharedBytes weights(ChunkId chunk) const;  // at version()
-  [[nodiscard]] Snapshot snapshot() const;                 // REQUIRES no step half applied
-  /// The same, but nothing of an optimizer from outside, which copies its state: handles only.
+  [[nodiscard]] Snapshot snapshot() const;                 // REQUIRES no step half applied, the state here
+  /// The same, but nothing of an optimizer from outside, which copies its state, nor of one that is on a device:
+  /// handles only.
   [[nodiscard]] Snapshot handles() const;
   /// Another server of the same state and settings, which goes on by itself. REQUIRES no step half applied, not
   /// outside().
@@ -107,6 +109,20 @@ class Server {
   /// Brings the same from any thread, while steps go on there. REQUIRES it has been called before this is asked again.
   /// Empty: the device has no room for that.
   [[nodiscard]] std::function<Result<Snapshot>()> bring_beside(Residence& there) const;
+
+  /// Sums and the optimizer go to a device, with weights and state, until come_back(). From then on a step is
+  /// reduce_there(), update_there(), then apply() for every chunk, then finish_step(). REQUIRES no step begun, not
+  /// outside(), not there(). Errors: memory.
+  Status move_to(std::shared_ptr<DeviceServer> device);
+  [[nodiscard]] const std::shared_ptr<DeviceServer>& there() const noexcept;
+  /// `parts`: by chunk, in order of positions. After an error nothing was changed, and come_back() is of use.
+  Status reduce_there(std::span<const std::vector<GradientPart>> parts, double weight, std::uint64_t samples);
+  /// Clips and updates; the new weights come to the host. After an error the server is of no use.
+  Status update_there();
+  /// snapshot() and handles() are whole again. REQUIRES no step begun. After an error the server is of no use.
+  Status bring_state();
+  /// The state comes to the host, where steps are made from now on. REQUIRES the same.
+  Status come_back();
 
   /// From now on these threads do a part of the work on large chunks; the bits stay the same. Forks share them.
   void share_work(std::shared_ptr<Parallel> helpers);

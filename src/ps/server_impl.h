@@ -31,6 +31,9 @@ struct Server::Impl {
   std::vector<StepScalars> scalars;           // by group, of the open step
   bool clipped = false;                       // of the open step
   std::vector<MutableBytes> outside_weights;  // likewise, by chunk, where the optimizer is from outside
+  std::shared_ptr<DeviceServer> there;        // where steps are made
+  bool state_there = false;                   // the newest state is
+  double norm_there = 0;                      // of the open step, before clipping
   BufferPool pool;
   Stretches stretches;
 

@@ -6,6 +6,7 @@
 namespace motley::ps {
 
 Snapshot Server::snapshot() const {
+  MOTLEY_ASSERT(!impl_->state_there);
   Snapshot result = handles();
   if (impl_->optimizer.kind == OptimizerKind::outside) result.optimizer = impl_->optimizer.outside->state();
   return result;
@@ -16,11 +17,12 @@ Snapshot Server::handles() const {
   result.version = impl_->version;
   result.norm_before = impl_->norm_before;
   impl_->chunks.add_handles(result);
+  if (impl_->state_there) result.optimizer.clear();
   return result;
 }
 
 Server Server::fork() const {
-  MOTLEY_ASSERT(!outside());
+  MOTLEY_ASSERT(!outside() && !impl_->there);
   Result<Server> made =
       make(impl_->chunks.layout(), impl_->optimizer, impl_->rates.schedule(), impl_->clip_norm, snapshot());
   MOTLEY_ASSERT(made.ok());

@@ -82,6 +82,10 @@ void ComputeThread::prepare(std::function<Result<Prepared>()> build, std::functi
         done(fits.error());
         return;
       }
+      {
+        const std::lock_guard known(mutex_);
+        server_ = prepared_.model->server();
+      }
       done(&prepared_.model->layout());
     };
   }
@@ -280,8 +284,17 @@ void ComputeThread::run(const engine::TaskOrder& order) {
   TaskSink sink(*this, order.number);
   const TaskStop stop(*this, sink);
   duty_.start(now());
-  const Task task{order.kind,     order.version, indices,          order.first, micro_batch_, prepared_.seed,
-                  order.from_end, order.epoch,   order.pass_first, false,       order.state};
+  Task task{.kind = order.kind,
+            .version = order.version,
+            .indices = indices,
+            .first = order.first,
+            .micro_batch = micro_batch_,
+            .seed = prepared_.seed,
+            .from_end = order.from_end,
+            .epoch = order.epoch,
+            .order_first = order.pass_first,
+            .state = order.state};
+  keep_on_device(order, task);
   const Result<Outcome> outcome = compute(task, weights_, sink, stop, [&] { sink.restart(); });
   duty_.stop(now());
   const double charge = duty_.take_charge();
@@ -289,8 +302,30 @@ void ComputeThread::run(const engine::TaskOrder& order) {
     events_.failed(order.number, outcome.error());
     return;
   }
+  if (task.kept && outcome->count > 0) {
+    if (const Status kept = hand_out_kept(order.number); !kept) return events_.failed(order.number, kept.error());
+  }
   events_.finished(order.number, *outcome, charge, seconds(weights_.waited()));
   if (order.kind != PassKind::evaluate) learn(*outcome, charge);
+}
+
+std::shared_ptr<DeviceServer> ComputeThread::server() {
+  const std::lock_guard lock(mutex_);
+  return server_;
+}
+
+// While the server is on the device, the gradient stays there, and the weights come from there where they are the same.
+void ComputeThread::keep_on_device(const engine::TaskOrder& order, Task& task) {
+  const std::shared_ptr<DeviceServer> server = this->server();
+  task.kept = order.kind == PassKind::train && server && server->settled();
+  task.resident = task.kept && server->has(order.weights);
+}
+
+Status ComputeThread::hand_out_kept(std::uint64_t task) {
+  Result<std::vector<SharedBytes>> kept = prepared_.model->keep();
+  if (!kept) return kept.error();
+  for (ChunkId chunk = 0; chunk < kept->size(); ++chunk) events_.chunk(task, chunk, std::move((*kept)[chunk]));
+  return {};
 }
 
 Result<Outcome> ComputeThread::compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop,

@@ -22,6 +22,7 @@
 #include "engine/worker.h"
 #include "motley/bytes.h"
 #include "motley/device_model.h"
+#include "motley/device_server.h"
 #include "plan/micro_batch.h"
 #include "runtime/duty_cycle.h"
 #include "runtime/manners.h"
@@ -85,6 +86,8 @@ class ComputeThread {
   void taken();
   /// Calls `idle` once, on any thread, when nothing is being computed and nothing waits to be.
   void when_idle(std::function<void()> idle);
+  /// Of the model, once that is prepared.
+  [[nodiscard]] std::shared_ptr<DeviceServer> server();
   [[nodiscard]] std::uint32_t micro_batch() const { return micro_batch_.load(); }
 
  private:
@@ -96,6 +99,8 @@ class ComputeThread {
   Status find_micro_batch();
   Result<MemoryUse> try_samples(std::uint64_t count);
   void run(const engine::TaskOrder& order);
+  void keep_on_device(const engine::TaskOrder& order, Task& task);
+  Status hand_out_kept(std::uint64_t task);
   void run_probe(const engine::TaskOrder& order);
   void run_local_steps(const engine::TaskOrder& order);
   Status make_local_steps(const engine::TaskOrder& order, TaskSink& sink, const Stop& stop);
@@ -123,6 +128,7 @@ class ComputeThread {
   std::optional<engine::TaskOrder> next_;
   std::function<void()> preparation_;
   std::optional<Stretch> stretch_;
+  std::shared_ptr<DeviceServer> server_;
   bool busy_ = false;
   std::vector<std::function<void()>> idle_;  // to be called
   std::uint64_t cut_ = 0;                    // the newest stretch that is to end

@@ -16,7 +16,7 @@ from motley import _arriving, _compiled, _computation, _data, _inspect, _model, 
 class Task:
     """What the core gives: weights in, samples by number, chunks out."""
 
-    kind, contributes, probes, version, seed, micro_batch, resident = "train", True, False, 3, 1, 32, False
+    kind, contributes, probes, version, seed, micro_batch, resident, kept = "train", True, False, 3, 1, 32, False, False
     epoch, state, state_number, order_first = 0, b"", 0, 0
 
     def __init__(self, computation, flat, count, limits=(), from_end=False):

@@ -122,6 +122,11 @@ void CoordinatorHost::cut(engine::SessionId session, std::uint64_t number) {
   if (const auto worker = links_.local_worker(session)) worker->cut(number);
 }
 
+std::shared_ptr<DeviceServer> CoordinatorHost::device_server(engine::SessionId session) {
+  const auto worker = links_.local_worker(session);
+  return worker ? worker->device_server() : nullptr;
+}
+
 void CoordinatorHost::worker_changed(const engine::WorkerChange& change) { later_.take(event_of(change)); }
 
 void CoordinatorHost::warning(std::string text) { later_.take(report::Note{std::move(text)}); }

@@ -67,6 +67,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void close(engine::SessionId session, const wire::Bye& bye) override;
   bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
   void cut(engine::SessionId session, std::uint64_t number) override;
+  std::shared_ptr<DeviceServer> device_server(engine::SessionId session) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
   void planned(const engine::Planned& plan) override;

@@ -26,7 +26,7 @@ PersisterEvents events_for(const std::function<void(report::Event)>& tell) {
 
 }  // namespace
 
-Journal::Journal(JournalOptions options, const engine::Coordinator& engine, store::LedgerWriter ledger,
+Journal::Journal(JournalOptions options, engine::Coordinator& engine, store::LedgerWriter ledger,
                  std::shared_ptr<RedoBudget> budget, report::Sink& sink, const std::function<void(report::Event)>& tell)
     : options_(std::move(options)),
       engine_(engine),
@@ -138,6 +138,9 @@ void Journal::released(const engine::Release& release, bool mark) {
 }
 
 void Journal::write_checkpoint() {
+  if (const Status brought = engine_.bring_state(); !brought) {
+    return sink_.take(report::Note{"no checkpoint: " + brought.error().message});
+  }
   store::CheckpointContent content = options_.checkpoint_base;
   ps::Snapshot snapshot = engine_.server().snapshot();
   content.step = snapshot.version;

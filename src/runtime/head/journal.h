@@ -39,7 +39,7 @@ struct JournalOptions {
 class Journal {
  public:
   /// `tell` is called on another thread: events of the disk. REQUIRES `engine` and `sink` outlive this.
-  Journal(JournalOptions options, const engine::Coordinator& engine, store::LedgerWriter ledger,
+  Journal(JournalOptions options, engine::Coordinator& engine, store::LedgerWriter ledger,
           std::shared_ptr<RedoBudget> budget, report::Sink& sink, const std::function<void(report::Event)>& tell);
 
   /// The run begins, or goes on, where the engine stands.
@@ -65,7 +65,7 @@ class Journal {
   [[nodiscard]] bool checkpoint_due();
 
   JournalOptions options_;
-  const engine::Coordinator& engine_;
+  engine::Coordinator& engine_;
   report::Sink& sink_;
   Persister persister_;
   Time started_{}, last_checkpoint_{};

@@ -17,6 +17,10 @@ class WorkerHost::LentThere final : public engine::LocalWorker {
   void cut(std::uint64_t number) override {
     mailbox_->post([&host = host_, number] { host.worker_->cut(number); });
   }
+  std::shared_ptr<DeviceServer> device_server() override {
+    const std::shared_ptr<ComputeThread> compute = able_ ? compute_.lock() : nullptr;
+    return compute ? compute->server() : nullptr;
+  }
   bool when_idle(std::function<void()> idle) override {
     const std::shared_ptr<ComputeThread> compute = compute_.lock();
     if (compute != nullptr) compute->when_idle(std::move(idle));

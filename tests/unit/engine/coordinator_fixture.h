@@ -91,6 +91,7 @@ struct RecordingOutput : CoordinatorOutput {
   std::vector<double> rates;  // after each evaluation
   bool lends = false;
   std::optional<StretchOrder> lent;
+  std::shared_ptr<DeviceServer> device;  // of the first session
 
   void send(SessionId session, wire::Frame frame, Lane lane) override { sent[session].push_back({frame, lane}); }
   void close(SessionId session, const wire::Bye& bye) override { closed[session] = bye; }
@@ -104,6 +105,7 @@ struct RecordingOutput : CoordinatorOutput {
     if (lends) lent = order;
     return lends;
   }
+  std::shared_ptr<DeviceServer> device_server(SessionId session) override { return session == 1 ? device : nullptr; }
   std::vector<std::uint64_t> holds;  // versions
   void held(std::uint64_t version, bool) override { holds.push_back(version); }
   void finished() override { ++times_finished; }
@@ -224,8 +226,6 @@ class CoordinatorTest : public testing::Test {
     return gradient_frame(peer, grant, chunk,
                           gradient_sum(layout.chunks()[chunk], grant.pass_first + grant.first, grant.count));
   }
-
-  // --- computing ---
 
   void begin(Peer& peer, const wire::Grant& grant) {
     say(peer, wire::Begin{grant.pass, grant.lease, grant.first, grant.count, static_cast<double>(grant.count),

@@ -67,7 +67,7 @@ std::vector<report::AdviceGiven> advice_of(JournalOptions journal_options, doubl
   options.train_samples = options.global_batch = 32;
   options.steps = 100;
   Silent output;
-  const engine::Coordinator engine(options, std::move(server), output);
+  engine::Coordinator engine(options, std::move(server), output);
   Advised sink;
   auto ledger = store::LedgerWriter::open(dir / "ledger", {1, 1, 32, 32, "data"});
   EXPECT_TRUE(ledger) << message(ledger);
