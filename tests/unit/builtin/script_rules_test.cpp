@@ -37,8 +37,9 @@ TEST(ScriptRulesTest, WhatDoesMoreThanComputeIsNamed) {
   rules.uses_type("__torch__.torch.classes.mine.Thing");
   rules.calls_library();
   const std::string said = said_of(rules.check_uses());
-  constexpr const char* kUses = "uses classes of a library, functions of a library, ops.mine.write";
-  EXPECT_NE(said.find(std::string(kUses) + ", ops.prim.rpc_async, print and 1 more"), std::string::npos) << said;
+  constexpr const char* kUses =
+      "uses classes of a library, functions of a library, ops.mine.write, ops.prim.rpc_async, print and 1 more";
+  EXPECT_NE(said.find(kUses), std::string::npos) << said;
 }
 
 TEST(ScriptRulesTest, WhatAFileMakesTorchSayIsOnePrintableLine) {
