@@ -7,7 +7,9 @@ many that a step takes 1 s * its parameters / 124 million on a host alone. `step
 wire is asked for more than meant. `computing` is computing time over wall time, the mean of the hosts by their speed; `predicted_round_s`
 is what the plan said of a round. One JSON object a line on standard output, a table on standard error.
 
-  bench/lab_rounds.py [--motley PROGRAM] [--cores 0.8:0.8] [--row 100mbit:100:int4 …] [--rounds 12]
+`next` behind a row's codec: `train.rounds.overlap=next`. `top64` is for what goes to the head; weights come back in int4 then.
+
+  bench/lab_rounds.py [--motley PROGRAM] [--cores 0.8:0.8] [--row 100mbit:100:int4[:next] …] [--rounds 12]
 """
 
 import argparse
@@ -29,15 +31,17 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motley", help="the program (default: the release build)")
     parser.add_argument("--cores", default="0.8:0.8", help="of the hosts; the first is the head")
-    parser.add_argument("--row", action="append", help="link:local steps:codec, repeatable (default: %s)" % ", ".join(ROWS))
+    parser.add_argument("--row", action="append", help="link:local steps:codec[:next], repeatable (default: %s)" % ", ".join(ROWS))
     parser.add_argument("--rounds", type=int, default=12)
     return parser.parse_args()
 
 
-def training(args, directory, batch, local, codec, rounds, **more):
-    """An epoch has the samples of a round."""
-    extra = {"data.uri": f"synthetic:{batch * local}:{FEATURES}:{CLASSES}", "train.mode": "rounds", "train.rounds.steps": local,
-             "wire.gradients": codec, "wire.weights": codec, "optimizer.lr": 1e-4, "train.epochs": rounds, **more}
+def training(args, directory, batch, local, codec, rounds, overlap="none", **more):
+    """An epoch has the samples of a round, but where rounds overlap, which they do within one alone."""
+    epochs = rounds if overlap == "none" else 1
+    extra = {"data.uri": f"synthetic:{batch * local * rounds // epochs}:{FEATURES}:{CLASSES}", "train.mode": "rounds",
+             "train.rounds.steps": local, "train.rounds.overlap": overlap, "wire.gradients": codec,
+             "wire.weights": "int4" if codec == "top64" else codec, "optimizer.lr": 1e-4, "train.epochs": epochs, **more}
     return measure.train_command(args.motley, "softmax", directory, batch=batch, steps=0, threads=1, listen="0.0.0.0:7117",
                                  extra={key: str(value) for key, value in extra.items()})
 
@@ -74,12 +78,12 @@ def batch_of(args, hosts, scratch):
 
 
 def row(args, hosts, batch, words, scratch):
-    rate, local, codec = words.split(":")
+    rate, local, codec, overlap = [*words.split(":"), "none"][:4]
     for host in hosts:
         lab.lab("rate", host, rate)
     directory, local = scratch.fresh("joint"), int(local)
     token = directory.with_suffix(".token")
-    command = training(args, directory, batch, local, codec, args.rounds + WARM_UP, **{"train.min_workers": len(hosts)})
+    command = training(args, directory, batch, local, codec, args.rounds + WARM_UP, overlap, **{"train.min_workers": len(hosts)})
     command[2:2] = ["--token-file", str(token), "--name", hosts[0]]
     head = measure.start(lab.on(hosts[0], command), directory)
     joiners = [measure.start(lab.on(host, [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1,
@@ -94,8 +98,8 @@ def row(args, hosts, batch, words, scratch):
     mean_step = sum(seconds for _, seconds in found.values()) / len(found) / len(steps) / local
     bytes_round = sum(part["sent_bytes"] + part["received_bytes"] for step in steps for part in step["workers"]) / len(steps)
     plans = [line for line in lines if line["event"] == "plan"]
-    result = {"rate": rate, "local_steps": local, "codec": codec, "cores": args.cores, "global_batch": batch, "rounds": len(steps),
-              "computing": round(computing, 4), "round_s": round(wall / len(steps), 4),
+    result = {"rate": rate, "local_steps": local, "codec": codec, "overlap": overlap, "cores": args.cores, "global_batch": batch,
+              "rounds": len(steps), "computing": round(computing, 4), "round_s": round(wall / len(steps), 4),
               "predicted_round_s": round(plans[-1]["predicted"]["step_s"], 4) if plans else None,
               "step_124m_s": round(mean_step * MEANT / PARAMETERS, 3), "bytes_a_round": round(bytes_round)}
     measure.emit(bench="lab_rounds", result=result, machine=measure.machine())
@@ -115,7 +119,7 @@ def main():
             results = [row(args, hosts, batch, words, scratch) for words in args.row or ROWS]
     finally:
         lab.lab("down")
-    columns = ("rate", "local_steps", "codec", "computing", "round_s", "predicted_round_s", "step_124m_s", "bytes_a_round")
+    columns = ("rate", "local_steps", "codec", "overlap", "computing", "round_s", "predicted_round_s", "step_124m_s", "bytes_a_round")
     measure.table(list(columns), [[result[key] for key in columns] for result in results])
 
 
