@@ -48,6 +48,12 @@ std::optional<Offers::Named> Offers::named(std::uint64_t number) const {
   return Named{offer->hash, offer->manifest.size()};
 }
 
+bool Offers::has_set(const blocks::Hash& hash) const {
+  const std::lock_guard lock(mutex_);
+  const std::optional<blocks::Place> found = catalogue_.find(hash);
+  return found && !found->file;
+}
+
 Result<SharedBytes> Offers::read(const blocks::Hash& hash) const {
   Place place;
   {
@@ -161,7 +167,8 @@ void BlockDesk::reassure(Session& session) {
 
 std::optional<std::size_t> BlockDesk::answer_one(transport::Connection& connection, const blocks::Wanted& wanted) {
   if (wanted.offer != 0) {
-    wire::Offered offered{.offer = wanted.offer, .sha256 = {}, .bytes = 0, .offers = offers_->size(), .hurries = true};
+    wire::Offered offered{.offer = wanted.offer, .sha256 = {}, .bytes = 0, .offers = offers_->size(), .hurries = true,
+                          .sources = true};
     if (const std::optional<Offers::Named> named = offers_->named(wanted.offer)) {
       offered.sha256.assign(named->hash.begin(), named->hash.end());
       offered.bytes = named->bytes;

@@ -30,6 +30,8 @@ class Offers {
   };
   /// The manifest of that offer; nothing: there is none.
   [[nodiscard]] std::optional<Named> named(std::uint64_t number) const;
+  /// Whether that is the hash of an offer's manifest.
+  [[nodiscard]] bool has_set(const blocks::Hash& hash) const;
   /// The content of that hash. Errors: input, where nothing of that hash is offered or the file is not what it was; io.
   [[nodiscard]] Result<SharedBytes> read(const blocks::Hash& hash) const;
 
