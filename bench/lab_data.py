@@ -5,16 +5,12 @@
 and the cable is out for three seconds in the middle. `early`: the machine computes with the samples that are there. `beside`: the head and
 another worker train; a machine comes and fetches, is killed after a while, and comes again with an empty disk; steps while it fetches are
 compared with the steps before and after (the median of the turns, and the steps of all turns together). The last one stays until it
-computes, with the samples that are there.
+computes, with the samples that are there. `payback`: like `beside`, by a machine that waits for its first samples, for which the time of
+steps is lent, and then for all of them, so that it never computes. `others`: the head's link has `--slow`; another machine has the set, and
+the machine that joins fetches it: from the head alone, then with that machine beside it, then with that machine killed in the middle.
 
-share = (bytes of the set * 8 / seconds of the fetch) / rate of the link. One JSON object a phase on standard output, a table on standard
-error.
-
-`payback`: like `beside`, by a machine that waits for its first samples, for which the time of steps is lent, and then for all of them, so that
-it never computes: the steps of the whole time against those before and after.
-
-`others`: the head's link has `--slow`; another machine with a fast one has the set, and the machine that joins fetches it: from the head alone
-(`alone_s`: another run, in which nobody else has it), then with that machine beside it, then with that machine killed in the middle.
+share = (bytes of the set * 8 / seconds of the fetch) / rate of the link (of the head's in `others`). One JSON object a phase on standard
+output, a table on standard error.
 
   bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--phase idle|cable|early|beside|payback|others] [--slow 100mbit]
 """
@@ -282,7 +278,7 @@ def fetch_from_others(args, scratch, place, size):
         ended = joiner.until("the set", lambda each: isinstance(each, str) and " is here: " in each, head)
         joiner.stop()
         said = next(line for _, line in joiner.lines if " is here: " in line)
-        found.update({f"{name}_s": round(ended - began, 2), f"{name}_over_head_link": round(size * 8 / (ended - began) / rate, 3),
+        found.update({f"{name}_s": round(ended - began, 2), f"{name}_share": round(size * 8 / (ended - began) / rate, 3),
                       f"{name}_said": said})
         measure.say(f"others: {name}: {said}")
 

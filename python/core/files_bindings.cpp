@@ -108,8 +108,8 @@ void bind_files(nb::module_& m) {
       .def("dial", &runtime::BlockFetch::dial, nb::call_guard<nb::gil_scoped_release>())
       .def("ask", &runtime::BlockFetch::ask, nb::arg("offer"), nb::call_guard<nb::gil_scoped_release>())
       .def(
-          "find_sources",
-          [](runtime::BlockFetch& fetch, const nb::bytes& set) { fetch.find_sources(hash_of(set)); }, nb::arg("set"))
+          "find_sources", [](runtime::BlockFetch& fetch, const nb::bytes& set) { fetch.find_sources(hash_of(set)); },
+          nb::arg("set"))
       .def("window", &runtime::BlockFetch::window, nb::arg("each"))
       .def_prop_ro("has_room", &runtime::BlockFetch::has_room)
       .def_prop_ro("bytes_from_others", &runtime::BlockFetch::bytes_from_others)

@@ -1,5 +1,6 @@
 #pragma once
-// Of several machines that have the same blocks: which one is asked for the next, by what each has brought lately. Pure.
+// Of several machines that have the same blocks: which one is asked for the next, by what each has brought lately.
+// Pure.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace motley::blocks {
 
-inline constexpr std::size_t kSourcesMax = 4;                         // at once, the head among them
+inline constexpr std::size_t kSourcesMax = 4;                        // at once, the head among them
 inline constexpr Duration kStalledAfter = std::chrono::seconds(10);  // that it was asked and brought nothing
 
 class Sources {

@@ -312,9 +312,9 @@ struct Table<Offered> {
   static constexpr std::string_view kName = "Offered";
   static constexpr std::uint32_t kKind = 26;
   static constexpr std::tuple kFields{
-      Field{1, "offer", &Offered::offer}, Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
-      Field{3, "bytes", &Offered::bytes}, Field{4, "offers", &Offered::offers}, Field{5, "hurries", &Offered::hurries},
-      Field{6, "sources", &Offered::sources}};
+      Field{1, "offer", &Offered::offer},     Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
+      Field{3, "bytes", &Offered::bytes},     Field{4, "offers", &Offered::offers},
+      Field{5, "hurries", &Offered::hurries}, Field{6, "sources", &Offered::sources}};
 };
 template <>
 struct Table<Keeps> {
@@ -335,8 +335,7 @@ template <>
 struct Table<Source> {
   static constexpr std::string_view kName = "Source";
   static constexpr std::uint32_t kKind = 37;
-  static constexpr std::tuple kFields{Field{1, "id", &Source::id, Form::fixed},
-                                      Field{2, "port", &Source::port},
+  static constexpr std::tuple kFields{Field{1, "id", &Source::id, Form::fixed}, Field{2, "port", &Source::port},
                                       Field{3, "addresses", &Source::addresses, Form::plain, kAddressBytesMax},
                                       Field{4, "secret", &Source::secret, Form::whole, kGuestSecretBytes},
                                       Field{5, "spki", &Source::spki, Form::whole, kHashBytesMax}};

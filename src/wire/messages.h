@@ -222,10 +222,10 @@ struct Paired {  // head -> joiner
   bool operator==(const Paired&) const = default;
 };
 
-using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
-                             Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
-                             Bye, Want, Offered, State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest,
-                             Source>;
+using Message =
+    std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
+                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye, Want, Offered,
+                 State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest, Source>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

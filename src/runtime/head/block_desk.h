@@ -54,7 +54,8 @@ class BlockDesk {
  public:
   using LinkId = std::uint64_t;
 
-  BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run);
+  /// `names_files`: who asks hears by its path which file is not what it was. That is the head's to say of its own.
+  BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run, bool names_files);
   ~BlockDesk();
   BlockDesk(const BlockDesk&) = delete;
   BlockDesk& operator=(const BlockDesk&) = delete;
@@ -83,6 +84,7 @@ class BlockDesk {
 
   const std::shared_ptr<const Offers> offers_;
   const std::uint64_t run_;
+  const bool names_files_;
   std::mutex mutex_;
   std::map<LinkId, Session> sessions_;
   plan::Beside beside_;

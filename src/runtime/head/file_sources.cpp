@@ -34,8 +34,8 @@ std::vector<FileSources::Meeting> FileSources::keeps(LinkId link, const Key& key
 bool FileSources::suit(LinkId server, LinkId guest) const {
   const Machine &has = machines_.at(server), &lacks = machines_.at(guest);
   const bool same_machine = has.key == lacks.key && has.key != Key{};
-  const bool met = std::ranges::any_of(
-      meetings_, [&](const Meeting& each) { return each.server == server && each.guest == guest; });
+  const bool met =
+      std::ranges::any_of(meetings_, [&](const Meeting& each) { return each.server == server && each.guest == guest; });
   return server != guest && !same_machine && !met && lacks.fetches &&
          std::ranges::find(has.whole, *lacks.fetches) != has.whole.end() && meetings_of(server) < kGuestsMax &&
          meetings_of(guest) < kServersMax;
@@ -49,6 +49,11 @@ std::size_t FileSources::meetings_of(LinkId link) const {
 bool FileSources::serves(LinkId link) const {
   const auto found = machines_.find(link);
   return found != machines_.end() && !found->second.whole.empty();
+}
+
+std::size_t FileSources::serving() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(machines_, [](const auto& each) { return !each.second.whole.empty(); }));
 }
 
 std::optional<FileSources::Meeting> FileSources::meeting(LinkId server, std::uint64_t id) const {

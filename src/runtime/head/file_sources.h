@@ -15,7 +15,7 @@ namespace motley::runtime {
 class FileSources {
  public:
   using LinkId = std::uint64_t;
-  using Key = std::array<std::uint8_t, 32>;  // hash of a machine's; zero without TLS
+  using Key = std::array<std::uint8_t, 32>;      // hash of a machine's; zero without TLS
   static constexpr std::size_t kServersMax = 3;  // of one who fetches
   static constexpr std::size_t kGuestsMax = 4;   // of one who hands on
 
@@ -29,6 +29,7 @@ class FileSources {
   std::vector<Meeting> keeps(LinkId link, const Key& key, const blocks::Hash& set, bool whole);
   /// It fetches nothing.
   [[nodiscard]] bool serves(LinkId link) const;
+  [[nodiscard]] std::size_t serving() const;
   [[nodiscard]] const Key& key(LinkId link) const { return machines_.at(link).key; }
   /// The meeting of that number, of who is to let the guest in.
   [[nodiscard]] std::optional<Meeting> meeting(LinkId server, std::uint64_t id) const;

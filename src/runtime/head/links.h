@@ -53,7 +53,7 @@ class Links {
         sink_(sink),
         invitations_(options_.token, options_.run_dir),
         pairing_(options_.run_dir),
-        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {
+        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run, true) : nullptr) {
     pairing_.look();  // whoever comes first may pair
   }
 

@@ -19,7 +19,9 @@ std::string host_of(const std::string& address) {
 }  // namespace
 
 void Links::open_files(LinkId id, Link& link) {
-  const auto fetches = [](const auto& each) { return each.second.role == LinkRole::files; };  // or hands on
+  const auto fetches = [this](const auto& each) {
+    return each.second.role == LinkRole::files && !sources_.serves(each.first);
+  };
   const bool full = static_cast<std::size_t>(std::ranges::count_if(links_, fetches)) >= wire::kSessionsMax;
   link.role = LinkRole::files;
   if (full)
@@ -51,6 +53,8 @@ void Links::on_keeps(LinkId id, const wire::Keeps& keeps) {
   blocks::Hash set{};
   std::ranges::copy(keeps.sha256, set.begin());
   if (keeps.sha256.size() != set.size() || !options_.offers->has_set(set)) return;
+  if (keeps.whole && !sources_.serves(id) && sources_.serving() >= wire::kSessionsMax)
+    return end_files(id, {"enough", {}, "there are machines enough that hand files on", {}});
   if (keeps.whole) desk_->close(id);
   const auto& key = links_.at(id).connection->peer().spki;
   for (const FileSources::Meeting& meeting : sources_.keeps(id, key, set, keeps.whole)) {
@@ -59,8 +63,7 @@ void Links::on_keeps(LinkId id, const wire::Keeps& keeps) {
       const FileSources::Key& of = sources_.key(meeting.guest);
       guest.spki.assign(of.begin(), of.end());
     }
-    links_.at(meeting.server)
-        .connection->send(control_frame(options_.token.run, guest), transport::Priority::control);
+    links_.at(meeting.server).connection->send(control_frame(options_.token.run, guest), transport::Priority::control);
   }
 }
 
@@ -92,8 +95,7 @@ void Links::forget_files(LinkId id) {
   for (const FileSources::Meeting& over : sources_.close(id)) {
     if (over.guest != id) continue;  // it was the one who handed on
     const wire::Guest no_longer{.id = over.id, .secret = {}, .spki = {}};
-    links_.at(over.server)
-        .connection->send(control_frame(options_.token.run, no_longer), transport::Priority::control);
+    links_.at(over.server).connection->send(control_frame(options_.token.run, no_longer), transport::Priority::control);
   }
 }
 

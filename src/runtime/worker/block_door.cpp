@@ -36,7 +36,7 @@ class BlockDoor::Receiver final : public transport::Receiver {
 };
 
 BlockDoor::BlockDoor(std::shared_ptr<const Offers> offers, const fleet::JoinToken& token, transport::Identity identity)
-    : token_(door_token(token, identity)), identity_(std::move(identity)), desk_(std::move(offers), token.run) {}
+    : token_(door_token(token, identity)), identity_(std::move(identity)), desk_(std::move(offers), token.run, false) {}
 
 BlockDoor::~BlockDoor() { dismiss_all(); }
 

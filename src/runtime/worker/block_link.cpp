@@ -130,7 +130,9 @@ void BlockLink::on_message(const wire::Message& message) {
   }
   const auto* offered = std::get_if<wire::Offered>(&message);
   if (offered == nullptr || !proven_ || offer_ != offered->offer) {
-    return end(Refused{{ErrorCode::protocol, (is_head() ? "the head answered with " : "another machine answered with ") + std::string(wire::name_of(message)),
+    return end(Refused{{ErrorCode::protocol,
+                        (is_head() ? "the head answered with " : "another machine answered with ") +
+                            std::string(wire::name_of(message)),
                         "install the same version of motley on both machines"}});
   }
   offer_.reset();

@@ -11,12 +11,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kGlance = 100ms;          // for whether to stop
-constexpr Duration kAwayFirst = 500ms;       // between two tries
-constexpr Duration kAwayMost = 5s;           // likewise
-constexpr std::uint64_t kLagMax = 16;        // of another device of this machine; what is older is of another run
-constexpr double kStepsOver = 4;             // steps' time without one: none are made
-constexpr double kStepsOverSecondsMin = 1;   // likewise, at least
+constexpr Duration kGlance = 100ms;         // for whether to stop
+constexpr Duration kAwayFirst = 500ms;      // between two tries
+constexpr Duration kAwayMost = 5s;          // likewise
+constexpr std::uint64_t kLagMax = 16;       // of another device of this machine; what is older is of another run
+constexpr double kStepsOver = 4;            // steps' time without one: none are made
+constexpr double kStepsOverSecondsMin = 1;  // likewise, at least
 
 }  // namespace
 

@@ -1,8 +1,8 @@
 """Trains on the samples in samples.bin of PLACE (a variable of the environment), wherever motley.files() has them.
 
-Where MEDDLE is `dies` it ends after five blocks that were fetched, where it is `breaks` the connection is dropped then, and where it
-is `stops` no more blocks come; `others`: none before another machine is a source, too. Where PARTLY is not empty the samples are read while the files come, and if it is `all` the script waits
-for all of them then.
+Where MEDDLE is `dies` it ends after five blocks that were fetched, where it is `breaks` the connection is dropped then, where it is
+`stops` no more blocks come, and where it is `others` none come before another machine is a source, too. Where PARTLY is not empty the
+samples are read while the files come, and if it is `all` the script waits for all of them then.
 """
 
 import os

@@ -43,7 +43,8 @@ TEST(FileSources, ProcessesOfOneMachineDoNotMeetUnlessKeysSayNothing) {
 
 TEST(FileSources, NobodyIsGivenTooMany) {
   FileSources sources;
-  for (FileSources::LinkId id = 1; id <= 6; ++id) sources.keeps(id, key_numbered(static_cast<std::uint8_t>(id)), kSetA, true);
+  for (FileSources::LinkId id = 1; id <= 6; ++id)
+    sources.keeps(id, key_numbered(static_cast<std::uint8_t>(id)), kSetA, true);
   EXPECT_EQ(sources.keeps(7, key_numbered(7), kSetA, false).size(), FileSources::kServersMax);
   FileSources one;
   one.keeps(1, key_numbered(1), kSetA, true);
