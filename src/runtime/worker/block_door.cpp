@@ -51,13 +51,13 @@ Status BlockDoor::open() {
 }
 
 Result<wire::Source> BlockDoor::admit(const wire::Guest& guest) {
-  if (Status opened = open(); !opened) return opened.error();
-  const std::lock_guard lock(mutex_);
   const bool right = guest.id != 0 && guest.secret.size() == wire::kGuestSecretBytes &&
                      guest.spki.size() == (token_.plaintext ? 0 : wire::kHashBytesMax);
   if (!right)
     return Error{ErrorCode::protocol, "the head named a guest that cannot be",
                  "install the same version of motley on both machines"};
+  if (Status opened = open(); !opened) return opened.error();
+  const std::lock_guard lock(mutex_);
   if (guests_.size() >= kGuestsMax && !guests_.contains(guest.id))
     return Error{ErrorCode::busy, "at most " + std::to_string(kGuestsMax) + " machines fetch from another at once", ""};
   guests_[guest.id] = guest;

@@ -42,6 +42,7 @@ BlockLink::BlockLink(fleet::JoinToken token, const std::string& name, transport:
   hello_ = hello_for(none, name, 0);
   hello_.features = {kFiles};
   hello_.token_id = token_.id;
+  asking_.set_hurries(!is_head());  // who was named knows it; a head says so
 }
 
 BlockLink::~BlockLink() {
