@@ -115,9 +115,10 @@ std::optional<BlockFetch::Event> BlockFetch::sift_other(std::uint64_t from, Bloc
 void BlockFetch::open_source(const wire::Source& source) {
   const Result<fleet::JoinToken> token = token_for(source, token_);
   const bool right = token.ok() && set_ && links_.size() < blocks::kSourcesMax && numbers_ < kTriedMax;
-  if (!right || distrusted_.contains(source.spki)) return;
+  const std::string key(source.spki.begin(), source.spki.end());
+  if (!right || distrusted_.contains(key)) return;
   const std::uint64_t number = ++numbers_;
-  keys_[number] = source.spki;
+  keys_[number] = key;
   links_[number] = std::make_unique<BlockLink>(*token, name_, identity_, inbox_, number);
   links_[number]->dial();
 }

@@ -10,7 +10,6 @@
 #include <set>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "blocks/sources.h"
 #include "runtime/worker/block_link.h"
@@ -59,10 +58,10 @@ class BlockFetch {
   const std::shared_ptr<BlockLink::Inbox> inbox_ = std::make_shared<BlockLink::Inbox>();
   std::optional<blocks::Hash> set_;
   blocks::Sources sources_;
-  std::set<std::vector<std::uint8_t>> distrusted_;  // keys of who sent what was not asked for
+  std::set<std::string> distrusted_;  // keys of who sent what was not asked for
   std::uint64_t numbers_ = BlockLink::kHead;
   std::uint64_t from_others_ = 0;
-  std::map<std::uint64_t, std::vector<std::uint8_t>> keys_;  // of other machines, by number
+  std::map<std::uint64_t, std::string> keys_;  // of other machines, by number
   std::map<std::uint64_t, std::unique_ptr<BlockLink>> links_;
 };
 
