@@ -26,6 +26,8 @@ class BlockFetch {
                              BlockLink::Broken, BlockLink::Refused, Dropped>;
 
   BlockFetch(fleet::JoinToken token, std::string name, transport::Identity identity);
+  BlockFetch(const BlockFetch&) = delete;
+  BlockFetch& operator=(const BlockFetch&) = delete;
 
   /// To the head. What is open there is asked for again once it is connected.
   void dial() { links_.at(BlockLink::kHead)->dial(); }
