@@ -36,16 +36,16 @@ def variables(motley, home, place):
     return ["env", f"HOME={motley.directory / home}", f"PLACE={place}"]
 
 
-def start_head(motley, place, wanted=BOTH):
+def start_head(motley, place):
     head = motley.start("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu", "--token-file",
-                        "token", *wanted, prefix=variables(motley, "home-head", place))
+                        "token", *BOTH, prefix=variables(motley, "home-head", place))
     head.wait_event("run")
     return head
 
 
-def join(motley, place, meddle="", partly="", name="other"):
-    return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--device", "cpu", "--name", name,
-                        prefix=[*variables(motley, f"home-{name}", place), f"MEDDLE={meddle}", f"PARTLY={partly}"])
+def join(motley, place, meddle="", partly=""):
+    return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--device", "cpu", "--name", "other",
+                        prefix=[*variables(motley, "home-other", place), f"MEDDLE={meddle}", f"PARTLY={partly}"])
 
 
 def place_of(program):
@@ -107,23 +107,6 @@ def test_a_copy_of_ones_own_is_used_where_it_is_equal_and_left_alone_where_not(m
     assert other.end() == 0, other.story()
     assert place_of(other) == str(own)
     assert not any("fetching" in line for line in other.text)
-
-
-def test_a_set_comes_from_another_machine_that_has_it_too(motley, data, tmp_path):
-    """One machine has fetched it, another a copy of its own; a third has it from them as well."""
-    head = start_head(motley, data, settings(train_min_workers=4, train_shares=[1, 1, 1, 1], train_verify=0))
-    first = join(motley, tmp_path / "other" / "set", name="first")
-    own = tmp_path / "own" / "set"
-    shutil.copytree(data, own)
-    second = join(motley, own, name="second")
-    third = join(motley, tmp_path / "nowhere", "others", name="third")
-    assert head.end() == 0, head.story()
-    for each in (first, second, third):
-        assert each.end() == 0, each.story()
-    assert equal(data, type(data)(place_of(third)))
-    said = next(line for line in third.text if "is here" in line)
-    assert "from other machines" in said, third.story()
-    motley.audit("run")
 
 
 def test_a_fetch_that_was_killed_goes_on(motley, data, tmp_path):

@@ -48,16 +48,19 @@ void Links::on_want(LinkId id, const wire::Want& want) {
   if (Status asked = desk_->ask(id, want); !asked) end_files(id, {"protocol", {}, asked.error().message, {}});
 }
 
-// Who hands a set on asks for nothing: the desk is to pace itself by those who do.
+// Who hands a set on asks for nothing: the desk is to pace itself by those who do. A process of the head's own machine
+// has no key that others know it by, and no link but the head's.
 void Links::on_keeps(LinkId id, const wire::Keeps& keeps) {
+  const transport::PeerIdentity& peer = links_.at(id).connection->peer();
+  if (peer.same_machine && !keeps.whole) return;
+  if (peer.same_machine) return end_files(id, {"enough", {}, "the head's own machine hands nothing on twice", {}});
   blocks::Hash set{};
   std::ranges::copy(keeps.sha256, set.begin());
   if (keeps.sha256.size() != set.size() || !options_.offers->has_set(set)) return;
   if (keeps.whole && !sources_.serves(id) && sources_.serving() >= wire::kSessionsMax)
     return end_files(id, {"enough", {}, "there are machines enough that hand files on", {}});
   if (keeps.whole) desk_->close(id);
-  const auto& key = links_.at(id).connection->peer().spki;
-  for (const FileSources::Meeting& meeting : sources_.keeps(id, key, set, keeps.whole)) {
+  for (const FileSources::Meeting& meeting : sources_.keeps(id, peer.spki, set, keeps.whole)) {
     wire::Guest guest{.id = meeting.id, .secret = {meeting.secret.begin(), meeting.secret.end()}, .spki = {}};
     if (!options_.token.plaintext) {
       const FileSources::Key& of = sources_.key(meeting.guest);
