@@ -242,6 +242,20 @@ TEST_F(BlockDoorTest, WhoIsDismissedIsSentAwayAndAnEmptyDoorIsShut) {
   EXPECT_TRUE(std::holds_alternative<BlockLink::Broken>(next(again)));
 }
 
+TEST_F(BlockDoorTest, APathOfThisMachineIsNotToldToOthers) {
+  const Result<wire::Source> source = door_->admit(guest_);
+  ASSERT_TRUE(source) << message(source);
+  BlockLink link(token_of(*source), "guest", known_, std::make_shared<BlockLink::Inbox>(), 1);
+  link.dial();
+  ASSERT_TRUE(std::holds_alternative<BlockLink::Connected>(next(link)));
+  spill(file_.path, "shorter");
+  const std::string first = file_.blocks_of().front();
+  link.want(sha_of(first), first.size());
+  const BlockLink::Event event = next(link);
+  ASSERT_TRUE(std::holds_alternative<BlockLink::Refused>(event)) << event.index();
+  EXPECT_EQ(std::get<BlockLink::Refused>(event).error.message.find(file_.path.string()), std::string::npos);
+}
+
 TEST_F(BlockDoorTest, AGuestThatCannotBeIsNotLetIn) {
   wire::Guest without_key = guest_;
   without_key.spki.clear();
