@@ -5,12 +5,14 @@
 and the cable is out for three seconds in the middle. `early`: the machine computes with the samples that are there. `beside`: the head and
 another worker train; a machine comes and fetches, is killed after a while, and comes again with an empty disk; steps while it fetches are
 compared with the steps before and after (the median of the turns, and the steps of all turns together). The last one stays until it
-computes, with the samples that are there.
+computes, with the samples that are there. `payback`: like `beside`, by a machine that waits for its first samples, for which the time of
+steps is lent, and then for all of them, so that it never computes. `others`: the head's link has `--slow`; another machine has the set, and
+the machine that joins fetches it: from the head alone, then with that machine beside it, then with that machine killed in the middle.
 
-share = (bytes of the set * 8 / seconds of the fetch) / rate of the link. One JSON object a phase on standard output, a table on standard
-error.
+share = (bytes of the set * 8 / seconds of the fetch) / rate of the link (of the head's in `others`). One JSON object a phase on standard
+output, a table on standard error.
 
-  bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--phase idle|cable|early|beside]
+  bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--phase idle|cable|early|beside|payback|others] [--slow 100mbit]
 """
 
 import argparse
@@ -31,7 +33,8 @@ SHARDS = 16
 IMAGE_BYTES = 3 * 32 * 32  # as in lab_data_script.py
 TIMEOUT_S = 240
 RATES = {"gbit": 1e9, "mbit": 1e6}
-PHASES = ("idle", "cable", "early", "beside")
+OTHERS = {"one": 0.6, "two": 0.6, "three": 0.6}
+PHASES = ("idle", "cable", "early", "beside", "payback", "others")
 WARM_UP_S, SETTLE_S, GLANCE_S = 12, 2, 0.01
 REST_STEPS = 60
 
@@ -41,6 +44,7 @@ def arguments():
     parser.add_argument("--motley", default=str(measure.ROOT / "build/python-env/bin/motley"), help="the command of the Python package")
     parser.add_argument("--megabytes", type=int, default=1000, help="of the set")
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
+    parser.add_argument("--slow", default="100mbit", help="of the head's link, in phase others")
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=7, help="of fetching, and of rest, in a turn")
     parser.add_argument("--batch", type=int, default=256)
@@ -131,10 +135,10 @@ def head_of(args, scratch, place, workers, steps):
                *script[1:]]
     head = Watched(on("one", command), directory, scratch.path / "home-one", PLACE=place)
 
-    def join(host, there, whole=False):
+    def join(host, there, whole=""):
         join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host, *script]
         return Watched(on(host, join), scratch.fresh(f"join-{host}"), scratch.fresh("home"), PLACE=there,
-                       WHOLE="yes" if whole else "")
+                       WHOLE=whole)
 
     head.until("the head's run", lambda each: isinstance(each, dict) and each.get("event") == "run")
     return head, join
@@ -149,7 +153,7 @@ def is_first_share_of(host):
 
 def fetch_alone(args, scratch, place, size, rate, cable):
     head, join = head_of(args, scratch, place, 2, REST_STEPS)
-    joiner = join("three", scratch.path / "nowhere", whole=True)
+    joiner = join("three", scratch.path / "nowhere", whole="yes")
     began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"))
     out, before = 0.0, joiner.received()
     if cable:
@@ -213,7 +217,7 @@ def seconds_of(steps):
     return sum(step["seconds"] for step in steps) / sum(step["samples"] for step in steps)
 
 
-def fetch_beside(args, scratch, place, size, rate):
+def fetch_beside(args, scratch, place, size, rate, whole="yes"):
     head, join = head_of(args, scratch, place, 2, 100_000)
     worker = join("two", place)
     head.until("a share", is_first_share_of("two"), worker)
@@ -227,7 +231,7 @@ def fetch_beside(args, scratch, place, size, rate):
 
     rests.append(rest())
     for _ in range(args.turns):
-        joiner = join("three", scratch.path / "nowhere", whole=True)
+        joiner = join("three", scratch.path / "nowhere", whole=whole)
         joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"), head)
         begins, before = time.monotonic(), joiner.received()
         head.watch(args.seconds, lambda: joiner.received() - before > 0.95 * size)
@@ -256,23 +260,60 @@ def fetch_beside(args, scratch, place, size, rate):
             "first_step_done_s": round(lease - joiner.began, 2)}
 
 
+def fetch_from_others(args, scratch, place, size):
+    """The run waits for one machine more than there will be, so that nobody computes."""
+    head, join = head_of(args, scratch, place, 4, REST_STEPS)
+    lab("rate", "one", args.slow)
+    rate = rate_of(args.slow)
+    found = {}
+
+    def fetch(name, has=None):
+        joiner = join("three", scratch.path / "nowhere", whole="yes")
+        began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"), head)
+        before = joiner.received()
+        if has:
+            while joiner.received() - before < size / 2:
+                time.sleep(GLANCE_S)
+            has.stop()
+        ended = joiner.until("the set", lambda each: isinstance(each, str) and " is here: " in each, head)
+        joiner.stop()
+        said = next(line for _, line in joiner.lines if " is here: " in line)
+        found.update({f"{name}_s": round(ended - began, 2), f"{name}_share": round(size * 8 / (ended - began) / rate, 3),
+                      f"{name}_said": said})
+        measure.say(f"others: {name}: {said}")
+
+    fetch("alone")
+    has = join("two", place)
+    has.until("its part in the run", lambda each: isinstance(each, dict) and each.get("change") == "joined", head)
+    fetch("fetch")
+    fetch("killed", has)
+    head.stop()
+    return found
+
+
+def rate_of(text):
+    return float(text[:-4]) * RATES[text[-4:]]
+
+
 def main():
     args = arguments()
     if not os.access(args.motley, os.X_OK):
         sys.exit(f"lab_data: expected the Python package's command at {args.motley}, found none; try: make python")
     if not ready("lab_data"):
         return
-    rate = float(args.rate[:-4]) * RATES[args.rate[-4:]]
+    rate = rate_of(args.rate)
     results = {}
     with measure.Scratch() as scratch:
         place = scratch.path / "set"
         size = write_set(place, args.megabytes * 10**6)
         for phase in args.phase or PHASES:
-            hosts = BESIDE if phase == "beside" else ALONE
+            hosts = {"beside": BESIDE, "payback": BESIDE, "others": OTHERS}.get(phase, ALONE)
             lab("up", *[f"{host}:cpu={cores}" for host, cores in hosts.items()], "--rate", args.rate)
             try:
                 found = (fetch_beside(args, scratch, place, size, rate) if phase == "beside" else
+                         fetch_beside(args, scratch, place, size, rate, "lends") if phase == "payback" else
                          compute_early(args, scratch, place) if phase == "early" else
+                         fetch_from_others(args, scratch, place, size) if phase == "others" else
                          fetch_alone(args, scratch, place, size, rate, phase == "cable"))
             finally:
                 lab("down")

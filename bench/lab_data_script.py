@@ -1,6 +1,6 @@
 """Trains on images of bytes that lie in shards: lab_data_script.py BATCH STEPS WIDTH, under `motley`.
 
-PLACE: their directory. WHOLE: not empty where the script is to wait for all of them.
+PLACE: their directory. WHOLE: not empty where the script is to wait for all of them; `lends`: for the samples that are compared first.
 """
 
 import os
@@ -54,8 +54,11 @@ def loss(model, batch):
 
 if __name__ == "__main__":
     import motley
+    from motley import _data
 
     files = motley.files(os.environ["PLACE"], wait=False)
+    if os.environ.get("WHOLE") == "lends":
+        _data.Recipe(DataLoader(Shards(files), 1), "train").fingerprint()
     if os.environ.get("WHOLE"):
         os.fspath(files)
     batch, steps, width = map(int, sys.argv[1:])

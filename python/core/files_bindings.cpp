@@ -1,5 +1,6 @@
 // Files that a script offers, and the way by which another machine gets them.
 
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
 #include <chrono>
@@ -9,7 +10,8 @@
 #include "program.h"
 #include "runtime/head/block_desk.h"
 #include "runtime/inputs.h"
-#include "runtime/worker/block_link.h"
+#include "runtime/worker/block_fetch.h"
+#include "runtime/worker/data_share.h"
 #include "runtime/worker/machine_key.h"
 #include "runtime/worker/sample_stock.h"
 #include "transport/addresses.h"
@@ -26,8 +28,10 @@ blocks::Hash hash_of(const nb::bytes& bytes) {
 
 nb::bytes bytes_of(const void* data, std::size_t size) { return nb::bytes(data, size); }
 
-void add(runtime::Offers& offers, const nb::bytes& manifest, const nb::bytes& hash,
-         const std::vector<std::tuple<std::string, std::uint64_t, nb::bytes>>& files) {
+using Files = std::vector<std::tuple<std::string, std::uint64_t, nb::bytes>>;
+
+template <class To>
+void add(To& offers, const nb::bytes& manifest, const nb::bytes& hash, const Files& files) {
   blocks::Catalogue::Offer offer;
   offer.hash = hash_of(hash);
   offer.manifest = SharedBytes::copy_of(std::as_bytes(std::span(manifest.c_str(), manifest.size())));
@@ -39,40 +43,53 @@ void add(runtime::Offers& offers, const nb::bytes& manifest, const nb::bytes& ha
   raise_if(offers.add(std::move(offer)));
 }
 
-std::unique_ptr<runtime::BlockLink> open_link(const cli::Launch& launch) {
-  const runtime::JoinOptions& join = launch.join;
-  const nb::gil_scoped_release no_gil;
-  return std::make_unique<runtime::BlockLink>(join.token, join.name.empty() ? transport::machine_name() : join.name,
-                                              runtime::machine_identity(runtime::key_file()));
+std::string name_of(const runtime::JoinOptions& join) {
+  return join.name.empty() ? transport::machine_name() : join.name;
 }
 
-nb::object as_python(runtime::BlockLink::Event event) {
+std::unique_ptr<runtime::BlockFetch> open_fetch(const cli::Launch& launch) {
+  const nb::gil_scoped_release no_gil;
+  return std::make_unique<runtime::BlockFetch>(launch.join.token, name_of(launch.join),
+                                               runtime::machine_identity(runtime::key_file()));
+}
+
+std::shared_ptr<runtime::DataShare> open_share(cli::Launch& launch) {
+  const nb::gil_scoped_release no_gil;
+  launch.join.share = std::make_shared<runtime::DataShare>(launch.join.token, name_of(launch.join),
+                                                           runtime::machine_identity(runtime::key_file()));
+  return launch.join.share;
+}
+
+nb::object as_python(runtime::BlockFetch::Event event) {
   using Link = runtime::BlockLink;
   if (std::holds_alternative<Link::Connected>(event)) return nb::make_tuple("connected");
   if (const auto* offered = std::get_if<wire::Offered>(&event)) {
     return nb::make_tuple("offered", bytes_of(offered->sha256.data(), offered->sha256.size()), offered->bytes,
-                          offered->offers);
+                          offered->offers, offered->sources);
   }
   if (const auto* content = std::get_if<Link::Content>(&event)) {
     return nb::make_tuple("content", bytes_of(content->hash.data(), content->hash.size()),
                           bytes_of(content->bytes.data(), content->bytes.size()));
   }
   if (std::holds_alternative<Link::Waits>(event)) return nb::make_tuple("waits");
+  if (const auto* dropped = std::get_if<runtime::BlockFetch::Dropped>(&event))
+    return nb::make_tuple("dropped", dropped->why);
   if (const auto* broken = std::get_if<Link::Broken>(&event))
     return nb::make_tuple("broken", broken->why, broken->done);
   throw Failure(std::get<Link::Refused>(event).error);
 }
 
 /// What happened next, or None after so long. Ctrl-C becomes KeyboardInterrupt.
-nb::object next(runtime::BlockLink& link, double seconds) {
+nb::object next(runtime::BlockFetch& fetch, double seconds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                                                             std::chrono::duration<double>(seconds));
-  wait_interruptibly(link.mutex(), link.changed(),
-                     [&] { return link.has_event() || std::chrono::steady_clock::now() >= until; });
-  std::optional<runtime::BlockLink::Event> event;
+  runtime::BlockLink::Inbox& inbox = fetch.inbox();
+  wait_interruptibly(inbox.mutex, inbox.changed,
+                     [&] { return !inbox.events.empty() || std::chrono::steady_clock::now() >= until; });
+  std::optional<runtime::BlockFetch::Event> event;
   {
-    const std::lock_guard lock(link.mutex());
-    event = link.take();
+    const nb::gil_scoped_release no_gil;
+    event = fetch.take();
   }
   return event ? as_python(std::move(*event)) : nb::none();
 }
@@ -82,15 +99,23 @@ nb::object next(runtime::BlockLink& link, double seconds) {
 void bind_files(nb::module_& m) {
   nb::class_<runtime::Offers>(m, "Offers")
       .def("__init__", [](runtime::Offers* self) { new (self) runtime::Offers(); })
-      .def("add", &add, nb::arg("manifest"), nb::arg("hash"), nb::arg("files"))
+      .def("add", &add<runtime::Offers>, nb::arg("manifest"), nb::arg("hash"), nb::arg("files"))
       .def("__len__", &runtime::Offers::size);
-  nb::class_<runtime::BlockLink>(m, "BlockLink")
-      .def("dial", &runtime::BlockLink::dial, nb::call_guard<nb::gil_scoped_release>())
-      .def("ask", &runtime::BlockLink::ask, nb::arg("offer"), nb::call_guard<nb::gil_scoped_release>())
-      .def_prop_ro("has_room", &runtime::BlockLink::has_room)
+  nb::class_<runtime::DataShare>(m, "DataShare")
+      .def("add", &add<runtime::DataShare>, nb::arg("manifest"), nb::arg("hash"), nb::arg("files"))
+      .def("close", &runtime::DataShare::close, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<runtime::BlockFetch>(m, "BlockFetch")
+      .def("dial", &runtime::BlockFetch::dial, nb::call_guard<nb::gil_scoped_release>())
+      .def("ask", &runtime::BlockFetch::ask, nb::arg("offer"), nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "find_sources", [](runtime::BlockFetch& fetch, const nb::bytes& set) { fetch.find_sources(hash_of(set)); },
+          nb::arg("set"))
+      .def("window", &runtime::BlockFetch::window, nb::arg("each"))
+      .def_prop_ro("has_room", &runtime::BlockFetch::has_room)
+      .def_prop_ro("bytes_from_others", &runtime::BlockFetch::bytes_from_others)
       .def(
           "want",
-          [](runtime::BlockLink& link, const nb::bytes& hash, std::uint64_t bytes, bool waited_for) {
+          [](runtime::BlockFetch& link, const nb::bytes& hash, std::uint64_t bytes, bool waited_for) {
             link.want(hash_of(hash), static_cast<std::size_t>(bytes), waited_for);
           },
           nb::arg("hash"), nb::arg("bytes"), nb::arg("waited_for") = false)
@@ -108,7 +133,8 @@ void bind_files(nb::module_& m) {
         const StepRange& pass = place->newest;
         return nb::make_tuple(place->seed, place->shuffles, pass.epoch, pass.order_first, pass.count);
       });
-  m.def("open_block_link", &open_link, nb::arg("launch"));
+  m.def("open_block_fetch", &open_fetch, nb::arg("launch"));
+  m.def("open_data_share", &open_share, nb::arg("launch"));
 }
 
 }  // namespace motley::python

@@ -115,21 +115,39 @@ class Offers:
         """`files`: (path, size, SHA-256 of each block of 1 MiB, one after the other). They are to stay as they are from now on."""
     def __len__(self) -> int: ...
 
-class BlockLink:
-    """The connection by which files of a head come here."""
+class DataShare:
+    """Hands sets that are whole on this machine on to others that the head names."""
+
+    def add(self, manifest: bytes, hash: bytes, files: Sequence[tuple[str, int, bytes]]) -> None:
+        """As Offers.add(). REQUIRES a head that said it knows of sources."""
+    def close(self) -> None: ...
+
+def open_data_share(launch: Launch) -> DataShare:
+    """The launch's worker tells it of its steps, which do not become longer by it."""
+
+class BlockFetch:
+    """The connections by which files of a head come here: the head's, and of other machines that have them."""
 
     def dial(self) -> None:
-        """What is open is asked for again once it is connected."""
+        """To the head. What is open there is asked for again once it is connected."""
     def ask(self, offer: int) -> None: ...
+    def find_sources(self, set: bytes) -> None:
+        """Other machines are asked from now on, too, for blocks of the set whose manifest has that hash. REQUIRES a head that said it knows
+        of sources."""
+    def window(self, each: int) -> int:
+        """How many blocks are to be open, where one connection deserves so many."""
     @property
     def has_room(self) -> bool: ...
+    @property
+    def bytes_from_others(self) -> int: ...
     def want(self, hash: bytes, bytes: int, waited_for: bool = False) -> None:
         """`waited_for`: by somebody; of what is asked for already: by now. REQUIRES has_room."""
     def next(self, seconds: float) -> tuple[Any, ...] | None:
-        """("connected",), ("offered", hash, bytes, offers there are), ("content", hash, bytes), ("waits",): steps of the run come first,
-        ("broken", why, the run is over), or None after so long. Errors: the head refuses, or what it sends is wrong."""
+        """("connected",), ("offered", hash, bytes, offers there are, whether the head knows of sources), ("content", hash, bytes),
+        ("waits",): steps of the run come first, ("dropped", why): another machine is asked for nothing more, ("broken", why, the run is
+        over), or None after so long. Errors: the head refuses, or what it sends is wrong."""
 
-def open_block_link(launch: Launch) -> BlockLink: ...
+def open_block_fetch(launch: Launch) -> BlockFetch: ...
 
 class SampleStock:
     """Which train samples this machine has so far."""

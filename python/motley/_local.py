@@ -12,7 +12,7 @@ from typing import Any, Literal, overload
 from motley import _core, _kept, _launch, _locks, _manifest, _origins, _partly
 from motley._errors import Error
 
-WINDOW = 16  # blocks that are asked for at once
+WINDOW = 16  # blocks that are asked for at once of each who has them
 WINDOW_WAITED_FOR = 32  # likewise of those that somebody waits for
 WISHES_MAX = 256  # more: somebody waits for a whole set, and not for the next samples
 SILENCE_S = 10.0  # on a connection that has something to bring: then it is given up, and made again
@@ -22,6 +22,7 @@ WISH_S = 0.02  # for whether somebody waits for a block
 AFTER_THE_END_S = 10.0  # for the head's next run
 
 _offers: _core.Offers | None = None
+_share: _core.DataShare | None = None
 _calls = 0
 
 
@@ -53,15 +54,18 @@ def files(place: str | os.PathLike[str], *, wait: bool = True) -> str | _partly.
     local = pathlib.Path(_origins.bring(os.fspath(place)))
     name = pathlib.Path(os.path.abspath(local)).name
     manifest = _kept.manifest_of(local, name)
-    text = manifest.to_bytes()
-    root = os.path.realpath(local)
-    offered = [(os.path.join(root, *file.name.split("/")) if manifest.directory else root, file.size, file.hashes)
-               for file in manifest.files]
     if _offers is None:
         _offers = _core.Offers()
-    _offers.add(text, _manifest.hash_of(text), offered)
+    _offers.add(*_offered(manifest, os.path.realpath(local)))
     _launch.offer(_offers)
     return str(local) if wait else _partly.Files(str(local), manifest)
+
+
+def _offered(manifest: _manifest.Manifest, root: str) -> tuple[bytes, bytes, list[tuple[str, int, bytes]]]:
+    """What the core is to hand out: the manifest, its hash, the files."""
+    text = manifest.to_bytes()
+    files = [(os.path.join(root, *file.name.split("/")) if manifest.directory else root, file.size, file.hashes) for file in manifest.files]
+    return text, _manifest.hash_of(text), files
 
 
 def _from_head(launch: _core.Launch, place: str, number: int, wait: bool) -> str | _partly.Files:
@@ -69,13 +73,31 @@ def _from_head(launch: _core.Launch, place: str, number: int, wait: bool) -> str
     manifest = fetch.manifest(number)
     if not _origins.is_address(place) and os.path.lexists(place):
         _compare(manifest, place)
+        _hand_on(fetch, manifest, os.path.realpath(place))
         return place if wait else _partly.Files(place, manifest)
     kept = _kept.Set(manifest)
     comes = None if kept.is_whole() else kept
     if comes is not None:
         _Filling(kept, fetch).start()
+    else:
+        _hand_on(fetch, manifest, str(kept.path))
     files = _partly.Files(str(kept.path), manifest, comes)
     return os.fspath(files) if wait else files
+
+
+def _share_of(launch: _core.Launch) -> _core.DataShare:
+    """Opened before the launch's worker is, which tells it of its steps."""
+    global _share
+    if _share is None:
+        _share = _core.open_data_share(launch)
+        atexit.register(_share.close)
+    return _share
+
+
+def _hand_on(fetch: "_Fetch", manifest: _manifest.Manifest, root: str) -> None:
+    """Other machines may have the set from this one from now on, where the head says so."""
+    if fetch.share is not None:
+        fetch.share.add(*_offered(manifest, root))
 
 
 def _turn(kept: _kept.Set, fetch: "_Fetch") -> _locks.Held | None:
@@ -111,6 +133,7 @@ class _Filling(threading.Thread):
             if self._lock is not None:
                 with self._lock:
                     self._fetch.fill(self._kept, self._missing)
+            _hand_on(self._fetch, self._kept.manifest, str(self._kept.path))
         except _Stopped:
             pass
         except Error as error:
@@ -166,8 +189,9 @@ class _Order:
         self._hashes = dict(self._blocks)
         self._at = 0  # in _blocks
 
-    def next(self) -> tuple[bytes, bool] | None:
-        """And whether somebody waits for it. It is open then, until take(); what is open already comes where it is waited for by now."""
+    def next(self, window: int = WINDOW) -> tuple[bytes, bool] | None:
+        """And whether somebody waits for it. It is open then, until take(); what is open already comes where it is waited for by now.
+        `window`: of what nobody waits for so many are open at most."""
         wish = self._wish() if len(self._waited_for) < WINDOW_WAITED_FOR else None
         if wish is not None:
             content = self._hashes[wish]
@@ -175,7 +199,7 @@ class _Order:
             self._waited_for.add(content)
             self._open.discard(content)
             return content, self._progress.wishes() <= WISHES_MAX
-        following = self._following() if len(self._open) < WINDOW else None
+        following = self._following() if len(self._open) < window else None
         if following is None:
             return None
         self._open.add(following)
@@ -212,7 +236,8 @@ class _Fetch:
 
     def __init__(self, launch: _core.Launch):
         self._launch = launch
-        self._link: _core.BlockLink | None = None
+        self._link: _core.BlockFetch | None = None
+        self.share: _core.DataShare | None = None  # where the head knows of other machines that have files
         self._pause, self._said, self._over = PAUSE_S[0], "", 0.0
         self._heard = 0.0  # when something was
         self.stops: threading.Event | None = None
@@ -221,7 +246,8 @@ class _Fetch:
         """Of that offer. Errors: there is none; it is damaged."""
         link = self._opened()
         link.ask(number)
-        wanted, size, count = self._await("offered")
+        wanted, size, count, sources = self._await("offered")
+        self.share = _share_of(self._launch) if sources else None
         if not wanted:
             raise Error(f"the head's script offers {count} sets of files, and this one asks for number {number}",
                         "start the same script with the same arguments on all machines", "mismatch")
@@ -237,8 +263,10 @@ class _Fetch:
         if missing:
             _say(f"fetching {name} from the head: {size / 1e9:.3g} GB of {kept.manifest.size / 1e9:.3g} GB are missing")
         link, began, order = self._opened(), time.monotonic(), _Order(kept, missing)
+        if missing and self.share is not None:
+            link.find_sources(kept.hash)
         while missing:
-            while link.has_room and (following := order.next()) is not None:
+            while link.has_room and (following := order.next(link.window(WINDOW))) is not None:
                 wanted, waited_for = following
                 link.want(wanted, missing[wanted][0].count, waited_for)
             if (came := self._look("content", WISH_S)) is not None:
@@ -246,7 +274,8 @@ class _Fetch:
                 if places := order.take(got):
                     kept.put(places, content)
         took = max(time.monotonic() - began, 1e-9)
-        _say(f"{name} is here: {size / 1e9:.3g} GB in {took:.1f} s, {size * 8e-6 / took:.0f} Mbit/s")
+        others = f", {link.bytes_from_others / 1e9:.3g} GB of it from other machines" if link.bytes_from_others else ""
+        _say(f"{name} is here: {size / 1e9:.3g} GB in {took:.1f} s, {size * 8e-6 / took:.0f} Mbit/s{others}")
         kept.finish()
 
     def close(self) -> None:
@@ -258,9 +287,9 @@ class _Fetch:
         elif self.stops.wait(seconds):
             raise _Stopped
 
-    def _opened(self) -> _core.BlockLink:
+    def _opened(self) -> _core.BlockFetch:
         if self._link is None:
-            self._link = _core.open_block_link(self._launch)
+            self._link = _core.open_block_fetch(self._launch)
             self._link.dial()
             self._heard = time.monotonic()
         return self._link
@@ -288,6 +317,8 @@ class _Fetch:
             self._pause, self._said, self._over = PAUSE_S[0], "", 0.0
         elif event[0] == kind:
             return event[1:]
+        elif event[0] == "dropped":
+            _say(event[1])
         elif event[0] != "waits":
             raise Error(f"the head answered with {event[0]}, expected {kind}", "install the same version of motley on both machines",
                         "protocol")

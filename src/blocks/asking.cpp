@@ -54,9 +54,10 @@ Result<Asking::Added> Asking::add(const wire::Frame& frame) {
     return added;
   }
   open.content.clear();
-  if (++open.attempts < kAttemptsMax) return Added{.again = asked(open)};
+  if (++open.attempts < attempts_) return Added{.again = asked(open)};
   return Error{ErrorCode::mismatch,
-               "a block came " + std::to_string(kAttemptsMax) + " times with another content than its hash says",
+               "a block came " + (attempts_ > 1 ? std::to_string(attempts_) + " times " : std::string()) +
+                   "with another content than its hash says",
                "did a file change on the head while it was offered? start the run there again"};
 }
 

@@ -20,7 +20,8 @@ inline constexpr int kAttemptsMax = 3;  // at content that came with another has
 
 class Asking {
  public:
-  explicit Asking(HashOf hash_of) : hash_of_(std::move(hash_of)) {}
+  /// `attempts`: at content that comes with another hash.
+  explicit Asking(HashOf hash_of, int attempts = kAttemptsMax) : hash_of_(std::move(hash_of)), attempts_(attempts) {}
 
   [[nodiscard]] bool has_room() const noexcept;
   /// The Want to be sent, if any: of what is open already where it is waited for by now. REQUIRES has_room() and bytes
@@ -52,6 +53,7 @@ class Asking {
   static wire::Want asked(const Open& open);
 
   HashOf hash_of_;
+  int attempts_;
   bool hurries_ = false;
   std::map<std::uint64_t, Open> open_;  // by prefix: frames have no more of the hash
 };

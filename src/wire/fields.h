@@ -33,7 +33,7 @@ struct Field {
 template <class Owner, class Member, class... Rest>
 Field(std::uint32_t, const char*, Member Owner::*, Rest...) -> Field<Owner, Member>;
 
-inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 34";
+inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 37";
 
 /// Envelope fields below this number are message kinds; from here on they are attributes that a reader may ignore.
 inline constexpr std::uint32_t kKindsEnd = 200;
@@ -314,8 +314,33 @@ struct Table<Offered> {
   static constexpr std::string_view kName = "Offered";
   static constexpr std::uint32_t kKind = 26;
   static constexpr std::tuple kFields{
-      Field{1, "offer", &Offered::offer}, Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
-      Field{3, "bytes", &Offered::bytes}, Field{4, "offers", &Offered::offers}, Field{5, "hurries", &Offered::hurries}};
+      Field{1, "offer", &Offered::offer},     Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
+      Field{3, "bytes", &Offered::bytes},     Field{4, "offers", &Offered::offers},
+      Field{5, "hurries", &Offered::hurries}, Field{6, "sources", &Offered::sources}};
+};
+template <>
+struct Table<Keeps> {
+  static constexpr std::string_view kName = "Keeps";
+  static constexpr std::uint32_t kKind = 35;
+  static constexpr std::tuple kFields{Field{1, "sha256", &Keeps::sha256, Form::whole, kHashBytesMax},
+                                      Field{2, "whole", &Keeps::whole}};
+};
+template <>
+struct Table<Guest> {
+  static constexpr std::string_view kName = "Guest";
+  static constexpr std::uint32_t kKind = 36;
+  static constexpr std::tuple kFields{Field{1, "id", &Guest::id, Form::fixed},
+                                      Field{2, "secret", &Guest::secret, Form::whole, kGuestSecretBytes},
+                                      Field{3, "spki", &Guest::spki, Form::whole, kHashBytesMax}};
+};
+template <>
+struct Table<Source> {
+  static constexpr std::string_view kName = "Source";
+  static constexpr std::uint32_t kKind = 37;
+  static constexpr std::tuple kFields{Field{1, "id", &Source::id, Form::fixed}, Field{2, "port", &Source::port},
+                                      Field{3, "addresses", &Source::addresses, Form::plain, kAddressBytesMax},
+                                      Field{4, "secret", &Source::secret, Form::whole, kGuestSecretBytes},
+                                      Field{5, "spki", &Source::spki, Form::whole, kHashBytesMax}};
 };
 
 template <>

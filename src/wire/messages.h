@@ -169,7 +169,29 @@ struct Offered {
   std::uint64_t bytes = 0;           // of its manifest
   std::uint64_t offers = 0;          // that there are so far
   bool hurries = false;              // kWaitedForByNow is understood
+  bool sources = false;              // Keeps is understood
   bool operator==(const Offered&) const = default;
+};
+
+// Other machines than the head as sources of files: docs/formats/session.md.
+struct Keeps {                       // who fetches or has fetched files -> coordinator
+  std::vector<std::uint8_t> sha256;  // of a manifest
+  bool whole = false;                // has all of it, and hands it on; else would take it from others too
+  bool operator==(const Keeps&) const = default;
+};
+struct Guest {                       // coordinator -> who hands files on: lets a machine in
+  std::uint64_t id = 0;              // Hello.token_id of that machine
+  std::vector<std::uint8_t> secret;  // that it will prove; empty: it is let in no longer
+  std::vector<std::uint8_t> spki;    // hash of its key; empty without TLS
+  bool operator==(const Guest&) const = default;
+};
+struct Source {  // who hands files on -> coordinator, about itself -> who fetches, with secret and spki
+  std::uint64_t id = 0;
+  std::uint32_t port = 0;
+  std::vector<std::string> addresses;  // numeric
+  std::vector<std::uint8_t> secret;
+  std::vector<std::uint8_t> spki;  // hash of the key of who hands on; empty without TLS
+  bool operator==(const Source&) const = default;
 };
 
 /// Of the train samples of whom: those at positions [first, first + count) of the order of `epoch`, or `all`.
@@ -202,9 +224,10 @@ struct Paired {  // head -> joiner
   bool operator==(const Paired&) const = default;
 };
 
-using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
-                             Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
-                             Bye, Want, Offered, State, Pair, PairShare, PairConfirm, Paired, Stock>;
+using Message =
+    std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
+                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye, Want, Offered,
+                 State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest, Source>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

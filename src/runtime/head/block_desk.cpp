@@ -48,6 +48,12 @@ std::optional<Offers::Named> Offers::named(std::uint64_t number) const {
   return Named{offer->hash, offer->manifest.size()};
 }
 
+bool Offers::has_set(const blocks::Hash& hash) const {
+  const std::lock_guard lock(mutex_);
+  const std::optional<blocks::Place> found = catalogue_.find(hash);
+  return found && !found->file;
+}
+
 Result<SharedBytes> Offers::read(const blocks::Hash& hash) const {
   Place place;
   {
@@ -79,7 +85,8 @@ Result<SharedBytes> Offers::read_file(const Place& place) {
   return SharedBytes(std::move(bytes), all);
 }
 
-BlockDesk::BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run) : offers_(std::move(offers)), run_(run) {
+BlockDesk::BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run, bool names_files)
+    : offers_(std::move(offers)), run_(run), names_files_(names_files) {
   mailbox_.start([this] { answer_all(); }, kTick);
 }
 
@@ -161,7 +168,8 @@ void BlockDesk::reassure(Session& session) {
 
 std::optional<std::size_t> BlockDesk::answer_one(transport::Connection& connection, const blocks::Wanted& wanted) {
   if (wanted.offer != 0) {
-    wire::Offered offered{.offer = wanted.offer, .sha256 = {}, .bytes = 0, .offers = offers_->size(), .hurries = true};
+    wire::Offered offered{
+        .offer = wanted.offer, .sha256 = {}, .bytes = 0, .offers = offers_->size(), .hurries = true, .sources = true};
     if (const std::optional<Offers::Named> named = offers_->named(wanted.offer)) {
       offered.sha256.assign(named->hash.begin(), named->hash.end());
       offered.bytes = named->bytes;
@@ -172,7 +180,7 @@ std::optional<std::size_t> BlockDesk::answer_one(transport::Connection& connecti
   const Result<SharedBytes> content = offers_->read(wanted.hash);
   if (!content) {
     const Error& error = content.error();
-    const wire::Bye bye{"data", {}, error.message, error.hint};
+    const wire::Bye bye{"data", {}, names_files_ ? error.message : "a file is not what it was", error.hint};
     connection.send(control_frame(run_, bye), transport::Priority::control);
     connection.close();
     return std::nullopt;

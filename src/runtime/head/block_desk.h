@@ -30,6 +30,8 @@ class Offers {
   };
   /// The manifest of that offer; nothing: there is none.
   [[nodiscard]] std::optional<Named> named(std::uint64_t number) const;
+  /// Whether that is the hash of an offer's manifest.
+  [[nodiscard]] bool has_set(const blocks::Hash& hash) const;
   /// The content of that hash. Errors: input, where nothing of that hash is offered or the file is not what it was; io.
   [[nodiscard]] Result<SharedBytes> read(const blocks::Hash& hash) const;
 
@@ -52,7 +54,8 @@ class BlockDesk {
  public:
   using LinkId = std::uint64_t;
 
-  BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run);
+  /// `names_files`: who asks hears by its path which file is not what it was. That is the head's to say of its own.
+  BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run, bool names_files);
   ~BlockDesk();
   BlockDesk(const BlockDesk&) = delete;
   BlockDesk& operator=(const BlockDesk&) = delete;
@@ -81,6 +84,7 @@ class BlockDesk {
 
   const std::shared_ptr<const Offers> offers_;
   const std::uint64_t run_;
+  const bool names_files_;
   std::mutex mutex_;
   std::map<LinkId, Session> sessions_;
   plan::Beside beside_;

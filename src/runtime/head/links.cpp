@@ -246,8 +246,8 @@ void Links::on_link_closed(LinkId id, const Error& error) {
   const LinkRole role = found->second.role;
   const engine::SessionId session = found->second.session;
   links_.erase(found);
-  if (role == LinkRole::files && desk_) {
-    desk_->close(id);
+  if (role == LinkRole::files) {
+    forget_files(id);
   } else if (role == LinkRole::control) {
     end_session(session, error.message, true);
   } else if (role == LinkRole::data) {

@@ -19,6 +19,7 @@
 #include "report/sink.h"
 #include "runtime/data_lanes.h"
 #include "runtime/head/block_desk.h"
+#include "runtime/head/file_sources.h"
 #include "runtime/head/invitations.h"
 #include "runtime/head/pairing.h"
 #include "runtime/lanes.h"
@@ -52,7 +53,7 @@ class Links {
         sink_(sink),
         invitations_(options_.token, options_.run_dir),
         pairing_(options_.run_dir),
-        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {
+        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run, true) : nullptr) {
     pairing_.look();  // whoever comes first may pair
   }
 
@@ -129,7 +130,11 @@ class Links {
   // Who fetches files is no worker, and has no session of the engine: links_files.cpp.
   void open_files(LinkId id, Link& link);
   void on_files_frame(LinkId id, const wire::Frame& frame);
+  void on_want(LinkId id, const wire::Want& want);
+  void on_keeps(LinkId id, const wire::Keeps& keeps);
+  void on_source(LinkId id, const wire::Source& source);
   void end_files(LinkId id, const wire::Bye& bye);
+  void forget_files(LinkId id);
   // For `motley wake`; the file is written at most once a second, whoever comes.
   void meet(const Link& link);
   void keep_met(bool at_once);
@@ -160,6 +165,7 @@ class Links {
   std::uint64_t strangers_ = 0;  // connections that did not prove the secret
   bool shut_ = false;
   const std::unique_ptr<BlockDesk> desk_;
+  FileSources sources_;
 };
 
 }  // namespace motley::runtime

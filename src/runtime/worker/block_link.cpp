@@ -13,6 +13,7 @@ namespace motley::runtime {
 namespace {
 
 constexpr std::chrono::milliseconds kDialTimeout{5000};
+constexpr std::size_t kUntoldMax = 256;  // events that nobody took, of what the head may say unasked
 
 }  // namespace
 
@@ -27,22 +28,27 @@ class BlockLink::Receiver final : public transport::Receiver {
   const std::uint64_t generation_;
 };
 
-BlockLink::BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity)
+BlockLink::BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity,
+                     std::shared_ptr<Inbox> inbox, std::uint64_t number)
     : token_(std::move(token)),
       identity_(std::move(identity)),
-      asking_([](std::span<const std::byte> bytes) { return transport::sha256(bytes); }),
+      inbox_(std::move(inbox)),
+      number_(number),
+      asking_([](std::span<const std::byte> bytes) { return transport::sha256(bytes); },
+              is_head() ? blocks::kAttemptsMax : 1),
       tcp_(tcp_options(token_, identity_)) {
   Device none;
   none.name = kFiles;
   hello_ = hello_for(none, name, 0);
   hello_.features = {kFiles};
   hello_.token_id = token_.id;
+  asking_.set_hurries(!is_head());  // who was named knows it; a head says so
 }
 
 BlockLink::~BlockLink() {
   std::shared_ptr<transport::Connection> connection;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(inbox_->mutex);
     ++generation_;
     connection = std::move(connection_);
   }
@@ -53,7 +59,7 @@ void BlockLink::dial() {
   std::shared_ptr<transport::Connection> old;
   std::uint64_t generation = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(inbox_->mutex);
     generation = ++generation_;
     old = std::move(connection_);
     proven_ = done_ = false;
@@ -61,14 +67,14 @@ void BlockLink::dial() {
   if (old != nullptr) old->close();
   std::optional<transport::Digest> pin;
   if (!token_.plaintext) pin = token_.spki;
-  tcp_.connect(endpoints(token_), pin, kDialTimeout,
+  tcp_.connect(is_head() ? endpoints(token_) : network_endpoints(token_), pin, kDialTimeout,
                [this, generation](auto result) { on_dialled(generation, std::move(result)); });
 }
 
 void BlockLink::on_dialled(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result) {
   std::shared_ptr<transport::Connection> connection;
   {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(inbox_->mutex);
     if (generation != generation_) return;
     if (!result) {
       if (result.error().code == ErrorCode::refused) return tell(Refused{result.error()});
@@ -83,21 +89,18 @@ void BlockLink::on_dialled(std::uint64_t generation, Result<std::shared_ptr<tran
 }
 
 void BlockLink::on_frame(std::uint64_t generation, const wire::Frame& frame) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(inbox_->mutex);
   if (generation != generation_) return;
   if (frame.header.type == wire::FrameType::control) {
     const Result<wire::Message> message = wire::decode(frame.body.bytes());
     if (!message) return end(Refused{message.error()});
     return on_message(*message);
   }
-  if (!proven_) return end(Refused{{ErrorCode::protocol, "the head sent data before its proof", ""}});
+  if (!proven_) return end(Refused{{ErrorCode::protocol, "data came before a proof", ""}});
   Result<blocks::Asking::Added> added = asking_.add(frame);
   if (!added) return end(Refused{added.error()});
-  if (added->again) send_want(*added->again);
-  if (added->whole) {
-    ++untaken_;
-    tell(Content{*added->whole, std::move(added->content)});
-  }
+  if (added->again) send_now(*added->again);
+  if (added->whole) tell(Content{*added->whole, std::move(added->content)});
 }
 
 void BlockLink::on_message(const wire::Message& message) {
@@ -119,12 +122,18 @@ void BlockLink::on_message(const wire::Message& message) {
     return proven();
   }
   if (std::holds_alternative<wire::Heartbeat>(message) && proven_) {
-    if (events_.empty()) tell(Waits{});
+    if (inbox_->events.empty()) tell(Waits{});
     return;
+  }
+  if (is_head() && proven_ && inbox_->events.size() < kUntoldMax) {
+    if (const auto* guest = std::get_if<wire::Guest>(&message)) return tell(*guest);
+    if (const auto* source = std::get_if<wire::Source>(&message)) return tell(*source);
   }
   const auto* offered = std::get_if<wire::Offered>(&message);
   if (offered == nullptr || !proven_ || offer_ != offered->offer) {
-    return end(Refused{{ErrorCode::protocol, "the head answered with " + std::string(wire::name_of(message)),
+    return end(Refused{{ErrorCode::protocol,
+                        (is_head() ? "the head answered with " : "another machine answered with ") +
+                            std::string(wire::name_of(message)),
                         "install the same version of motley on both machines"}});
   }
   offer_.reset();
@@ -135,18 +144,18 @@ void BlockLink::on_message(const wire::Message& message) {
 void BlockLink::proven() {
   proven_ = true;
   tell(Connected{});
-  if (offer_) send_want({.offer = *offer_, .sha256 = {}});
-  for (const wire::Want& want : asking_.restart()) send_want(want);
+  if (offer_) send_now(wire::Want{.offer = *offer_, .sha256 = {}});
+  for (const wire::Want& want : asking_.restart()) send_now(want);
 }
 
 void BlockLink::on_closed(std::uint64_t generation, const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(inbox_->mutex);
   if (generation == generation_) end(Broken{why, done_});
 }
 
 void BlockLink::tell(Event event) {
-  events_.push_back(std::move(event));
-  changed_.notify_all();
+  inbox_->events.emplace_back(number_, std::move(event));
+  inbox_->changed.notify_all();
 }
 
 void BlockLink::end(Event event) {
@@ -157,32 +166,31 @@ void BlockLink::end(Event event) {
   tell(std::move(event));
 }
 
-void BlockLink::send_want(const wire::Want& want) {
-  connection_->send(control_frame(token_.run, want), transport::Priority::control);
+void BlockLink::send_now(const wire::Message& message) {
+  connection_->send(control_frame(token_.run, message), transport::Priority::control);
+}
+
+void BlockLink::send(const wire::Message& message) {
+  const std::lock_guard lock(inbox_->mutex);
+  if (proven_) send_now(message);
 }
 
 void BlockLink::ask(std::uint64_t offer) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(inbox_->mutex);
   offer_ = offer;
-  if (proven_) send_want({.offer = offer, .sha256 = {}});
-}
-
-bool BlockLink::has_room() const {
-  const std::lock_guard lock(mutex_);
-  return asking_.open() + untaken_ < wire::kWantsMax && asking_.has_room();
+  if (proven_) send_now(wire::Want{.offer = offer, .sha256 = {}});
 }
 
 void BlockLink::want(const blocks::Hash& hash, std::size_t bytes, bool waited_for) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(inbox_->mutex);
   const std::optional<wire::Want> want = asking_.want(hash, bytes, waited_for);
-  if (want && proven_) send_want(*want);
+  if (want && proven_) send_now(*want);
 }
 
 std::optional<BlockLink::Event> BlockLink::take() {
-  if (events_.empty()) return std::nullopt;
-  Event first = std::move(events_.front());
-  events_.pop_front();
-  if (std::holds_alternative<Content>(first)) --untaken_;
+  if (inbox_->events.empty()) return std::nullopt;
+  Event first = std::move(inbox_->events.front().second);
+  inbox_->events.pop_front();
   return first;
 }
 

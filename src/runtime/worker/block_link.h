@@ -1,5 +1,6 @@
 #pragma once
-// The connection by which a machine that joins fetches files which the head's script offers. Any thread.
+// A connection by which a machine fetches files: to the head that offers them, or to another machine that has them; or
+// by which it tells the head that it has them itself. Any thread.
 
 #include <condition_variable>
 #include <deque>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,6 +22,7 @@ namespace motley::runtime {
 
 class BlockLink {
  public:
+  static constexpr std::uint64_t kHead = 0;
   struct Connected {};
   struct Content {
     blocks::Hash hash{};
@@ -36,9 +39,19 @@ class BlockLink {
   struct Refused {
     Error error;
   };
-  using Event = std::variant<Connected, wire::Offered, Content, Waits, Broken, Refused>;
+  using Event = std::variant<Connected, wire::Offered, Content, Waits, Broken, Refused, wire::Guest, wire::Source>;
+  /// Where the events of several links come together.
+  struct Inbox {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::pair<std::uint64_t, Event>> events;  // by the link's number
+  };
 
-  BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity);
+  BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity)
+      : BlockLink(std::move(token), name, std::move(identity), std::make_shared<Inbox>(), kHead) {}
+  /// `number`: kHead, or another machine, whose first wrong block is its last.
+  BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity, std::shared_ptr<Inbox> inbox,
+            std::uint64_t number);
   ~BlockLink();
   BlockLink(const BlockLink&) = delete;
   BlockLink& operator=(const BlockLink&) = delete;
@@ -46,16 +59,17 @@ class BlockLink {
   /// What is open is asked for again once it is connected.
   void dial();
   void ask(std::uint64_t offer);
-  [[nodiscard]] bool has_room() const;
-  /// REQUIRES has_room().
-  /// `waited_for`: by somebody; where it is asked for already, it is by now.
+  /// REQUIRES fewer than wire::kWantsMax are open. `waited_for`: by somebody; where it is asked for already, it is by
+  /// now.
   void want(const blocks::Hash& hash, std::size_t bytes, bool waited_for = false);
+  /// Lost where there is no connection that is proven.
+  void send(const wire::Message& message);
 
-  /// The next event where there is one. REQUIRES mutex() held.
+  /// The next event where there is one, of an inbox of its own. REQUIRES mutex() held.
   [[nodiscard]] std::optional<Event> take();
-  [[nodiscard]] bool has_event() const { return !events_.empty(); }  // likewise
-  [[nodiscard]] std::mutex& mutex() { return mutex_; }
-  [[nodiscard]] std::condition_variable& changed() { return changed_; }
+  [[nodiscard]] bool has_event() const { return !inbox_->events.empty(); }  // likewise
+  [[nodiscard]] std::mutex& mutex() { return inbox_->mutex; }
+  [[nodiscard]] std::condition_variable& changed() { return inbox_->changed; }
 
  private:
   class Receiver;
@@ -67,15 +81,14 @@ class BlockLink {
   void proven();
   void tell(Event event);
   void end(Event event);
-  void send_want(const wire::Want& want);
+  void send_now(const wire::Message& message);
+  [[nodiscard]] bool is_head() const noexcept { return number_ == kHead; }
 
   const fleet::JoinToken token_;
   const transport::Identity identity_;
   wire::Hello hello_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Event> events_;
-  std::size_t untaken_ = 0;  // of the events: content
+  const std::shared_ptr<Inbox> inbox_;  // its mutex guards what follows
+  const std::uint64_t number_;
   blocks::Asking asking_;
   std::optional<std::uint64_t> offer_;  // that was asked for
   std::shared_ptr<transport::Connection> connection_;

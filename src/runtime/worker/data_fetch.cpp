@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kWindow = 16;                       // blocks that are asked for at once
+constexpr std::size_t kWindow = 16;                       // blocks that are asked for at once of each who has them
 constexpr Duration kSilence = 10s;                        // then the connection is made again
 constexpr Duration kPauseFirst = 200ms, kPauseMost = 3s;  // between two tries
 constexpr Duration kLook = 100ms;                         // for whether to stop
@@ -40,16 +40,15 @@ Status DataFetch::wait(Duration time) {
   return {};
 }
 
-Result<BlockLink::Event> DataFetch::next() {
+Result<BlockFetch::Event> DataFetch::next() {
   Time heard = now();
   for (;;) {
     if (stops_) return interrupted();
-    std::optional<BlockLink::Event> event;
     {
-      std::unique_lock lock(link_.mutex());
-      link_.changed().wait_for(lock, kLook, [this] { return link_.has_event(); });
-      event = link_.take();
+      std::unique_lock lock(link_.inbox().mutex);
+      link_.inbox().changed.wait_for(lock, kLook, [this] { return !link_.inbox().events.empty(); });
     }
+    std::optional<BlockFetch::Event> event = link_.take();
     if (!event && now() < heard + kSilence) continue;
     heard = now();
     if (event) {
@@ -71,7 +70,7 @@ Result<BlockLink::Event> DataFetch::next() {
 
 template <class Wanted>
 Result<Wanted> DataFetch::await() {
-  Result<BlockLink::Event> event = next();
+  Result<BlockFetch::Event> event = next();
   if (!event) return event.error();
   auto* found = std::get_if<Wanted>(&*event);
   if (found == nullptr) return damaged();
@@ -90,6 +89,7 @@ Result<KeptSet> DataFetch::run() {
     return damaged();
   blocks::Hash hash;
   std::ranges::copy(offer->sha256, hash.begin());
+  sources_ = offer->sources;
   link_.want(hash, static_cast<std::size_t>(offer->bytes), true);
   const Result<BlockLink::Content> list = await<BlockLink::Content>();
   if (!list) return list.error();
@@ -102,6 +102,7 @@ Result<KeptSet> DataFetch::run() {
     const Result<bool> ours = set->take();
     if (!ours) return ours.error();
     if (*ours) {
+      if (sources_) link_.find_sources(hash);
       if (Status filled = fill(*set); !filled) return filled.error();
     } else if (Status waited = wait(kLook); !waited) {
       return waited.error();
@@ -133,7 +134,7 @@ Status DataFetch::fill_file(KeptSet& set, const blocks::Listed& file, std::size_
   };
   for (std::size_t block = 0; block < first; ++block) done_ += file.bytes(block);
   while (written < file.count()) {
-    while (asked < file.count() && asked - written < kWindow && link_.has_room()) {
+    while (asked < file.count() && asked - written < link_.window(kWindow) && link_.has_room()) {
       const blocks::Hash hash = file.hash(asked);
       if (!needed(hash)) link_.want(hash, file.bytes(asked));
       ++asked;

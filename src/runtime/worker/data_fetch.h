@@ -9,7 +9,7 @@
 
 #include "fleet/token.h"
 #include "motley/result.h"
-#include "runtime/worker/block_link.h"
+#include "runtime/worker/block_fetch.h"
 #include "runtime/worker/kept_set.h"
 
 namespace motley::runtime {
@@ -30,6 +30,8 @@ class DataFetch {
   void stop() noexcept { stops_ = true; }
   /// Why run() failed: the head offers no such files, or is of a version that never does.
   [[nodiscard]] bool offers_none() const noexcept { return none_; }
+  /// The head names machines that have a set to others. After run().
+  [[nodiscard]] bool may_be_shared() const noexcept { return sources_; }
 
  private:
   /// Offered or Content, whichever the head was asked for last. Errors: protocol, for the other one.
@@ -39,14 +41,14 @@ class DataFetch {
   /// Blocks of one file, from that one on.
   Status fill_file(KeptSet& set, const blocks::Listed& file, std::size_t first);
   /// What happened next, but for breaks: then it connects again.
-  Result<BlockLink::Event> next();
+  Result<BlockFetch::Event> next();
   Status wait(Duration time);
 
-  BlockLink link_;
+  BlockFetch link_;
   const std::filesystem::path home_;
   const Progress progress_;
   std::atomic<bool> stops_ = false;
-  bool none_ = false;
+  bool none_ = false, sources_ = false;
   Duration pause_{};
   std::uint64_t done_ = 0;
 };

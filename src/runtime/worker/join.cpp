@@ -28,8 +28,9 @@ namespace {
 // The data sets and the model of a run, loaded once for all workers of this process.
 class SharedInputs {
  public:
-  SharedInputs(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events)
-      : options_(options), provider_(provider), events_(events) {}
+  SharedInputs(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events,
+               std::shared_ptr<DataShare> share)
+      : options_(options), provider_(provider), events_(events), share_(std::move(share)) {}
 
   /// What prepare() fetches comes to an end.
   void stop() {
@@ -113,6 +114,8 @@ class SharedInputs {
       if (stops_) fetch->stop();
     }
     Result<KeptSet> set = fetch->run();
+    if (set && fetch->may_be_shared())
+      if (Status shared = share_->add(set->offer()); !shared) events_.note("not handed on: " + shared.error().message);
     if (!set && fetch->offers_none())
       if (Status allowed = check_offered(config_, {options_.data_directories, options_.overrides}); !allowed)
         return allowed.error();
@@ -132,6 +135,7 @@ class SharedInputs {
   std::optional<KeptSet> set_;  // of the head's data
   std::mutex fetch_mutex_;
   std::shared_ptr<DataFetch> fetch_;
+  const std::shared_ptr<DataShare> share_;
   bool stops_ = false;
 };
 
@@ -265,7 +269,9 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     if (works && options.manners.keep_awake) awake.emplace(machine::kWorksHere);
   };
   stay_awake(true);
-  SharedInputs inputs(options, provider, events);
+  const std::shared_ptr<DataShare> share =
+      options.share ? options.share : std::make_shared<DataShare>(options.token, machine, identity);
+  SharedInputs inputs(options, provider, events, share);
   Countdown countdown(devices->size());
 
   std::vector<std::unique_ptr<transport::Tcp>> tcps;
@@ -289,7 +295,10 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     host.link = [&events, name, device](LinkChange change, const std::string& why) {
       events.link(name, device.name, change, why);
     };
-    host.step = [&events, name](std::uint64_t version, std::uint64_t samples) { events.step(name, version, samples); };
+    host.step = [&events, name, share](std::uint64_t version, std::uint64_t samples) {
+      share->step(version);
+      events.step(name, version, samples);
+    };
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
     tcps.push_back(std::make_unique<transport::Tcp>(tcp_options(options.token, identity)));
     workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));

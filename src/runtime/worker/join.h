@@ -12,6 +12,7 @@
 #include "runtime/manners.h"
 #include "runtime/model_provider.h"
 #include "runtime/stop.h"
+#include "runtime/worker/data_share.h"
 #include "runtime/worker/link_change.h"
 #include "runtime/worker/sample_stock.h"
 #include "runtime/worker/yield_rule.h"
@@ -31,6 +32,7 @@ struct JoinOptions {
   YieldOptions yield;
   std::optional<Duration> patience{};    // WorkerHostOptions::patience
   std::shared_ptr<SampleStock> stock{};  // likewise
+  std::shared_ptr<DataShare> share{};    // of who brings data himself
 };
 
 /// For people and for --json; each called from one thread at a time.

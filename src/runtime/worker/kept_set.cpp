@@ -110,6 +110,15 @@ Result<KeptSet> KeptSet::open(const fs::path& home, blocks::Manifest manifest, s
   return set;
 }
 
+blocks::Catalogue::Offer KeptSet::offer() const {
+  const std::string text = blocks::to_text(manifest_);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  blocks::Catalogue::Offer offer{.manifest = SharedBytes::copy_of(bytes), .hash = transport::sha256(bytes)};
+  for (const blocks::Listed& file : manifest_.files)
+    offer.files.push_back({place(file).string(), file.size, file.hashes});
+  return offer;
+}
+
 bool KeptSet::is_whole() const {
   std::error_code ignored;
   return fs::exists(home_ / "whole", ignored) && std::ranges::all_of(manifest_.files, [&](const blocks::Listed& file) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "blocks/catalogue.h"
 #include "blocks/manifest.h"
 #include "motley/result.h"
 #include "store/file.h"
@@ -25,6 +26,8 @@ class KeptSet {
   [[nodiscard]] const blocks::Manifest& manifest() const noexcept { return manifest_; }
   /// Of the directory.
   [[nodiscard]] std::filesystem::path path() const { return home_ / "tree" / manifest_.name; }
+  /// For others that fetch it. REQUIRES is_whole().
+  [[nodiscard]] blocks::Catalogue::Offer offer() const;
   /// All files are there, in their sizes.
   [[nodiscard]] bool is_whole() const;
   /// The right to fill it; false: another process fills it.

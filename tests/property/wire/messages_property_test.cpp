@@ -53,6 +53,9 @@ void fill(Member& out, const Field<Owner, Member>& field) {
   if constexpr (std::is_same_v<Member, std::vector<std::uint8_t>>) {
     if (field.form == Form::whole) out.resize(*rc::gen::arbitrary<bool>() ? field.bytes_max : 0);
   }
+  if constexpr (std::is_same_v<Member, std::vector<std::string>>) {
+    for (std::string& item : out) item = to_utf8(item, field.bytes_max);
+  }
 }
 
 template <class Message>

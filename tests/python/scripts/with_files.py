@@ -1,8 +1,8 @@
 """Trains on the samples in samples.bin of PLACE (a variable of the environment), wherever motley.files() has them.
 
-Where MEDDLE is `dies` it ends after five blocks that were fetched, where it is `breaks` the connection is dropped then, and where it
-is `stops` no more blocks come. Where PARTLY is not empty the samples are read while the files come, and if it is `all` the script waits
-for all of them then.
+Where MEDDLE is `dies` it ends after five blocks that were fetched, where it is `breaks` the connection is dropped then, where it is
+`stops` no more blocks come, and where it is `others` none come before another machine is a source, too. Where PARTLY is not empty the
+samples are read while the files come, and if it is `all` the script waits for all of them then.
 """
 
 import os
@@ -39,9 +39,22 @@ def meddle(word):
     _kept.Set.put, _local._Fetch._opened = counted, noted
 
 
+def wait_for_others():
+    fill = _local._Fetch.fill
+
+    def with_others(fetch, kept, missing):
+        link = fetch._opened()
+        link.find_sources(kept.hash)
+        while link.window(1) == 1:
+            link.next(1.0)
+        fill(fetch, kept, missing)
+
+    _local._Fetch.fill = with_others
+
+
 if __name__ == "__main__":
     if word := os.environ.get("MEDDLE"):
-        meddle(word)
+        wait_for_others() if word == "others" else meddle(word)
     partly = os.environ.get("PARTLY", "")
     files = motley.files(os.environ["PLACE"], wait=False) if partly else None
     place = motley.files(os.environ["PLACE"]) if files is None else os.fspath(files) if partly == "all" else "?"
