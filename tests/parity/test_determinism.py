@@ -22,7 +22,7 @@ SEEDS = [0, pytest.param(1, marks=pytest.mark.nightly)]
 PER_EPOCH = -(-SIZE // BATCH)
 # What is interrupted: momentum and Adam's moments, clipping, a schedule, evaluation, many checkpoints and only the first.
 KINDS = {
-    "mlp": ("mlp", 200, ["model.hidden=[24]", *plain.recipe("mlp", "clip-warmup-cosine").settings, "train.checkpoint_seconds=0.1"]),
+    "mlp": ("mlp", 600, ["model.hidden=[24]", *plain.recipe("mlp", "clip-warmup-cosine").settings, "train.checkpoint_seconds=0.1"]),
     "mlp-one-checkpoint": ("mlp", 200, ["model.hidden=[24]", *plain.recipe("mlp", "nesterov").settings, "train.checkpoint_seconds=3600"]),
     "fashion-cnn": ("fashion-cnn", 60, [*plain.recipe("fashion-cnn", "adam").settings, "train.checkpoint_seconds=1",
                                         "train.evaluate_every=25"]),
