@@ -63,13 +63,10 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::close_evaluation:
       return close_evaluation(action);
     case ActionKind::lend:
-      if (!here(server.come_back())) return;
-      return lender.lend(action, state.state(), now);
+    case ActionKind::hold:
+      return perform_here(action);
     case ActionKind::cut:
       return output.cut(action.session, action.lease);
-    case ActionKind::hold:
-      if (!here(server.bring_state())) return;
-      return output.held(action.version, action.urgent);
     case ActionKind::heartbeat:
       return outbox.send_heartbeat(action, now);
     case ActionKind::warn:
@@ -81,6 +78,15 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       sketches.clear();
       if (!failed) output.finished();
       return;
+  }
+}
+
+/// What is done with the optimizer's state, on the host.
+void Coordinator::Impl::perform_here(const modes::Action& action) {
+  if (action.kind == ActionKind::lend) {
+    if (here(server.come_back())) lender.lend(action, state.state(), now);
+  } else if (here(server.bring_state())) {
+    output.held(action.version, action.urgent);
   }
 }
 

@@ -19,6 +19,7 @@ constexpr std::int64_t kDoublingsMax = 10;
 Reach RoundsMode::reach_of(const OpenPass& of, const Member& member) const {
   if (member.stock.all) return {.front = of.range.count, .back = of.range.count, .total = of.range.count};
   std::vector<StepRange> parts;
+  parts.reserve(of.spans.size());
   for (const Owed& part : of.spans) parts.push_back(in_order(part));
   Reach found = reach(member.stock, parts);
   if (!found.whole() && suspects_.has(member.worker))

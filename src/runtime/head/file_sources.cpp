@@ -16,6 +16,7 @@ std::vector<FileSources::Meeting> FileSources::keeps(LinkId link, const Key& key
     machine.whole.push_back(set);
   }
   std::vector<LinkId> others;
+  others.reserve(machines_.size());
   for (const auto& [id, other] : machines_) others.push_back(id);
   std::ranges::sort(others, {}, [this](LinkId id) { return std::pair(meetings_of(id), id); });  // who has least to do
   std::vector<Meeting> fresh;

@@ -64,7 +64,7 @@ report::PlanMade round_of(report::PlanMade step, const RoundWire& wire) {
     if (wire.overlap) share.exposed_s = std::max(0.0, share.exposed_s - share.compute_s / 2);
     after = std::max(after, share.compute_s + share.exposed_s);
   }
-  if (!(after > 0 && after < before)) return step;
+  if (after <= 0 || after >= before) return step;
   step.step_s *= after / before;
   step.samples_per_s *= before / after;
   return step;

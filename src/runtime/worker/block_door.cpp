@@ -44,7 +44,7 @@ Status BlockDoor::open() {
   if (listener_) return {};
   if (!tcp_) tcp_ = std::make_unique<transport::Tcp>(tcp_options(token_, identity_));
   Result<std::unique_ptr<transport::Listener>> listening =
-      tcp_->listen({"0.0.0.0", 0}, [this](auto connection) { accept(std::move(connection)); });
+      tcp_->listen({"0.0.0.0", 0}, [this](const auto& connection) { accept(connection); });
   if (!listening) return listening.error();
   listener_ = std::move(*listening);
   return {};
@@ -92,7 +92,7 @@ void BlockDoor::dismiss_all() {
   tcp_.reset();
 }
 
-void BlockDoor::accept(std::shared_ptr<transport::Connection> connection) {
+void BlockDoor::accept(const std::shared_ptr<transport::Connection>& connection) {
   LinkId id = 0;
   {
     const std::lock_guard lock(mutex_);

@@ -44,7 +44,7 @@ class BlockDoor {
     bool proven = false;
   };
   Status open();
-  void accept(std::shared_ptr<transport::Connection> connection);
+  void accept(const std::shared_ptr<transport::Connection>& connection);
   void on_frame(LinkId id, const wire::Frame& frame);
   void on_closed(LinkId id);
   // With the mutex held.

@@ -196,6 +196,20 @@ std::string to_words(PauseReason reason) {
   return reason == PauseReason::on_battery ? "paused: on battery" : "paused: somebody is using this machine";
 }
 
+WorkerHostEvents events_of(const std::string& name, const std::string& device, const JoinEvents& events,
+                           const std::shared_ptr<DataShare>& share) {
+  WorkerHostEvents host;
+  host.note = events.note;
+  host.link = [&events, name, device](LinkChange change, const std::string& why) {
+    events.link(name, device, change, why);
+  };
+  host.step = [&events, name, share](std::uint64_t version, std::uint64_t samples) {
+    share->step(version);
+    events.step(name, version, samples);
+  };
+  return host;
+}
+
 }  // namespace
 
 Result<fleet::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
@@ -289,16 +303,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     worker.manners = options.manners;
     worker.patience = options.patience;
     worker.stock = options.stock;
-    WorkerHostEvents host;
-    const std::string name = worker.hello.name;
-    host.note = events.note;
-    host.link = [&events, name, device](LinkChange change, const std::string& why) {
-      events.link(name, device.name, change, why);
-    };
-    host.step = [&events, name, share](std::uint64_t version, std::uint64_t samples) {
-      share->step(version);
-      events.step(name, version, samples);
-    };
+    WorkerHostEvents host = events_of(worker.hello.name, device.name, events, share);
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
     tcps.push_back(std::make_unique<transport::Tcp>(tcp_options(options.token, identity)));
     workers.push_back(std::make_unique<WorkerHost>(std::move(worker), std::move(host)));
