@@ -364,7 +364,7 @@ inline void Machine::finish(bool whole) {
   const std::uint64_t count = whole ? done_ : 0;
   const auto weight = static_cast<double>(count);
   if (whole && task.kind == PassKind::train) {
-    worker_.task_begin(task.number, count, weight, weight, run_.now);
+    worker_.task_begin(task.number, count, {weight, weight}, run_.now);
     for (ChunkId chunk = 0; chunk < layout_->chunks().size(); ++chunk)
       worker_.task_chunk(task.number, chunk, filled(layout_->chunks()[chunk].elements, 0.01F), run_.now);
   }
