@@ -102,12 +102,8 @@ def test_follows_the_plain_loop(motley, name, workers):
     motley.audit("run")
 
 
-@pytest.mark.parametrize("name", ["groups", "epochs", "clipped", "tokens"])
-def test_an_optimizer_on_the_device_follows_the_plain_loop(motley, name):
-    case = cases.make(name)
-    losses, tested = loop(case)
-    program = train(motley, "staged_case.py", name)
-    assert "settled on the device" in program.text
+def check_follows(motley, program, case, name, losses, tested):
+    """`program` trained the case `name` as the plain loop did."""
     assert plain.worst_loss(program.losses(), losses) <= 1e-5
     aliases = {"out.weight"} if name == "tokens" else set()
     expected, found = ({key: value for key, value in state.items() if key not in aliases}
@@ -115,6 +111,15 @@ def test_an_optimizer_on_the_device_follows_the_plain_loop(motley, name):
     assert plain.worst_weights(found, expected) <= 1e-4
     for epoch, numbers in zip(epochs_of(program), tested, strict=True):
         assert epoch["test_loss"] == pytest.approx(numbers["test_loss"], rel=1e-4)
+
+
+@pytest.mark.parametrize("name", ["groups", "epochs", "clipped", "tokens"])
+def test_an_optimizer_on_the_device_follows_the_plain_loop(motley, name):
+    case = cases.make(name)
+    losses, tested = loop(case)
+    program = train(motley, "staged_case.py", name)
+    assert "settled on the device" in program.text
+    check_follows(motley, program, case, name, losses, tested)
     motley.audit("run")
 
 

@@ -10,7 +10,7 @@ import plain
 from conftest import SCRIPTS, train
 from motley import _server
 from program import settings
-from test_parity import epochs_of, loop, weights_of
+from test_parity import check_follows, loop
 
 
 @pytest.mark.parametrize("name", ["groups", "epochs", "clipped", "tokens"])
@@ -19,13 +19,7 @@ def test_steps_on_the_device_follow_the_plain_loop(motley, name):
     losses, tested = loop(case)
     program = train(motley, "joint_case.py", name, workers=2)
     assert "joint on the device" in program.text
-    assert plain.worst_loss(program.losses(), losses) <= 1e-5
-    aliases = {"out.weight"} if name == "tokens" else set()
-    expected, found = ({key: value for key, value in state.items() if key not in aliases}
-                       for state in (case.model.state_dict(), weights_of(motley, program)))
-    assert plain.worst_weights(found, expected) <= 1e-4
-    for epoch, numbers in zip(epochs_of(program), tested, strict=True):
-        assert epoch["test_loss"] == pytest.approx(numbers["test_loss"], rel=1e-4)
+    check_follows(motley, program, case, name, losses, tested)
     crossed = json.loads(next(line for line in program.text if line.startswith("crossed ")).removeprefix("crossed "))
     assert crossed["down"] == len(losses) * crossed["model"]
     assert not crossed["gradient_left"]
