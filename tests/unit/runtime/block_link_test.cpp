@@ -33,16 +33,8 @@ class BlockLinkTest : public testing::Test {
 
   void begin() {
     scene_ = std::make_unique<Scene>(SceneSettings{.min_workers = 1, .offers = offers_});
-    auto listener = here_.listen({"127.0.0.1", 0},
-                                 [this](auto connection) { scene_->host->links().accept(std::move(connection)); });
-    ASSERT_TRUE(listener) << message(listener);
-    listener_ = std::move(*listener);
-    scene_->host->start();
     fleet::JoinToken token;
-    token.run = 1;
-    token.plaintext = true;
-    token.addresses = {"127.0.0.1"};
-    token.port = listener_->port();
+    listener_ = begin_behind(*scene_, here_, token);
     link_ = std::make_unique<BlockLink>(token, "there", transport::Identity{});
     link_->dial();
   }

@@ -42,15 +42,7 @@ class DataFetchTest : public testing::Test {
   }
   void begin(std::shared_ptr<Offers> offers) {
     scene_ = std::make_unique<Scene>(SceneSettings{.min_workers = 1, .offers = std::move(offers)});
-    auto listener =
-        tcp_.listen({"127.0.0.1", 0}, [this](auto connection) { scene_->host->links().accept(std::move(connection)); });
-    ASSERT_TRUE(listener) << message(listener);
-    listener_ = std::move(*listener);
-    scene_->host->start();
-    token_.run = 1;
-    token_.plaintext = true;
-    token_.addresses = {"127.0.0.1"};
-    token_.port = listener_->port();
+    listener_ = begin_behind(*scene_, tcp_, token_);
   }
   std::unique_ptr<DataFetch> fetch() {
     return std::make_unique<DataFetch>(token_, "there", transport::Identity{}, home_,

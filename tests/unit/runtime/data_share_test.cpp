@@ -54,15 +54,7 @@ class DataShareTest : public testing::Test {
     const auto offers = std::make_shared<Offers>();
     EXPECT_TRUE(offers->add(on_head_.offer()));
     scene_ = std::make_unique<Scene>(SceneSettings{.min_workers = 1, .offers = offers});
-    auto listener =
-        tcp_.listen({"127.0.0.1", 0}, [this](auto connection) { scene_->host->links().accept(std::move(connection)); });
-    EXPECT_TRUE(listener) << message(listener);
-    listener_ = std::move(*listener);
-    scene_->host->start();
-    token_.run = 1;
-    token_.plaintext = true;
-    token_.addresses = {"127.0.0.1"};
-    token_.port = listener_->port();
+    listener_ = begin_behind(*scene_, tcp_, token_);
     share_ = std::make_unique<DataShare>(token_, "has it", transport::Identity{});
     EXPECT_TRUE(share_->add(there_.offer()));
     fetch_ = std::make_unique<BlockFetch>(token_, "fetches", transport::Identity{});

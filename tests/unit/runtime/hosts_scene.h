@@ -11,6 +11,7 @@
 #include "runtime/worker/worker_host.h"
 #include "softmax/softmax.h"
 #include "transport/inproc/inproc.h"
+#include "transport/tcp/tcp.h"
 
 namespace motley::runtime::test {
 
@@ -161,6 +162,19 @@ struct Scene {
     return all;
   }
 };
+
+/// The head begins behind a port of this machine, without TLS; with what others come to it by.
+inline std::unique_ptr<transport::Listener> begin_behind(Scene& scene, transport::Tcp& tcp, fleet::JoinToken& token) {
+  auto listener =
+      tcp.listen({"127.0.0.1", 0}, [&scene](auto connection) { scene.host->links().accept(std::move(connection)); });
+  EXPECT_TRUE(listener) << message(listener);
+  scene.host->start();
+  token.run = 1;
+  token.plaintext = true;
+  token.addresses = {"127.0.0.1"};
+  token.port = (*listener)->port();
+  return std::move(*listener);
+}
 
 inline void expect_complete(Scene& scene) {
   const Status status = scene.wait();
