@@ -4,9 +4,10 @@ from program import settings
 
 
 # A step is nearly all waiting, so that a larger batch pays. Fixed shares keep both workers in: there must be contributions to
-# compare. The rate is so low that the gradient stays what it is.
+# compare. The rate is so low that the gradient stays what it is. So many epochs take seconds: the kill finds the run under way.
+EPOCHS = 100
 DATA = settings(data_uri="synthetic:20000:32:10", data_test_uri="synthetic:100:32:10", train_global_batch="auto:16",
-                train_epochs=3, train_seed=9, train_min_workers=2, train_shares=[3, 1], train_verify=0, optimizer_lr=0.0001,
+                train_epochs=EPOCHS, train_seed=9, train_min_workers=2, train_shares=[3, 1], train_verify=0, optimizer_lr=0.0001,
                 train_checkpoint_seconds=0.1)
 HERE = ("--run", "run", "--device", "cpu", "--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0")
 
@@ -19,16 +20,12 @@ def test_the_batch_grows_and_the_run_can_be_resumed(motley):
     again = motley.run("train", "--resume", *HERE)
     assert again.process.returncode == 0, again.story()
 
-    steps = {e["step"]: e for run in (first, again) for e in run.named("step")}
-    assert sorted(steps) == list(range(len(steps)))
-    assert len(steps) == again.named("done")[0]["steps"] < 3 * 1250
+    steps = [e["step"] for e in again.named("step")]
+    assert steps == list(range(steps[0], again.named("done")[0]["steps"])) and steps[-1] < EPOCHS * 1250 - 1
     assert again.named("step")[0]["global_batch"] > 16, "it starts again at the batch it had"
-    per_epoch = [sum(e["samples"] for e in steps.values() if e["epoch"] == epoch) for epoch in range(4)]
-    assert per_epoch == [20000, 20000, 20000, 0]
-    assert len(again.named("eval")) + len(first.named("eval")) >= 3
-
+    assert steps[0] > grown["step"], "it goes on from a checkpoint of the grown batch, or later"
     audit = motley.audit("run")
-    assert audit["samples"] == 60000 and audit["epochs"] == 3
+    assert audit["samples"] == EPOCHS * 20000 and audit["epochs"] == EPOCHS
     order = motley.start("audit", "run", "--order", "1")
     order.process.wait()
     order.wait_until(lambda: order._open == 0, "its output closed")
