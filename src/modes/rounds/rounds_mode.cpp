@@ -14,20 +14,12 @@ namespace motley::modes {
 
 using fleet::Member, fleet::MemberState;
 
-namespace {
-
-std::uint64_t steps_in(std::uint64_t count, const RunConfig& config) noexcept {
-  return std::max<std::uint64_t>(1, (count + config.local_batch - 1) / config.local_batch);
-}
-
-}  // namespace
-
 bool RoundsMode::open(Time now) {
   if (run_.config.local_steps == 0) return false;
   MOTLEY_ASSERT(closed());
-  std::optional<Ahead> ahead = std::exchange(ahead_, std::nullopt);
+  std::optional<CutRound> cut = ahead_.take();
   work_.state.enter(PassState::collecting);
-  work_.pass = ahead ? ahead->pass : round_at(run_.version);
+  work_.pass = cut ? cut->pass : source_.round(run_.version);
   MOTLEY_ASSERT(work_.pass->id.number == run_.version);
   work_.pass->opened = now;
   run_.opened_any = true;
@@ -38,62 +30,16 @@ bool RoundsMode::open(Time now) {
   reduced_ = applied_ = 0;
   for (const Member& member : run_.roster.all())
     if (member.streams) work_.act(ActionKind::open_pass).session = member.session;
-  if (ahead) {
-    share_ahead(std::move(*ahead), now);
+  if (cut) {
+    grants_.share_cut(std::move(*cut), now);
   } else {
-    share_out(now);
+    grants_.share_out(now);
   }
   return true;
 }
 
-// Nothing comes after the last round.
-OpenPass RoundsMode::round_at(std::uint64_t version) {
-  const StepRange fresh = run_.batches.range(version);
-  RoundSpans spans = version + 1 < run_.steps() ? take_first(owed_, fresh.count) : std::exchange(owed_, {});
-  spans.push_back({version, 0, fresh.count});
-  const std::uint64_t total = positions(spans);
-  return {.id = {.kind = PassKind::train, .number = version},
-          .range = {fresh.epoch, fresh.order_first, total},
-          .spans = std::move(spans),
-          .local_steps = steps_in(fresh.count, run_.config)};
-}
-
 void RoundsMode::take(const WorkEvent& event, Time now) {
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);
-}
-
-// Positions that came to something unusual come first: not to who came to it.
-std::vector<Member*> RoundsMode::members(const OpenPass& of, Time now) {
-  std::vector<Member*> all;
-  for (Member& member : run_.roster.all())
-    if (member.streams && member.state == MemberState::member) all.push_back(&member);
-  leave_out_without(run_, all, [&](const Member* member) { return lacks(of, *member); });
-  leave_out_doubtful(all, run_, now);
-  std::ranges::sort(all, {},
-                    [this](const Member* member) { return std::pair(suspects_.has(member->worker), member->worker); });
-  return all;
-}
-
-bool RoundsMode::in_vain(const Member* member) const {
-  return std::ranges::any_of(work_.avoid, [&](const auto& one) { return one.worker == member->worker; });
-}
-
-std::vector<Member*> RoundsMode::able(Time now) {
-  std::vector<Member*> all = members(*work_.pass, now), others = all;
-  std::erase_if(others, [&](const Member* member) { return in_vain(member); });
-  return others.empty() ? all : others;
-}
-
-// What does not pay helps where nobody else does.
-void RoundsMode::call_parked(Time now) {
-  if (run_.roster.count(MemberState::parked) == 0) return;
-  const auto helps = [&](const Member* member) { return !in_vain(member) && !work_.leases.has_live(member->session); };
-  if (std::ranges::none_of(members(*work_.pass, now), helps)) host_.take_in_parked();
-}
-
-// Who is late may be waited for where nobody else is free.
-bool RoundsMode::somebody_is_free(Time now) {
-  return std::ranges::any_of(able(now), [&](const Member* member) { return !work_.leases.has_live(member->session); });
 }
 
 Lease* RoundsMode::live_lease(SessionId session, LeaseId id) {
@@ -111,7 +57,7 @@ void RoundsMode::on(const LeaseBegun& event, Time now) {
   lease->loss_sum = event.loss_sum;
   lease->ahead = std::min(event.ahead, work_.pass->local_steps);
   lease->state.enter(LeaseState::begun);
-  go_on(*lease, now);
+  ahead_.go_on(*lease, now);
   commit_if_whole(*lease, now);
 }
 
@@ -153,16 +99,16 @@ void RoundsMode::on(const LeaseProgress& event, Time now) {
 }
 
 void RoundsMode::on(const LeaseFinished& event, Time) {
-  if (is_ahead(event.session, event.lease)) return withdraw(event.session, {.code = ReasonCode::cut_short});
+  if (ahead_.has(event.session, event.lease)) return ahead_.withdraw(event.session, {.code = ReasonCode::cut_short});
   Lease* lease = live_lease(event.session, event.lease);
   if (lease != nullptr && event.count == 0 && lease->state == LeaseState::granted) handed_back(*lease);
 }
 
 void RoundsMode::on(const LeaseFailed& event, Time) {
   if (const Member* member = run_.roster.find(event.session);
-      member != nullptr && is_ahead(event.session, event.lease)) {
+      member != nullptr && ahead_.has(event.session, event.lease)) {
     const WorkerId worker = member->worker;
-    withdraw(event.session, {.code = ReasonCode::failed_lease, .worker = worker});
+    ahead_.withdraw(event.session, {.code = ReasonCode::failed_lease, .worker = worker});
     return host_.strike(worker);
   }
   Lease* lease = live_lease(event.session, event.lease);
@@ -209,7 +155,7 @@ void RoundsMode::refuse(Lease& lease, Reason reason) {
   work_.act_on(lease, ActionKind::taken, reason);  // it need not send the rest
   const SessionId session = lease.session;
   ends_.end(lease);
-  withdraw(session, reason);
+  ahead_.withdraw(session, reason);
   host_.idle(session);
 }
 
@@ -236,16 +182,16 @@ void RoundsMode::settle(Time now) {
   const bool last = run_.version + 1 >= run_.steps();
   const IntervalSet missing = work_.coverage.missing({});
   if (run_.stopping) return stop(last, missing.ranges());
-  if (any_live() && now < deadline_) return;
+  if (any_live() && now < grants_.deadline()) return;
   const bool closes = committed_ > 0 && (!last || missing.empty());
-  if (!closes) call_parked(now);
-  if (any_live() && !closes && !somebody_is_free(now)) return;
+  if (!closes) grants_.call_parked(now);
+  if (any_live() && !closes && !grants_.somebody_is_free(now)) return;
   end_late(now);
   if (closes) return close_round(missing.ranges());
   if (committed_ == 0) {
-    share_out(now);
+    grants_.share_out(now);
   } else {
-    share_rest(missing.ranges(), now);
+    grants_.share_rest(missing.ranges(), now);
   }
 }
 
@@ -266,7 +212,7 @@ void RoundsMode::end_late(Time now) {
     ends_.report_late(lease, now);
     ends_.revoke(lease, reason);
     ends_.end(lease);
-    withdraw(lease.session, reason);
+    ahead_.withdraw(lease.session, reason);
     work_.avoid.push_back({.range = lease.range, .worker = worker});
   }
 }
@@ -275,7 +221,7 @@ void RoundsMode::close_round(std::span<const Interval> free) {
   RoundSpans first;
   for (const Interval& interval : free)
     for (const Owed& part : parts_of(work_.pass->spans, interval)) append(first, part);
-  owed_.insert(owed_.begin(), first.begin(), first.end());
+  source_.owe(first);
   work_.state.enter(PassState::updating);
   for (ChunkId i = 0; i < run_.config.chunks; ++i)
     work_.act(ActionKind::reduce, {.code = ReasonCode::all_covered}).chunk =
@@ -322,7 +268,7 @@ void RoundsMode::shift(Duration gap, Time now) noexcept {
     lease.granted = std::min(lease.granted + gap, now);
     lease.deadline += gap;
   }
-  deadline_ += gap;
+  grants_.shift(gap);
   if (work_.pass) work_.pass->opened = std::min(work_.pass->opened + gap, now);
 }
 

@@ -1,0 +1,40 @@
+#pragma once
+// How a round is cut over its workers, and how a slice is granted. One thread at a time.
+
+#include <cstdint>
+#include <vector>
+
+#include "modes/exact/pass_work.h"
+#include "modes/rounds/round_stock.h"
+#include "modes/rounds/suspects.h"
+#include "modes/run.h"
+
+namespace motley::modes {
+
+class RoundSlices {
+ public:
+  /// REQUIRES both outlive this.
+  RoundSlices(Run& run, const Suspects& suspects) : run_(run), suspects_(suspects) {}
+
+  /// Who has a part in it.
+  [[nodiscard]] std::vector<fleet::Member*> members(const OpenPass& of, Time now);
+  /// The slices of those who have one, which are left.
+  [[nodiscard]] std::vector<Interval> cut(const OpenPass& of, std::vector<fleet::Member*>& members);
+  [[nodiscard]] bool has(const OpenPass& of, const fleet::Member& member, Interval positions) const;
+  /// As much of it as one lease may have.
+  [[nodiscard]] Interval leasable(const OpenPass& of, Interval wanted) const noexcept;
+  Action& say_grant(const OpenPass& of, const fleet::Member& to, LeaseId lease, Interval slice);
+  /// Every local step of a slice has the same number of groups.
+  [[nodiscard]] std::uint64_t unit(const OpenPass& of) const noexcept { return of.local_steps * run_.config.grain; }
+
+ private:
+  [[nodiscard]] StepRange in_order(const Owed& part) const;
+  [[nodiscard]] Reach reach_of(const OpenPass& of, const fleet::Member& member) const;
+  /// It has too few samples for a slice of its own.
+  [[nodiscard]] bool lacks(const OpenPass& of, const fleet::Member& member) const;
+
+  Run& run_;
+  const Suspects& suspects_;
+};
+
+}  // namespace motley::modes
