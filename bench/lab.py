@@ -6,7 +6,8 @@ train alone, at the same time; all train together; DDP with equal batches; DDP w
 gradients weighted. The global batch is the same everywhere. Steady speed: without the first steps. `nothing sent` is a step that ends when
 every host has computed its part, in proportion to its speed, as if no number had to travel: each trains alone with that part as its batch,
 all at the same time. `exposed` is the part of a step in which a host does not compute: it waits for weights, for the update, or for the
-others (mean of the hosts). With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs `make python`).
+others (mean of the hosts). With --local-steps the hosts together make rounds of so many local steps, four of which the first does not
+count; alone they make few steps, as always. With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs `make python`).
 One JSON object a line on standard output, a table on standard error.
 
   bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--set KEY=VALUE …] [--repetitions 3]
@@ -28,6 +29,7 @@ MIXES = ["0.7:0.7", "0.8:0.2", "0.9:0.45:0.18:0.1"]
 NAMES = ("one", "two", "three", "four", "five", "six")
 TIMEOUT_S = 900
 TEXT_BYTES = 1 << 20
+ROUNDS, ROUNDS_BEFORE = 3, 1  # that count, and before them
 
 
 @dataclasses.dataclass
@@ -37,6 +39,9 @@ class Work:
     warm_up: int  # steps before those that count
     settings: dict
 
+
+# With rounds, what hosts do alone: a fifth of a core takes long for a step.
+ALONE = {"steps": 6, "warm_up": 2}
 
 # gpt-mini has windows of 64 bytes here instead of 256, or a step of a fifth of a core would take most of a minute.
 WORKS = {"fashion-cnn": Work(256, 150, 20, {}), "gpt-mini": Work(32, 24, 6, {"model.block": "64"})}
@@ -52,6 +57,7 @@ def arguments():
     parser.add_argument("--recipe", choices=WORKS, default="fashion-cnn")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="of the run together; repeatable")
     parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--local-steps", type=int, default=0, metavar="H", help="the run together is in rounds of so many")
     parser.add_argument("--plaintext", action="store_true", help="without TLS")
     parser.add_argument("--script", action="store_true", help="the peer's model, as a Python script")
     parser.add_argument("--no-ddp", action="store_true", help="without the peer")
@@ -90,6 +96,10 @@ def words(path):
 
 def choose(args, recipe, scratch):
     args.recipe, args.work = recipe, WORKS[recipe]
+    args.together = args.work
+    if args.local_steps:
+        args.work = dataclasses.replace(args.work, **ALONE)
+        args.together = dataclasses.replace(args.work, steps=ROUNDS * args.local_steps, warm_up=ROUNDS_BEFORE * args.local_steps)
     args.settings = dict(args.work.settings)
     if recipe == "fashion-cnn":
         args.data = measure.images(measure.motley(None) if args.script else args.motley)
@@ -106,9 +116,9 @@ def steady(lines, warm_up):
     return sum(step["samples"] for step in steps) / sum(step["seconds"] for step in steps), steps
 
 
-def training(args, directory, batch, **others):
+def training(args, directory, batch, work, **others):
     """(the command, what a worker that joins needs of it)"""
-    steps = args.work.steps + args.work.warm_up
+    steps = work.steps + work.warm_up
     if not args.script:
         return measure.train_command(args.motley, args.recipe, directory, batch=batch, steps=steps, threads=1, **others), []
     script = [measure.ROOT / "bench/lab_script.py", args.recipe, args.data, batch, steps]
@@ -123,7 +133,7 @@ def alone(args, hosts, scratch, batches=None):
     started = []
     for host, batch in zip(hosts, batches or [args.work.batch] * len(hosts)):
         directory = scratch.fresh(f"alone-{host}")
-        command, _ = training(args, directory, batch, extra=args.settings)
+        command, _ = training(args, directory, batch, args.work, extra=args.settings)
         started.append(measure.start(on(host, command), directory))
     # Slow hosts go on when fast ones are done: nothing else runs on their cores meanwhile.
     return [steady(measure.finish(each, TIMEOUT_S), args.work.warm_up)[0] for each in started]
@@ -133,7 +143,9 @@ def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
     settings = {"train.min_workers": str(len(hosts)), **args.settings, **dict(each.split("=", 1) for each in args.set)}
-    command, script = training(args, directory, args.work.batch, listen="0.0.0.0:7117", extra=settings)
+    if args.local_steps:
+        settings |= {"train.mode": "rounds", "train.rounds.steps": str(args.local_steps)}
+    command, script = training(args, directory, args.together.batch, args.together, listen="0.0.0.0:7117", extra=settings)
     command[2:2] = ["--token-file", str(token), "--name", hosts[0]] + (["--plaintext"] if args.plaintext else [])
     head = measure.start(on(hosts[0], command), directory)
     joiners = []
@@ -144,7 +156,7 @@ def joint(args, hosts, scratch):
     lines = measure.finish(head, TIMEOUT_S)
     for joiner in joiners:
         measure.finish(joiner, TIMEOUT_S)
-    speed, steps = steady(lines, args.work.warm_up)
+    speed, steps = steady(lines, ROUNDS_BEFORE if args.local_steps else args.together.warm_up)
     waits = [sum(part["wait_s"] for part in step["workers"]) / len(step["workers"]) for step in steps]
     exposed = sum(waits) / sum(step["seconds"] for step in steps)
     parts = {}

@@ -59,7 +59,7 @@ def rows(args, recipe, mix, rates, scratch):
 
 def main():
     args = arguments()
-    args.motley, args.plaintext, args.script, args.set = measure.motley(args.motley), False, False, []
+    args.motley, args.plaintext, args.script, args.set, args.local_steps = measure.motley(args.motley), False, False, [], 0
     if not lab.ready("lab_plan"):
         return
     recipes = args.recipe or list(lab.WORKS)

@@ -28,7 +28,6 @@ from torch.nn import functional
 BLOCK, WIDTH, LAYERS, HEADS, BATCH = 128, 192, 4, 6, 64
 SMALL = {"BLOCK": 32, "WIDTH": 64, "LAYERS": 2, "HEADS": 4, "BATCH": 16, "WARM_UP": 20, "EVALUATED": 512}
 LR, LAST_LR, WARM_UP, CLIP, DECAY = 2e-3, 0.05, 60, 1.0, 0.1
-MOMENTUM = 0.9
 RATES = {1: 0.4, 2: 0.6, 4: 0.6, 8: 0.8}  # src/ps/outer_rate.cpp
 EVALUATED = 1024  # windows
 STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 7: 2.365, 9: 2.262}  # 95 %, by degrees of freedom
@@ -37,13 +36,18 @@ STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 7: 2.365, 9: 2.262}  # 95 %, 
 @dataclasses.dataclass(frozen=True)
 class Way:
     """`shares`: samples of a step of 64 that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before
-    its weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another does."""
+    its weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another does.
+    `momentum` and `fixed_rate`: of the step that a round makes; without `fixed_rate` that of so many workers. `keeps`: the part of what a codec leaves
+    that stays for the next round."""
 
     name: str
     shares: tuple[int, ...]
     codec: str = "fp32"
     ahead: float = 0
     anew: str = ""
+    momentum: float = 0.9
+    fixed_rate: float = 0
+    keeps: float = 1
 
     @property
     def exact(self):
@@ -51,6 +55,8 @@ class Way:
 
     @property
     def rate(self):
+        if self.fixed_rate:
+            return self.fixed_rate
         known = sorted(RATES)
         count = len(self.shares)
         below, above = max(n for n in known if n <= count), min(n for n in known if n >= count)
@@ -63,6 +69,12 @@ WAYS = [Way("exact", (64,)), Way("two workers", (32, 32)), Way("four workers", (
         Way("two workers, a tenth ahead", (32, 32), ahead=0.1), Way("two workers, half ahead", (32, 32), ahead=0.5),
         Way("four workers, a tenth ahead", (16,) * 4, ahead=0.1), Way("four workers, half ahead", (16,) * 4, ahead=0.5),
         Way("two workers, top64", (32, 32), "top64"), Way("four workers, top64", (16,) * 4, "top64"),
+        Way("four workers, means", (16,) * 4, momentum=0, fixed_rate=1),
+        Way("four workers, half the momentum", (16,) * 4, momentum=0.5, fixed_rate=0.7),
+        Way("two workers, means", (32, 32), momentum=0, fixed_rate=1),
+        Way("four workers, top64, means", (16,) * 4, "top64", momentum=0, fixed_rate=1),
+        Way("four workers, top64, means, of the rest 0.95", (16,) * 4, "top64", momentum=0, fixed_rate=1, keeps=0.95),
+        Way("four workers, top64, of the rest 0.95", (16,) * 4, "top64", keeps=0.95),
         Way("four workers, one anew each round", (16,) * 4, anew="nothing"),
         Way("four workers, one like another each round", (16,) * 4, anew="another")]
 
@@ -213,7 +225,7 @@ class Training:
             return change
         left = self.residuals.setdefault(worker, {name: torch.zeros_like(tensor) for name, tensor in there.items()})
         sent = {name: CODECS[self.way.codec](change[name] + left[name]) for name in change}
-        self.residuals[worker] = {name: change[name] + left[name] - sent[name] for name in change}
+        self.residuals[worker] = {name: self.way.keeps * (change[name] + left[name] - sent[name]) for name in change}
         return sent
 
     def end_round(self, changes):
@@ -222,9 +234,10 @@ class Training:
             for name, tensor in self.weights.items():
                 tensor -= mean[name]
             return
-        self.momentum = mean if self.momentum is None else {name: MOMENTUM * self.momentum[name] + mean[name] for name in mean}
+        kept = self.way.momentum
+        self.momentum = mean if self.momentum is None else {name: kept * self.momentum[name] + mean[name] for name in mean}
         for name, tensor in self.weights.items():
-            tensor -= self.way.rate * (mean[name] + MOMENTUM * self.momentum[name])
+            tensor -= self.way.rate * (mean[name] + kept * self.momentum[name])
 
 
 @torch.no_grad()
