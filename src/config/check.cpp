@@ -58,7 +58,7 @@ Status check(const RunConfig& c) {
       one_of("train.mode", c.mode, {"exact", "rounds", "auto"}),
       in_range("train.rounds.steps", static_cast<double>(c.rounds_steps), 1, 100'000),
       in_range("train.rounds.rate", c.rounds_rate, c.rounds_rate == 0 ? 0 : 1e-6, 10),
-      in_range("train.rounds.momentum", c.rounds_momentum, 0, 0.9999),
+      in_range("train.rounds.momentum", c.rounds_momentum, c.rounds_momentum == -1 ? -1 : 0, 0.9999),
       one_of("train.rounds.overlap", c.rounds_overlap, {"none", "next"}),
       one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),

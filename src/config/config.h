@@ -49,9 +49,9 @@ struct RunConfig {
   GlobalBatch global_batch;
   std::uint64_t seed = 1;
   std::string mode = "exact";
-  std::uint64_t rounds_steps = 30;                // of a round
-  double rounds_rate = 0, rounds_momentum = 0.9;  // rate 0: by the number of workers
-  std::string rounds_overlap = "none";            // none, next
+  std::uint64_t rounds_steps = 30;               // of a round
+  double rounds_rate = 0, rounds_momentum = -1;  // -1: until it is known what is published of such a run
+  std::string rounds_overlap = "none";           // none, next
   bool drop_last = false, shuffle = true;
   double clip_norm = 0;
   std::string clip_norm_of = "own";

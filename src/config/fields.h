@@ -54,10 +54,12 @@ void visit_fields(Config& c, F&& f) {
     "takes the faster one whose price is known");
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
   f("train.rounds.rate", c.rounds_rate,
-    "rounds: part of the workers' mean change that the weights follow at once; 0: by the number of workers");
+    "rounds: part of the workers' mean change that the weights follow at once; 0: without momentum all of it, else by "
+    "the number of workers");
   f("train.rounds.overlap", c.rounds_overlap,
     "rounds: next: a worker begins the next one while its part of this one travels; none: it waits for the weights");
-  f("train.rounds.momentum", c.rounds_momentum, "rounds: Nesterov momentum of these changes; 0: none");
+  f("train.rounds.momentum", c.rounds_momentum,
+    "rounds: Nesterov momentum of these changes; 0: none; -1: 0.9 where that is published for such a run, else 0");
   f("train.drop_last", c.drop_last, "leave out the samples of an epoch that do not fill a batch");
   f("train.shuffle", c.shuffle, "false: each epoch has the samples in the order of the data set");
   f("train.clip_norm", c.clip_norm, "largest global gradient norm; 0: no clipping");

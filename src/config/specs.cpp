@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/assert.h"
 #include "base/glob.h"
 #include "config/config.h"
 #include "ps/outer_rate.h"
@@ -16,7 +17,9 @@ std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1)
 
 bool in_rounds(const RunConfig& config) { return config.mode == "rounds"; }
 
-bool rate_by_workers(const RunConfig& config) { return in_rounds(config) && config.rounds_rate <= 0; }
+bool rate_by_workers(const RunConfig& config) {
+  return in_rounds(config) && config.rounds_rate <= 0 && config.rounds_momentum > 0;
+}
 
 bool leaves_codec_open(const RunConfig& config) {
   return config.wire_gradients == "auto" || config.wire_weights == "auto";
@@ -69,8 +72,10 @@ Status check_whole_rounds(const RunConfig& config, std::uint64_t samples) {
 
 ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups) {
   ps::GroupSpec group;
-  group.lr = rate_by_workers(config) ? ps::outer_rate(1) : config.rounds_rate;
+  MOTLEY_ASSERT(config.rounds_momentum >= 0);
   group.momentum = config.rounds_momentum;
+  group.lr = rate_by_workers(config) ? ps::outer_rate(1) : config.rounds_rate;
+  if (group.lr <= 0) group.lr = 1;
   group.nesterov = group.momentum > 0;
   ps::OptimizerSpec spec;
   spec.groups.assign(groups, group);

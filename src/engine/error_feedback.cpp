@@ -7,6 +7,12 @@
 #include "ps/kernels.h"
 
 namespace motley::engine {
+namespace {
+
+// Of what top64 leaves out, which waits for many rounds, so much is kept for the next one (arXiv:2603.08163).
+constexpr float kKeptOfTop = 0.95F;
+
+}  // namespace
 
 void ErrorFeedback::admitted(std::uint64_t run, std::uint32_t incarnation) {
   const std::pair now{run, incarnation};
@@ -32,6 +38,8 @@ SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::
   slot.sent = true;
   left2_ += ps::squares(slot.left);
   gradient2_ += ps::squares(gradient);
+  if (codec == codec::CodecId::top64)
+    for (float& value : slot.left) value *= kKeptOfTop;
   return std::move(body).seal();
 }
 

@@ -24,50 +24,63 @@ bool DeclaredBounds::possible(const Declared& said) noexcept {
   return possible(said.count, said.weight) && magnitude(said.loss_sum) <= kLossMax * items;
 }
 
-template <class Of>
-DeclaredBounds::Seen DeclaredBounds::largest_of(Of of) const noexcept {
-  Seen most;
-  for (const Seen& seen : seen_) {
-    if (!of(seen)) continue;
-    most.contributions += seen.contributions;
-    most.weight = std::max(most.weight, seen.weight);
-    most.weight_per_sample = std::max(most.weight_per_sample, seen.weight_per_sample);
-    most.loss = std::max(most.loss, seen.loss);
-    most.loss_per_item = std::max(most.loss_per_item, seen.loss_per_item);
-    raise(most.largest, seen.largest);
-    raise(most.per_item, seen.per_item);
-  }
-  return most;
+void DeclaredBounds::Extent::raise(const Extent& by) noexcept {
+  weight = std::max(weight, by.weight);
+  weight_per_sample = std::max(weight_per_sample, by.weight_per_sample);
+  loss = std::max(loss, by.loss);
+  loss_per_item = std::max(loss_per_item, by.loss_per_item);
+  modes::raise(largest, by.largest);
+  modes::raise(per_item, by.per_item);
+}
+
+// A few samples may carry as much as all of another contribution: many of the others weigh nothing.
+bool DeclaredBounds::Extent::near(const Declared& said) const noexcept {
+  const auto count = static_cast<double>(said.count);
+  if (said.weight > kFar * (weight + weight_per_sample * count)) return false;
+  const double items = std::max(said.weight, count);
+  const auto within = [items](double value, double far, double all, double each) {
+    return value <= far * (all + each * items);
+  };
+  return within(magnitude(said.loss_sum), kLossFar, loss, loss_per_item) &&
+         within(said.largest.gradient, kGradientFar, largest.gradient, per_item.gradient) &&
+         within(said.largest.statistic, kGradientFar, largest.statistic, per_item.statistic);
 }
 
 bool DeclaredBounds::likely(WorkerId worker, const Declared& said) const noexcept {
-  Seen most = largest_of([worker](const Seen& seen) { return seen.worker != worker; });
-  if (most.contributions < kEnough) most = largest_of([](const Seen&) { return true; });
-  if (most.contributions < kEnough) return true;
-  // A few samples may carry as much as all of another contribution: many of the others weigh nothing.
-  const auto count = static_cast<double>(said.count);
-  if (said.weight > kFar * (most.weight + most.weight_per_sample * count)) return false;
-  const double items = std::max(said.weight, count);
-  const auto near = [items](double value, double far, double all, double per_item) {
-    return value <= far * (all + per_item * items);
-  };
-  return near(magnitude(said.loss_sum), kLossFar, most.loss, most.loss_per_item) &&
-         near(said.largest.gradient, kGradientFar, most.largest.gradient, most.per_item.gradient) &&
-         near(said.largest.statistic, kGradientFar, most.largest.statistic, most.per_item.statistic);
+  Extent others, all;
+  std::uint32_t by_others = 0, by_all = 0;
+  for (const Seen& seen : seen_) {
+    all.raise(seen.most);
+    by_all += seen.contributions;
+    if (seen.worker == worker) continue;
+    others.raise(seen.most);
+    by_others += seen.contributions;
+  }
+  if (by_others >= kEnough) return others.near(said);
+  return by_all < kEnough || all.near(said);
 }
 
-void DeclaredBounds::counted(WorkerId worker, const Declared& said) {
+bool DeclaredBounds::undecided(WorkerId worker, const Declared& said) const noexcept {
+  const auto is_other = [worker](const Seen& seen) { return seen.worker != worker; };
+  if (std::ranges::count_if(seen_, is_other) != 1 || std::ranges::find_if(seen_, is_other)->local) return false;
+  const auto own = std::ranges::find(seen_, worker, &Seen::worker);
+  return own != seen_.end() && own->contributions >= kEnough && own->early.near(said);
+}
+
+void DeclaredBounds::counted(WorkerId worker, const Declared& said, bool local) {
   if (said.count == 0 || said.weight <= 0) return;  // says nothing of others
   auto known = std::ranges::find(seen_, worker, &Seen::worker);
-  if (known == seen_.end()) known = seen_.insert(seen_.end(), Seen{.worker = worker});
-  ++known->contributions;
+  if (known == seen_.end()) known = seen_.insert(seen_.end(), Seen{.worker = worker, .local = local});
   const double loss = magnitude(said.loss_sum);
-  known->weight = std::max(known->weight, said.weight);
-  known->weight_per_sample = std::max(known->weight_per_sample, said.weight / static_cast<double>(said.count));
-  known->loss = std::max(known->loss, loss);
-  known->loss_per_item = std::max(known->loss_per_item, loss / said.weight);
-  raise(known->largest, said.largest);
-  raise(known->per_item, {said.largest.gradient / said.weight, said.largest.statistic / said.weight});
+  const Extent extent{.weight = said.weight,
+                      .weight_per_sample = said.weight / static_cast<double>(said.count),
+                      .loss = loss,
+                      .loss_per_item = loss / said.weight,
+                      .largest = said.largest,
+                      .per_item = {said.largest.gradient / said.weight, said.largest.statistic / said.weight}};
+  known->most.raise(extent);
+  if (known->contributions < kEnough) known->early.raise(extent);
+  ++known->contributions;
 }
 
 }  // namespace motley::modes

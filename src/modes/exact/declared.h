@@ -30,18 +30,26 @@ class DeclaredBounds {
   [[nodiscard]] static bool possible(const Declared& said) noexcept;
   /// False where others said enough, and nothing near; where they did not, what it said itself counts with it.
   [[nodiscard]] bool likely(WorkerId worker, const Declared& said) const noexcept;
+  /// Of what is not likely: one other alone said enough, and not on the head's machine, and this is as large as what
+  /// the worker said from the beginning. One of the two is wrong, and nobody knows which.
+  [[nodiscard]] bool undecided(WorkerId worker, const Declared& said) const noexcept;
   /// It counts in a step.
-  void counted(WorkerId worker, const Declared& said);
+  void counted(WorkerId worker, const Declared& said, bool local);
 
  private:
-  struct Seen {
-    WorkerId worker = 0;
-    std::uint32_t contributions = 0;
+  struct Extent {
     double weight = 0, weight_per_sample = 0, loss = 0, loss_per_item = 0;  // the largest
     Largest largest{}, per_item{};
+
+    void raise(const Extent& by) noexcept;
+    [[nodiscard]] bool near(const Declared& said) const noexcept;
   };
-  template <class Of>
-  [[nodiscard]] Seen largest_of(Of of) const noexcept;
+  struct Seen {
+    WorkerId worker = 0;
+    bool local = false;
+    std::uint32_t contributions = 0;
+    Extent most{}, early{};  // early: of the first kEnough
+  };
 
   std::vector<Seen> seen_;
 };

@@ -13,7 +13,8 @@ bool Doubts::arise(const Lease& lease, const Declared& said) {
   }
   if (confirmed) return false;
   work_.act(ActionKind::warn, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
-  work_.avoid.push_back({.range = lease.range, .worker = lease.worker, .unlikely = true});
+  work_.avoid.push_back(
+      {.range = lease.range, .worker = lease.worker, .unlikely = true, .undecided = undecided(lease, said)});
   return true;
 }
 
@@ -24,7 +25,8 @@ void Doubts::learn() {
     // Its first chunks may have counted before a later one was not believed.
     const bool refuted = lease != nullptr && work_.doubted(lease->range, lease->worker);
     if (part != nullptr && lease != nullptr && !refuted)
-      bounds_.counted(lease->worker, {part->range.count, part->weight, part->loss_sum, lease->largest});
+      bounds_.counted(lease->worker, {part->range.count, part->weight, part->loss_sum, lease->largest},
+                      work_.run.roster.is_local(lease->worker));
   }
 }
 

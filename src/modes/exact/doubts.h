@@ -19,6 +19,10 @@ class Doubts {
   /// Whether the range is to be computed by somebody else before this is believed. Then its worker is not to get it
   /// again.
   bool arise(const Lease& lease, const Declared& said);
+  /// Whoever says otherwise is one other alone, who may be the one who is wrong.
+  [[nodiscard]] bool undecided(const Lease& lease, const Declared& said) const noexcept {
+    return bounds_.undecided(lease.worker, said);
+  }
   /// The train pass is done: its contributions count.
   void learn();
 

@@ -63,7 +63,8 @@ void ExactMode::on(const PassFinished&, Time now) {
   // Somebody computed the same positions and found them finite: the first worker is to blame.
   const std::vector<PassWork::Avoid> suspects = std::exchange(work_.avoid, {});
   for (const PassWork::Avoid& suspect : suspects)
-    if (suspect.poisoned || (suspect.unlikely && !suspect.confirmed)) host_.strike(suspect.worker);
+    if (suspect.poisoned || (suspect.unlikely && !suspect.confirmed && !suspect.undecided))
+      host_.strike(suspect.worker);
   for (const WorkerId liar : liars) host_.strike(liar);
   host_.all_idle();
   MOTLEY_ASSERT(!run_.finished);

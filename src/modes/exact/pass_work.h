@@ -51,6 +51,7 @@ struct PassWork {
     WorkerId worker = 0;
     bool poisoned = false;
     bool unlikely = false;   // no other comes near what it said
+    bool undecided = false;  // but of these there is one alone
     bool confirmed = false;  // but somebody else says it, too
     bool disputed = false;   // it declared another weight than somebody else
     bool withheld = false;   // somebody else is to come to the same first

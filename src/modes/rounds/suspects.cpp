@@ -41,7 +41,7 @@ std::vector<WorkerId> Suspects::of(Why why, std::span<const Owed> parts) const {
 std::vector<WorkerId> Suspects::counted(WorkerId by, std::span<const Owed> parts) {
   std::vector<WorkerId> wrong;
   for (const Suspect& each : suspects_)
-    if (each.worker != by && overlap(each.parts, parts)) wrong.push_back(each.worker);
+    if (each.worker != by && each.why != Why::undecided && overlap(each.parts, parts)) wrong.push_back(each.worker);
   std::erase_if(suspects_, [&](const Suspect& each) { return overlap(each.parts, parts); });
   return wrong;
 }

@@ -12,7 +12,8 @@ namespace motley::modes {
 
 class Suspects {
  public:
-  enum class Why : std::uint8_t { not_finite, unlikely };
+  /// undecided: unlikely, and it may as well be the only other who is wrong.
+  enum class Why : std::uint8_t { not_finite, unlikely, undecided };
 
   void add(fleet::WorkerId worker, Why why, RoundSpans parts);
   /// Whether another worker came to it for some of these positions: then it is the samples, and nobody is a suspect.

@@ -7,10 +7,12 @@
 
 #include "engine/coordinator.h"
 #include "machine/spare_memory.h"
+#include "plan/round_price.h"
 #include "runtime/head/data_offer.h"
 #include "runtime/head/invitations.h"
 #include "runtime/head/measuring.h"
 #include "runtime/head/pairing.h"
+#include "runtime/head/plan_modes.h"
 #include "runtime/head/run.h"
 #include "runtime/head/thread_team.h"
 #include "runtime/inputs.h"
@@ -102,6 +104,7 @@ Status Run::load() {
   initial = std::move(*state);
   batch_changes = initial.batches;
   if (Status fits = check_rounds(config); !fits) return fits;
+  if (Status chosen = choose_rounds_momentum(); !chosen) return chosen;
   const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
   if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
       !room) {
@@ -134,11 +137,32 @@ std::string Run::against_rounds(const config::RunConfig& asked) const {
   return whole ? std::string() : whole.error().message;
 }
 
-// Another mode would be another training.
-Status Run::check_mode() const {
+Result<config::RunConfig> Run::kept_config() const {
   const Result<std::string> text = dir->read_file("run.toml", kConfigBytesMax);
   if (!text) return text.error();
-  const Result<config::RunConfig> kept = config::parse(*text, (dir->path() / "run.toml").string(), {});
+  return config::parse(*text, (dir->path() / "run.toml").string(), {});
+}
+
+// Momentum is published to gain for long runs of large models; in short ones of small models rounds without it were
+// measured to cost half (docs/design/0040-rounds.md). A run that goes on makes the rounds that it made.
+Status Run::choose_rounds_momentum() {
+  constexpr double kPublished = 0.9;
+  constexpr std::size_t kSeveral = 2;
+  if (!config::in_rounds(config) || config.rounds_momentum >= 0) return {};
+  if (options.resume) {
+    const Result<config::RunConfig> kept = kept_config();
+    if (!kept) return kept.error();
+    config.rounds_momentum = std::max(0.0, kept->rounds_momentum);
+    return {};
+  }
+  const plan::RunOutline outline = outline_of(config, inputs.train->size(), initial.layout.parameters());
+  config.rounds_momentum = plan::against_rounds(outline, kSeveral, config.rounds_steps).empty() ? kPublished : 0;
+  return {};
+}
+
+// Another mode would be another training.
+Status Run::check_mode() const {
+  const Result<config::RunConfig> kept = kept_config();
   if (!kept) return kept.error();
   const std::string of_round = std::to_string(kept->rounds_steps);
   if (kept->mode == config.mode && (kept->rounds_steps == config.rounds_steps || !config::in_rounds(config))) return {};

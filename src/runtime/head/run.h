@@ -53,6 +53,8 @@ struct Run {
   Status check_rounds(const config::RunConfig& rounds) const;
   /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
   std::string against_rounds(const config::RunConfig& asked) const;
+  Result<config::RunConfig> kept_config() const;
+  Status choose_rounds_momentum();
   Status check_mode() const;
   Status make_server();
   /// The steps since the checkpoint at `from`.

@@ -178,6 +178,16 @@ TEST_F(RoundsTest, WhatNobodyComesNearDoesNotCountAndIsAStrikeWhereAnotherComesT
   EXPECT_EQ(strikes(2), 1);
 }
 
+TEST_F(RoundsTest, WhoIsFarFromOneOtherAloneIsNotStruck) {
+  config.steps = 20;
+  start();
+  while (!machine->finished()) {
+    push(grant(1));
+    push(grant(2), 0);
+  }
+  EXPECT_EQ(strikes(1) + strikes(2), 0);
+}
+
 TEST_F(RoundsTest, WhoseDeviceWasNotComparedYetHasNoShare) {
   config.min_workers = 1;
   config.verify.probes = true;

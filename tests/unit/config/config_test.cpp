@@ -209,11 +209,16 @@ TEST(Config, TheCosineRunsToTheEndAfterWarmUp) {
 
 TEST(Config, TheRateOfRoundsIsOnesOwnOrThatOfTheWorkers) {
   EXPECT_FALSE(rate_by_workers(recipe("mlp", {})));
-  EXPECT_TRUE(rate_by_workers(recipe("mlp", {"train.mode=rounds"})));
-  const RunConfig own = recipe("mlp", {"train.mode=rounds", "train.rounds.rate=0.7"});
+  EXPECT_TRUE(rate_by_workers(recipe("mlp", {"train.mode=rounds", "train.rounds.momentum=0.9"})));
+  const RunConfig own = recipe("mlp", {"train.mode=rounds", "train.rounds.momentum=0.9", "train.rounds.rate=0.7"});
   EXPECT_FALSE(rate_by_workers(own));
   EXPECT_EQ(outer_spec(own, 1).groups[0].lr, 0.7);
+  const RunConfig means = recipe("mlp", {"train.mode=rounds", "train.rounds.momentum=0"});
+  EXPECT_FALSE(rate_by_workers(means));
+  EXPECT_EQ(outer_spec(means, 1).groups[0].lr, 1);
+  EXPECT_FALSE(outer_spec(means, 1).groups[0].nesterov);
   EXPECT_FALSE(load("mlp", {"train.rounds.rate=-0.1"}));
+  EXPECT_FALSE(load("mlp", {"train.rounds.momentum=-0.5"}));
   EXPECT_FALSE(load("mlp", {"train.rounds.rate=11"}));
 }
 

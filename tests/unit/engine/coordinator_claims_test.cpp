@@ -155,6 +155,25 @@ TEST_F(CoordinatorClaims, AGradientThatTwoFindIsBelieved) {
   });
 }
 
+// Whatever the other computes is far from that.
+TEST_F(CoordinatorClaims, WhoSaysAlwaysThatThereIsNoGradientDoesNotGetTheOtherStruckOut) {
+  steps(40);
+  for (int rounds = 0; rounds < 1000 && coordinator->server().version() < 30; ++rounds) {
+    if (!b->grants.empty()) {
+      const wire::Grant grant = begun(*b);
+      for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
+        const std::vector<float> nothing(layout.chunks()[chunk].elements, 0.0F);
+        deliver(*b, gradient_frame(*b, grant, chunk, nothing));
+      }
+      finish(*b, grant);
+    }
+    if (!a->grants.empty()) work(*a);
+  }
+  EXPECT_EQ(coordinator->server().version(), 30U);
+  EXPECT_TRUE(output.closed.empty());
+  EXPECT_FALSE(output.warnings.empty()) << "it is said that one of the two is wrong";
+}
+
 TEST_F(CoordinatorClaims, WhatTwoSayIsBelieved) {
   settled();
   believed([this](Peer& peer, const wire::Grant& grant) {

@@ -1,0 +1,41 @@
+#include "engine/error_feedback.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "codec/codec.h"
+
+namespace motley::engine {
+namespace {
+
+class ErrorFeedbackTest : public testing::TestWithParam<codec::CodecId> {};
+
+TEST_P(ErrorFeedbackTest, WhatTop64LeavesOutIsKeptInPart) {
+  std::vector<float> gradient(4096);
+  for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] = 1.0F / static_cast<float>(1 + i);
+  wire::Grant grant;
+  grant.lease = 1;
+  grant.codec = static_cast<std::uint32_t>(GetParam());
+  grant.feedback = true;
+  ErrorFeedback feedback;
+  feedback.admitted(1, 1);
+  const SharedBytes body = feedback.encode(grant, 0, gradient);
+  std::vector<float> sent(gradient.size());
+  const auto encoded = codec::Encoded::make(GetParam(), body.bytes(), gradient.size());
+  ASSERT_TRUE(encoded);
+  encoded->decode(0, sent);
+  feedback.taken({.pass = 0, .lease = 1, .discarded = {}});
+  const float kept = GetParam() == codec::CodecId::top64 ? 0.95F : 1.0F;
+  ASSERT_EQ(feedback.residual(0).size(), gradient.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    EXPECT_EQ(feedback.residual(0)[i], kept * (gradient[i] - sent[i])) << i;
+  EXPECT_GT(feedback.residual_ratio(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, ErrorFeedbackTest, testing::Values(codec::CodecId::int4, codec::CodecId::top64),
+                         [](const auto& codec) { return std::string(codec::to_word(codec.param)); });
+
+}  // namespace
+}  // namespace motley::engine
