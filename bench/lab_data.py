@@ -6,13 +6,15 @@ and the cable is out for three seconds in the middle. `early`: the machine compu
 another worker train; a machine comes and fetches, is killed after a while, and comes again with an empty disk; steps while it fetches are
 compared with the steps before and after (the median of the turns, and the steps of all turns together). The last one stays until it
 computes, with the samples that are there. `payback`: like `beside`, by a machine that waits for its first samples, for which the time of
-steps is lent, and then for all of them, so that it never computes. `others`: the head's link has `--slow`; another machine has the set, and
-the machine that joins fetches it: from the head alone, then with that machine beside it, then with that machine killed in the middle.
+steps is lent, and then for all of them, so that it never computes. `others`: the head's link has `--slow`; another machine has the set,
+and the machine that joins fetches it: from the head alone, then with that machine beside it, then with that machine killed in the middle.
+`origin`: likewise, where the set is one file that the head has from an address of another machine: from the head alone, then from that
+address too.
 
-share = (bytes of the set * 8 / seconds of the fetch) / rate of the link (of the head's in `others`). One JSON object a phase on standard
-output, a table on standard error.
+share = (bytes of the set * 8 / seconds of the fetch) / rate of the link (of the head's in `others` and `origin`). One JSON object a phase
+on standard output, a table on standard error.
 
-  bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--phase idle|cable|early|beside|payback|others] [--slow 100mbit]
+  bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--phase idle|cable|early|beside|payback|others|origin] [--slow 100mbit]
 """
 
 import argparse
@@ -34,7 +36,7 @@ IMAGE_BYTES = 3 * 32 * 32  # as in lab_data_script.py
 TIMEOUT_S = 240
 RATES = {"gbit": 1e9, "mbit": 1e6}
 OTHERS = {"one": 0.6, "two": 0.6, "three": 0.6}
-PHASES = ("idle", "cable", "early", "beside", "payback", "others")
+PHASES = ("idle", "cable", "early", "beside", "payback", "others", "origin")
 WARM_UP_S, SETTLE_S, GLANCE_S = 12, 2, 0.01
 REST_STEPS = 60
 
@@ -44,7 +46,7 @@ def arguments():
     parser.add_argument("--motley", default=str(measure.ROOT / "build/python-env/bin/motley"), help="the command of the Python package")
     parser.add_argument("--megabytes", type=int, default=1000, help="of the set")
     parser.add_argument("--rate", default="1gbit", help="of each link, in both directions")
-    parser.add_argument("--slow", default="100mbit", help="of the head's link, in phase others")
+    parser.add_argument("--slow", default="100mbit", help="of the head's link, in phases others and origin")
     parser.add_argument("--turns", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=7, help="of fetching, and of rest, in a turn")
     parser.add_argument("--batch", type=int, default=256)
@@ -135,11 +137,12 @@ def head_of(args, scratch, place, workers, steps):
                *script[1:]]
     head = Watched(on("one", command), directory, scratch.path / "home-one", PLACE=place)
 
-    def join(host, there, whole=""):
-        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host, *script]
+    def join(host, there, whole="", more=()):
+        join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host, *more, *script]
         return Watched(on(host, join), scratch.fresh(f"join-{host}"), scratch.fresh("home"), PLACE=there,
                        WHOLE=whole)
 
+    head.place = place
     head.until("the head's run", lambda each: isinstance(each, dict) and each.get("event") == "run")
     return head, join
 
@@ -260,34 +263,72 @@ def fetch_beside(args, scratch, place, size, rate, whole="yes"):
             "first_step_done_s": round(lease - joiner.began, 2)}
 
 
+def fetch_whole(args, scratch, head, join, size, name, has=None, more=()):
+    """By a machine that computes nothing; `has` is killed when half is there."""
+    joiner = join("three", scratch.path / "nowhere" if isinstance(head.place, pathlib.Path) else head.place, whole="yes", more=more)
+    began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"), head)
+    before = joiner.received()
+    if has:
+        while joiner.received() - before < size / 2:
+            time.sleep(GLANCE_S)
+        has.stop()
+    ended = joiner.until("the set", lambda each: isinstance(each, str) and " is here: " in each, head)
+    joiner.stop()
+    said = next(line for _, line in joiner.lines if " is here: " in line)
+    measure.say(f"{name}: {said}")
+    return {f"{name}_s": round(ended - began, 2), f"{name}_share": round(size * 8 / (ended - began) / rate_of(args.slow), 3),
+            f"{name}_said": said}
+
+
 def fetch_from_others(args, scratch, place, size):
     """The run waits for one machine more than there will be, so that nobody computes."""
     head, join = head_of(args, scratch, place, 4, REST_STEPS)
     lab("rate", "one", args.slow)
-    rate = rate_of(args.slow)
-    found = {}
-
-    def fetch(name, has=None):
-        joiner = join("three", scratch.path / "nowhere", whole="yes")
-        began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"), head)
-        before = joiner.received()
-        if has:
-            while joiner.received() - before < size / 2:
-                time.sleep(GLANCE_S)
-            has.stop()
-        ended = joiner.until("the set", lambda each: isinstance(each, str) and " is here: " in each, head)
-        joiner.stop()
-        said = next(line for _, line in joiner.lines if " is here: " in line)
-        found.update({f"{name}_s": round(ended - began, 2), f"{name}_share": round(size * 8 / (ended - began) / rate, 3),
-                      f"{name}_said": said})
-        measure.say(f"others: {name}: {said}")
-
-    fetch("alone")
+    found = fetch_whole(args, scratch, head, join, size, "alone")
     has = join("two", place)
     has.until("its part in the run", lambda each: isinstance(each, dict) and each.get("change") == "joined", head)
-    fetch("fetch")
-    fetch("killed", has)
+    found |= fetch_whole(args, scratch, head, join, size, "fetch")
+    found |= fetch_whole(args, scratch, head, join, size, "killed", has)
     head.stop()
+    return found
+
+
+SERVES = """import http.server, os
+PATH = %r
+class Ranges(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        size = os.path.getsize(PATH)
+        first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+        last = min(last, size - 1)
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
+        self.send_header("Content-Length", str(last + 1 - first))
+        self.send_header("ETag", '"one"')
+        self.end_headers()
+        with open(PATH, "rb") as file:
+            self.connection.sendfile(file, first, last + 1 - first)
+server = http.server.ThreadingHTTPServer(("0.0.0.0", 7118), Ranges)
+print("{}", flush=True)
+server.serve_forever()
+"""
+
+
+def fetch_from_origin(args, scratch, place, size):
+    """Likewise."""
+    whole = scratch.path / "set.bin"
+    with open(whole, "wb") as out:
+        for shard in sorted(place.iterdir()):
+            out.write(shard.read_bytes())
+    serves = Watched(on("two", [sys.executable, "-c", SERVES % str(whole)]), scratch.fresh("serves"), scratch.fresh("home"))
+    serves.until("a door", lambda each: isinstance(each, dict))
+    named = f"http://{lab('ip', 'two')}:7118"
+    head, join = head_of(args, scratch, f"{named}/set.bin", 4, REST_STEPS)
+    lab("rate", "one", args.slow)
+    found = fetch_whole(args, scratch, head, join, size, "alone")
+    found |= fetch_whole(args, scratch, head, join, size, "fetch", more=("--origin", named))
+    for each in (head, serves):
+        each.stop()
     return found
 
 
@@ -307,13 +348,14 @@ def main():
         place = scratch.path / "set"
         size = write_set(place, args.megabytes * 10**6)
         for phase in args.phase or PHASES:
-            hosts = {"beside": BESIDE, "payback": BESIDE, "others": OTHERS}.get(phase, ALONE)
+            hosts = {"beside": BESIDE, "payback": BESIDE, "others": OTHERS, "origin": OTHERS}.get(phase, ALONE)
             lab("up", *[f"{host}:cpu={cores}" for host, cores in hosts.items()], "--rate", args.rate)
             try:
                 found = (fetch_beside(args, scratch, place, size, rate) if phase == "beside" else
                          fetch_beside(args, scratch, place, size, rate, "lends") if phase == "payback" else
                          compute_early(args, scratch, place) if phase == "early" else
                          fetch_from_others(args, scratch, place, size) if phase == "others" else
+                         fetch_from_origin(args, scratch, place, size) if phase == "origin" else
                          fetch_alone(args, scratch, place, size, rate, phase == "cable"))
             finally:
                 lab("down")

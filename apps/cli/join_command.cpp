@@ -19,6 +19,13 @@ struct JoinArguments {
 /// Whether the script of a run can be offered: running it is asked for at a terminal.
 bool somebody_answers() { return is_terminal(kIn) && is_terminal(kErr); }
 
+/// What is wrong with it, for CLI11; empty: nothing.
+std::string is_origin(const std::string& word) {
+  const std::size_t scheme = word.starts_with("https://") ? 8 : word.starts_with("http://") ? 7 : word.size();
+  const bool host = scheme < word.size() && word.find_first_of("/?#@\\ ", scheme) == std::string::npos;
+  return host || word == "public" ? "" : "expected public or http(s)://HOST[:PORT], found " + word;
+}
+
 Status run_join(JoinArguments& arguments, Context& context) {
   const bool has_token = !arguments.token.empty() || !arguments.token_file.empty();
   const bool pairs = !arguments.pairing.code.empty() || !arguments.pairing.head.empty();
@@ -103,6 +110,15 @@ void add_join(CLI::App& app, Command& chosen) {
   command
       ->add_option("--data-dir", arguments->options.data_directories,
                    "a directory below which the run may have its data files opened; may be repeated (default: none)")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  command
+      ->add_option("--origin", arguments->options.origins,
+                   "where a script's files are from an http(s):// address, have them from there too, beside the head: "
+                   "public, which is any address but those of local networks, or http(s)://HOST[:PORT], which is that "
+                   "host, wherever it is; may be repeated")
+      ->check(is_origin)
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

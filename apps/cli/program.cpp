@@ -157,6 +157,7 @@ std::vector<std::string> Launch::join_options() const {
   if (as.yield.battery_pauses) add("--battery", "pause");
   for (const std::string& setting : as.overrides) add("--set", setting);
   for (const std::string& each : as.data_directories) add("--data-dir", each);
+  for (const std::string& each : as.origins) add("--origin", each);
   return words;
 }
 

@@ -73,7 +73,7 @@ nb::object as_python(runtime::BlockFetch::Event event) {
   }
   if (std::holds_alternative<Link::Waits>(event)) return nb::make_tuple("waits");
   if (const auto* dropped = std::get_if<runtime::BlockFetch::Dropped>(&event))
-    return nb::make_tuple("dropped", dropped->why);
+    return nb::make_tuple("dropped", dropped->why, dropped->origin);
   if (const auto* broken = std::get_if<Link::Broken>(&event))
     return nb::make_tuple("broken", broken->why, broken->done);
   throw Failure(std::get<Link::Refused>(event).error);
@@ -119,6 +119,26 @@ void bind_files(nb::module_& m) {
             link.want(hash_of(hash), static_cast<std::size_t>(bytes), waited_for);
           },
           nb::arg("hash"), nb::arg("bytes"), nb::arg("waited_for") = false)
+      .def_prop_ro("bytes_from_origin", &runtime::BlockFetch::bytes_from_origin)
+      .def("origin_asked",
+           [](runtime::BlockFetch& fetch) {
+             nb::list all;
+             for (const blocks::Sources::Open& each : fetch.origin_asked())
+               all.append(nb::make_tuple(bytes_of(each.hash.data(), each.hash.size()), each.waited_for));
+             return all;
+           })
+      .def("origin_opens", &runtime::BlockFetch::origin_opens, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "origin_brings",
+          [](runtime::BlockFetch& fetch, const nb::bytes& hash, const nb::bytes& content) {
+            const blocks::Hash wanted = hash_of(hash);
+            const auto* first = reinterpret_cast<const std::byte*>(content.c_str());
+            const std::size_t size = content.size();
+            const nb::gil_scoped_release no_gil;
+            fetch.origin_brings(wanted, {first, first + size});
+          },
+          nb::arg("hash"), nb::arg("content"))
+      .def("origin_ends", &runtime::BlockFetch::origin_ends, nb::arg("why"), nb::call_guard<nb::gil_scoped_release>())
       .def("next", &next, nb::arg("seconds"));
   nb::class_<runtime::SampleStock>(m, "SampleStock")
       .def("__init__", [](runtime::SampleStock* self) { new (self) runtime::SampleStock(); })

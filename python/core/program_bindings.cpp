@@ -116,6 +116,7 @@ void bind_program(nb::module_& m) {
                    })
       .def_ro("agreed", &cli::Launch::agreed)
       .def_ro("installs", &cli::Launch::installs)
+      .def_prop_ro("origins", [](const cli::Launch& launch) { return launch.join.origins; })
       .def_prop_ro("token", [](const cli::Launch& launch) { return fleet::to_text(launch.join.token); })
       .def_prop_ro("idle_only", [](const cli::Launch& launch) { return launch.join.yield.idle_only; })
       .def_prop_ro("join_options", &cli::Launch::join_options)

@@ -142,10 +142,19 @@ class BlockFetch:
     def bytes_from_others(self) -> int: ...
     def want(self, hash: bytes, bytes: int, waited_for: bool = False) -> None:
         """`waited_for`: by somebody; of what is asked for already: by now. REQUIRES has_room."""
+    @property
+    def bytes_from_origin(self) -> int: ...
+    def origin_asked(self) -> list[tuple[bytes, bool]]:
+        """Hashes of the blocks that the origin is to bring, since this was called last, and whether somebody waits for them by now."""
+    def origin_opens(self) -> None:
+        """From now on the origin is one more source. This and the following two: on any thread."""
+    def origin_brings(self, hash: bytes, content: bytes) -> None:
+        """Content of another hash is the origin's end."""
+    def origin_ends(self, why: str) -> None: ...
     def next(self, seconds: float) -> tuple[Any, ...] | None:
         """("connected",), ("offered", hash, bytes, offers there are, whether the head knows of sources), ("content", hash, bytes),
-        ("waits",): steps of the run come first, ("dropped", why): another machine is asked for nothing more, ("broken", why, the run is
-        over), or None after so long. Errors: the head refuses, or what it sends is wrong."""
+        ("waits",): steps of the run come first, ("dropped", why, whether it is the origin): another machine or the origin is asked for
+        nothing more, ("broken", why, the run is over), or None after so long. Errors: the head refuses, or what it sends is wrong."""
 
 def open_block_fetch(launch: Launch) -> BlockFetch: ...
 
@@ -188,6 +197,9 @@ class Launch:
     @property
     def installs(self) -> bool:
         """What the fetched script imports, and this Python lacks, into an environment of its own."""
+    @property
+    def origins(self) -> list[str]:
+        """Which addresses the files of a script that joins may be asked of beside the head: "public", or SCHEME://HOST[:PORT]."""
     @property
     def token(self) -> str:
         """Of the run that is to be joined."""

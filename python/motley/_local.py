@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any, Literal, overload
 
-from motley import _core, _kept, _launch, _locks, _manifest, _origins, _partly
+from motley import _core, _from_origin, _kept, _launch, _locks, _manifest, _origins, _partly
 from motley._errors import Error
 
 WINDOW = 16  # blocks that are asked for at once of each who has them
@@ -70,6 +70,7 @@ def _offered(manifest: _manifest.Manifest, root: str) -> tuple[bytes, bytes, lis
 
 def _from_head(launch: _core.Launch, place: str, number: int, wait: bool) -> str | _partly.Files:
     fetch = _Fetch(launch)
+    fetch.origin_allowed(place)
     manifest = fetch.manifest(number)
     if not _origins.is_address(place) and os.path.lexists(place):
         _compare(manifest, place)
@@ -240,7 +241,17 @@ class _Fetch:
         self.share: _core.DataShare | None = None  # where the head knows of other machines that have files
         self._pause, self._said, self._over = PAUSE_S[0], "", 0.0
         self._heard = 0.0  # when something was
+        self._place, self._consent = "", _from_origin.Consent(False, frozenset())
+        self._origin: _from_origin.FromOrigin | None = None
         self.stops: threading.Event | None = None
+
+    def origin_allowed(self, place: str) -> None:
+        """The files are from there, and may come from there too, where this machine's user said so. Errors: he said what cannot be."""
+        if place.partition("://")[0].lower() in _from_origin.PORTS and self._launch.origins:
+            try:
+                self._place, self._consent = place, _from_origin.Consent.of(self._launch.origins)
+            except _from_origin.Unusable as error:
+                raise Error(f"--origin: {error}", "--origin public, or --origin https://HOST", "usage") from None
 
     def manifest(self, number: int) -> _manifest.Manifest:
         """Of that offer. Errors: there is none; it is damaged."""
@@ -265,18 +276,36 @@ class _Fetch:
         link, began, order = self._opened(), time.monotonic(), _Order(kept, missing)
         if missing and self.share is not None:
             link.find_sources(kept.hash)
+        if missing and self._place and not kept.manifest.directory:
+            self._begin_origin(link, kept.manifest.size)
+        try:
+            self._fill(link, kept, missing, order)
+        finally:
+            if self._origin is not None:
+                self._origin.close()
+                self._origin.join(_LOOK_S)
+        took = max(time.monotonic() - began, 1e-9)
+        where = ((link.bytes_from_others, "other machines"), (link.bytes_from_origin, "its address"))
+        others = "".join(f", {count / 1e9:.3g} GB of it from {name}" for count, name in where if count)
+        _say(f"{name} is here: {size / 1e9:.3g} GB in {took:.1f} s, {size * 8e-6 / took:.0f} Mbit/s{others}")
+        kept.finish()
+
+    def _begin_origin(self, link: _core.BlockFetch, size: int) -> None:
+        self._origin = _from_origin.FromOrigin(self._place, self._consent, size, link)
+        self._origin.start()
+
+    def _fill(self, link: _core.BlockFetch, kept: _kept.Set, missing: dict[bytes, list[_kept.Place]], order: _Order) -> None:
         while missing:
             while link.has_room and (following := order.next(link.window(WINDOW))) is not None:
                 wanted, waited_for = following
                 link.want(wanted, missing[wanted][0].count, waited_for)
+            for wanted, waited_for in link.origin_asked() if self._origin is not None else ():
+                if wanted in missing:
+                    self._origin.ask(_from_origin.Block(wanted, missing[wanted][0].offset, missing[wanted][0].count), waited_for)
             if (came := self._look("content", WISH_S)) is not None:
                 got, content = came
                 if places := order.take(got):
                     kept.put(places, content)
-        took = max(time.monotonic() - began, 1e-9)
-        others = f", {link.bytes_from_others / 1e9:.3g} GB of it from other machines" if link.bytes_from_others else ""
-        _say(f"{name} is here: {size / 1e9:.3g} GB in {took:.1f} s, {size * 8e-6 / took:.0f} Mbit/s{others}")
-        kept.finish()
 
     def close(self) -> None:
         self._link = None
@@ -319,6 +348,8 @@ class _Fetch:
             return event[1:]
         elif event[0] == "dropped":
             _say(event[1])
+            if event[2] and self._origin is not None:
+                self._origin.close()
         elif event[0] != "waits":
             raise Error(f"the head answered with {event[0]}, expected {kind}", "install the same version of motley on both machines",
                         "protocol")

@@ -26,6 +26,7 @@ class Sources {
   };
 
   void add(Id id) { sources_.try_emplace(id); }
+  [[nodiscard]] bool has(Id id) const { return sources_.contains(id); }
   /// What it was asked for and has not brought.
   std::vector<Open> drop(Id id);
   /// Who would have brought it soonest, as far as can be told: what is waited for goes before all else. REQUIRES that

@@ -1,15 +1,17 @@
 #include "runtime/worker/block_fetch.h"
 
 #include <algorithm>
-#include <utility>
+#include <limits>
 
 #include "runtime/mailbox.h"
+#include "transport/crypto.h"
 #include "wire/limits.h"
 
 namespace motley::runtime {
 namespace {
 
-constexpr std::uint64_t kTriedMax = 1000;  // other machines, in one fetch
+constexpr std::uint64_t kTriedMax = 1000;                                     // other machines, in one fetch
+constexpr std::uint64_t kOrigin = std::numeric_limits<std::uint64_t>::max();  // its number
 
 bool is_numeric(const std::string& address) {
   constexpr std::string_view kOf = "0123456789abcdefABCDEF.:";
@@ -56,13 +58,18 @@ void BlockFetch::want(const blocks::Hash& hash, std::size_t bytes, bool waited_f
   const std::optional<std::uint64_t> asked = sources_.asked(hash);
   if (!asked) return ask_for({hash, bytes, waited_for});
   if (waited_for) sources_.hurry(hash);
-  links_.at(*asked)->want(hash, bytes, waited_for);
+  ask_of(*asked, {hash, bytes, waited_for});
 }
 
 void BlockFetch::ask_for(const blocks::Sources::Open& block) {
   const std::uint64_t from = sources_.choose(block.bytes, block.waited_for, now());
   sources_.ask(from, block, now());
-  links_.at(from)->want(block.hash, block.bytes, block.waited_for);
+  ask_of(from, block);
+}
+
+void BlockFetch::ask_of(std::uint64_t number, const blocks::Sources::Open& block) {
+  if (number == kOrigin) return origin_asked_.push_back(block);
+  links_.at(number)->want(block.hash, block.bytes, block.waited_for);
 }
 
 std::optional<BlockFetch::Event> BlockFetch::take() {
@@ -99,22 +106,25 @@ std::optional<BlockFetch::Event> BlockFetch::sift(std::uint64_t from, BlockLink:
 }
 
 std::optional<BlockFetch::Event> BlockFetch::sift_other(std::uint64_t from, BlockLink::Event event) {
-  if (!links_.contains(from)) return std::nullopt;
+  const bool origin = from == kOrigin;
+  if (origin ? origin_over_ : !links_.contains(from)) return std::nullopt;
   if (std::holds_alternative<BlockLink::Connected>(event)) sources_.add(from);
-  if (const auto* broken = std::get_if<BlockLink::Broken>(&event)) return drop(from, "is gone: " + broken->why);
+  if (const auto* broken = std::get_if<BlockLink::Broken>(&event))
+    return drop(from, (origin ? "is not asked any more: " : "is gone: ") + broken->why);
   if (const auto* refused = std::get_if<BlockLink::Refused>(&event)) {
     if (refused->error.code != ErrorCode::refused) distrusted_.insert(keys_[from]);
     return drop(from, "is not asked any more: " + refused->error.message);
   }
   auto* content = std::get_if<BlockLink::Content>(&event);
   if (content == nullptr || !sources_.take(from, content->hash, now())) return std::nullopt;
-  from_others_ += content->bytes.size();
+  (origin ? from_origin_ : from_others_) += content->bytes.size();
   return std::move(*content);
 }
 
 void BlockFetch::open_source(const wire::Source& source) {
   const Result<fleet::JoinToken> token = token_for(source, token_);
-  const bool right = token.ok() && set_ && links_.size() < blocks::kSourcesMax && numbers_ < kTriedMax;
+  const bool right = token.ok() && set_ && links_.size() + (sources_.has(kOrigin) ? 1 : 0) < blocks::kSourcesMax &&
+                     numbers_ < kTriedMax;
   const std::string key(source.spki.begin(), source.spki.end());
   if (!right || distrusted_.contains(key)) return;
   const std::uint64_t number = ++numbers_;
@@ -124,10 +134,26 @@ void BlockFetch::open_source(const wire::Source& source) {
 }
 
 BlockFetch::Event BlockFetch::drop(std::uint64_t number, const std::string& why) {
+  const bool origin = number == kOrigin;
+  if (origin) {
+    origin_over_ = true;
+    origin_asked_.clear();
+  }
   links_.erase(number);
   keys_.erase(number);
   for (const blocks::Sources::Open& block : sources_.drop(number)) ask_for(block);
-  return Dropped{"another machine that has the files " + why};
+  return Dropped{(origin ? "the address of the files " : "another machine that has the files ") + why, origin};
+}
+
+void BlockFetch::origin_brings(const blocks::Hash& hash, std::vector<std::byte> content) {
+  if (transport::sha256(content) != hash) return origin_ends("a block came with another content than on the head");
+  tell_of_origin(BlockLink::Content{hash, std::move(content)});
+}
+
+void BlockFetch::tell_of_origin(BlockLink::Event event) {
+  const std::lock_guard lock(inbox_->mutex);
+  inbox_->events.emplace_back(kOrigin, std::move(event));
+  inbox_->changed.notify_all();
 }
 
 }  // namespace motley::runtime

@@ -1,8 +1,9 @@
 """Trains on the samples in samples.bin of PLACE (a variable of the environment), wherever motley.files() has them.
 
 Where MEDDLE is `dies` it ends after five blocks that were fetched, where it is `breaks` the connection is dropped then, where it is
-`stops` no more blocks come, and where it is `others` none come before another machine is a source, too. Where PARTLY is not empty the
-samples are read while the files come, and if it is `all` the script waits for all of them then.
+`stops` no more blocks come, where it is `others` none come before another machine is a source, too, and where it is `origin` before the
+address of the files is, or is given up. Where PARTLY is not empty the samples are read while the files come, and if it is `all` the script
+waits for all of them then. PLACE may also be that file by itself.
 """
 
 import os
@@ -52,14 +53,28 @@ def wait_for_others():
     _local._Fetch.fill = with_others
 
 
+def wait_for_the_origin():
+    begin = _local._Fetch._begin_origin
+
+    def begun(fetch, link, size):
+        begin(fetch, link, size)
+        while link.window(1) == 1 and (event := link.next(1.0) or ("",))[0] != "dropped":
+            pass
+        if link.window(1) == 1:
+            sys.stderr.write(f"{event[1]}\n")
+
+    _local._Fetch._begin_origin = begun
+
+
 if __name__ == "__main__":
     if word := os.environ.get("MEDDLE"):
-        wait_for_others() if word == "others" else meddle(word)
+        {"others": wait_for_others, "origin": wait_for_the_origin}.get(word, lambda: meddle(word))()
     partly = os.environ.get("PARTLY", "")
     files = motley.files(os.environ["PLACE"], wait=False) if partly else None
     place = motley.files(os.environ["PLACE"]) if files is None else os.fspath(files) if partly == "all" else "?"
     sys.stderr.write(f"the files are at {place}\n")
-    with files.open("samples.bin") if files is not None else open(os.path.join(place, "samples.bin"), "rb") as file:
+    path = os.path.join(place, "samples.bin") if os.path.isdir(place) else place
+    with files.open("samples.bin") if files is not None else open(path, "rb") as file:
         samples = torch.frombuffer(bytearray(file.read(4 * FEATURES * 64)), dtype=torch.float32).reshape(-1, FEATURES)
     torch.manual_seed(1)
     model = torch.nn.Linear(FEATURES, 1)

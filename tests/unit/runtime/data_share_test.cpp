@@ -47,25 +47,21 @@ struct SharedFile {
   const std::string manifest = "the list of the files";
 };
 
-// A run that waits for workers and offers that file, a machine that has a copy, and one that fetches it.
-class DataShareTest : public testing::Test {
+// A run that waits for workers and offers that file, and a machine that fetches it.
+class BlockFetchTest : public testing::Test {
  protected:
-  DataShareTest() {
+  BlockFetchTest() {
     const auto offers = std::make_shared<Offers>();
     EXPECT_TRUE(offers->add(on_head_.offer()));
     scene_ = std::make_unique<Scene>(SceneSettings{.min_workers = 1, .offers = offers});
     listener_ = begin_behind(*scene_, tcp_, token_);
-    share_ = std::make_unique<DataShare>(token_, "has it", transport::Identity{});
-    EXPECT_TRUE(share_->add(there_.offer()));
     fetch_ = std::make_unique<BlockFetch>(token_, "fetches", transport::Identity{});
     fetch_->dial();
     fetch_->ask(1);
     while (!offered_) next();
-    fetch_->find_sources(sha_of(on_head_.manifest));
   }
-  ~DataShareTest() override {
+  ~BlockFetchTest() override {
     fetch_.reset();
-    share_.reset();
     listener_->close();
   }
 
@@ -94,16 +90,28 @@ class DataShareTest : public testing::Test {
   }
 
   TemporaryDirectory dir_;
-  const SharedFile on_head_{dir_ / "head.bin"}, there_{dir_ / "there.bin"};
+  const SharedFile on_head_{dir_ / "head.bin"};
   fleet::JoinToken token_;
   std::unique_ptr<Scene> scene_;
   transport::Tcp tcp_{{.plaintext = true, .identity = {}}};
   std::unique_ptr<transport::Listener> listener_;
-  std::unique_ptr<DataShare> share_;
   std::unique_ptr<BlockFetch> fetch_;
   std::map<blocks::Hash, std::vector<std::byte>> came_;
   std::vector<std::string> dropped_;
   bool offered_ = false;
+};
+
+// Likewise, beside another machine that has a copy.
+class DataShareTest : public BlockFetchTest {
+ protected:
+  DataShareTest() : share_(std::make_unique<DataShare>(token_, "has it", transport::Identity{})) {
+    EXPECT_TRUE(share_->add(there_.offer()));
+    fetch_->find_sources(sha_of(on_head_.manifest));
+  }
+  ~DataShareTest() override { fetch_.reset(); }
+
+  const SharedFile there_{dir_ / "there.bin"};
+  std::unique_ptr<DataShare> share_;
 };
 
 TEST_F(DataShareTest, ASetComesFromAnotherMachineToo) {
@@ -154,6 +162,95 @@ TEST_F(DataShareTest, WhatTheHeadForgetsIsLetInNoLonger) {
     ask_for_all();
     expect_all();
   }
+}
+
+// Where the file has an address besides, which the test asks.
+class OriginTest : public BlockFetchTest {
+ protected:
+  void open() {
+    fetch_->origin_opens();
+    while (fetch_->window(1) < 2) next();
+  }
+  // What the origin was asked for, of its answers.
+  std::vector<std::string> asked() {
+    std::vector<std::string> all;
+    for (const blocks::Sources::Open& each : fetch_->origin_asked())
+      for (const std::string& block : on_head_.blocks_of())
+        if (sha_of(block) == each.hash) all.push_back(block);
+    return all;
+  }
+  void bring(const std::string& block, const std::string& content) {
+    const auto bytes = motley::as_bytes(content);
+    fetch_->origin_brings(sha_of(block), {bytes.begin(), bytes.end()});
+  }
+};
+
+TEST_F(OriginTest, IsOneMoreSource) {
+  open();
+  ask_for_all();
+  const std::vector<std::string> of_origin = asked();
+  EXPECT_FALSE(of_origin.empty());
+  EXPECT_LT(of_origin.size(), on_head_.blocks_of().size());
+  std::size_t bytes = 0;
+  for (const std::string& block : of_origin) {
+    bring(block, block);
+    bytes += block.size();
+  }
+  expect_all();
+  EXPECT_EQ(fetch_->bytes_from_origin(), bytes);
+  EXPECT_EQ(fetch_->bytes_from_others(), 0U);
+  EXPECT_TRUE(asked().empty());
+}
+
+TEST_F(OriginTest, HearsOfWhatIsWaitedForByNow) {
+  open();
+  ask_for_all();
+  const std::vector<std::string> of_origin = asked();
+  ASSERT_FALSE(of_origin.empty());
+  const blocks::Hash hash = sha_of(of_origin.front());
+  fetch_->want(hash, of_origin.front().size(), true);
+  const auto hurried = fetch_->origin_asked();
+  ASSERT_EQ(hurried.size(), 1U);
+  EXPECT_EQ(hurried.front().hash, hash);
+  EXPECT_TRUE(hurried.front().waited_for);
+}
+
+TEST_F(OriginTest, OneWrongBlockIsItsEnd) {
+  open();
+  ask_for_all();
+  const std::vector<std::string> of_origin = asked();
+  ASSERT_FALSE(of_origin.empty());
+  bring(of_origin.front(), "x" + of_origin.front().substr(1));
+  for (const std::string& block : of_origin) bring(block, block);  // too late
+  expect_all();
+  ASSERT_EQ(dropped_.size(), 1U);
+  EXPECT_NE(dropped_.front().find("another content"), std::string::npos) << dropped_.front();
+  EXPECT_EQ(fetch_->bytes_from_origin(), 0U);
+  EXPECT_TRUE(asked().empty());
+  ask_for_all();
+  expect_all();
+}
+
+TEST_F(OriginTest, WhatItHasNotBroughtComesFromTheHead) {
+  open();
+  ask_for_all();
+  fetch_->origin_ends("it is gone");
+  expect_all();
+  fetch_->origin_ends("once more");
+  fetch_->origin_opens();
+  ask_for_all();
+  expect_all();
+  EXPECT_EQ(dropped_.size(), 1U);
+  EXPECT_EQ(fetch_->window(1), 1U);
+}
+
+TEST_F(OriginTest, WhatNobodyAskedItForIsNotTaken) {
+  open();
+  bring("something", "something");
+  ask_for_all();
+  for (const std::string& block : asked()) bring(block, block);
+  expect_all();
+  EXPECT_FALSE(came_.contains(sha_of("something")));
 }
 
 // The door alone, with keys.
