@@ -117,6 +117,11 @@ void Parking::park_least(WorkerId alone, const Verdict& verdict, Time now) {
   rest(*least, verdict, now);
 }
 
+void Parking::park_in_vain(Member& member, Time now) {
+  park(member, {.kind = Cause::Kind::in_vain, .worker = member.worker}, now);
+  rest(member, {}, now);
+}
+
 void Parking::rest(Member& member, const Verdict& verdict, Time now) {
   constexpr Duration kStepMax = std::chrono::hours(1);
   const Duration passes = kInVainRests * std::min(kStepMax, verdict.without);

@@ -13,7 +13,7 @@ namespace motley::fleet {
 
 /// Why somebody is taken in or parked.
 struct Cause {
-  enum class Kind : std::uint8_t { pays, does_not_pay, compared, nobody_else } kind = Kind::pays;
+  enum class Kind : std::uint8_t { pays, does_not_pay, compared, nobody_else, in_vain } kind = Kind::pays;
   WorkerId worker = 0;  // whom it is about; `compared`: who is alone for a moment
   Verdict verdict{};    // does_not_pay
 };
@@ -48,6 +48,8 @@ class Parking {
   /// After shared work that took `pass`: whether one device of the head could do without the others.
   void park_others(std::uint64_t samples, Duration pass, Time now);
   void take_in_parked();
+  /// What it made was in vain, time and again.
+  void park_in_vain(Member& member, Time now);
 
  private:
   void park(Member& member, const Cause& cause, Time now);

@@ -42,6 +42,7 @@ struct WorkerPart {
   double compute_s = 0, wait_s = 0;
   double finish_s = 0;                               // from its grant until its contribution had arrived
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // by the worker, on the wire, since the last step event
+  std::uint64_t early = 0;  // of its samples: computed with the weights before those of the step
   std::uint64_t ahead = 0;  // of its steps in a round: made before it had the weights of the round
 };
 

@@ -65,6 +65,7 @@ class JsonSink final : public Sink {
                          {"finish_s", number(part.finish_s)},
                          {"sent_bytes", part.sent_bytes},
                          {"received_bytes", part.received_bytes}});
+      if (part.early > 0) workers.back()["early"] = part.early;
       if (part.ahead > 0) workers.back()["ahead"] = part.ahead;
     }
     return line({{"event", "step"},

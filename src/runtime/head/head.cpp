@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/format.h"
+#include "ps/schedule.h"
 #include "runtime/head/plan_modes.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
@@ -14,6 +15,9 @@
 
 namespace motley::runtime {
 namespace {
+
+// Of the samples of a step; beyond that late gradients cost more than they give.
+constexpr double kHelperShareOfSgd = 0.25, kHelperShareOfAdam = 0.1;
 
 std::string hex(std::uint64_t value) { return formatted("%016llx", static_cast<unsigned long long>(value)); }
 
@@ -65,6 +69,10 @@ CoordinatorHostOptions host_options(const Run& run) {
     e.rate_by_workers = config::rate_by_workers(run.config);
     e.owed = run.owed;
   }
+  if (config::with_helpers(run.config)) {
+    e.helper_share = run.optimizer_kind() == ps::OptimizerKind::sgd ? kHelperShareOfSgd : kHelperShareOfAdam;
+    e.helper_from = ps::warm_up(run.schedule());
+  }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
   e.batch_changes = run.batch_changes;
   e.steps = run.sizes().steps;
@@ -80,6 +88,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);
+  if (e.helper_share > 0 && !e.gradients) e.gradients = codec::CodecId::int8;  // as few bits as late gradients bear
   if (config::leaves_codec_open(run.config)) {
     const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();
     e.head_cost = measure_end_cost(!run.options.plaintext, computes ? "cpu" : "none", run.options.threads);

@@ -51,6 +51,13 @@ struct Run {
   Status load();
   /// Whether this model and data can be trained as `rounds` says.
   Status check_rounds(const config::RunConfig& rounds) const;
+  /// What the server, or in rounds each worker, makes steps with.
+  [[nodiscard]] ps::OptimizerKind optimizer_kind() const;
+  [[nodiscard]] ps::ScheduleSpec schedule() const {
+    return initial.schedule.value_or(config::schedule_spec(config, steps));
+  }
+  /// Whether this model and optimizer can be trained with helpers, if that is asked for.
+  Status check_helpers() const;
   /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
   std::string against_rounds(const config::RunConfig& asked) const;
   Status check_mode() const;
