@@ -205,6 +205,8 @@ void HeadNode::warning(std::string text) { note("warns: " + text); }
 
 engine::StepClosed HeadNode::sabotaged(const engine::StepClosed& step) const {
   engine::StepClosed copy = step;
+  if (world_.sabotage == Sabotage::hide_early)
+    for (engine::CommittedRange& range : copy.ranges) range.early = false;
   if (step.step != 2) return copy;
   if (world_.sabotage == Sabotage::drop_range) copy.ranges.pop_back();
   if (world_.sabotage == Sabotage::double_range) copy.ranges.push_back(copy.ranges.back());

@@ -111,6 +111,7 @@ struct Done {
   std::string checkpoint{};
   std::uint64_t verified = 0;      // samples that were computed once more, to compare workers
   std::uint64_t local_steps = 0;   // of a round, which a step was; 0: steps were exact
+  std::optional<std::uint64_t> helped{};  // with helpers: samples that they made
   std::optional<double> cosine{};  // then: between what two workers came to in a round, in the mean
 };
 

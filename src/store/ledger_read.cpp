@@ -13,8 +13,10 @@ Error damaged(const std::string& name, std::uint64_t offset, const std::string& 
           "restore the file from a copy; what follows this byte cannot be trusted"};
 }
 
+// Of a step that was not written any more it says nothing.
 bool mark_early(LedgerStep& step, const LedgerEarly& early) {
-  if (early.step != step.step || early.ranges.back() >= step.ranges.size()) return false;
+  if (early.step != step.step) return true;
+  if (early.ranges.back() >= step.ranges.size()) return false;
   for (const std::uint64_t range : early.ranges) step.ranges[static_cast<std::size_t>(range)].early = true;
   return true;
 }
@@ -44,7 +46,7 @@ std::string apply(LedgerFile& ledger, const Record& record) {
         if (late.at == step->step) step->late.push_back(std::move(late));
       ledger.late.clear();
       if (ledger.early && !mark_early(*step, *std::exchange(ledger.early, std::nullopt)))
-        return "an early record of another step";
+        return "an early record of ranges that its step does not have";
       ledger.steps.push_back(std::move(*step));
       return {};
     }

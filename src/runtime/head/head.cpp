@@ -16,9 +16,6 @@
 namespace motley::runtime {
 namespace {
 
-// Of the samples of a step; beyond that late gradients cost more than they give.
-constexpr double kHelperShareOfSgd = 0.25, kHelperShareOfAdam = 0.1;
-
 std::string hex(std::uint64_t value) { return formatted("%016llx", static_cast<unsigned long long>(value)); }
 
 JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions& e) {
@@ -29,7 +26,8 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
   if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
   journal.local_steps = e.local_steps;
-  if (e.local_steps == 0 && run.against_rounds(run.config).empty()) {
+  journal.helpers = e.helper_share > 0;
+  if (e.local_steps == 0 && !journal.helpers && run.against_rounds(run.config).empty()) {
     journal.rounds_possible = run.config.rounds_steps;
     journal.outline = outline_of(run.config, run.inputs.train->size(), run.initial.layout.parameters());
   }
@@ -70,7 +68,7 @@ CoordinatorHostOptions host_options(const Run& run) {
     e.owed = run.owed;
   }
   if (config::with_helpers(run.config)) {
-    e.helper_share = run.optimizer_kind() == ps::OptimizerKind::sgd ? kHelperShareOfSgd : kHelperShareOfAdam;
+    e.helper_share = run.helper_share();
     e.helper_from = ps::warm_up(run.schedule());
   }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";

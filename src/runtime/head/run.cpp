@@ -102,7 +102,7 @@ Status Run::load() {
   initial = std::move(*state);
   batch_changes = initial.batches;
   if (Status fits = check_rounds(config); !fits) return fits;
-  if (Status fits = check_helpers(); !fits) return fits;
+  if (Status fits = check_helpers(); config::with_helpers(config) && !fits) return fits;
   const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
   if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
       !room) {
@@ -130,9 +130,14 @@ ps::OptimizerKind Run::optimizer_kind() const {
   return initial.optimizer ? initial.optimizer->kind : config::optimizer_spec(config).kind;
 }
 
+// More of late gradients costs more than it gives.
+double Run::helper_share() const {
+  constexpr double kOfSgd = 0.25, kOfAdam = 0.1;
+  return optimizer_kind() == ps::OptimizerKind::sgd ? kOfSgd : kOfAdam;
+}
+
 // What nobody has measured with gradients that are one version late.
 Status Run::check_helpers() const {
-  if (!config::with_helpers(config)) return {};
   const auto refused = [](const std::string& what) {
     return Error{ErrorCode::input, "train.mode = \"helper\": " + what, "--set train.mode=exact"};
   };

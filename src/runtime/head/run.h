@@ -56,8 +56,10 @@ struct Run {
   [[nodiscard]] ps::ScheduleSpec schedule() const {
     return initial.schedule.value_or(config::schedule_spec(config, steps));
   }
-  /// Whether this model and optimizer can be trained with helpers, if that is asked for.
+  /// Whether this model and optimizer can be trained with helpers.
   Status check_helpers() const;
+  /// Of the samples of a step, what helpers make at the most.
+  [[nodiscard]] double helper_share() const;
   /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
   std::string against_rounds(const config::RunConfig& asked) const;
   Status check_mode() const;
