@@ -11,8 +11,8 @@
 
 #include "engine/coordinator.h"
 #include "engine/worker.h"
-#include "sim/reference.h"
 #include "sim/helper_replay.h"
+#include "sim/reference.h"
 #include "sim/round_replay.h"
 #include "sim/scenario.h"
 #include "wire/messages.h"
@@ -33,7 +33,7 @@ class Checks {
  public:
   static constexpr std::size_t kFailuresMax = 64;
   static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1, 1};  // by codec, the coarser of the two
-  static constexpr double kReplayTolerance = 2e-7;                      // of steps done again, in fp32
+  static constexpr double kReplayTolerance = 1e-7;                      // of steps done again, in fp32
   static constexpr double kLossMin = 1e-3;                              // below it a difference counts as of this
   static constexpr Duration kStepMax = std::chrono::seconds(7);
 
@@ -82,7 +82,7 @@ class Checks {
   const Scenario& scenario_;
   const Reference& reference_;
   BatchPlan batches_;
-  std::optional<RoundReplay> replay_;           // in rounds
+  std::optional<RoundReplay> replay_;            // in rounds
   std::optional<HelperReplay> helper_replay_{};  // with helpers
   std::vector<std::string> failures_;
   Measured measured_;

@@ -31,8 +31,7 @@ std::string how_to_replay(std::uint64_t seed, const Flags& flags) {
   return "replay: sim --seed " + std::to_string(seed) +
          (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "") +
          (flags.rounds > 0 ? " --rounds " + std::to_string(flags.rounds) : "") + (flags.overlap ? " --overlap" : "") +
-         (flags.helpers ? " --helpers" : "") +
-         (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
+         (flags.helpers ? " --helpers" : "") + (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
          (flags.weights == "fp32" ? "" : " --weights " + flags.weights) +
          (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") +
          (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") + " --trace\n";
@@ -95,10 +94,12 @@ int run_range(const Flags& flags) {
     weights_error = std::max(weights_error, report.measured.weights_error);
   }
   std::printf(
-      "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; %llu samples of helpers; slowest step %.2f s, largest "
+      "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; %llu samples of helpers; slowest step %.2f s, "
+      "largest "
       "error of weights %.1e\n",
       static_cast<unsigned long long>(last - first + 1), static_cast<unsigned long long>(failed),
-      static_cast<unsigned long long>(trims), static_cast<unsigned long long>(raises), static_cast<unsigned long long>(early), slowest, weights_error);
+      static_cast<unsigned long long>(trims), static_cast<unsigned long long>(raises),
+      static_cast<unsigned long long>(early), slowest, weights_error);
   return failed == 0 ? 0 : 1;
 }
 

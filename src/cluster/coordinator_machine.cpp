@@ -26,8 +26,8 @@ void CoordinatorMachine::decide(const modes::Event& event, Time now, modes::Acti
   if (state_ == RunState::running) {
     rooms_.local.settle(now);
     if (rooms_.exact.closed() && rooms_.local.closed() && rooms_.rounds.closed()) open_next(now);
-    rooms_.helper.settle(now);
     rooms_.exact.settle(now);
+    rooms_.helper.settle(now);
     rooms_.rounds.settle(now);
   }
   rooms_.run.actions = nullptr;
@@ -104,7 +104,8 @@ void CoordinatorMachine::open_next(Time now) {
     rooms_.rounds.recall();
     return rooms_.exact.open_evaluation(now);
   }
-  for (modes::Mode* mode : std::initializer_list<modes::Mode*>{&rooms_.rounds, &rooms_.local, &rooms_.helper, &rooms_.exact})
+  for (modes::Mode* mode :
+       std::initializer_list<modes::Mode*>{&rooms_.rounds, &rooms_.local, &rooms_.helper, &rooms_.exact})
     if (mode->open(now)) return;
 }
 

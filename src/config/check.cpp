@@ -56,7 +56,8 @@ Status check_helper(const RunConfig& c) {
     return bad(key + ": " + why + ", which train.mode = \"helper\" does not do", hint);
   };
   if (c.wire_gradients == "int4")
-    return refused("wire.gradients", "int4 takes more from a gradient than one that is late can bear", "--set wire.gradients=int8");
+    return refused("wire.gradients", "int4 takes more from a gradient than one that is late can bear",
+                   "--set wire.gradients=int8");
   if (c.global_batch.automatic)
     return refused("train.global_batch", "it follows the gradient noise", "--set train.global_batch=256");
   if (!c.shares.empty()) return refused("train.shares", "helpers have parts of their own", "--set train.shares=[]");

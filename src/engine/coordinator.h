@@ -58,9 +58,9 @@ struct CoordinatorOptions {
   // A step is a round of so many local steps of `local_batch` samples, global_batch that of the round, and `server` has
   // the optimizer that acts on what rounds come to; 0: it is not.
   std::uint64_t local_steps = 0, local_batch = 0;
-  bool overlap = false;                   // of rounds: the next one begins while this one's results travel
-  bool rate_by_workers = false;           // of rounds: ps::outer_rate() of those who contributed
-  std::vector<Owed> owed;                 // by rounds before this process
+  bool overlap = false;          // of rounds: the next one begins while this one's results travel
+  bool rate_by_workers = false;  // of rounds: ps::outer_rate() of those who contributed
+  std::vector<Owed> owed;        // by rounds before this process
   // Workers of other machines make at most this part of a step, at the version before its own, from a step on; 0: they
   // share in steps as all others do.
   double helper_share = 0;

@@ -135,7 +135,7 @@ class MeasuredPace final : public modes::Pace {
   std::vector<double> fixed_;
   Timeouts timeouts_;
   bool helpers_ = false;  // who is remote makes no share of steps
-  Worker unknown_;  // whom nothing was told of
+  Worker unknown_;        // whom nothing was told of
   std::vector<Worker> workers_;
   plan::Shares train_, evaluate_;
   plan::SharedLink shared_link_;

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <span>
 #include <vector>
 
 #include "modes/exact/coverage.h"

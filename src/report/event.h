@@ -109,10 +109,10 @@ struct Done {
   double predicted_samples_per_s = 0;  // 0: nothing was predicted
   Noise noise{};
   std::string checkpoint{};
-  std::uint64_t verified = 0;      // samples that were computed once more, to compare workers
-  std::uint64_t local_steps = 0;   // of a round, which a step was; 0: steps were exact
+  std::uint64_t verified = 0;             // samples that were computed once more, to compare workers
+  std::uint64_t local_steps = 0;          // of a round, which a step was; 0: steps were exact
   std::optional<std::uint64_t> helped{};  // with helpers: samples that they made
-  std::optional<double> cosine{};  // then: between what two workers came to in a round, in the mean
+  std::optional<double> cosine{};         // then: between what two workers came to in a round, in the mean
 };
 
 struct CheckpointWritten {

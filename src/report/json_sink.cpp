@@ -145,7 +145,9 @@ class JsonSink final : public Sink {
                  {"useful_global_batch", whole(e.noise.useful_batch)},
                  {"verified_samples", e.verified},
                  {"checkpoint", e.checkpoint},
-                 {"mode", e.local_steps > 0 ? "rounds" : e.helped ? "helper" : "exact"},
+                 {"mode", e.local_steps > 0 ? "rounds"
+                          : e.helped        ? "helper"
+                                            : "exact"},
                  {"local_steps", e.local_steps > 0 ? Json(e.local_steps) : Json(nullptr)},
                  {"helped_samples", e.helped ? Json(*e.helped) : Json(nullptr)},
                  {"cosine", e.cosine ? number(*e.cosine) : Json(nullptr)}});

@@ -16,7 +16,8 @@ bool ExactMode::open(std::span<const Lease> early, Time now) {
 void ExactMode::open_evaluation(Time now) {
   const std::uint64_t last_step = run_.version == 0 ? 0 : run_.version - 1;
   const std::uint64_t epoch = run_.batches.range(last_step).epoch;
-  open({.kind = PassKind::evaluate, .number = run_.version}, {.epoch = epoch, .count = run_.config.test_samples}, {}, now);
+  open({.kind = PassKind::evaluate, .number = run_.version}, {.epoch = epoch, .count = run_.config.test_samples}, {},
+       now);
 }
 
 void ExactMode::open(PassId id, PassRange range, std::span<const Lease> early, Time now) {
@@ -38,9 +39,7 @@ void ExactMode::open(PassId id, PassRange range, std::span<const Lease> early, T
   contributions_.count_early(now);
 }
 
-void ExactMode::end_early(Reason reason) {
-  ends_.end_early(reason);
-}
+void ExactMode::end_early(Reason reason) { ends_.end_early(reason); }
 
 void ExactMode::take(const WorkEvent& event, Time now) {
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);

@@ -32,7 +32,8 @@ class ExactMode final : public Mode {
         contributions_(work_, host, ends_, balance_, chunks_, verification_) {}
 
   bool open(Time now) override { return open({}, now); }
-  /// With leases that were granted before, in order of their numbers. REQUIRES closed(), and leases of the step that opens.
+  /// With leases that were granted before, in order of their numbers. REQUIRES closed(), and leases of the step that
+  /// opens.
   bool open(std::span<const Lease> early, Time now);
   /// Everybody evaluates the version of the day. REQUIRES closed().
   void open_evaluation(Time now);

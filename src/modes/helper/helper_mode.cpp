@@ -11,7 +11,9 @@ namespace motley::modes {
 
 bool HelperMode::open(Time now) {
   if (run_.config.helper_share <= 0) return false;
-  learn(now);
+  credit();
+  credited_.clear();
+  rest_in_vain(now);
   const std::vector<Lease> before = early_;
   for (const Lease& lease : before) {
     const Member* member = run_.roster.find(lease.session);
@@ -21,14 +23,22 @@ bool HelperMode::open(Time now) {
   }
   const std::vector<Lease> kept = std::exchange(early_, {});
   exact_.open(kept, now);
+  credit();
   grant_ahead(now);
   return true;
 }
 
-// What became of the leases of the step before.
-void HelperMode::learn(Time now) {
-  for (const Lease& lease : exact_.work().leases.all())
-    if (lease.early && lease.settled == lease.chunks.size()) sizes_[lease.worker].in_time(lease.range.count);
+void HelperMode::credit() {
+  for (const Lease& lease : exact_.work().leases.all()) {
+    if (!lease.early || lease.settled < lease.chunks.size() ||
+        std::ranges::find(credited_, lease.id) != credited_.end())
+      continue;
+    credited_.push_back(lease.id);
+    sizes_[lease.worker].in_time(lease.range.count);
+  }
+}
+
+void HelperMode::rest_in_vain(Time now) {
   for (auto& [worker, size] : sizes_) {
     if (!size.in_vain()) continue;
     size.rested();
@@ -90,7 +100,7 @@ void HelperMode::session_lost(SessionId session, Reason reason) {
 }
 
 // The others have made their part: they make the rest, too.
-void HelperMode::settle(Time) {
+void HelperMode::settle(Time now) {
   const PassWork& work = exact_.work();
   if (!work.training()) return;
   bool late = false;
@@ -98,11 +108,12 @@ void HelperMode::settle(Time) {
     if (lease.live() && !lease.early) return;
     late = late || lease.live();
   }
-  if (!late || work.reissue) return;
+  if (!late) return;
   for (const Lease& lease : work.leases.all())
     if (lease.early && lease.live()) sizes_[lease.worker].late(lease.range.count);
   exact_.end_early({.code = ReasonCode::overdue});
   host_.all_idle();
+  exact_.settle(now);
 }
 
 void HelperMode::end() {
@@ -143,7 +154,8 @@ void HelperMode::grant_ahead(Time now) {
   if (run_.stopping || step >= run_.steps() || step < config.helper_from || config.holds == Holds::steps) return;
   const StepRange next = run_.batches.range(step);
   const bool looks = config.test_samples > 0 || config.holds != Holds::never;
-  if ((looks && Marks{config.evaluate_every}.at(run_.batches, step)) || next.epoch != run_.batches.range(run_.version).epoch)
+  if ((looks && Marks{config.evaluate_every}.at(run_.batches, step)) ||
+      next.epoch != run_.batches.range(run_.version).epoch)
     return;
   const auto most = static_cast<std::uint64_t>(config.helper_share * static_cast<double>(next.count));
   std::vector<const Member*> helpers;

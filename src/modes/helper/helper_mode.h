@@ -50,7 +50,9 @@ class HelperMode final : public Mode {
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
   /// Another machine may be asked for positions of the step after the one that opens now.
   [[nodiscard]] bool may_help(const Member& member, const StepRange& next, Time now) const;
-  void learn(Time now);
+  /// What of the leases of the pass was in time, each once.
+  void credit();
+  void rest_in_vain(Time now);
   void grant_ahead(Time now);
   void grant(const Member& to, Interval slice, Time now);
   /// Its positions are shared as all others are.
@@ -61,6 +63,7 @@ class HelperMode final : public Mode {
   Host& host_;
   ExactMode& exact_;
   std::vector<Lease> early_;
+  std::vector<LeaseId> credited_;  // of the pass
   std::map<WorkerId, HelperSize> sizes_;
 };
 

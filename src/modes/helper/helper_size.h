@@ -9,7 +9,7 @@ namespace motley::modes {
 
 class HelperSize {
  public:
-  static constexpr std::uint32_t kLateMax = 3;      // in a row: it does not help
+  static constexpr std::uint32_t kLateMax = 5;     // in a row: it does not help
   static constexpr std::uint32_t kForgotten = 32;  // times in time, until what was too much is tried again
 
   /// At most `most`.

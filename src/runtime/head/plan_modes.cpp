@@ -97,11 +97,14 @@ double helped_speed(const report::PlanMade& exact, double share, double bytes) {
 
 std::string helper_line(const report::PlanMade& exact, double share, double bytes) {
   const double speed = helped_speed(exact, share, bytes), fastest = exact.fastest_alone_samples_per_s;
-  const std::string gain = speed > fastest ? formatted("%.1f %% above ", 1e2 * (speed / fastest - 1)) + exact.fastest_alone + " alone"
-                                           : std::string("no link is fast enough to help");
+  const std::string gain =
+      speed > fastest ? formatted("%.1f %% above ", 1e2 * (speed / fastest - 1)) + exact.fastest_alone + " alone"
+                      : std::string("no link is fast enough to help");
   return formatted("  %-20s %.0f samples/s, ", "helper", speed) + gain +
-         formatted("; at most %.0f %% of a step's samples are of the version before, and what that costs in quality is not known",
-                   1e2 * share);
+         formatted(
+             "; at most %.0f %% of a step's samples are of the version before, and what that costs in quality is not "
+             "known",
+             1e2 * share);
 }
 
 plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters) {

@@ -184,8 +184,8 @@ Status Run::make_server() {
   const std::size_t groups = initial.optimizer ? initial.optimizer->groups.size() : 1 + config.groups.size();
   Result<ps::Server> made =
       rounds ? ps::Server::make(initial.layout, config::outer_spec(config, groups), {}, 0, snapshot)
-             : ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)),
-                                schedule(), config.clip_norm, snapshot);
+             : ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)), schedule(),
+                                config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
   if (const std::size_t helpers = server_helpers(initial.layout); helpers > 0)

@@ -13,14 +13,14 @@ class HelperMachineTest : public MachineTest {
   static constexpr SessionId kOwn = 1, kHelper = 2;
 
   HelperMachineTest() {
-    config.steps = 12;
-    config.train_samples = 480;
+    config.steps = 24;
+    config.train_samples = 960;
     config.global_batch = 40;
     config.chunks = 2;
-    config.min_workers = 2;
     config.helper_share = 0.25;
   }
   void start(std::initializer_list<SessionId> helpers = {kHelper}) {
+    config.min_workers = 1 + helpers.size();
     MachineTest::start();
     join(kOwn, true);
     for (const SessionId helper : helpers) join(helper);
@@ -131,6 +131,7 @@ TEST_F(HelperMachineTest, ItsSliceGrowsToWhatItMayHaveAndShrinksWhereItIsLate) {
     own_part();
   }
   EXPECT_EQ(slices, (std::vector<std::uint64_t>{2, 4, 8, 10}));
+  own_part();
   own_part();  // without it
   own_part();
   EXPECT_EQ(grant(kHelper).range.count, 5U);
@@ -138,7 +139,7 @@ TEST_F(HelperMachineTest, ItsSliceGrowsToWhatItMayHaveAndShrinksWhereItIsLate) {
 
 TEST_F(HelperMachineTest, WhoIsLateAgainAndAgainRests) {
   start();
-  for (int step = 0; step < 8 && count(ActionKind::park) == 0; ++step) own_part();
+  for (int step = 0; step < 40 && count(ActionKind::park) == 0; ++step) own_part();
   ASSERT_EQ(count(ActionKind::park), 1U);
   EXPECT_EQ(last(ActionKind::park).reason.code, ReasonCode::in_vain);
   const std::size_t before = grants(kHelper);
