@@ -34,8 +34,9 @@ def arguments():
 
 
 def training(args, directory, batch, steps, mode, **more):
-    extra = {"data.uri": f"synthetic:{batch * steps}:{lab_rounds.FEATURES}:{lab_rounds.CLASSES}", "train.mode": mode, "wire.gradients": "int8",
-             "wire.weights": "int8", "optimizer.lr": 1e-4, "train.epochs": 1, **more}
+    data = f"synthetic:{batch * steps}:{lab_rounds.FEATURES}:{lab_rounds.CLASSES}"
+    extra = {"data.uri": data, "train.mode": mode, "wire.gradients": "int8", "wire.weights": "int8", "optimizer.lr": 1e-4,
+             "train.epochs": 1, **more}
     return measure.train_command(args.motley, "softmax", directory, batch=batch, steps=0, threads=1, listen="0.0.0.0:7117",
                                  extra={key: str(value) for key, value in extra.items()})
 

@@ -75,34 +75,6 @@ TEST(Ledger, WhatCountedInALaterStepIsOfItsOwn) {
   EXPECT_EQ(owed(ledger, 1), (std::vector<Owed>{{0, 3, 1}}));
 }
 
-TEST(Ledger, WhatWasComputedAtTheVersionBeforeIsNamed) {
-  const TemporaryDirectory directory;
-  LedgerStep helped = whole(1);
-  helped.ranges.back().early = true;
-  Ledger ledger = written(directory / "ledger", {whole(0), helped, whole(2)});
-  EXPECT_EQ(ledger.steps, (std::vector<LedgerStep>{whole(0), helped, whole(2)}));
-  EXPECT_TRUE(audit(ledger).findings.empty());
-  auto writer = LedgerWriter::open(directory / "ledger", kHeader);
-  ASSERT_TRUE(writer);
-  ASSERT_TRUE(writer->append(LedgerRollback{1, 2}));
-  ASSERT_TRUE(writer->append(whole(1)));
-  EXPECT_EQ(read_ledger(directory / "ledger")->steps, (std::vector<LedgerStep>{whole(0), whole(1)}));
-}
-
-TEST(Ledger, AnEarlyRecordOfWhatItsStepDoesNotHaveIsDamage) {
-  LedgerStep helped = whole(1);
-  helped.ranges.back().early = true;
-  EXPECT_TRUE(encode_early(whole(1)).empty());
-  const auto early = decode_early(encode_early(helped));
-  ASSERT_TRUE(early);
-  EXPECT_EQ(early->step, 1U);
-  EXPECT_EQ(early->ranges, (std::vector<std::uint64_t>{helped.ranges.size() - 1}));
-  EXPECT_FALSE(decode_early(std::string("\0\1\0", 3))) << "step 0 has no version before";
-  EXPECT_FALSE(decode_early(std::string("\1\0", 2)));
-  EXPECT_FALSE(decode_early(std::string("\1\2\3\3", 4))) << "twice the same";
-  EXPECT_FALSE(decode_early(std::string("\1\1\3\3", 4)));
-}
-
 TEST(Ledger, AStepOfThreeWorkersTakesLittleRoom) {
   const TemporaryDirectory directory;
   auto writer = LedgerWriter::open(directory / "ledger", kHeader);
