@@ -106,7 +106,8 @@ def main():
         above = [100 * (loss / beside - 1) for loss, beside in zip(found, exact, strict=True)]
         margin = base.STUDENT[len(above) - 1] * statistics.stdev(above) / math.sqrt(len(above)) if len(above) > 2 else math.nan
         measure.emit(bench="helper_quality", way=way.name, early=way.early, batch=BATCH, steps=args.steps,
-                     losses=[round(loss, 5) for loss in found], above_exact_percent=round(statistics.fmean(above), 3), margin=round(margin, 3))
+                     losses=[round(loss, 5) for loss in found], above_exact_percent=round(statistics.fmean(above), 3),
+                     margin=round(margin, 3))
         rows.append([way.name, " ".join(f"{loss:.4f}" for loss in found), f"{statistics.fmean(above):+.2f} ± {margin:.2f} %"])
     measure.emit(bench="helper_quality", machine=measure.machine())
     measure.table(["way", "loss on texts it did not see, by seed", "above exact steps"], rows)
