@@ -14,7 +14,7 @@ using fleet::Member, fleet::MemberState, modes::Action, modes::ActionKind, modes
 CoordinatorMachine::CoordinatorMachine(const modes::RunConfig& config, modes::Pace& pace)
     : rooms_(config, pace, *this),
       attendance_(rooms_),
-      parking_(rooms_.run.roster, pace, attendance_, config.measure_again),
+      parking_(rooms_.run.roster, pace, attendance_, config.measure_again, config.helper_share > 0),
       sessions_(rooms_, parking_) {
   MOTLEY_ASSERT(config.grain > 0 && config.chunks > 0);
   MOTLEY_ASSERT(steps() <= modes::PassId::kNumberMax);

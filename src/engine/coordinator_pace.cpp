@@ -159,7 +159,6 @@ std::uint64_t MeasuredPace::relief(const Part& late, fleet::WorkerId helper, Dur
 
 modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fleet::WorkerId> members,
                                          fleet::WorkerId worker) {
-  if (helpers_ && of(worker).link.remote()) return {};  // nobody waits for it
   const std::vector<plan::Candidate> known = candidates(PassKind::train, members);
   const plan::Candidate mine = candidate(PassKind::train, worker);
   if (!fixed_.empty() || !plan::measured(known) || !mine.time) return {};  // only passes tell

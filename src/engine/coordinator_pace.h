@@ -38,7 +38,6 @@ class MeasuredPace final : public modes::Pace {
         sizes_{.batch = options.global_batch, .grain = options.grain},
         fixed_(options.shares),
         timeouts_(options.timeouts),
-        helpers_(options.helper_share > 0),
         unknown_{.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))} {}
 
   void split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
@@ -134,8 +133,7 @@ class MeasuredPace final : public modes::Pace {
   plan::Sizes sizes_;
   std::vector<double> fixed_;
   Timeouts timeouts_;
-  bool helpers_ = false;  // who is remote makes no share of steps
-  Worker unknown_;        // whom nothing was told of
+  Worker unknown_;  // whom nothing was told of
   std::vector<Worker> workers_;
   plan::Shares train_, evaluate_;
   plan::SharedLink shared_link_;

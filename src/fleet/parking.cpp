@@ -57,6 +57,7 @@ void Parking::link_answered(Member& member, Time now) {
 }
 
 Verdict Parking::judge(const Member& member, std::uint64_t samples) {
+  if (helped_ && !member.local) return {};
   others_.clear();
   for (const Member& other : roster_.all())
     if (other.state == MemberState::member && other.session != member.session) others_.push_back(other.worker);

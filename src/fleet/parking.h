@@ -33,9 +33,9 @@ class Attendance {
 
 class Parking {
  public:
-  /// REQUIRES all outlive this.
-  Parking(Roster& roster, Speeds& speeds, Attendance& attendance, Duration measure_again)
-      : roster_(roster), speeds_(speeds), attendance_(attendance), measure_again_(measure_again) {}
+  /// `helped`: nobody waits for workers of other processes, so each of them pays. REQUIRES all outlive this.
+  Parking(Roster& roster, Speeds& speeds, Attendance& attendance, Duration measure_again, bool helped = false)
+      : roster_(roster), speeds_(speeds), attendance_(attendance), measure_again_(measure_again), helped_(helped) {}
 
   /// More is known of its speed: it is measured further, taken in or parked. `alone`: nobody else is waited for.
   void consider(Member& member, std::uint64_t samples, bool alone, Time now);
@@ -63,6 +63,7 @@ class Parking {
   Speeds& speeds_;
   Attendance& attendance_;
   Duration measure_again_;
+  bool helped_;
   std::vector<WorkerId> others_;  // kept for its memory
 };
 

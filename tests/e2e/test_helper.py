@@ -10,7 +10,7 @@ import pytest
 from program import settings
 from test_rounds import LOCAL, gradient, model, motley_order, tensors
 
-SAMPLES, BATCH, FEATURES, CLASSES, RATE = 16384, 4096, 600, 4, 0.05
+SAMPLES, BATCH, FEATURES, CLASSES, RATE = 8192, 2048, 4000, 4, 0.01
 PLAIN_OFF = 1e-5  # of the norm of the weights
 
 
@@ -32,7 +32,7 @@ class Helped:
                               train_epochs=epochs, optimizer_lr=RATE, optimizer_momentum=0.9, train_min_workers=2, train_verify=0, **more)
 
     def head(self, *words):
-        return self.motley.start("train", *words, "--run", "run", "--device", "cpu", *LOCAL)
+        return self.motley.start("train", *words, "--run", "run", "--device", "cpu", "--threads", "1", *LOCAL)
 
     def begin(self):
         return self.head("softmax", *self.words), self.guest()
@@ -49,14 +49,14 @@ class Helped:
         per_epoch = SAMPLES // BATCH
         assert sorted(steps) == list(range(self.epochs * per_epoch))
         order = [int(line) for epoch in range(self.epochs) for line in motley_order(self.motley, epoch)]
-        x, before, momentum, count_early = self.x / 255, None, 0.0, 0
+        before, momentum, count_early = None, 0.0, 0
         w = np.zeros(CLASSES * FEATURES + CLASSES)
         for step in sorted(steps):
             total = np.zeros_like(w)
             for number, (first, count, _) in enumerate(steps[step]):
                 samples = order[step * BATCH + first:step * BATCH + first + count]
                 at = before if number in early[step] else w
-                total += count * gradient(at, x[samples], self.y[samples])
+                total += count * gradient(at, self.x[samples] / 255, self.y[samples])
                 count_early += count if number in early[step] else 0
             momentum = total / BATCH + 0.9 * momentum
             before, w = w, w - RATE * momentum
@@ -77,7 +77,7 @@ def test_a_helped_run_is_the_plain_program(motley, tmp_path):
 
 
 def test_a_helper_is_killed_and_another_frozen(motley, tmp_path):
-    run = Helped(motley, tmp_path, 40)
+    run = Helped(motley, tmp_path, 75)
     head, guest = run.begin()
     head.wait_event("step", helped)
     guest.kill()

@@ -147,6 +147,13 @@ TEST_F(HelperMachineTest, WhoIsLateAgainAndAgainRests) {
   EXPECT_EQ(grants(kHelper), before);
 }
 
+TEST_F(HelperMachineTest, WhoWouldHoldUpExactStepsHelps) {
+  pace.verdict = {.pays = false, .with = std::chrono::seconds(2), .without = std::chrono::seconds(1)};
+  start();
+  EXPECT_EQ(count(ActionKind::park), 0U);
+  EXPECT_EQ(grants(kHelper), 1U);
+}
+
 TEST_F(HelperMachineTest, NotBeforeTheWarmUpIsOverNorPastAnEvaluationOrTheEnd) {
   config.helper_from = 3;
   config.steps = 7;
