@@ -15,10 +15,11 @@ HERE = ["--run", "run", "--device", "cpu", "--threads", "1", "--listen", "127.0.
 SCRIPT = str(SCRIPTS / "helped.py")
 
 
-def begin(motley, *words):
+def begin(motley, name):
     """A slow head that waits for its first helper."""
-    head = motley.start("train", SCRIPT, *HERE, "--token-file", "token", "--set", "train.min_workers=2", *words, "slow")
-    return head, helper(motley, words[-1])
+    there = ["--token-file", "token", "--set", "train.min_workers=2"]
+    head = motley.start("train", SCRIPT, *HERE, *there, name, prefix=["env", "SLOW_HEAD=1"])
+    return head, helper(motley, name)
 
 
 def helper(motley, name):

@@ -1,6 +1,7 @@
-"""helped.py CASE [slow]: trains one of cases.py with mode="helper". slow: a forward pass takes as long as a hundred, so that others are
-always in time to help."""
+"""helped.py CASE: trains one of cases.py with mode="helper". Where SLOW_HEAD is set a forward pass takes as long as a hundred, so that others
+are always in time to help."""
 
+import os
 import sys
 
 import torch
@@ -17,7 +18,7 @@ if __name__ == "__main__":
 
     def loss(model, batch):
         with torch.no_grad():
-            for _ in range(SLOW if "slow" in sys.argv else 0):
+            for _ in range(SLOW if "SLOW_HEAD" in os.environ else 0):
                 case.loss(model, batch)
         return case.loss(model, batch)
 
