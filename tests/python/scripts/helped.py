@@ -1,5 +1,5 @@
-"""helped.py CASE: trains one of cases.py with mode="helper". Where SLOW_HEAD is set a forward pass takes as long as a hundred, so that others
-are always in time to help."""
+"""helped.py CASE: trains one of cases.py with mode="helper". Where SLOW_HEAD is set a forward pass takes as long as a hundred, so that
+others are always in time to help."""
 
 import os
 import sys
