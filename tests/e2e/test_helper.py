@@ -10,7 +10,7 @@ import pytest
 from program import settings
 from test_rounds import LOCAL, gradient, model, motley_order, tensors
 
-SAMPLES, BATCH, FEATURES, CLASSES, RATE = 8192, 2048, 4000, 4, 0.01
+SAMPLES, BATCH, FEATURES, CLASSES, RATE = 8192, 2048, 4000, 4, 1e-4
 PLAIN_OFF = 1e-5  # of the norm of the weights
 
 

@@ -37,9 +37,9 @@ def add(case, pick, sums):
     found = case.loss(case.model, collated(case, case.train, pick))
     loss, weight = found if isinstance(found, tuple) else (found, len(pick))
     (loss * weight).backward()
-    for p, total in sums.items():
+    for p in case.model.parameters():
         if p.grad is not None:
-            total += p.grad
+            sums[p] = sums.get(p, 0) + p.grad.clone()
     return float(weight)
 
 
@@ -52,14 +52,13 @@ def put(parameters, values):
 def program_of(name, told):
     case = cases.make(name)
     parameters = list(case.model.parameters())
-    trained = [p for group in case.optimizer.param_groups for p in group["params"]]
     before, position, norm_before = None, 0, None
     case.model.train()
     for number, (epoch, samples, early) in enumerate(told):
         position = 0 if number == 0 or told[number - 1][0] != epoch else position
         pick = sample_order(cases.SEED, epoch, cases.SIZE).tolist()[position : position + samples]
         position += samples
-        sums = {p: torch.zeros_like(p) for p in trained}
+        sums = {}
         now = [p.detach().clone() for p in parameters]
         weight = add(case, pick[: samples - early], sums)
         if early:
@@ -67,10 +66,11 @@ def program_of(name, told):
             weight += add(case, pick[samples - early :], sums)
             put(parameters, now)
         before = now
-        for p in trained:
-            p.grad = sums[p] / weight if p.requires_grad else None
+        case.model.zero_grad()
+        for p, total in sums.items():
+            p.grad = total / weight
         if case.clip_norm:
-            norm, _ = plain.clip([p for p in trained if p.grad is not None], case.clip_norm, norm_before)
+            norm, _ = plain.clip(list(sums), case.clip_norm, norm_before)
             norm_before = norm if case.clip_norm_of == "previous" else None
         case.optimizer.step()
         if case.schedule and (case.schedule_every == "step" or position == cases.SIZE):
