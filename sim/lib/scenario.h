@@ -33,6 +33,7 @@ struct RunSetup {
   ps::OptimizerSpec outer{};
   bool rate_by_workers = false;
   bool overlap = false;
+  double helper_share = 0;  // of a step, at the most: workers of other machines help with it; 0: they share in it
 };
 
 struct WorkerSetup {
@@ -121,6 +122,8 @@ struct Scenario {
 void add_fault(Scenario& scenario);
 /// Its steps become rounds of so many local steps.
 void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap = false);
+/// Workers of other machines help the head's own, one version before.
+void make_helpers(Scenario& scenario);
 /// `steps`: 0 leaves the number to the seed; so many that troubles would be rare bring more of them.
 Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, Codecs codecs = {});
 std::string describe(const Scenario& scenario);

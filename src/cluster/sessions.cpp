@@ -81,6 +81,7 @@ void Sessions::on(const modes::RefreshWanted& event) {
   // It may have thrown away what it was granted along with the weights.
   const Reason lost{.code = ReasonCode::lost_lease, .worker = member->worker};
   rooms_.exact.session_lost(event.session, lost);
+  rooms_.helper.session_lost(event.session, lost);
   rooms_.rounds.session_lost(event.session, lost);
   if (member->state == MemberState::yielding) return dismiss_if_idle(event.session);
   rooms_.evaluation.session_lost(event.session);
@@ -106,7 +107,9 @@ void Sessions::on(const modes::WorkerYields& event) {
 void Sessions::dismiss_if_idle(SessionId session) {
   const Member* member = run_.roster.find(session);
   if (member == nullptr || member->state != MemberState::yielding) return;
-  if (rooms_.exact.busy(session) || rooms_.local.busy(session) || rooms_.rounds.busy(session)) return;
+  if (rooms_.exact.busy(session) || rooms_.helper.busy(session) || rooms_.local.busy(session) ||
+      rooms_.rounds.busy(session))
+    return;
   close(session, {.code = ReasonCode::yielded, .worker = member->worker});
 }
 
@@ -137,6 +140,7 @@ void Sessions::close(SessionId session, Reason reason) {
   MOTLEY_ASSERT(member != nullptr);
   const WorkerId worker = member->worker;
   rooms_.exact.session_lost(session, reason);
+  rooms_.helper.session_lost(session, reason);
   rooms_.local.session_lost(session, reason);
   rooms_.rounds.session_lost(session, reason);
   rooms_.evaluation.session_lost(session);

@@ -49,13 +49,32 @@ Status check_rounds(const RunConfig& c) {
                   static_cast<double>(c.global_batch.samples) * static_cast<double>(c.rounds_steps), 1, 1e12);
 }
 
+// A gradient of the version before is noise that adds to whatever else is not exact.
+Status check_helper(const RunConfig& c) {
+  if (c.mode != "helper") return {};
+  const auto refused = [](const std::string& key, const std::string& why, const std::string& hint) {
+    return bad(key + ": " + why + ", which train.mode = \"helper\" does not do", hint);
+  };
+  if (c.wire_gradients == "int4")
+    return refused("wire.gradients", "int4 takes more from a gradient than one that is late can bear",
+                   "--set wire.gradients=int8");
+  if (c.global_batch.automatic)
+    return refused("train.global_batch", "it follows the gradient noise", "--set train.global_batch=256");
+  if (!c.shares.empty()) return refused("train.shares", "helpers have parts of their own", "--set train.shares=[]");
+  if (c.optimizer_kind == "script") {
+    return refused("optimizer.kind", "nobody knows how an optimizer of the script's own bears late gradients",
+                   "--set train.mode=exact");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check(const RunConfig& c) {
   const std::vector<Status> all{
       one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
       one_of("train.clip_norm_of", c.clip_norm_of, {"own", "previous"}),
-      one_of("train.mode", c.mode, {"exact", "rounds", "auto"}),
+      one_of("train.mode", c.mode, {"exact", "rounds", "helper", "auto"}),
       in_range("train.rounds.steps", static_cast<double>(c.rounds_steps), 1, 100'000),
       in_range("train.rounds.rate", c.rounds_rate, c.rounds_rate == 0 ? 0 : 1e-6, 10),
       in_range("train.rounds.momentum", c.rounds_momentum, c.rounds_momentum == -1 ? -1 : 0, 0.9999),
@@ -90,6 +109,7 @@ Status check(const RunConfig& c) {
     if (!status) return status;
   }
   if (const Status fits = check_rounds(c); !fits) return fits;
+  if (const Status fits = check_helper(c); !fits) return fits;
   if (c.drop_last && c.global_batch.automatic) {
     return bad("train.drop_last: needs a batch that stays, and train.global_batch follows the gradient noise",
                "--set train.drop_last=false, or --set train.global_batch=256");

@@ -63,7 +63,9 @@ modes::RunConfig machine_config(const CoordinatorOptions& options, const ps::Ser
           .local_steps = options.local_steps,
           .local_batch = options.local_batch,
           .overlap = options.overlap,
-          .owed = options.owed};
+          .owed = options.owed,
+          .helper_share = options.helper_share,
+          .helper_from = options.helper_from};
 }
 
 ContributionBytes contribution_bytes(const Layout& layout) {

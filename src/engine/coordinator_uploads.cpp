@@ -1,5 +1,6 @@
 #include "engine/coordinator_uploads.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -102,14 +103,20 @@ void Uploads::abandon(modes::LeaseId lease, const modes::Coverage& coverage) {
   }
 }
 
-void Uploads::clear() {
+void Uploads::clear(std::span<const modes::Lease> kept) {
+  std::size_t left = 0;
   for (std::size_t i = 0; i < used_; ++i) {
+    if (std::ranges::find(kept, uploads_[i].lease, &modes::Lease::id) != kept.end()) {
+      if (left != i) std::swap(uploads_[left], uploads_[i]);
+      ++left;
+      continue;
+    }
     for (Slot& slot : uploads_[i].slots) {
       release(slot);
       slot.state = State::empty;
     }
   }
-  used_ = 0;
+  used_ = left;
 }
 
 }  // namespace motley::engine

@@ -9,6 +9,7 @@
 
 #include "modes/exact/coverage.h"
 #include "modes/exact/interval_set.h"
+#include "modes/exact/lease.h"
 #include "motley/bytes.h"
 #include "motley/device_server.h"
 #include "motley/layout.h"
@@ -34,8 +35,8 @@ class Uploads {
   void release(modes::LeaseId lease, ChunkId chunk);
   /// Releases whatever of the lease `coverage` did not accept.
   void abandon(modes::LeaseId lease, const modes::Coverage& coverage);
-  /// Frees everything; keeps the tables.
-  void clear();
+  /// Frees everything but what is of these leases; keeps the tables.
+  void clear(std::span<const modes::Lease> kept = {});
 
  private:
   enum class State : std::uint8_t { empty, filling, whole, released };

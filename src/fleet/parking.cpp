@@ -57,6 +57,7 @@ void Parking::link_answered(Member& member, Time now) {
 }
 
 Verdict Parking::judge(const Member& member, std::uint64_t samples) {
+  if (helped_ && !member.local) return {};
   others_.clear();
   for (const Member& other : roster_.all())
     if (other.state == MemberState::member && other.session != member.session) others_.push_back(other.worker);
@@ -115,6 +116,11 @@ void Parking::park_least(WorkerId alone, const Verdict& verdict, Time now) {
   }
   park(*least, does_not_pay(least->worker, verdict), now);
   rest(*least, verdict, now);
+}
+
+void Parking::park_in_vain(Member& member, Time now) {
+  park(member, {.kind = Cause::Kind::in_vain, .worker = member.worker}, now);
+  rest(member, {}, now);
 }
 
 void Parking::rest(Member& member, const Verdict& verdict, Time now) {

@@ -65,6 +65,7 @@ class JsonSink final : public Sink {
                          {"finish_s", number(part.finish_s)},
                          {"sent_bytes", part.sent_bytes},
                          {"received_bytes", part.received_bytes}});
+      if (part.early > 0) workers.back()["early"] = part.early;
       if (part.ahead > 0) workers.back()["ahead"] = part.ahead;
     }
     return line({{"event", "step"},
@@ -132,21 +133,25 @@ class JsonSink final : public Sink {
     return line({{"event", "checkpoint"}, {"step", e.step}, {"path", e.path}});
   }
   static std::string json(const Done& e) {
-    return line({{"event", "done"},
-                 {"steps", e.steps},
-                 {"samples", e.samples},
-                 {"seconds", number(e.seconds)},
-                 {"samples_per_s", number(e.samples_per_s)},
-                 {"loss", number(e.loss)},
-                 {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
-                 {"predicted_samples_per_s", known(e.predicted_samples_per_s)},
-                 {"noise_scale", known(e.noise.scale)},
-                 {"useful_global_batch", whole(e.noise.useful_batch)},
-                 {"verified_samples", e.verified},
-                 {"checkpoint", e.checkpoint},
-                 {"mode", e.local_steps > 0 ? "rounds" : "exact"},
-                 {"local_steps", e.local_steps > 0 ? Json(e.local_steps) : Json(nullptr)},
-                 {"cosine", e.cosine ? number(*e.cosine) : Json(nullptr)}});
+    Json done{{"event", "done"},
+              {"steps", e.steps},
+              {"samples", e.samples},
+              {"seconds", number(e.seconds)},
+              {"samples_per_s", number(e.samples_per_s)},
+              {"loss", number(e.loss)},
+              {"accuracy", e.has_accuracy ? number(e.accuracy) : Json(nullptr)},
+              {"predicted_samples_per_s", known(e.predicted_samples_per_s)},
+              {"noise_scale", known(e.noise.scale)},
+              {"useful_global_batch", whole(e.noise.useful_batch)},
+              {"verified_samples", e.verified},
+              {"checkpoint", e.checkpoint},
+              {"mode", e.local_steps > 0 ? "rounds"
+                       : e.helped        ? "helper"
+                                         : "exact"},
+              {"local_steps", e.local_steps > 0 ? Json(e.local_steps) : Json(nullptr)},
+              {"cosine", e.cosine ? number(*e.cosine) : Json(nullptr)}};
+    if (e.helped) done["helped_samples"] = *e.helped;
+    return line(done);
   }
   static std::string json(const Failure& e) {
     const Error& error = e.error;

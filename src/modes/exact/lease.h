@@ -65,6 +65,7 @@ struct Lease {
   Largest largest{};                // of the chunks that came
   double weight = 0, loss_sum = 0;  // as begun
   std::uint64_t ahead = 0;          // likewise: LeaseBegun::ahead
+  bool early = false;               // granted before its pass opened: modes/exact/early.h
   bool withheld = false;            // it does not count before somebody else comes to the same
   bool compared = false;            // with claims for just these positions: nothing of it goes to others
   std::uint32_t unlike = 0;         // claims that it differs from, by bit
@@ -82,6 +83,8 @@ class LeaseTable {
   void clear() noexcept { used_ = 0; }
   /// References stay valid until the next add(). REQUIRES a number that rises.
   Lease& add(LeaseId id, SessionId session, WorkerId worker, Interval range, std::uint32_t chunks);
+  /// As it is. REQUIRES a number that rises.
+  void add(const Lease& lease);
   [[nodiscard]] Lease* find(LeaseId id) noexcept;
   [[nodiscard]] const Lease* find(LeaseId id) const noexcept;
   [[nodiscard]] std::span<Lease> all() noexcept { return {leases_.data(), used_}; }

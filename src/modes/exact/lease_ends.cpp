@@ -21,6 +21,15 @@ void LeaseEnds::take_back(SessionId session, Reason reason) {
   }
 }
 
+void LeaseEnds::end_early(Reason reason) {
+  for (Lease& lease : work_.leases.all()) {
+    if (!lease.early || !lease.live()) continue;
+    revoke(lease, reason);
+    end(lease);
+    work_.reissue = reason;
+  }
+}
+
 void LeaseEnds::cancel_covered(Time now) {
   for (Lease& lease : work_.leases.all()) {
     if (lease.state != LeaseState::granted || !work_.coverage.covered(lease.range)) continue;
@@ -43,7 +52,7 @@ void LeaseEnds::end_whole(Lease& lease, Time now) {
   lease.state.enter(LeaseState::ended);
   work_.run.roster.record(lease.worker).handed_back = 0;
   work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
-  if (lease.first_of_pass) {
+  if (lease.first_of_pass && !lease.early) {  // its time is not that of a share
     Action& measured = work_.act(ActionKind::measured);
     measured.worker = lease.worker;
     measured.lease = lease.id;

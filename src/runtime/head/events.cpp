@@ -53,6 +53,7 @@ report::StepDone event_of(const engine::StepClosed& step, std::uint64_t steps) {
                             .compute_s = worker.compute_seconds,
                             .wait_s = worker.wait_seconds,
                             .finish_s = worker.finish_seconds,
+                            .early = worker.early,
                             .ahead = worker.ahead});
   }
   return done;
@@ -88,7 +89,7 @@ store::LedgerStep record_of(const engine::StepClosed& step, std::uint32_t incarn
   store::LedgerStep record{step.step, incarnation, step.weight, step.loss_sum, {}, {}, {}};
   if (with_norm) record.gradient_norm = step.gradient_norm;
   for (const engine::CommittedRange& range : step.ranges)
-    record.ranges.push_back({range.first, range.count, range.worker});
+    record.ranges.push_back({range.first, range.count, range.worker, range.early});
   for (const engine::CommittedLate& late : step.late) {
     if (record.late.empty() || record.late.back().step != late.step)
       record.late.push_back({.step = late.step, .at = step.step, .ranges = {}});

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/format.h"
+#include "ps/schedule.h"
 #include "runtime/head/plan_modes.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
@@ -25,7 +26,8 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
   if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
   journal.local_steps = e.local_steps;
-  if (e.local_steps == 0 && run.against_rounds(run.config).empty()) {
+  journal.helpers = e.helper_share > 0;
+  if (e.local_steps == 0 && !journal.helpers && run.against_rounds(run.config).empty()) {
     journal.rounds_possible = run.config.rounds_steps;
     journal.outline = outline_of(run.config, run.inputs.train->size(), run.initial.layout.parameters());
   }
@@ -65,6 +67,10 @@ CoordinatorHostOptions host_options(const Run& run) {
     e.rate_by_workers = config::rate_by_workers(run.config);
     e.owed = run.owed;
   }
+  if (config::with_helpers(run.config)) {
+    e.helper_share = run.helper_share();
+    e.helper_from = ps::warm_up(run.schedule());
+  }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
   e.batch_changes = run.batch_changes;
   e.steps = run.sizes().steps;
@@ -80,6 +86,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);
+  if (e.helper_share > 0 && !e.gradients) e.gradients = codec::CodecId::int8;  // as few bits as late gradients bear
   if (config::leaves_codec_open(run.config)) {
     const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();
     e.head_cost = measure_end_cost(!run.options.plaintext, computes ? "cpu" : "none", run.options.threads);

@@ -48,6 +48,8 @@ Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& s
     sink.take(batch.exact);
     print_table(batch.exact, found->samples, sink);
     sink.take(report::Note{line_of(outlook_of(batch.exact, 0, found->exchanged), found->outline)});
+    if (found->helper_share > 0 && batch.exact.shares.size() > 1)
+      sink.take(report::Note{helper_line(batch.exact, found->helper_share, found->helper_bytes)});
     if (!batch.round) continue;
     const double senders = static_cast<double>(std::ranges::count_if(
         batch.round->shares, [](const auto& share) { return share.samples > 0 && share.up_bytes_per_s > 0; }));

@@ -79,6 +79,34 @@ std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run) {
          bytes_text(mode.bytes_a_day) + " a day; " + price;
 }
 
+double helped_speed(const report::PlanMade& exact, double share, double bytes) {
+  const double fastest = exact.fastest_alone_samples_per_s;
+  if (fastest <= 0) return 0;
+  const double batch = static_cast<double>(exact.global_batch), step = batch / fastest;
+  double helped = 0;
+  for (const report::PlanMade::Share& other : exact.shares) {
+    if (other.worker == exact.fastest_alone || other.up_bytes_per_s <= 0 || other.down_bytes_per_s <= 0) continue;
+    const double up = bytes / other.up_bytes_per_s, down = bytes / other.down_bytes_per_s;
+    // It has the weights of one step and sends before the next one has ended.
+    const double computes = std::min(step, 2 * step - up - down);
+    if (std::max(up, down) <= step && computes > 0) helped += std::floor(other.alone_samples_per_s * computes);
+  }
+  const double part = std::min(share, helped / batch);
+  return fastest / (1 - std::floor(part * batch) / batch);
+}
+
+std::string helper_line(const report::PlanMade& exact, double share, double bytes) {
+  const double speed = helped_speed(exact, share, bytes), fastest = exact.fastest_alone_samples_per_s;
+  const std::string gain =
+      speed > fastest ? formatted("%.1f %% above ", 1e2 * (speed / fastest - 1)) + exact.fastest_alone + " alone"
+                      : std::string("no link is fast enough to help");
+  return formatted("  %-20s %.0f samples/s, ", "helper", speed) + gain +
+         formatted(
+             "; at most %.0f %% of a step's samples are of the version before, and what that costs in quality is not "
+             "known",
+             1e2 * share);
+}
+
 plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters) {
   const std::uint64_t batch = config.global_batch.samples;
   const bool recipe = config.model_kind == "gpt-mini";

@@ -29,6 +29,12 @@ report::PlanMade round_of(report::PlanMade step, const RoundWire& wire);
 /// In one line.
 std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run);
 
+/// Samples a second of the fastest device, where the others make at most `share` of a step one version before:
+/// `bytes` each way for each step. Who cannot make and send a sample within two of its steps does not help.
+double helped_speed(const report::PlanMade& exact, double share, double bytes);
+/// That in one line.
+std::string helper_line(const report::PlanMade& exact, double share, double bytes);
+
 /// `samples` of the training set.
 plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters);
 

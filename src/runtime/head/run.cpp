@@ -105,6 +105,7 @@ Status Run::load() {
   batch_changes = initial.batches;
   if (Status fits = check_rounds(config); !fits) return fits;
   if (Status chosen = choose_rounds_momentum(); !chosen) return chosen;
+  if (Status fits = check_helpers(); config::with_helpers(config) && !fits) return fits;
   const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
   if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
       !room) {
@@ -126,6 +127,29 @@ Status Run::check_rounds(const config::RunConfig& rounds) const {
         "--set train.mode=exact, or a model with another normalisation"};
   }
   return config::check_whole_rounds(rounds, epoch_samples());
+}
+
+ps::OptimizerKind Run::optimizer_kind() const {
+  return initial.optimizer ? initial.optimizer->kind : config::optimizer_spec(config).kind;
+}
+
+// More of late gradients costs more than it gives.
+double Run::helper_share() const {
+  constexpr double kOfSgd = 0.25, kOfAdam = 0.1;
+  return optimizer_kind() == ps::OptimizerKind::sgd ? kOfSgd : kOfAdam;
+}
+
+// What nobody has measured with gradients that are one version late.
+Status Run::check_helpers() const {
+  const auto refused = [](const std::string& what) {
+    return Error{ErrorCode::input, "train.mode = \"helper\": " + what, "--set train.mode=exact"};
+  };
+  const auto statistics = [](const Chunk& chunk) { return chunk.kind == ChunkKind::statistics; };
+  if (std::ranges::any_of(initial.layout.chunks(), statistics))
+    return refused("this model has running statistics (BatchNorm), which would be those of two versions");
+  if (optimizer_kind() == ps::OptimizerKind::outside)
+    return refused("nobody knows how this script's optimizer bears gradients that are one version late");
+  return {};
 }
 
 std::string Run::against_rounds(const config::RunConfig& asked) const {
@@ -184,9 +208,8 @@ Status Run::make_server() {
   const std::size_t groups = initial.optimizer ? initial.optimizer->groups.size() : 1 + config.groups.size();
   Result<ps::Server> made =
       rounds ? ps::Server::make(initial.layout, config::outer_spec(config, groups), {}, 0, snapshot)
-             : ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)),
-                                initial.schedule.value_or(config::schedule_spec(config, steps)), config.clip_norm,
-                                snapshot);
+             : ps::Server::make(initial.layout, initial.optimizer.value_or(config::optimizer_spec(config)), schedule(),
+                                config.clip_norm, snapshot);
   if (!made) return made.error();
   server.emplace(std::move(*made));
   if (const std::size_t helpers = server_helpers(initial.layout); helpers > 0)

@@ -222,6 +222,14 @@ TEST(Config, TheRateOfRoundsIsOnesOwnOrThatOfTheWorkers) {
   EXPECT_FALSE(load("mlp", {"train.rounds.rate=11"}));
 }
 
+TEST(Config, HelpersAreRefusedWhatLateGradientsDoNotBear) {
+  EXPECT_TRUE(with_helpers(recipe("mlp", {"train.mode=helper", "wire.gradients=int8"})));
+  EXPECT_FALSE(with_helpers(recipe("mlp", {})));
+  for (const char* other :
+       {"wire.gradients=int4", "wire.gradients=top64", "train.global_batch=auto", "train.shares=[1,2]"})
+    EXPECT_FALSE(load("mlp", {"train.mode=helper", other})) << other;
+}
+
 // 1,000 samples in batches of 10 are an epoch of 100 steps.
 std::string refusal_of_rounds(const std::vector<std::string>& overrides) {
   std::vector<std::string> all{"train.mode=rounds", "train.global_batch=10"};

@@ -36,6 +36,14 @@ TEST_F(WorkerHostile, RangesOfWhatIsNotThereAreRefused) {
   without_a_number.lease = 0;
   refuses(without_a_number, "a number above 0");
 }
+TEST_F(WorkerHostile, StepsFarFromTheirVersionAreRefused) {
+  wire::Grant grant = of(PassKind::train, 0, 8);
+  for (const std::uint64_t number : {4U, 7U}) {
+    grant.pass = std::uint64_t{1} << 56 | number;
+    refuses(grant, "found step " + std::to_string(number) + " at version 5");
+  }
+}
+
 TEST_F(WorkerHostile, AsManyAsThereAreIsFine) {
   join(5);
   control(of(PassKind::train, 500, 8, 4));

@@ -40,6 +40,20 @@ TEST(PlanModes, WhatARoundNeedNotWaitForMakesItShorter) {
   EXPECT_DOUBLE_EQ(round_of(step, {.less_sent = 1e8}).step_s, 9) << "the other one's is the longest now";
 }
 
+TEST(PlanModes, SayWhatHelpersGain) {
+  report::PlanMade made = plan();
+  made.global_batch = 300;
+  made.fastest_alone = "fast";
+  made.fastest_alone_samples_per_s = 30;  // a step of 10 s
+  made.shares[1].up_bytes_per_s = made.shares[1].down_bytes_per_s = 1e6;
+  EXPECT_DOUBLE_EQ(helped_speed(made, 0.1, 1e6), 30 / 0.9) << "it has time for 100 samples, and 30 are asked of it";
+  EXPECT_DOUBLE_EQ(helped_speed(made, 0.5, 9e6), 30 / (1 - 20 / 300.0)) << "2 s are left to compute";
+  EXPECT_EQ(helped_speed(made, 0.1, 10e6), 30) << "none are";
+  EXPECT_EQ(helped_speed(made, 0.1, 11e6), 30);
+  EXPECT_THAT(helper_line(made, 0.1, 1e6), HasSubstr("33 samples/s, 11.1 % above fast alone; at most 10 %"));
+  EXPECT_THAT(helper_line(made, 0.1, 11e6), HasSubstr("no link is fast enough"));
+}
+
 const plan::RunOutline kText{.text = true, .parameters = 90'000'000, .tokens = 1'800'000'000, .steps = 6000};
 
 TEST(PlanModes, SayWhatEachCosts) {
