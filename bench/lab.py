@@ -6,8 +6,9 @@ train alone, at the same time; all train together; DDP with equal batches; DDP w
 gradients weighted. The global batch is the same everywhere. Steady speed: without the first steps. `nothing sent` is a step that ends when
 every host has computed its part, in proportion to its speed, as if no number had to travel: each trains alone with that part as its batch,
 all at the same time. `exposed` is the part of a step in which a host does not compute: it waits for weights, for the update, or for the
-others (mean of the hosts). With --local-steps the hosts together make rounds of so many local steps, four of which the first does not
-count; alone they make few steps, as always. With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs `make python`).
+others (mean of the hosts). With --local-steps the hosts together make four rounds of so many local steps, of which the first does not
+count; alone they make few steps, as always. With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs
+`make python`).
 One JSON object a line on standard output, a table on standard error.
 
   bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--set KEY=VALUE …] [--repetitions 3]

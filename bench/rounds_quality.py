@@ -37,8 +37,8 @@ STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 7: 2.365, 9: 2.262}  # 95 %, 
 class Way:
     """`shares`: samples of a step of 64 that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before
     its weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another does.
-    `momentum` and `fixed_rate`: of the step that a round makes; without `fixed_rate` that of so many workers. `keeps`: the part of what a codec leaves
-    that stays for the next round."""
+    `momentum` and `fixed_rate`: of the step that a round makes; without `fixed_rate` that of so many workers. `keeps`: the part of what a
+    codec leaves that stays for the next round."""
 
     name: str
     shares: tuple[int, ...]

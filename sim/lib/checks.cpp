@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/xxh64.h"
-#include "modes/exact/pass.h"
+#include "modes/work/pass.h"
 
 namespace motley::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "compute/task_loop.h"
 #include "data/order.h"
-#include "modes/exact/pass.h"
+#include "modes/work/pass.h"
 
 namespace motley::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
-#include "modes/exact/pass.h"
+#include "modes/work/pass.h"
 #include "motley/task.h"
 
 namespace motley::cluster {

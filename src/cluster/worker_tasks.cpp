@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "modes/exact/pass.h"
+#include "modes/work/pass.h"
 #include "motley/task.h"
 
 namespace motley::cluster {

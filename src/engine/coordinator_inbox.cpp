@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "engine/coordinator_contribution.h"
-#include "modes/exact/pass.h"
+#include "modes/work/pass.h"
 #include "wire/fingerprint.h"
 #include "wire/limits.h"
 

@@ -9,8 +9,8 @@
 
 #include "base/time.h"
 #include "engine/coordinator.h"
-#include "modes/exact/coverage.h"
 #include "modes/pace.h"
+#include "modes/work/coverage.h"
 #include "plan/codec_cost.h"
 #include "plan/forecast.h"
 #include "plan/link_model.h"

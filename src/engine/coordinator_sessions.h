@@ -12,7 +12,7 @@
 #include "engine/coordinator.h"
 #include "engine/line_budget.h"
 #include "modes/action.h"
-#include "modes/exact/lease.h"
+#include "modes/work/lease.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
 

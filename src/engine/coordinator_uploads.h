@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "modes/exact/coverage.h"
-#include "modes/exact/interval_set.h"
-#include "modes/exact/lease.h"
+#include "modes/work/coverage.h"
+#include "modes/work/interval_set.h"
+#include "modes/work/lease.h"
 #include "motley/bytes.h"
 #include "motley/device_server.h"
 #include "motley/layout.h"

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "codec/codec.h"
-#include "modes/exact/pass.h"
+#include "modes/work/pass.h"
 #include "motley/task.h"
 #include "wire/limits.h"
 

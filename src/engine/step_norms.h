@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "modes/exact/coverage.h"
+#include "modes/work/coverage.h"
 #include "plan/noise_scale.h"
 
 namespace motley::engine {

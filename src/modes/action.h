@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "modes/exact/lease.h"
-#include "modes/exact/pass.h"
+#include "modes/work/lease.h"
+#include "modes/work/pass.h"
 
 namespace motley::modes {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "modes/exact/lease.h"
+#include "modes/work/lease.h"
 
 namespace motley::modes {
 

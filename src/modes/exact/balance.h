@@ -4,8 +4,8 @@
 
 #include "modes/event.h"
 #include "modes/exact/grants.h"
-#include "modes/exact/pass_work.h"
 #include "modes/run.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "modes/event.h"
-#include "modes/exact/lease_ends.h"
-#include "modes/exact/pass_work.h"
 #include "modes/run.h"
+#include "modes/work/lease_ends.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

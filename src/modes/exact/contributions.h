@@ -5,11 +5,11 @@
 #include "modes/exact/balance.h"
 #include "modes/exact/chunks.h"
 #include "modes/exact/disputes.h"
-#include "modes/exact/doubts.h"
-#include "modes/exact/lease_ends.h"
-#include "modes/exact/pass_work.h"
 #include "modes/exact/verification.h"
 #include "modes/mode.h"
+#include "modes/work/doubts.h"
+#include "modes/work/lease_ends.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

@@ -5,10 +5,10 @@
 
 #include <vector>
 
-#include "modes/exact/coverage.h"
-#include "modes/exact/lease_ends.h"
-#include "modes/exact/pass_work.h"
 #include "modes/mode.h"
+#include "modes/work/coverage.h"
+#include "modes/work/lease_ends.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "modes/event.h"
-#include "modes/exact/lease.h"
+#include "modes/work/lease.h"
 
 namespace motley::modes {
 

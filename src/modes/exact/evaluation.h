@@ -9,8 +9,8 @@
 
 #include "base/philox.h"
 #include "modes/event.h"
-#include "modes/exact/pass_work.h"
 #include "modes/run.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

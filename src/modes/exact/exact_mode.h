@@ -9,11 +9,11 @@
 #include "modes/exact/chunks.h"
 #include "modes/exact/contributions.h"
 #include "modes/exact/grants.h"
-#include "modes/exact/lease_ends.h"
-#include "modes/exact/pass_work.h"
 #include "modes/exact/verification.h"
 #include "modes/mode.h"
 #include "modes/run.h"
+#include "modes/work/lease_ends.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

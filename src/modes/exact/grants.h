@@ -6,10 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "modes/exact/pass_work.h"
 #include "modes/exact/verification.h"
 #include "modes/mode.h"
 #include "modes/run.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

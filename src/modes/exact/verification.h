@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "modes/exact/pass_work.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "modes/exact/pass_work.h"
 #include "modes/rounds/round_slices.h"
 #include "modes/rounds/round_source.h"
 #include "modes/run.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "modes/exact/pass_work.h"
 #include "modes/mode.h"
 #include "modes/rounds/round_ahead.h"
 #include "modes/rounds/round_slices.h"
 #include "modes/run.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

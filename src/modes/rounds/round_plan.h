@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/batch_plan.h"
-#include "modes/exact/interval_set.h"
+#include "modes/work/interval_set.h"
 
 namespace motley::modes {
 

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "modes/exact/pass_work.h"
 #include "modes/rounds/round_stock.h"
 #include "modes/rounds/suspects.h"
 #include "modes/run.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "modes/exact/pass_work.h"
 #include "modes/rounds/round_plan.h"
 #include "modes/run.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

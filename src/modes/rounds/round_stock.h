@@ -8,7 +8,7 @@
 
 #include "base/batch_plan.h"
 #include "fleet/member.h"
-#include "modes/exact/interval_set.h"
+#include "modes/work/interval_set.h"
 
 namespace motley::modes {
 

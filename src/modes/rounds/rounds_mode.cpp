@@ -7,8 +7,8 @@
 
 #include "base/assert.h"
 #include "modes/doubtful.h"
-#include "modes/exact/declared.h"
 #include "modes/not_finite.h"
+#include "modes/work/declared.h"
 
 namespace motley::modes {
 

@@ -7,9 +7,6 @@
 #include <cstdint>
 #include <span>
 
-#include "modes/exact/doubts.h"
-#include "modes/exact/lease_ends.h"
-#include "modes/exact/pass_work.h"
 #include "modes/mode.h"
 #include "modes/rounds/round_ahead.h"
 #include "modes/rounds/round_grants.h"
@@ -18,6 +15,9 @@
 #include "modes/rounds/round_source.h"
 #include "modes/rounds/suspects.h"
 #include "modes/run.h"
+#include "modes/work/doubts.h"
+#include "modes/work/lease_ends.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "modes/exact/interval_set.h"
+#include "modes/work/interval_set.h"
 
 namespace motley::modes {
 namespace {

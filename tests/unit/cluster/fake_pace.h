@@ -6,8 +6,8 @@
 #include <span>
 
 #include "modes/event.h"
-#include "modes/exact/pass.h"
 #include "modes/pace.h"
+#include "modes/work/pass.h"
 
 namespace motley::cluster {
 

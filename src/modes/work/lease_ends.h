@@ -1,7 +1,7 @@
 #pragma once
 // How leases of the open pass end, but for what follows for its mode. One thread at a time.
 
-#include "modes/exact/pass_work.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

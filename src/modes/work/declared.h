@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "modes/exact/lease.h"
+#include "modes/work/lease.h"
 
 namespace motley::modes {
 

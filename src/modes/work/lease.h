@@ -8,8 +8,8 @@
 
 #include "base/time.h"
 #include "fleet/member.h"
-#include "modes/exact/coverage.h"
-#include "modes/exact/interval_set.h"
+#include "modes/work/coverage.h"
+#include "modes/work/interval_set.h"
 
 namespace motley::modes {
 

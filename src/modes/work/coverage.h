@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "modes/exact/interval_set.h"
+#include "modes/work/interval_set.h"
 #include "motley/layout.h"
 
 namespace motley::modes {

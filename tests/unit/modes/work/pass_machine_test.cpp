@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "modes/exact/pass_work.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/time.h"
-#include "modes/exact/coverage.h"
-#include "modes/exact/lease.h"
-#include "modes/exact/pass.h"
 #include "modes/run.h"
+#include "modes/work/coverage.h"
+#include "modes/work/lease.h"
+#include "modes/work/pass.h"
 
 namespace motley::modes {
 

@@ -1,4 +1,4 @@
-#include "modes/exact/pass_work.h"
+#include "modes/work/pass_work.h"
 
 #include <algorithm>
 

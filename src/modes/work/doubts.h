@@ -2,8 +2,8 @@
 // What no other worker comes near is not believed until a second one says it: which ranges are computed again for that,
 // and what is learned of the contributions that count. One thread at a time.
 
-#include "modes/exact/declared.h"
-#include "modes/exact/pass_work.h"
+#include "modes/work/declared.h"
+#include "modes/work/pass_work.h"
 
 namespace motley::modes {
 

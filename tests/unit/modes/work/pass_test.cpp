@@ -1,4 +1,4 @@
-#include "modes/exact/pass.h"
+#include "modes/work/pass.h"
 
 #include <gtest/gtest.h>
 

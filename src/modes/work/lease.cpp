@@ -1,4 +1,4 @@
-#include "modes/exact/lease.h"
+#include "modes/work/lease.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "modes/exact/lease_ends.h"
+#include "modes/work/lease_ends.h"
 
 namespace motley::modes {
 

@@ -1,4 +1,4 @@
-#include "modes/exact/interval_set.h"
+#include "modes/work/interval_set.h"
 
 #include <algorithm>
 

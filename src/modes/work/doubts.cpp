@@ -1,4 +1,4 @@
-#include "modes/exact/doubts.h"
+#include "modes/work/doubts.h"
 
 namespace motley::modes {
 

@@ -1,4 +1,4 @@
-#include "modes/exact/declared.h"
+#include "modes/work/declared.h"
 
 #include <algorithm>
 

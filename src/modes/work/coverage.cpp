@@ -1,4 +1,4 @@
-#include "modes/exact/coverage.h"
+#include "modes/work/coverage.h"
 
 #include <algorithm>
 
