@@ -63,7 +63,7 @@ def tell(**fields):
 def run(options):
     import torch
 
-    from motley import _data
+    from motley._samples import _data
 
     torch.set_num_threads(options.threads)
     for name, make in SETS.items():

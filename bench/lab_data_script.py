@@ -54,7 +54,7 @@ def loss(model, batch):
 
 if __name__ == "__main__":
     import motley
-    from motley import _data
+    from motley._samples import _data
 
     files = motley.files(os.environ["PLACE"], wait=False)
     if os.environ.get("WHOLE") == "lends":

@@ -10,15 +10,16 @@
 from typing import TYPE_CHECKING, Any
 
 from motley import _core
-from motley._epoch import Epoch, Step
+from motley._content._local import files
 from motley._errors import Error
-from motley._local import files
+from motley._runs._epoch import Epoch, Step
 
 if TYPE_CHECKING:
-    from motley._arrays import ArrayRun
-    from motley._run import Run, fit
-    from motley._shards import Shards
-    from motley._state import HeadTensors
+    from motley._runs._arrays import ArrayRun
+    from motley._runs._fit import fit
+    from motley._runs._run import Run
+    from motley._runs._state import HeadTensors
+    from motley._samples._shards import Shards
 
 __version__: str = _core.version
 __all__ = ["ArrayRun", "Epoch", "Error", "HeadTensors", "Run", "Shards", "Step", "files", "fit"]
@@ -30,22 +31,22 @@ def __getattr__(name: str) -> Any:
     # What needs torch or NumPy is imported when it is asked for: the command and the core work without.
     if name in ("Run", "fit"):
         _need_torch(f"motley.{name}")
-        from motley import _run
+        from motley._runs import _fit, _run
 
-        return getattr(_run, name)
+        return {"Run": _run.Run, "fit": _fit.fit}[name]
     if name == "HeadTensors":
         _need_torch(f"motley.{name}")
-        from motley import _state
+        from motley._runs import _state
 
         return _state.HeadTensors
     if name == "Shards":
         _need_torch(f"motley.{name}")
-        from motley import _shards
+        from motley._samples import _shards
 
         return _shards.Shards
     if name == "ArrayRun":
         _need("numpy", "motley.ArrayRun", "pip install numpy")
-        from motley import _arrays
+        from motley._runs import _arrays
 
         return _arrays.ArrayRun
     raise AttributeError(f"module 'motley' has no attribute '{name}'")

@@ -9,9 +9,12 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from motley import _core, _fetch, _launch, _origins, _packages
+from motley import _core
+from motley._content import _origins
+from motley._content._retrieve import retrieve
 from motley._errors import Error
-from motley._retrieve import retrieve
+from motley._machines import _fetch, _packages
+from motley._runs import _launch
 
 BETWEEN_RUNS = ("what stands between two runs runs on machines that join too, where the bodies of epochs do not: take what it needs from "
                 "run.history and the model")
@@ -47,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _recipes() -> Any:
     """The built-in models by the torch of this Python; None: there is none."""
     try:
-        from motley import _recipes
+        from motley._models import _recipes
     except ImportError:
         return None
     return _recipes
@@ -56,7 +59,7 @@ def _recipes() -> Any:
 def _export(words: list[str]) -> int:
     as_json = "--json" in words
     try:
-        from motley import _export
+        from motley._runs import _export
 
         done = _export.main(words)
     except ImportError as error:
@@ -77,7 +80,7 @@ def _on_ray(words: list[str]) -> int:
 
 
 def _invite(words: list[str]) -> int:
-    from motley import _invite
+    from motley._machines import _invite
 
     try:
         return _invite.main(words)

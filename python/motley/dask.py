@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from motley._errors import Error
-from motley._processes import Orders, Supervised, command, directory, end, resuming
+from motley._machines._processes import Orders, Supervised, command, directory, end, resuming
 
 __all__ = ["launch"]
 

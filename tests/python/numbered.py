@@ -5,7 +5,7 @@ import torch
 from torch.utils import data
 from torch.utils.data import DataLoader
 
-from motley import _data
+from motley._samples import _data
 
 SIZE = 300
 TRAIN = "train_loader"

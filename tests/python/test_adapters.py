@@ -16,7 +16,7 @@ import motley.hf
 import motley.lightning
 import plain
 from conftest import train
-from motley import _overridden
+from motley._trials import _overridden
 from test_parity import epochs_of, loop
 
 

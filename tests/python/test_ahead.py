@@ -14,7 +14,8 @@ import cases
 import plain
 from conftest import SCRIPTS, train
 from program import PATIENCE_S
-from motley import _ahead, _core, _data, _errors, _packing
+from motley import _core, _errors
+from motley._samples import _ahead, _data, _packing
 
 SEED, SIZE, BATCH = 5, 300, 96
 

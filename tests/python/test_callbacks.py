@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 import cases
 import motley as package
 from conftest import train
-from motley import _notebook
+from motley._runs import _notebook
 
 
 class Logger:

@@ -10,7 +10,8 @@ from torch.utils.data import TensorDataset
 
 import cases
 from conftest import SCRIPTS
-from motley import _contents, _core, _data, _errors, _whole
+from motley import _core, _errors
+from motley._samples import _contents, _data, _whole
 from numbered import SIZE, Numbered, recipe
 
 SCRIPT = str(SCRIPTS / "samples.py")

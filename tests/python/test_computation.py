@@ -10,7 +10,11 @@ from torch.utils.data import DataLoader
 import cases
 import conftest
 from driving import run
-from motley import _arriving, _compiled, _computation, _data, _inspect, _model, _optimizer, _outflow, _parts, _work
+from motley._computing import _compiled, _computation, _outflow
+from motley._models import _arriving, _model, _parts
+from motley._optimizers import _optimizer
+from motley._samples import _data
+from motley._trials import _inspect, _work
 
 
 class Task:

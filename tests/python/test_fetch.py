@@ -6,7 +6,8 @@ import json
 import pytest
 
 from conftest import SCRIPTS
-from motley import _errors, _fetch
+from motley import _errors
+from motley._machines import _fetch
 
 HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--threads", "1", "--token-file", "token"]
 

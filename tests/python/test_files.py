@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 import cases
 import motley as package
 from conftest import COMMAND, SCRIPTS, train
-from motley import _files
+from motley._models import _files
 from test_parity import loop, weights_of
 
 

@@ -12,8 +12,8 @@ import types
 
 import pytest
 
-from motley import _from_origin
-from motley._from_origin import Block, Consent, FromOrigin, Unusable
+from motley._content import _from_origin
+from motley._content._from_origin import Block, Consent, FromOrigin, Unusable
 from test_origins import Handler, Server
 
 BLOCK = 100_000

@@ -8,7 +8,10 @@ from torch.utils.data import DataLoader
 
 import cases
 import conftest
-from motley import _data, _devices, _groups, _inspect, _parts
+from motley._machines import _devices
+from motley._models import _groups, _parts
+from motley._samples import _data
+from motley._trials import _inspect
 
 
 @pytest.fixture

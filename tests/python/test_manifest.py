@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from motley import _kept, _manifest
+from motley._content import _kept, _manifest
 from motley._errors import Error
 
 

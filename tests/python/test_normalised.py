@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from motley import _normalised
+from motley._models import _normalised
 
 CASES = {"images": ((200, 5, 4, 6), [32] * 6 + [8]), "rows": ((64, 7), [32, 32]), "sequences": ((40, 3, 9), [32, 8]),
          "one group": ((20, 3, 5), [20]), "single samples": ((3, 2, 4), [1, 1, 1])}

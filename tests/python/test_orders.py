@@ -15,7 +15,8 @@ import cases
 import plain
 import samples
 from conftest import COMMAND, SCRIPTS, train
-from motley import _data, _errors, _orders, _shards
+from motley import _errors
+from motley._samples import _data, _orders, _shards
 from numbered import SIZE, TRAIN, Batches, Numbered, Own, recipe, used
 
 SCRIPT = str(SCRIPTS / "samples.py")

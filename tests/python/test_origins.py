@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from motley import _kept, _local, _origins
+from motley._content import _kept, _local, _origins
 from motley._errors import Error
 
 SIZE = 3_000_000

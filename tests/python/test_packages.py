@@ -11,7 +11,8 @@ import zipfile
 import pytest
 
 from conftest import COMMAND, SCRIPTS
-from motley import _errors, _fetch, _packages
+from motley import _errors
+from motley._machines import _fetch, _packages
 from program import PATIENCE_S, Starter
 
 HERE = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "none", "--threads", "1", "--token-file", "token"]

@@ -12,7 +12,8 @@ import threading
 
 import pytest
 
-from motley import Error, _kept, _local, _partly
+from motley import Error
+from motley._content import _kept, _local, _partly
 
 BLOCK = 1 << 20
 SIZE = 5 * BLOCK + 1234

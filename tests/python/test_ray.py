@@ -16,7 +16,7 @@ from program import PATIENCE_S, settings  # noqa: E402
 from processes import await_end, children, command_lines, having, parent  # noqa: E402
 from ray_cluster import LocalCluster  # noqa: E402
 
-from motley import _processes  # noqa: E402
+from motley._machines import _processes  # noqa: E402
 from motley.ray import _job, _nodes, _words  # noqa: E402
 
 ENDLESS = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5,

@@ -8,7 +8,8 @@ import urllib.request
 
 import pytest
 
-from motley import _core, _retrieve
+from motley import _core
+from motley._content import _retrieve
 
 CONTENT = b"what was published"
 

@@ -12,7 +12,8 @@ import cases
 import plain
 import samples
 from conftest import SCRIPTS, train
-from motley import _ahead, _data, _errors
+from motley import _errors
+from motley._samples import _ahead, _data
 from numbered import SIZE, TRAIN, Numbered, Own, recipe, used, with_batch
 from sample_order import sample_order
 

@@ -8,7 +8,7 @@ import torch
 import cases
 import plain
 from conftest import SCRIPTS, train
-from motley import _server
+from motley._computing import _server
 from program import settings
 from test_parity import check_follows, loop
 

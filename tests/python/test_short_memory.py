@@ -8,7 +8,8 @@ import torch
 
 import limited_memory
 from conftest import COMMAND, SCRIPTS
-from motley import _core, _devices, _errors
+from motley import _core, _errors
+from motley._machines import _devices
 
 CASES = [(3, 2), pytest.param(9, 3, marks=pytest.mark.nightly)]  # how many, and the seed; each starts from nothing
 SCRIPT = str(SCRIPTS / "sized.py")

@@ -13,7 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import cases
 import motley
-from motley import _data, _inspect
+from motley._samples import _data
+from motley._trials import _inspect
 
 SEEDS = pytest.mark.parametrize("seeds", [range(5), pytest.param(range(5, 20), marks=pytest.mark.nightly)], ids=["5", "15 more"])
 SIZE, BATCH = 200, 40

@@ -5,7 +5,9 @@ import types
 import pytest
 import torch
 
-from motley import Error, _core, _data, _stock
+from motley import Error, _core
+from motley._content import _stock
+from motley._samples import _data
 
 SIZE, BATCH = 1000, 10
 
@@ -168,7 +170,7 @@ def test_the_samples_that_are_compared_are_asked_for_together():
     import torch
     from torch.utils.data import DataLoader
 
-    from motley import _data
+    from motley._samples import _data
 
     class Far(Samples, torch.utils.data.Dataset):
         def __len__(self):

@@ -10,7 +10,8 @@ import threading
 import pytest
 
 from conftest import SCRIPTS
-from motley import Error, _origins, _stores
+from motley import Error
+from motley._content import _origins, _stores
 from program import settings
 
 pytest.importorskip("s3fs")

@@ -11,7 +11,8 @@ import sys
 import pytest
 
 import motley
-from motley import _core, _system
+from motley import _core
+from motley._machines import _system
 
 PACKAGE = pathlib.Path(motley.__file__).parent
 OF_ONE_SYSTEM = re.compile("|".join([
@@ -55,7 +56,7 @@ def test_a_group_ends_with_what_it_started():
 
 @pytest.mark.skipif(_system.WINDOWS, reason="there a process waits for the other one")
 def test_another_program_takes_the_place_of_this_one():
-    becomes = "from motley import _system; import os, sys; print(os.getpid(), flush=True); " \
+    becomes = "from motley._machines import _system; import os, sys; print(os.getpid(), flush=True); " \
               "_system.become([sys.executable, '-c', 'import os; print(os.getpid(), input())'], 'said')"
     done = subprocess.run([sys.executable, "-c", becomes], capture_output=True, text=True, check=True)
     first, second = done.stdout.splitlines()

@@ -11,7 +11,7 @@ import termios
 import pytest
 
 from conftest import COMMAND, SCRIPTS
-from motley import _terminal
+from motley._runs import _terminal
 from program import PATIENCE_S
 
 COLUMNS, ROWS = 100, 40

@@ -79,8 +79,9 @@ def test_head_and_joiner_share_a_run(start, tmp_path):
 
 SUPERVISES = """
 import subprocess, sys
-from motley import _core, _processes, _system
-from motley._locks import hold
+from motley import _core
+from motley._content._locks import hold
+from motley._machines import _processes, _system
 import pathlib
 waits = [sys.executable, "-c", "import threading; threading.Event().wait()"]
 for end in ("interrupt", "kill"):
@@ -97,7 +98,8 @@ print("lock", first is not None, subprocess.run([sys.executable, "-c", sys.argv[
 name, memory, processors = _core.machine()
 print("machine", bool(name) and name != "processor", memory > 1 << 26, processors >= 1)
 """
-HOLDS = "import sys; sys.path.insert(0, {site!r}); import pathlib; from motley._locks import hold; print(hold(pathlib.Path('lock')))"
+HOLDS = ("import sys; sys.path.insert(0, {site!r}); import pathlib; from motley._content import _locks; "
+         "print(_locks.hold(pathlib.Path('lock')))")
 
 
 def test_processes_are_supervised(words, tmp_path):

@@ -7,7 +7,7 @@ from typing import Any
 
 import ray
 
-from motley._processes import Orders, Supervised, command, directory, resuming
+from motley._machines._processes import Orders, Supervised, command, directory, resuming
 
 REPORT_S = 1.0  # at most one report in such a time
 LAST_LINES = 20

@@ -17,7 +17,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from motley._errors import Error
-from motley._processes import Orders
+from motley._machines._processes import Orders
 from motley.ray import _actors, _nodes
 from motley.ray._words import Wanted
 

@@ -9,8 +9,8 @@ import ray
 from ray import tune
 
 from motley._errors import Error
+from motley._machines._processes import Supervised, command, directory
 from motley.ray import _actors
-from motley._processes import Supervised, command, directory
 
 REPORTED = ("eval", "done")
 

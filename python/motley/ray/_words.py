@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from motley import _core
+from motley._content._retrieve import retrieve
 from motley._errors import Error
-from motley._retrieve import retrieve
 
 PLACED_BY_RAY = {"device": "each node's resources say which devices there are: ray start --num-gpus, --num-cpus, --resources",
                  "name": "workers are called as their nodes: ray start --node-name",

@@ -49,7 +49,8 @@ struct JoinEvents {
 Result<fleet::JoinToken> wait_for_token_file(const std::string& file, StopSource& stop,
                                              const std::function<void(const std::string&)>& note);
 
-/// The files of the run's script, as python/motley/_fetch.py packs them. Errors: mismatch (it is a run of no script).
+/// The files of the run's script, as python/motley/_machines/_fetch.py packs them. Errors: mismatch (it is a run of no
+/// script).
 Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& events, StopSource& stop);
 
 Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events, StopSource& stop);

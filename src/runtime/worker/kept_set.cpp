@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using store::File;
 
-// As in python/motley/_kept.py.
+// As in python/motley/_content/_kept.py.
 constexpr std::uint64_t kKeptBytesMax = 20'000'000'000;          // beside what is in use
 constexpr std::uint64_t kSpareBytes = std::uint64_t{256} << 20;  // of the disk
 

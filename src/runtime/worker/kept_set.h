@@ -1,6 +1,6 @@
 #pragma once
 // A set of files that came from a head, as this machine keeps it for its user: below sets/HASH of a directory, where
-// python/motley/_kept.py keeps its own in the same form. What is in use is not dropped. One thread.
+// python/motley/_content/_kept.py keeps its own in the same form. What is in use is not dropped. One thread.
 
 #include <cstddef>
 #include <cstdint>

@@ -10,7 +10,7 @@ import runpy
 import signal
 import sys
 
-from motley import _computation, _server
+from motley._computing import _computation, _server
 
 MADE = []
 WORKERS = []

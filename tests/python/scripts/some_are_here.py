@@ -8,7 +8,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import motley
-from motley import _core, _data, _kept
+from motley import _core
+from motley._content import _kept
+from motley._samples import _data
 
 SAMPLES, BATCH, BYTES, LAST = 200, 8, 16, 3 * (1 << 20)
 COMPARED = set(_core.sample_order(_data.CONTENTS_KEY, 0, SAMPLES, 0, _data.COMPARED))

@@ -4,7 +4,7 @@ import pathlib
 import runpy
 import sys
 
-from motley import _computation, _residence
+from motley._computing import _computation, _residence
 
 
 class Staged(_computation.ModelComputation):

@@ -14,7 +14,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import motley
-from motley import _kept, _local
+from motley._content import _kept, _local
 
 FEATURES = 4
 

@@ -1,0 +1,1 @@
+"""Models: their tensors as flat vectors, passes over several groups, the built-in ones, TorchScript, and weights in files."""

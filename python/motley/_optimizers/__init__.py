@@ -1,0 +1,1 @@
+"""Optimizers and schedules: those that are read and made by the core, and those that run here."""

@@ -1,0 +1,79 @@
+"""What the core is told of a script's optimizer and its schedule."""
+
+from typing import Any
+
+import torch
+
+from motley import _core
+from motley._errors import Error
+from motley._optimizers import _optimizer, _outside
+from motley._runs import _body
+from motley._samples import _data
+from motley._trials._work import Work
+
+
+class Rules:
+    """schedule, asked: the run's `schedule` and `schedule_every`."""
+
+    def __init__(self, read: _optimizer.ReadOptimizer, schedule: Any, asked: str | None, train: _data.Recipe):
+        self.read, self.schedule, self._asked, self._train = read, schedule, asked, train
+        self.outside: _outside.Outside | None = None  # the optimizer that runs on the head, if one does
+
+    def tell(self, script: _core.Script, work: Work, steps: int, resumed: str) -> list[str]:
+        """On the head; what the user should know of it. `resumed`: the directory of the run that goes on, if any."""
+        self.every(steps)
+        self._tell_optimizer(script, work)
+        if self.follows_evaluations:
+            if work.test is None:
+                raise Error("schedule: ReduceLROnPlateau follows evaluations, and the run has none", "motley.Run(..., test=loader)")
+            plateau = _optimizer.Plateau(self.read, self.schedule, work.scores)
+            script.follow_evaluations(plateau, plateau.resume(resumed) if resumed else [])
+        elif (table := self._table(steps)) is not None:
+            script.set_schedule(*table)
+        if resumed and self.schedule is None:
+            script.set_followed(_body.resume(resumed, self.read.optimizer))
+        return [self.outside.note()] if self.outside is not None else []
+
+    def _tell_optimizer(self, script: _core.Script, work: Work) -> None:
+        if self.read.kind == _optimizer.OUTSIDE or work.parts.decay is not None:
+            self.outside = self._outside_of(work)
+        script.set_optimizer(_optimizer.OUTSIDE if self.outside else self.read.kind, self.read.all_groups(), self.outside)
+
+    def tell_of_rounds(self, script: _core.Script) -> None:
+        """On the head of a run in rounds, whose optimizer is the workers' own: the core counts its groups alone."""
+        self.outside = None
+        script.set_optimizer(self.read.kind, self.read.all_groups(), None)
+
+    def tell_to_measure(self, script: _core.Script, work: Work, steps: int, files: bytes) -> None:
+        """On the head, before a run that is measured first: exact steps, of which nothing is kept."""
+        script.set_files(files)
+        self.tell_own(script, work, steps)
+        self._tell_optimizer(script, work)
+
+    def tell_own(self, script: _core.Script, work: Work, steps: int) -> None:
+        """Wherever somebody computes."""
+        script.set_own(lambda: (self.read.kind, self.read.all_groups(), self._table(steps)), lambda: self._outside_of(work))
+
+    def every(self, steps: int) -> str:
+        """After what the schedule is stepped. Errors: that was not said, and is not clear."""
+        self._asked = _optimizer.every(self.schedule, self._asked, self.read, steps)
+        return self._asked
+
+    def scheduler_steps(self, before: int, now: int, steps: int) -> int:
+        """Between two of the run's `steps`."""
+        each = 1 if self.every(steps) == "step" else self._train.steps_per_epoch
+        return now // each - before // each
+
+    @property
+    def follows_evaluations(self) -> bool:
+        return isinstance(self.schedule, torch.optim.lr_scheduler.ReduceLROnPlateau)
+
+    def _outside_of(self, work: Work) -> _outside.Outside:
+        return _outside.Outside(self.read.optimizer, work.layout, work.names, work.unused, work.parts)
+
+    def _table(self, steps: int) -> tuple[int, int, list[_optimizer.Rates]] | None:
+        """Steps of a row, groups, and the rates of all rows."""
+        if self.schedule is None or self.follows_evaluations:
+            return None
+        per_row = 1 if self.every(steps) == "step" else self._train.steps_per_epoch
+        return per_row, len(self.read.all_groups()), _optimizer.table(self.read, self.schedule, -(-steps // per_row))

@@ -1,0 +1,64 @@
+"""The weights with the best evaluation, and when to stop waiting for better ones."""
+
+import json
+import os
+import pathlib
+
+import torch
+
+from motley._errors import Error
+from motley._models import _files
+from motley._models._parts import Parts
+from motley._runs._epoch import Epoch
+
+WEIGHTS, NOTE = "best.safetensors", "best.json"  # in the run's directory
+LOSS = "test_loss"
+
+
+class Best:
+    """what: a score (larger is better) or "test_loss"; None: nothing is kept."""
+
+    def __init__(self, what: str | None, patience: int | None, tested: bool):
+        if patience is not None and what is None:
+            raise Error("patience: it waits for a better value of keep_best, and there is none", 'keep_best="test_loss"')
+        if what is not None and not tested:
+            raise Error("keep_best: the run has no evaluations", "motley.Run(..., test=loader)")
+        self._what, self._patience = what, patience
+        self.value: float | None = None
+        self.over = False
+        self._without = 0  # evaluations since
+        self._state: dict[str, torch.Tensor] | None = None
+
+    def look(self, epoch: Epoch, parts: Parts, directory: str) -> None:
+        """The model has the weights of this evaluation."""
+        if self._what is None:
+            return
+        value = epoch.test_loss if self._what == LOSS else epoch.scores.get(self._what)
+        if value is None:
+            raise Error(f"keep_best: expected test_loss or one of the scores ({', '.join(epoch.scores) or 'none'}), found {self._what!r}",
+                        'keep_best="test_loss"')
+        better = self.value is None or (value < self.value if self._what == LOSS else value > self.value)
+        self._without = 0 if better else self._without + 1
+        if better:
+            self.value = value
+            saved = parts.teacher_root or parts.saved
+            self._state = {name: tensor.detach().clone() for name, tensor in saved.state_dict().items()}
+            _files.save(saved, os.path.join(directory, WEIGHTS))
+            pathlib.Path(directory, NOTE).write_text(json.dumps({"step": epoch.step, self._what: value}) + "\n", encoding="utf-8")
+        self.over = self._patience is not None and self._without >= self._patience
+
+    def resume(self, directory: str) -> None:
+        """What a run before had found, where it goes on."""
+        note = pathlib.Path(directory, NOTE) if directory else None
+        if self._what is None or note is None or not note.is_file():
+            return
+        self.value = json.loads(note.read_text(encoding="utf-8")).get(self._what)
+        self._state = _files.read_safetensors(pathlib.Path(directory, WEIGHTS))
+
+    def leave_in(self, parts: Parts) -> bool:
+        """At the end of the run; whether there is one."""
+        if self._state is not None:
+            parts.saved.load_state_dict(self._state)
+        return self._state is not None
+
+

@@ -1,0 +1,97 @@
+"""Whom a script wants told of steps and epochs, on the head."""
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import torch
+
+from motley import _core
+from motley._errors import Error
+from motley._models import _binding
+from motley._runs import _body, _launch, _notebook
+from motley._runs._epoch import Step
+from motley._trials import _traces
+from motley._trials._work import Work
+
+
+class Callbacks:
+    """callbacks: objects with on_step, on_epoch or both.  on_step: gets the model with the weights of each step, for which the run is held.
+
+    Errors: an object with neither.
+    """
+
+    def __init__(self, callbacks: Iterable[Any], on_step: Callable[[Any, Step], Any] | None):
+        table = _notebook.table() if _launch.role() == "train" else None
+        self._callbacks = [*callbacks, *([table] if table is not None else [])]
+        self._on_step = on_step
+        for callback in self._callbacks:
+            if not any(callable(getattr(callback, name, None)) for name in ("on_step", "on_epoch")):
+                raise Error(f"callbacks: {type(callback).__name__} has neither on_step nor on_epoch",
+                            "class Logger:\n    def on_epoch(self, epoch): ...")
+
+    @property
+    def holds_steps(self) -> bool:
+        return self._on_step is not None
+
+    @property
+    def wants_steps(self) -> bool:
+        return self.holds_steps or bool(self.of("on_step"))
+
+    def of(self, what: str) -> list[Callable[[Any], None]]:
+        return [getattr(callback, what) for callback in self._callbacks if hasattr(callback, what)]
+
+    def step(self, work: Work, owner: _binding.Owner, optimizer: torch.optim.Optimizer, state: Callable[[], dict[str, Any]],
+             steps: Callable[[int], int]) -> Callable[[_core.Event], None]:
+        """To be called after each step; steps(version): its number. Errors: what the script did then to the model, or to what other
+        machines would not see."""
+        flat = torch.zeros(work.layout.flat_elements if self.holds_steps else 0)
+        beside = _Beside(work, optimizer, state, self.holds_steps)
+
+        def told(event: _core.Event) -> None:
+            step = Step(event, steps(event.version))
+            with beside.settings("a callback's on_step"):
+                for on_step in self.of("on_step"):
+                    on_step(step)
+            if self._on_step is None or event.state is None:
+                return
+            event.state.copy_weights(work.layout, flat)
+            with owner.shown(flat, event.version), beside.settings("on_step"), beside.reached("on_step"):
+                self._on_step(work.parts.given, step)
+                computation = owner.current()
+                if computation is not None and (name := computation.differs(flat)) is not None:
+                    raise Error(f"on_step changed {name} of the model, which the other machines would not see",
+                                "keep what it makes beside the model; constrain weights by torch.nn.utils.parametrize")
+
+        return told
+
+
+class _Beside:
+    """What steps depend on beside the model: nothing of it may change between two bodies, since no machine would get to know."""
+
+    def __init__(self, work: Work, optimizer: torch.optim.Optimizer, state: Callable[[], dict[str, Any]], walks: bool):
+        self._optimizer, self._state = optimizer, state
+        self._traces = _traces.Traces(work.roots, work.parts.root) if walks else None
+        self._seen: _traces.Seen | None = None
+
+    @contextlib.contextmanager
+    def settings(self, where: str) -> Iterator[None]:
+        options, state, made = _body.options(self._optimizer), _body.pack(self._state(), made=False), _body.made()
+        yield
+        if _body.options(self._optimizer) != options:
+            raise Error(f"{where} changed the optimizer's learning rate or another option, which the steps of a run do not look at",
+                        'motley.Run(..., schedule=lambda step: ..., schedule_every="step"), or a scheduler; or change it in the body')
+        if _body.pack(self._state(), made=False) != state or any(a is not b for a, b in zip(made, _body.made(), strict=True)):
+            raise Error(f"{where} changed run.state or samples of HeadTensors, which travel with the body of an epoch",
+                        "change them in the body, as often as evaluate_every= says; the loss gets `step` where it asks for it by name")
+
+    @contextlib.contextmanager
+    def reached(self, where: str) -> Iterator[None]:
+        assert self._traces is not None
+        if self._seen is None or self._seen.changes():  # by the step, as far as it may
+            self._seen = self._traces.take()
+        yield
+        for change in self._seen.changes():
+            raise Error(f"{where} changed {change.what}, which the other machines do not see",
+                        "an average of the weights: motley.Run(..., ema=0.999), the loss's `teacher`; else the loss gets `step`, `epoch` "
+                        "and `state` where it asks for them by name")

@@ -1,0 +1,35 @@
+"""A script's run in words: its run file, and the optimizer as torch knows it."""
+
+from typing import Any
+
+import torch
+
+from motley._models import _model
+from motley._optimizers import _optimizer, _rounds
+from motley._runs import _head
+
+
+def run_file(arguments: list[str], number: int, train: dict[str, Any], tested: bool, read: _optimizer.ReadOptimizer) -> str:
+    """The run file that this run would have. `number`: of the run in its script. `train`: its section of that name. What only torch can
+    say stands in the script."""
+    lr, momentum, dampening, nesterov, decay, beta1, beta2, eps = read.groups[0]
+    sections: dict[str, dict[str, Any]] = {
+        "model": {"kind": "script", "arguments": arguments, "run": number},
+        "data": {"uri": "script", "test_uri": "script" if tested else ""},
+        "train": train,
+        "optimizer": {"kind": read.kind, "lr": lr, "momentum": momentum, "dampening": dampening, "nesterov": nesterov,
+                      "weight_decay": decay, "beta1": beta1, "beta2": beta2, "eps": eps},
+    }
+    return _head.config_text(sections)
+
+
+def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dict[str, Any] | None,
+              rounds: _rounds.Rounds) -> dict[str, Any]:
+    """Its class, and the options and parameters of each group in its order. `state`: of one that runs on the head. In rounds each
+    worker has one of its own, and what the run keeps is of another."""
+    known = {id(named.tensor): named.name for named in names if not named.alias_of}
+    groups = [{"options": {key: value for key, value in group.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
+               "params": [known.get(id(parameter), "") for parameter in group["params"]]}
+              for group in made.param_groups]
+    return {"optimizer": type(made).__name__, "groups": groups, **({} if state is None else {"state": state}),
+            **({"rounds": rounds.told()} if rounds else {})}

@@ -1,0 +1,1 @@
+"""Samples and batches: what a script's DataLoader says, in the order that the head says."""

@@ -1,0 +1,255 @@
+"""What a step can leave behind outside autograd: attributes, globals, closure cells, containers, tensors and generators that the code of a
+loss can reach, compared before and after.
+
+Of objects and modules of the user's own, those attributes count that the code reached so far has names for: what a script keeps beside its
+loss, such as a history, is its own affair.
+"""
+
+import argparse
+import collections
+import functools
+import io
+import os
+import sys
+import sysconfig
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from motley._runs import _state
+from motley._samples import _data, _shards
+from motley._trials import _spots
+
+try:
+    import numpy
+except ImportError:  # torch works without
+    numpy = None  # type: ignore[assignment]
+
+KEPT_BYTES_MAX = 256 << 20  # of tensors that can be put back
+LONG_MAX = 10_000  # items of a list whose own items are not looked into
+CALLED = ("forward", "__call__", "__getitem__")  # methods that nobody names
+METHODS = (types.FunctionType, staticmethod, classmethod, property)
+LIBRARIES = tuple(os.path.realpath(path) + os.sep for path in {
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")), os.path.dirname(os.path.dirname(__file__)),
+    os.path.dirname(torch.__file__)})
+PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+OWN_OF_MODULES = frozenset(nn.Module().__dict__)
+HOLDERS = (argparse.Namespace, types.SimpleNamespace)  # whose attributes are the script's, though their class is not
+
+
+@dataclass
+class Seen:
+    """How everything was that was reached. iterators: names of those, whose place nobody can know."""
+
+    spots: list[_spots.Spot]
+    iterators: list[str]
+
+    def __post_init__(self) -> None:
+        self._untouched = _spots.Untouched(self.spots)
+        self._others = [spot for spot in self.spots if spot not in self._untouched]
+
+    def changes(self) -> list[_spots.Change]:
+        spots = self._others if self._untouched() else self.spots
+        return [change for spot in spots if not spot.is_same() for change in spot.changes()]
+
+
+class Traces:
+    """roots: by name, what a step calls and uses: functions, modules, recipes of data. model: whose parameters and buffers are left out."""
+
+    def __init__(self, roots: dict[str, Any], model: nn.Module):
+        self._roots = {name: root for name, root in roots.items() if root is not None}
+        self._model = model
+        self._used: set[str] = set()  # names in the code that was reached
+        known = -1
+        while known != len(self._used):  # code that is found with one name has others
+            known = len(self._used)
+            self.take()
+
+    def take(self, keep: bool = False) -> Seen:
+        """`keep`: tensors, too, can be put back."""
+        apart = {id(tensor) for tensor in (*self._model.parameters(), *self._model.buffers())}
+        return _Walk(self._used, apart, keep).over(self._roots)
+
+
+class _Walk:
+    def __init__(self, used: set[str], apart: set[int], keep: bool):
+        self._used, self._apart = used, apart
+        self._left = KEPT_BYTES_MAX if keep else -1  # bytes of tensors that can still be kept
+        self._spots: list[_spots.Spot] = []
+        self._iterators: list[str] = []
+        self._met: dict[int, Any] = {}  # also keeps what is met, so that no other gets its id
+
+    def over(self, roots: dict[str, Any]) -> Seen:
+        for name, root in roots.items():
+            if isinstance(root, _data.Recipe):
+                self._visit(root.loader.dataset, name)
+                self._visit(root.collate, f"{name}'s collate_fn")
+            else:
+                self._visit(root, name)
+        return Seen(self._spots, self._iterators)
+
+    def _visit(self, value: Any, what: str) -> None:
+        if isinstance(value, (*_spots.PLAIN, types.BuiltinFunctionType, property, _state.HeadTensors)):
+            return
+        if isinstance(value, _shards.Shards):  # what it has open is not the script's
+            self._visit(value.sources, f"{what}.sources")
+            self._visit(value.map, f"{what}.map")
+            return
+        if id(value) in self._met or id(value) in self._apart:
+            return
+        self._met[id(value)] = value
+        if isinstance(value, torch.Tensor):
+            size = value.numel() * value.element_size()
+            keep = self._left >= size
+            self._left -= size if keep else 0
+            self._spots.append(_spots.Tensor(value, what, keep))
+        elif isinstance(value, type):
+            self._visit_class(value)
+        elif isinstance(value, types.FunctionType):
+            self._visit_function(value)
+        elif isinstance(value, functools._lru_cache_wrapper):
+            self._visit(value.__wrapped__, what)
+        elif isinstance(value, types.MethodType):
+            self._visit(value.__func__, what)
+            self._visit(value.__self__, what)
+        elif isinstance(value, functools.partial):
+            self._visit(value.func, what)
+            self._visit(list(value.args), what)
+            self._visit(value.keywords, what)
+        elif isinstance(value, nn.Module):
+            self._visit_module(value)
+        elif isinstance(value, types.ModuleType):
+            self._visit_file(value)
+        elif _spots.is_generator(value):
+            self._spots.append(_spots.Generator(value, what))
+        elif numpy is not None and isinstance(value, numpy.ndarray):
+            if value.dtype.kind != "O" and not isinstance(value, numpy.memmap):
+                self._spots.append(_spots.Array(value, what))
+        elif isinstance(value, (list, tuple, set, frozenset, collections.deque)):
+            self._visit_items(value, what)
+        elif isinstance(value, Mapping):
+            self._visit_mapping(value, what)
+        elif callable(getattr(type(value), "__next__", None)) and not isinstance(value, io.IOBase):
+            self._iterators.append(what)
+        else:
+            self._visit_object(value)
+
+    def _visit_items(self, value: Any, what: str) -> None:
+        if len(value) > (LONG_MAX if isinstance(value, list) else _spots.ITEMS_MAX):
+            return
+        if isinstance(value, (list, set, collections.deque)):
+            self._spots.append(_spots.Items(value, what))
+        for each in value if len(value) <= _spots.ITEMS_MAX else ():
+            self._visit(each, what)
+
+    def _visit_mapping(self, value: Mapping[Any, Any], what: str) -> None:
+        if len(value) > _spots.ITEMS_MAX:
+            return
+        if isinstance(value, dict):
+            self._spots.append(_spots.Named(value, f"{what}[{{!r}}]", value, lambda: list(value)))
+        for key, each in list(value.items()):
+            self._visit(each, f"{what}[{key!r}]")
+
+    def _visit_function(self, function: types.FunctionType) -> None:
+        code = function.__code__
+        for cell, name in zip(function.__closure__ or (), code.co_freevars, strict=True):
+            try:
+                inside = cell.cell_contents
+            except ValueError:  # not filled yet
+                continue
+            self._spots.append(_spots.Cell(cell, f"the variable {name}"))
+            self._visit(inside, name)
+        for each in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._visit(each, f"a default of {function.__name__}")
+        if not is_own(code.co_filename):
+            return
+        names = _names_of(code)
+        self._used |= names
+        read = [name for name in names if name in function.__globals__]
+        self._spots.append(_spots.Named(function, "the global {}", function.__globals__, lambda: read))
+        for name in read:
+            self._visit(function.__globals__[name], name)
+        if function.__dict__:
+            self._visit_attributes(function, function.__name__, [name for name in function.__dict__ if name in self._used])
+
+    def _visit_file(self, module: types.ModuleType) -> None:
+        """A module of the script's own, whose names the code uses."""
+        if is_own(getattr(module, "__file__", None) or ""):
+            self._visit_attributes(module, module.__name__, list(self._used & module.__dict__.keys()))
+
+    def _visit_module(self, module: nn.Module) -> None:
+        kind = type(module)
+        own = [name for name in module.__dict__ if name not in OWN_OF_MODULES and (name in self._used or not _is_own_class(kind))]
+        self._visit_attributes(module, kind.__name__, own)
+        self._visit_methods(module)
+        for name, tensor in (*module._parameters.items(), *module._buffers.items()):  # of modules beside the model
+            self._visit(tensor, f"{kind.__name__}.{name}")
+        for each in (*module._forward_hooks.values(), *module._forward_pre_hooks.values()):
+            self._visit(each, f"a hook of {kind.__name__}")
+        for child in module._modules.values():
+            self._visit(child, kind.__name__)
+
+    def _visit_class(self, kind: type) -> None:
+        """What the code may read of a class of the script's own: settings, counters, and what else its methods reach."""
+        if not _is_own_class(kind):
+            return
+        used = {name: value for name, value in kind.__dict__.items() if name in self._used or name in CALLED}
+        names = [name for name, value in used.items() if not isinstance(value, METHODS)]
+        if names:
+            self._spots.append(_spots.OfClass(kind, names))
+        for name, value in used.items():
+            if isinstance(value, (staticmethod, classmethod)):
+                self._visit(value.__func__, name)
+            elif not isinstance(value, property):
+                self._visit(value, f"{kind.__name__}.{name}")
+
+    def _visit_object(self, value: Any) -> None:
+        attributes = getattr(value, "__dict__", None)
+        if not (_is_own_class(type(value)) or isinstance(value, HOLDERS)) or not isinstance(attributes, dict):
+            if isinstance(attributes, dict) and isinstance(value, torch.utils.data.Dataset):
+                self._visit_attributes(value, type(value).__name__, list(attributes))
+            return
+        self._visit_attributes(value, type(value).__name__, [name for name in attributes if name in self._used])
+        self._visit_methods(value)
+
+    def _visit_methods(self, value: Any) -> None:
+        for kind in type(value).__mro__:
+            self._visit(kind, kind.__name__)
+
+    def _visit_attributes(self, value: Any, of: str, names: list[str]) -> None:
+        attributes = value.__dict__
+        used = self._used
+        fresh = not isinstance(value, types.ModuleType)  # may get attributes that it has not yet, and that hide those of its class
+
+        def listed() -> list[str]:
+            return [*names, *(name for name in attributes if fresh and name not in OWN_OF_MODULES and name in used)]
+
+        self._spots.append(_spots.Named(value, f"{of}.{{}}", attributes, listed))
+        for name in names:
+            self._visit(attributes[name], f"{of}.{name}")
+
+
+def is_own(file: str) -> bool:
+    """Whether code of that file is the script's, not a library's."""
+    if not file or file.startswith("<frozen"):
+        return False
+    real = os.path.realpath(file)
+    return not real.startswith(LIBRARIES) and not any(part in real for part in PACKAGES)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_own_class(kind: type) -> bool:
+    if kind.__module__ in ("builtins", "torch.nn.modules.module"):
+        return False
+    module = sys.modules.get(kind.__module__)
+    return is_own(getattr(module, "__file__", None) or f"{os.sep}<{kind.__module__}>") if module is not None else True
+
+
+@functools.lru_cache(maxsize=4096)
+def _names_of(code: types.CodeType) -> frozenset[str]:
+    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
+    return frozenset(code.co_names).union(*(_names_of(each) for each in inner))
