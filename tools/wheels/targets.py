@@ -63,8 +63,6 @@ LEFT_OUT = {
     ("windows-x86_64", "unit_runtime"): {
         "OfferedDataTest.WaysOutOfItAreSeen": "Wine 8 says that it made a symbolic link, and makes none",
     },
-    ("windows-x86_64", "unit_bench"): {"*": "never compiled for it"},
-    ("windows-x86_64", "unit_sim"): {"*": "never compiled for it; what it runs is the same on every system"},
 }
 
 
