@@ -10,7 +10,7 @@
 #endif
 #endif
 
-// Windows' threads in every file: what Asio takes, a mutex or none, would otherwise follow from what was included before.
+// Windows' threads in every file: whether Asio takes a mutex or none would follow from what was included before it.
 #ifdef _WIN32
 #define ASIO_HAS_THREADS 1
 #undef _POSIX_THREADS
