@@ -20,4 +20,6 @@ double thread_processor_time_s() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+double short_thread_time_s() { return thread_processor_time_s(); }
+
 }  // namespace motley::machine

@@ -1,5 +1,6 @@
 #include <windows.h>
 
+#include <chrono>
 #include <cstdint>
 
 #include "machine/processor_time.h"
@@ -24,6 +25,10 @@ double thread_processor_time_s() {
   FILETIME born{}, died{}, system{}, own{};
   if (::GetThreadTimes(::GetCurrentThread(), &born, &died, &system, &own) == 0) return 0;
   return seconds(system) + seconds(own);
+}
+
+double short_thread_time_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace motley::machine

@@ -196,8 +196,9 @@ class Native:
                                    f"--gtest_filter=-{':'.join(without)}"],
                                   cwd=folder / "tests", env=environment, capture_output=True, text=True, errors="replace", check=False)
             lines = done.stdout.splitlines()
-            said = next((line for line in reversed(lines) if "PASSED" in line), "nothing ran")
-            if done.returncode != 0:
+            said = next((line for line in reversed(lines) if "PASSED" in line), "")
+            # Under Wine, what crashed may end with status 0.
+            if done.returncode != 0 or not said:
                 failed.append(name)
                 said = "\n".join([f"status {done.returncode}", *lines[-40:], done.stderr[-2000:]])
             yield "\n".join([f"{name}: {said}, {time.monotonic() - began:.0f} s",

@@ -52,7 +52,6 @@ TEST_SECONDS = 1200  # of one program
 # What of them cannot be run for a target here, and why.
 LEFT_OUT = {
     ("linux-aarch64", "unit_machine"): {
-        "KeepAwakeTest.*": "waits for ever under qemu 7.2, once the tool is started",
         "ProcessMemory.BeyondTheLimitAnAllocationFails": "qemu sets no limits on memory, which would be its own",
         "ProcessMemory.TheLimitIsThereAsLongAsAnybodyHoldsIt": "as above",
     },
@@ -63,8 +62,6 @@ LEFT_OUT = {
     ("windows-x86_64", "unit_runtime"): {
         "OfferedDataTest.WaysOutOfItAreSeen": "Wine 8 says that it made a symbolic link, and makes none",
     },
-    ("windows-x86_64", "unit_bench"): {"*": "never compiled for it"},
-    ("windows-x86_64", "unit_sim"): {"*": "never compiled for it; what it runs is the same on every system"},
 }
 
 

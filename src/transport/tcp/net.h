@@ -10,6 +10,12 @@
 #endif
 #endif
 
+// Windows' threads in every file: whether Asio takes a mutex or none would follow from what was included before it.
+#ifdef _WIN32
+#define ASIO_HAS_THREADS 1
+#undef _POSIX_THREADS
+#endif
+
 #include <asio.hpp>
 #include <atomic>
 #include <chrono>

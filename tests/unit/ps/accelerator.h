@@ -3,7 +3,11 @@
 // crashes. What it is given to do is done as late as can be, when somebody waits for it, and every byte that crosses is
 // counted.
 
+#ifdef _WIN32
+#include <windows.h>
+#else
 #include <sys/mman.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -25,9 +29,7 @@ class Accelerator {
   /// Pages of the device, of so many bytes; given back with the last handle.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(std::size_t bytes) {
     const std::size_t whole = (bytes + kPage - 1) / kPage * kPage;
-    void* pages = mmap(nullptr, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED) throw std::bad_alloc();
-    return {static_cast<std::byte*>(pages), [whole](std::byte* at) { munmap(at, whole); }};
+    return {take(whole), [whole](std::byte* pages) { give_back(pages, whole); }};
   }
   /// A copy of these bytes, which are read now; it is made later.
   [[nodiscard]] SharedBytes put(std::span<const std::byte> bytes, const OnDevice* about = nullptr) {
@@ -51,16 +53,16 @@ class Accelerator {
   /// Meanwhile the bytes can be read.
   class Kernel {
    public:
-    explicit Kernel(std::span<const std::byte> bytes) : bytes_(bytes) { protect(PROT_READ | PROT_WRITE); }
-    ~Kernel() { protect(PROT_NONE); }
+    explicit Kernel(std::span<const std::byte> bytes) : bytes_(bytes) { allow(true); }
+    ~Kernel() { allow(false); }
     Kernel(const Kernel&) = delete;
     Kernel& operator=(const Kernel&) = delete;
 
    private:
-    void protect(int how) {
+    void allow(bool allowed) {
       const auto first = reinterpret_cast<std::uintptr_t>(bytes_.data()) / kPage * kPage;
       const auto last = reinterpret_cast<std::uintptr_t>(bytes_.data() + bytes_.size());
-      mprotect(reinterpret_cast<void*>(first), last - first, how);  // NOLINT(performance-no-int-to-ptr)
+      set_access(reinterpret_cast<void*>(first), last - first, allowed);  // NOLINT(performance-no-int-to-ptr)
     }
     std::span<const std::byte> bytes_;
   };
@@ -68,6 +70,29 @@ class Accelerator {
   std::size_t up = 0, down = 0;  // bytes that crossed
 
  private:
+#ifdef _WIN32
+  static std::byte* take(std::size_t bytes) {
+    void* pages = ::VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_NOACCESS);
+    if (pages == nullptr) throw std::bad_alloc();
+    return static_cast<std::byte*>(pages);
+  }
+  static void give_back(std::byte* pages, std::size_t) { ::VirtualFree(pages, 0, MEM_RELEASE); }
+  static void set_access(void* first, std::size_t bytes, bool allowed) {
+    DWORD before = 0;
+    ::VirtualProtect(first, bytes, allowed ? PAGE_READWRITE : PAGE_NOACCESS, &before);
+  }
+#else
+  static std::byte* take(std::size_t bytes) {
+    void* pages = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) throw std::bad_alloc();
+    return static_cast<std::byte*>(pages);
+  }
+  static void give_back(std::byte* pages, std::size_t bytes) { munmap(pages, bytes); }
+  static void set_access(void* first, std::size_t bytes, bool allowed) {
+    mprotect(first, bytes, allowed ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+#endif
+
   static constexpr std::size_t kPage = 4096;
   std::mutex mutex_;
   std::vector<std::function<void()>> queue_;

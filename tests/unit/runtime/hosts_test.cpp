@@ -1,5 +1,7 @@
 // CoordinatorHost and WorkerHosts in one process: whole short runs of the softmax model, with all their threads.
 
+#include <algorithm>
+
 #include "hosts_scene.h"
 #include "runtime/head/door.h"
 #include "transport/tcp/tcp.h"
@@ -73,7 +75,10 @@ TEST(Hosts, AProcessOfTheSameMachineNeedsNoNetwork) {
   scene.add_worker("here/cpu");
   scene.make_worker("there/cpu").run_remote(there, {}, token);
   expect_complete(scene);
-  EXPECT_EQ(scene.recorder.steps.front().workers.size(), 2U);
+  // What it computes is left to the machine: who is idle takes over all of a slow one's share.
+  EXPECT_TRUE(std::ranges::any_of(scene.recorder.workers, [](const report::WorkerChanged& seen) {
+    return seen.change == "joined" && seen.worker == "there/cpu";
+  }));
   door = {};
   scene.workers.clear();
 }

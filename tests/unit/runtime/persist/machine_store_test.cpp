@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../../store/owner.h"
+
 namespace motley::runtime {
 namespace {
 
@@ -33,8 +35,7 @@ TEST_F(MachineStoreTest, GivesBackWhomItMet) {
   EXPECT_TRUE(store.all().empty());
   ASSERT_TRUE(store.keep({met("laptop", 1, 1), met("desktop", 2, 2)}).ok());
   EXPECT_EQ(store.all(), (std::vector{met("laptop", 1, 1), met("desktop", 2, 2)}));
-  const auto others = fs::status(file_).permissions() & (fs::perms::group_all | fs::perms::others_all);
-  EXPECT_EQ(others, fs::perms::none);
+  store::test::expect_for_its_owner(file_);
 }
 
 TEST_F(MachineStoreTest, ANewNameReplacesTheOldOneOfTheSameMachineAlone) {
