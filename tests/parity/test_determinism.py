@@ -23,7 +23,7 @@ PER_EPOCH = -(-SIZE // BATCH)
 # What is interrupted: momentum and Adam's moments, clipping, a schedule, evaluation, many checkpoints and only the first.
 KINDS = {
     "mlp": ("mlp", 600, ["model.hidden=[24]", *plain.recipe("mlp", "clip-warmup-cosine").settings, "train.checkpoint_seconds=0.1"]),
-    "mlp-one-checkpoint": ("mlp", 200, ["model.hidden=[24]", *plain.recipe("mlp", "nesterov").settings, "train.checkpoint_seconds=3600"]),
+    "mlp-one-checkpoint": ("mlp", 600, ["model.hidden=[24]", *plain.recipe("mlp", "nesterov").settings, "train.checkpoint_seconds=3600"]),
     "fashion-cnn": ("fashion-cnn", 60, [*plain.recipe("fashion-cnn", "adam").settings, "train.checkpoint_seconds=1",
                                         "train.evaluate_every=25"]),
 }
@@ -220,7 +220,7 @@ def test_killed_and_resumed(disturbed, note_steps, seed):
 @kinds("mlp-one-checkpoint")
 def test_only_what_was_not_logged_is_done_again(disturbed):
     """Killed as soon as a step is in ledger and redo log, the run goes on behind it, though its checkpoint is the first one.
-    It stands still behind a full pipe meanwhile: no later step is needed to push one out."""
+    It stands still behind a full pipe meanwhile, which holds half as many steps as are left: no later step is needed to push one out."""
     process = disturbed.start()
     wanted = disturbed.steps // 2
     process.until_step(wanted)
