@@ -85,6 +85,9 @@ bench-quality: bench-build ## what codecs cost in quality: gpt-mini, 2,000 steps
 bench-rounds-quality: setup ## what rounds of local steps cost in quality, on a card where there is one (else a day)
 	$(PYTHON) bench/rounds_quality.py
 
+bench-helper-quality: setup ## what gradients that are one version late cost in quality, on a processor (ten minutes)
+	$(PYTHON) bench/helper_quality.py
+
 bench-accelerator: bench-build ## demo, parity and throughput on a card; says so where there is none
 	$(PYTHON) bench/accelerator.py
 

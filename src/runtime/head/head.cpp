@@ -68,7 +68,7 @@ CoordinatorHostOptions host_options(const Run& run) {
     e.owed = run.owed;
   }
   if (config::with_helpers(run.config)) {
-    e.helper_share = run.helper_share();
+    e.helper_share = kHelperShare;
     e.helper_from = ps::warm_up(run.schedule());
   }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";

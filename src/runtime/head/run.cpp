@@ -133,12 +133,6 @@ ps::OptimizerKind Run::optimizer_kind() const {
   return initial.optimizer ? initial.optimizer->kind : config::optimizer_spec(config).kind;
 }
 
-// More of late gradients costs more than it gives.
-double Run::helper_share() const {
-  constexpr double kOfSgd = 0.25, kOfAdam = 0.1;
-  return optimizer_kind() == ps::OptimizerKind::sgd ? kOfSgd : kOfAdam;
-}
-
 // What nobody has measured with gradients that are one version late.
 Status Run::check_helpers() const {
   const auto refused = [](const std::string& what) {

@@ -20,6 +20,10 @@
 
 namespace motley::runtime {
 
+/// Of the samples of a step, what helpers make at the most: late gradients cost more than more of them gives
+/// (bench/RESULTS.md).
+inline constexpr double kHelperShare = 0.1;
+
 struct Run {
   const TrainOptions& options;
   ModelProvider& provider;
@@ -58,8 +62,6 @@ struct Run {
   }
   /// Whether this model and optimizer can be trained with helpers.
   Status check_helpers() const;
-  /// Of the samples of a step, what helpers make at the most.
-  [[nodiscard]] double helper_share() const;
   /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
   std::string against_rounds(const config::RunConfig& asked) const;
   Result<config::RunConfig> kept_config() const;
