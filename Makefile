@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-rounds bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-accelerator wheels docs sbom fmt fmt-check clean
+.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-rounds bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-helper-quality bench-accelerator wheels docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
