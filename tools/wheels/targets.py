@@ -58,6 +58,7 @@ LEFT_OUT = {
     ("linux-aarch64", "unit_transport"): {
         "MulticastTest.WhatIsSentToAllIsHeardByAllOfThisMachine": "qemu 7.2 cannot choose the network of a multicast (IP_MULTICAST_IF)",
     },
+    ("linux-aarch64", "unit_runtime"): {"FindHead.AHeadThatAnnouncesItselfIsFound": "likewise (IP_MULTICAST_IF)"},
     ("linux-aarch64", "unit_sim"): {"*": "not at its end after 13 minutes under qemu on a busy machine"},
     ("windows-x86_64", "unit_data"): {
         "FileSource.WhatWasReadOutlivesTheSourceAndItsFile": "Windows deletes no file that is mapped",
