@@ -202,6 +202,14 @@ def test_what_a_stopped_run_owes_is_not_missing(motley):
     assert whole["samples"] == 12 * 10000 and whole["owed"] == 0
 
 
+def test_a_run_without_a_published_price_has_no_momentum(motley):
+    """Its rounds make the mean of what the workers came to; a run that goes on reads that."""
+    words = [*settings(train_mode="rounds", train_epochs=2), "--set", "train.rounds.steps=4"]
+    made = alone(motley, "run", *words)
+    assert {event["learning_rate"] for event in made.named("step")} == {1}
+    assert "momentum = 0\n" in pathlib.Path(motley.directory, "run", "run.toml").read_text()
+
+
 def test_what_rounds_do_not_do_is_refused(motley):
     error = motley.fails("train", "softmax", *RUN, *rounds(4), *settings(train_drop_last="true"))
     assert "train.drop_last" in error["message"]
