@@ -83,6 +83,7 @@ Distance HelperReplay::closed(const engine::StepClosed& step, const std::vector<
   }
   if (server_->clips()) server_->clip();
   std::vector<SharedBytes> after;
+  after.reserve(weights.size());
   for (ChunkId chunk = 0; chunk < weights.size(); ++chunk) after.push_back(server_->apply(chunk));
   server_->finish_step();
   versions_[server_->version()] = server_->snapshot();

@@ -26,7 +26,7 @@ constexpr const char* type_name() {
 }
 
 template <class Config, class F>
-void visit_fields(Config& c, F&& f) {
+void visit_model_and_data(Config& c, F& f) {
   f("model.kind", c.model_kind, "fashion-cnn, mnist-cnn, mlp, softmax, gpt-mini or torchscript");
   f("model.file", c.model_file, "the TorchScript file of a torchscript model");
   f("model.loss", c.model_loss, "cross_entropy, nll or mse");
@@ -44,6 +44,10 @@ void visit_fields(Config& c, F&& f) {
   f("data.test_uri", c.data_test_uri, "test set, likewise; the text of data.uri: its last tenth; empty: no evaluation");
   f("data.mean", c.data_mean, "pixels become (v / 255 - mean) / std");
   f("data.std", c.data_std, "see data.mean");
+}
+
+template <class Config, class F>
+void visit_training(Config& c, F& f) {
   f("train.steps", c.steps, "optimizer updates; 0: as many as train.epochs asks for");
   f("train.epochs", c.epochs, "passes over the training set");
   f("train.global_batch", c.global_batch,
@@ -51,8 +55,8 @@ void visit_fields(Config& c, F&& f) {
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
   f("train.mode", c.mode,
     "exact: each step as one machine would make it; rounds: of local steps, for slow links; helper: steps of the "
-    "head's "
-    "device, which waits for nobody, with help from slow machines; auto: measures first, and takes exact or rounds, "
+    "head's device, which waits for nobody, with help from slow machines; auto: measures first, and takes exact or "
+    "rounds, "
     "where the price is known");
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
   f("train.rounds.rate", c.rounds_rate,
@@ -76,6 +80,10 @@ void visit_fields(Config& c, F&& f) {
     "part of the time in which shares are computed twice, by two workers, and compared; never where a model draws "
     "random numbers, and not in rounds; 0: never, and devices are not compared when they join");
   f("train.checkpoint_seconds", c.checkpoint_seconds, "time between checkpoints");
+}
+
+template <class Config, class F>
+void visit_optimizer_and_wire(Config& c, F& f) {
   f("optimizer.kind", c.optimizer_kind, "sgd, adam or adamw; script: one that a Python script brings");
   f("optimizer.lr", c.optimizer.lr, "learning rate");
   f("optimizer.momentum", c.optimizer.momentum, "sgd");
@@ -93,10 +101,16 @@ void visit_fields(Config& c, F&& f) {
   f("schedule.min_factor", c.min_factor, "cosine: smallest rate as a share of the first");
   f("wire.gradients", c.wire_gradients,
     "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto; in rounds top64 too: of each 4,096 "
-    "numbers the "
-    "64 largest");
+    "numbers the 64 largest");
   f("wire.weights", c.wire_weights,
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
+}
+
+template <class Config, class F>
+void visit_fields(Config& c, F&& f) {
+  visit_model_and_data(c, f);
+  visit_training(c, f);
+  visit_optimizer_and_wire(c, f);
 }
 
 }  // namespace motley::config
