@@ -10,6 +10,7 @@
 
 #include "engine/coordinator.h"
 #include "sim/computer.h"
+#include "sim/plain_sum.h"
 #include "sim/reference.h"
 #include "sim/scenario.h"
 
@@ -24,11 +25,7 @@ class HelperReplay {
   [[nodiscard]] Distance closed(const engine::StepClosed& step, const std::vector<SharedBytes>& weights);
 
  private:
-  struct Sum {
-    std::vector<std::vector<float>> gradients;  // by chunk
-    double weight = 0;
-  };
-  [[nodiscard]] Sum compute(const engine::StepClosed& step, const engine::CommittedRange& range);
+  [[nodiscard]] PlainSum compute(const engine::StepClosed& step, const engine::CommittedRange& range);
 
   const RunSetup& run_;
   std::unique_ptr<softmax::SoftmaxRegression> model_;

@@ -5,41 +5,11 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "compute/task_loop.h"
 #include "data/order.h"
 #include "modes/work/pass.h"
+#include "sim/plain_sum.h"
 
 namespace motley::sim {
-namespace {
-
-class Everything final : public Weights, public Sink, public Stop {
- public:
-  Everything(const std::vector<SharedBytes>& weights, std::uint64_t count) : weights_(weights), count_(count) {
-    gradients.resize(weights.size());
-  }
-  std::span<const float> get(ChunkId chunk) override { return weights_[chunk].floats(); }
-  void progress(std::uint64_t) noexcept override {}
-  void begin(std::uint64_t, double, double) noexcept override {}
-  void ready(ChunkId chunk, std::span<const float> sum) noexcept override {
-    gradients[chunk].assign(sum.begin(), sum.end());
-  }
-  [[nodiscard]] std::uint64_t limit() const noexcept override { return count_; }
-
-  std::vector<std::vector<float>> gradients;
-
- private:
-  const std::vector<SharedBytes>& weights_;
-  std::uint64_t count_;
-};
-
-std::vector<SharedBytes> weights_of(const ps::Server& server) {
-  std::vector<SharedBytes> chunks;
-  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) chunks.push_back(server.weights(chunk));
-  return chunks;
-}
-
-}  // namespace
-
 Result<ps::Server> make_server(const RunSetup& run, const Layout& layout, const ps::Snapshot& snapshot) {
   if (run.local_steps > 0) return ps::Server::make(layout, run.outer, {}, 0, snapshot);
   return ps::Server::make(layout, run.optimizer, run.schedule, run.clip_norm, snapshot);
@@ -70,22 +40,16 @@ Result<Reference> make_reference(const RunSetup& run, const Data& data) {
     const StepRange pass = BatchPlan(run.train_samples, run.global_batch).range(step);
     std::vector<std::uint64_t> indices(pass.count);
     data::SampleOrder(run.seed, pass.epoch, run.train_samples).fill(pass.order_first, indices);
-    Task task;
-    task.version = step;
-    task.indices = indices;
-    task.micro_batch = static_cast<std::uint32_t>(pass.count);
-    task.seed = run.seed;
-    Everything all(reference.weights, pass.count);
-    Result<Outcome> outcome = loop.run(task, all, all, all);
-    if (!outcome) return std::move(outcome).error();
+    const Result<PlainSum> all = plain_sum(loop, run.seed, step, indices, reference.weights);
+    if (!all) return all.error();
     for (ChunkId chunk = 0; chunk < chunks; ++chunk) {
-      const std::span<const float> part(all.gradients[chunk]);
-      server.reduce(chunk, {&part, 1}, outcome->weight, pass.count);
+      const std::span<const float> part(all->gradients[chunk]);
+      server.reduce(chunk, {&part, 1}, all->weight, pass.count);
     }
     if (server.clips()) server.clip();
     for (ChunkId chunk = 0; chunk < chunks; ++chunk) server.apply(chunk);
     server.finish_step();
-    reference.steps.push_back({outcome->weight, outcome->loss_sum});
+    reference.steps.push_back({all->weight, all->loss_sum});
     reference.weights = weights_of(server);
   }
   return reference;

@@ -7,16 +7,11 @@
 #include "base/assert.h"
 #include "data/order.h"
 #include "ps/outer_rate.h"
+#include "sim/plain_sum.h"
 #include "sim/reference.h"
 
 namespace motley::sim {
 namespace {
-
-std::unique_ptr<softmax::SoftmaxRegression> model_of(const RunSetup& run, const Data& data) {
-  auto model = softmax::SoftmaxRegression::make(data.train, data.test, run.seed);
-  MOTLEY_ASSERT(model.ok());
-  return std::move(*model);
-}
 
 std::vector<StepRange> spans_of(const wire::Grant& grant) {
   if (!grant.spans.empty()) return grant.spans;
@@ -48,33 +43,6 @@ Vector difference_of(const Vector& a, const Vector& b) {
 Vector scaled(const Vector& a, float factor) {
   return each_of(a, a, [factor](float x, float) { return factor * x; });
 }
-
-Vector made_by(const ps::Server& server) {
-  Vector all;
-  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) all.push_back(server.weights(chunk));
-  return all;
-}
-
-// The gradient of one local step, over all of its samples at once.
-class Gradient final : public Weights, public Sink, public Stop {
- public:
-  Gradient(const ps::Server& server, std::uint64_t count) : server_(server), count_(count) {
-    sums.resize(server.layout().chunks().size());
-  }
-  std::span<const float> get(ChunkId chunk) override { return server_.weights(chunk).floats(); }
-  void progress(std::uint64_t) noexcept override {}
-  void begin(std::uint64_t, double, double) noexcept override {}
-  void ready(ChunkId chunk, std::span<const float> sum) noexcept override {
-    sums[chunk].assign(sum.begin(), sum.end());
-  }
-  [[nodiscard]] std::uint64_t limit() const noexcept override { return count_; }
-
-  std::vector<std::vector<float>> sums;
-
- private:
-  const ps::Server& server_;
-  std::uint64_t count_;
-};
 
 }  // namespace
 
@@ -166,35 +134,28 @@ void RoundReplay::compute(Contribution& contribution) {
     if (end == done) continue;
     if (waits && k > ahead) {
       waits = false;
-      const Status moved = made->rebase(made->version(), sum_of(base, difference_of(made_by(*made), from)), false);
+      const Status moved = made->rebase(made->version(), sum_of(base, difference_of(weights_of(*made), from)), false);
       MOTLEY_ASSERT(moved.ok());
     }
     contribution.weight += make_step(*made, std::span(samples).subspan(done, end - done));
     done = end;
   }
-  contribution.made = made_by(*made);
+  contribution.made = weights_of(*made);
   const std::vector<SharedBytes> change = difference_of(base, contribution.made);
   contribution.change = scaled(change, static_cast<float>(contribution.weight));
 }
 
 double RoundReplay::make_step(ps::Server& server, std::span<const std::uint64_t> samples) {
-  Task task;
-  task.version = server.version();
-  task.indices = samples;
-  task.micro_batch = static_cast<std::uint32_t>(samples.size());
-  task.seed = run_.seed;
-  Gradient gradient(server, samples.size());
-  loop_.forget_weights();
-  const Result<Outcome> outcome = loop_.run(task, gradient, gradient, gradient);
-  MOTLEY_ASSERT(outcome.ok());
-  for (ChunkId chunk = 0; chunk < gradient.sums.size(); ++chunk) {
-    const std::span<const float> sum(gradient.sums[chunk]);
-    server.reduce(chunk, {&sum, 1}, outcome->weight, samples.size());
+  const Result<PlainSum> all = plain_sum(loop_, run_.seed, server.version(), samples, weights_of(server));
+  MOTLEY_ASSERT(all.ok());
+  for (ChunkId chunk = 0; chunk < all->gradients.size(); ++chunk) {
+    const std::span<const float> sum(all->gradients[chunk]);
+    server.reduce(chunk, {&sum, 1}, all->weight, samples.size());
   }
   if (server.clips()) server.clip();
-  for (ChunkId chunk = 0; chunk < gradient.sums.size(); ++chunk) server.apply(chunk);
+  for (ChunkId chunk = 0; chunk < all->gradients.size(); ++chunk) server.apply(chunk);
   server.finish_step();
-  return outcome->weight;
+  return all->weight;
 }
 
 std::string RoundReplay::closed(const engine::StepClosed& step, const std::vector<SharedBytes>& weights) {
