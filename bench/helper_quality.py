@@ -17,7 +17,6 @@ import statistics
 import measure
 import rounds_quality as base
 import torch
-from torch.nn import functional
 
 BATCH = 40  # windows of a step, so that a tenth of them are whole
 SGD_LR = 0.3
@@ -33,17 +32,6 @@ class Way:
 WAYS = [Way("adamw, exact", True), Way("adamw, a tenth early", True, 4), Way("adamw, a quarter early", True, 10),
         Way("adamw, half early", True, 20), Way("sgd, exact", False), Way("sgd, a tenth early", False, 4),
         Way("sgd, a quarter early", False, 10), Way("sgd, half early", False, 20)]
-
-
-def int8(values):
-    """As src/codec: blocks of 64, the largest magnitude over 127, rounded up to 1 or 1.5 times a power of two, is their scale."""
-    if values.numel() < 4096:
-        return values
-    flat = functional.pad(values.flatten(), (0, -values.numel() % 64)).view(-1, 64)
-    fraction, exponent = torch.frexp(flat.abs().amax(1, keepdim=True) / 127)
-    scale = torch.ldexp(torch.where(fraction <= 0.5, 0.5, torch.where(fraction <= 0.75, 0.75, 1.0)), exponent)
-    codes = torch.where(scale > 0, flat / scale, 0).round().clamp(-127, 127)
-    return (codes * scale).flatten()[: values.numel()].view_as(values)
 
 
 def sums_of(model, parameters, windows):
@@ -72,7 +60,7 @@ def training(way, seed, model, train, test, args):
         sums = sums_of(model, weights, windows[: BATCH - early])
         if early:
             late = {name: tensor + residual[name] for name, tensor in sums_of(model, before, windows[BATCH - early :]).items()}
-            sent = {name: int8(tensor) for name, tensor in late.items()}
+            sent = {name: base.in_blocks(tensor, most=127) for name, tensor in late.items()}
             residual = {name: late[name] - sent[name] for name in late}
             sums = {name: tensor + sent[name] for name, tensor in sums.items()}
         before = {name: tensor.detach().clone() for name, tensor in weights.items()}

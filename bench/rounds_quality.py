@@ -13,6 +13,7 @@ windows, each tenth block of 64 KiB held out. One JSON object a line on standard
 
 import argparse
 import dataclasses
+import functools
 import math
 import pathlib
 import re
@@ -132,15 +133,20 @@ def lr_at(step, steps):
     return LR * (LAST_LR + (1 - LAST_LR) * 0.5 * (1 + math.cos(math.pi * (step - WARM_UP) / max(1, steps - WARM_UP))))
 
 
-def int4(values):
-    """As src/codec: blocks of 64, the largest magnitude over 7, rounded up to 1 or 1.5 times a power of two, is their scale."""
+def in_blocks(values, most):
+    """int4 (`most` 7) and int8 (127) as in src/codec: blocks of 64, the largest magnitude over `most`, rounded up to 1 or 1.5 times a
+    power of two, is their scale."""
     if values.numel() < 4096:
         return values
     flat = functional.pad(values.flatten(), (0, -values.numel() % 64)).view(-1, 64)
-    fraction, exponent = torch.frexp(flat.abs().amax(1, keepdim=True) / 7)
-    scale = torch.ldexp(torch.where(fraction <= 0.5, 0.5, torch.where(fraction <= 0.75, 0.75, 1.0)), exponent)
-    codes = torch.where(scale > 0, flat / scale, 0).round().clamp(-7, 7)
+    scale = scale_of(flat.abs().amax(1, keepdim=True) / most)
+    codes = torch.where(scale > 0, flat / scale, 0).round().clamp(-most, most)
     return (codes * scale).flatten()[: values.numel()].view_as(values)
+
+
+def scale_of(step):
+    fraction, exponent = torch.frexp(step)
+    return torch.ldexp(torch.where(fraction <= 0.5, 0.5, torch.where(fraction <= 0.75, 0.75, 1.0)), exponent)
 
 
 def top64(values):
@@ -151,13 +157,12 @@ def top64(values):
     sent = torch.zeros_like(flat)
     for block, out in zip(flat.split(4096), sent.split(4096), strict=True):
         _, places = block.abs().topk(-(-block.numel() // 64))
-        fraction, exponent = torch.frexp(block.abs().amax() / 7)
-        scale = torch.ldexp(torch.where(fraction <= 0.5, 0.5, torch.where(fraction <= 0.75, 0.75, 1.0)), exponent)
+        scale = scale_of(block.abs().amax() / 7)
         out[places] = torch.where(scale > 0, block[places] / scale, 0).round().clamp(-7, 7) * scale
     return sent.view_as(values)
 
 
-CODECS = {"int4": int4, "top64": top64}
+CODECS = {"int4": functools.partial(in_blocks, most=7), "top64": top64}
 
 
 class Group:
