@@ -95,7 +95,7 @@ void Contributions::withhold(Lease& lease) {
 }
 
 void Contributions::conclude(Lease& lease) {
-  if (std::ranges::find(lease.chunks, Lease::ChunkState::awaited) != lease.chunks.end()) return;
+  if (!lease.all_arrived()) return;
   verification_.claim(lease);
   refuse(lease, {ReasonCode::verified, lease.worker, lease.range.first, lease.range.count});
 }

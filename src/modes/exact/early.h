@@ -26,8 +26,7 @@ inline void note_early(Lease& lease, const ChunkArrived& event) {
 }
 
 [[nodiscard]] inline bool is_whole(const Lease& lease) {
-  return lease.state == LeaseState::begun &&
-         std::ranges::find(lease.chunks, Lease::ChunkState::awaited) == lease.chunks.end();
+  return lease.state == LeaseState::begun && lease.all_arrived();
 }
 
 }  // namespace motley::modes

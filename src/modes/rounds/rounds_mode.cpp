@@ -78,7 +78,7 @@ void RoundsMode::on(const ChunkArrived& event, Time now) {
 
 void RoundsMode::commit_if_whole(Lease& lease, Time now) {
   if (lease.state != LeaseState::begun) return;
-  if (std::ranges::find(lease.chunks, Lease::ChunkState::awaited) != lease.chunks.end()) return;
+  if (!lease.all_arrived()) return;
   if (doubts(lease)) return refuse(lease, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
   const auto verdict = work_.coverage.begin(
       {.lease = lease.id, .range = lease.range, .weight = lease.weight, .loss_sum = lease.loss_sum});

@@ -2,6 +2,7 @@
 // The leases of the open pass: who has which positions, until when, and what has come back. Value types; one thread at
 // a time.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -71,6 +72,9 @@ struct Lease {
   std::uint32_t unlike = 0;         // claims that it differs from, by bit
 
   [[nodiscard]] bool live() const noexcept { return state != LeaseState::ended; }
+  [[nodiscard]] bool all_arrived() const noexcept {
+    return std::ranges::find(chunks, ChunkState::awaited) == chunks.end();
+  }
   /// What `count` positions of the range leave of it.
   [[nodiscard]] Interval part(std::uint64_t count) const noexcept {
     return {from_end ? range.end() - count : range.first, count};
