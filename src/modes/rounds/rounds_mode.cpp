@@ -145,12 +145,9 @@ void RoundsMode::poison(Lease& lease) {
 bool RoundsMode::doubts(const Lease& lease) {
   const RoundSpans parts = parts_of(work_.pass->spans, lease.range);
   const Declared said{lease.range.count, lease.weight, lease.loss_sum, lease.largest};
-  if (doubts_.likely(lease, said)) return false;
-  for (const Suspects::Why why : {Suspects::Why::unlikely, Suspects::Why::undecided})
-    if (suspects_.believe(lease.worker, why, parts)) return false;
+  if (doubts_.likely(lease, said) || suspects_.believe(lease.worker, Suspects::Why::unlikely, parts)) return false;
   if (!doubts_.arise(lease, said)) return false;
-  const bool undecided = doubts_.undecided(lease, said);
-  suspects_.add(lease.worker, undecided ? Suspects::Why::undecided : Suspects::Why::unlikely, parts);
+  suspects_.add(lease.worker, Suspects::Why::unlikely, parts, !doubts_.undecided(lease, said));
   return true;
 }
 

@@ -19,9 +19,9 @@ bool overlap(std::span<const Owed> some, std::span<const Owed> others) {
 
 }  // namespace
 
-void Suspects::add(WorkerId worker, Why why, RoundSpans parts) {
+void Suspects::add(WorkerId worker, Why why, RoundSpans parts, bool decides) {
   if (suspects_.size() == kSuspectsMax) suspects_.erase(suspects_.begin());
-  suspects_.push_back({worker, why, std::move(parts)});
+  suspects_.push_back({worker, why, std::move(parts), decides});
 }
 
 bool Suspects::believe(WorkerId worker, Why why, std::span<const Owed> parts) {
@@ -41,7 +41,7 @@ std::vector<WorkerId> Suspects::of(Why why, std::span<const Owed> parts) const {
 std::vector<WorkerId> Suspects::counted(WorkerId by, std::span<const Owed> parts) {
   std::vector<WorkerId> wrong;
   for (const Suspect& each : suspects_)
-    if (each.worker != by && each.why != Why::undecided && overlap(each.parts, parts)) wrong.push_back(each.worker);
+    if (each.worker != by && each.decides && overlap(each.parts, parts)) wrong.push_back(each.worker);
   std::erase_if(suspects_, [&](const Suspect& each) { return overlap(each.parts, parts); });
   return wrong;
 }

@@ -12,10 +12,10 @@ namespace motley::modes {
 
 class Suspects {
  public:
-  /// undecided: unlikely, and it may as well be the only other who is wrong.
-  enum class Why : std::uint8_t { not_finite, unlikely, undecided };
+  enum class Why : std::uint8_t { not_finite, unlikely };
 
-  void add(fleet::WorkerId worker, Why why, RoundSpans parts);
+  /// `decides`: whose result of these positions counts shows that it was wrong.
+  void add(fleet::WorkerId worker, Why why, RoundSpans parts, bool decides = true);
   /// Whether another worker came to it for some of these positions: then it is the samples, and nobody is a suspect.
   bool believe(fleet::WorkerId worker, Why why, std::span<const Owed> parts);
   /// Who came to it for some of these positions.
@@ -30,6 +30,7 @@ class Suspects {
     fleet::WorkerId worker = 0;
     Why why = Why::not_finite;
     RoundSpans parts{};
+    bool decides = true;
   };
   static constexpr std::size_t kSuspectsMax = 256;
 
