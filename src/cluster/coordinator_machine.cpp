@@ -25,7 +25,7 @@ void CoordinatorMachine::decide(const modes::Event& event, Time now, modes::Acti
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);
   if (state_ == RunState::running) {
     rooms_.local.settle(now);
-    if (rooms_.exact.closed() && rooms_.local.closed() && rooms_.rounds.closed()) open_next(now);
+    if (std::ranges::all_of(rooms_.all_modes(), &modes::Mode::closed)) open_next(now);
     rooms_.exact.settle(now);
     rooms_.helper.settle(now);
     rooms_.rounds.settle(now);
@@ -86,8 +86,7 @@ void CoordinatorMachine::on(const modes::Released& event, Time now) {
 void CoordinatorMachine::on(const modes::Ticked&, Time now) {
   sessions_.notice_gap(now);
   sessions_.watch(now);
-  rooms_.exact.watch(now);
-  rooms_.local.watch(now);
+  for (modes::Mode* mode : rooms_.all_modes()) mode->watch(now);
   rooms_.evaluation.watch(now);
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 // The rooms of a run, for those who work between them. One thread at a time.
 
+#include <array>
+
 #include "cluster/hold_machine.h"
 #include "modes/exact/evaluation.h"
 #include "modes/exact/exact_mode.h"
@@ -21,6 +23,8 @@ struct Rooms {
         evaluation(run, exact.work()) {}
   Rooms(const Rooms&) = delete;
   Rooms& operator=(const Rooms&) = delete;
+
+  [[nodiscard]] std::array<modes::Mode*, 4> all_modes() noexcept { return {&exact, &helper, &local, &rounds}; }
 
   modes::Run run;
   modes::ExactMode exact;

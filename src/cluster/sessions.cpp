@@ -107,9 +107,8 @@ void Sessions::on(const modes::WorkerYields& event) {
 void Sessions::dismiss_if_idle(SessionId session) {
   const Member* member = run_.roster.find(session);
   if (member == nullptr || member->state != MemberState::yielding) return;
-  if (rooms_.exact.busy(session) || rooms_.helper.busy(session) || rooms_.local.busy(session) ||
-      rooms_.rounds.busy(session))
-    return;
+  for (const modes::Mode* mode : rooms_.all_modes())
+    if (mode->busy(session)) return;
   close(session, {.code = ReasonCode::yielded, .worker = member->worker});
 }
 
@@ -139,17 +138,14 @@ void Sessions::close(SessionId session, Reason reason) {
   const Member* member = run_.roster.find(session);
   MOTLEY_ASSERT(member != nullptr);
   const WorkerId worker = member->worker;
-  rooms_.exact.session_lost(session, reason);
-  rooms_.helper.session_lost(session, reason);
-  rooms_.local.session_lost(session, reason);
-  rooms_.rounds.session_lost(session, reason);
+  for (modes::Mode* mode : rooms_.all_modes()) mode->session_lost(session, reason);
   rooms_.evaluation.session_lost(session);
   probes_.session_lost(session);
   Action& action = run_.act(ActionKind::close_session, reason);
   action.session = session;
   action.worker = worker;
   run_.roster.close(session);
-  rooms_.local.session_forgotten(session);
+  for (modes::Mode* mode : rooms_.all_modes()) mode->session_forgotten(session);
   // Without it the others may be worth their while.
   for (Member& other : run_.roster.all()) other.trial_due = other.help_due = {};
 }
@@ -184,9 +180,7 @@ void Sessions::notice_gap(Time now) {
   last_tick_ = now;
   if (gap <= kGapMin) return;
   run_.roster.shift(gap, now);
-  rooms_.exact.shift(gap, now);
-  rooms_.local.shift(gap, now);
-  rooms_.rounds.shift(gap, now);
+  for (modes::Mode* mode : rooms_.all_modes()) mode->shift(gap, now);
   run_.act(ActionKind::warn, {.code = ReasonCode::woke, .a = modes::whole_milliseconds(gap)});
 }
 
