@@ -95,8 +95,7 @@ int run_range(const Flags& flags) {
   }
   std::printf(
       "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; %llu samples of helpers; slowest step %.2f s, "
-      "largest "
-      "error of weights %.1e\n",
+      "largest error of weights %.1e\n",
       static_cast<unsigned long long>(last - first + 1), static_cast<unsigned long long>(failed),
       static_cast<unsigned long long>(trims), static_cast<unsigned long long>(raises),
       static_cast<unsigned long long>(early), slowest, weights_error);

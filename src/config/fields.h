@@ -56,8 +56,7 @@ void visit_training(Config& c, F& f) {
   f("train.mode", c.mode,
     "exact: each step as one machine would make it; rounds: of local steps, for slow links; helper: steps of the "
     "head's device, which waits for nobody, with help from slow machines; auto: measures first, and takes exact or "
-    "rounds, "
-    "where the price is known");
+    "rounds, where the price is known");
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
   f("train.rounds.rate", c.rounds_rate,
     "rounds: part of the workers' mean change that the weights follow at once; 0: without momentum all of it, else by "

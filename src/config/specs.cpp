@@ -76,8 +76,8 @@ ps::OptimizerSpec outer_spec(const RunConfig& config, std::size_t groups) {
   ps::GroupSpec group;
   MOTLEY_ASSERT(config.rounds_momentum >= 0);
   group.momentum = config.rounds_momentum;
-  group.lr = rate_by_workers(config) ? ps::outer_rate(1) : config.rounds_rate;
-  if (group.lr <= 0) group.lr = 1;
+  const double usual = group.momentum > 0 ? ps::outer_rate(1) : 1;
+  group.lr = config.rounds_rate > 0 ? config.rounds_rate : usual;
   group.nesterov = group.momentum > 0;
   ps::OptimizerSpec spec;
   spec.groups.assign(groups, group);
