@@ -12,7 +12,7 @@ namespace motley::cluster {
 namespace worker_event {
 struct Connected {};
 struct Disconnected {};
-struct Heard {  // a frame of this session, before its content is looked at
+struct Heard {  // a frame of this session, or a part of one, before its content is looked at
   bool weights = false;
 };
 struct SpecWhole {};  // RunSpec and the model file are there

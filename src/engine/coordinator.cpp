@@ -147,6 +147,7 @@ void Coordinator::stretch_ended(SessionId session, const StretchEnd& end, Time n
 void Coordinator::tick(Time now) {
   impl_->now = std::max(impl_->now, now);
   impl_->feed(modes::Ticked{});
+  impl_->outbox.send_due_weights(impl_->now);
 }
 
 void Coordinator::release(const Release& release, Time now) {

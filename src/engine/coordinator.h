@@ -186,6 +186,8 @@ class CoordinatorOutput {
   virtual ~CoordinatorOutput() = default;
   virtual void send(SessionId session, wire::Frame frame, Lane lane) = 0;
   virtual void close(SessionId session, const wire::Bye& bye) = 0;  // Bye was sent; close when it is out
+  /// Of what was sent on the lanes of weights, bytes that are not on their way yet.
+  [[nodiscard]] virtual std::size_t queued_bytes(SessionId) const { return 0; }
   /// The worker of this session is to make these steps by itself; answer with stretch_step() and stretch_ended(). False
   /// if it cannot, and is not to be asked again.
   virtual bool lend(SessionId, const StretchOrder&) { return false; }

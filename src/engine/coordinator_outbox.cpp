@@ -120,7 +120,20 @@ void Outbox::send_heartbeat(const modes::Action& action, Time now) {
 void Outbox::send_weights(const modes::Action& action, Time now) {
   const fleet::Member* member = parts_.roster.find(action.session);
   const bool beside = member != nullptr && member->state != fleet::MemberState::member;
-  parts_.weights.send(parts_.sessions.at(action.session), action.urgent, beside, now);
+  Session& to = parts_.sessions.at(action.session);
+  // Or a worker on a slow link that asks again and again would have a copy queued each time.
+  to.weights_due = beside && action.urgent && parts_.output.queued_bytes(to.id) > 0;
+  if (!to.weights_due) parts_.weights.send(to, action.urgent, beside, now);
+}
+
+void Outbox::send_due_weights(Time now) {
+  for (const fleet::Member& member : parts_.roster.all()) {
+    Session& to = parts_.sessions.at(member.session);
+    if (!to.weights_due || parts_.output.queued_bytes(to.id) > 0) continue;
+    to.weights_due = false;
+    // Else a copy that it was sent before came whole after all.
+    if (member.state == fleet::MemberState::syncing) parts_.weights.send(to, true, true, now);
+  }
 }
 
 void Outbox::send_pass(const modes::Action& action) {

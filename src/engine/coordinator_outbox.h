@@ -33,6 +33,8 @@ class Outbox {
   void send_spec(const Session& session);
   void admit(const modes::Action& action);
   void send_weights(const modes::Action& action, Time now);
+  /// What send_weights() put off, where the queue is empty now.
+  void send_due_weights(Time now);
   void send_pass(const modes::Action& action);
   void send_grant(const modes::Action& action, Time now);
   void send_trim(const modes::Action& action);

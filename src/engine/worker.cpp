@@ -297,6 +297,8 @@ void Worker::tell_stock(const wire::Stock& stock) {
 
 const std::optional<StepRange>& Worker::opened() const noexcept { return impl_->opened; }
 
+void Worker::bytes_came(Time now) { impl_->decide(event::Heard{true}, now); }
+
 void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
 
 void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }

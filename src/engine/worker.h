@@ -124,6 +124,8 @@ class Worker {
   /// The newest train pass of which this worker has heard.
   [[nodiscard]] const std::optional<StepRange>& opened() const noexcept;
 
+  /// More came on the lanes of weights, if not a whole frame: on a slow link one takes seconds.
+  void bytes_came(Time now);
   void tick(Time now);   // at least every 100 ms
   void leave(Time now);  // Ctrl-C: Yield, finish the micro-batch in hand, then disconnect(false)
   /// The same, but ends with disconnect(true). REQUIRES a channel.

@@ -70,6 +70,13 @@ std::size_t DataLanes::queued_bytes() const {
   return bytes;
 }
 
+std::uint64_t DataLanes::received_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& connection : connections_)
+    if (connection != nullptr) bytes += connection->traffic().received_bytes;
+  return bytes;
+}
+
 void DataLanes::close() {
   for (const auto& connection : connections_)
     if (connection != nullptr) connection->close();

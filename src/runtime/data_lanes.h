@@ -36,6 +36,8 @@ class DataLanes {
   void send(wire::Frame frame, engine::Lane lane);
   /// Bytes that no kernel has taken yet.
   [[nodiscard]] std::size_t queued_bytes() const;
+  /// By all connections, parts of frames as well.
+  [[nodiscard]] std::uint64_t received_bytes() const;
   void close();
 
  private:

@@ -100,6 +100,8 @@ void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine:
 
 void CoordinatorHost::close(engine::SessionId session, const wire::Bye& bye) { links_.close(session, bye); }
 
+std::size_t CoordinatorHost::queued_bytes(engine::SessionId session) const { return links_.queued_bytes(session); }
+
 bool CoordinatorHost::lend(engine::SessionId session, const engine::StretchOrder& order) {
   const std::shared_ptr<engine::LocalWorker> worker = links_.local_worker(session);
   if (worker == nullptr) return false;

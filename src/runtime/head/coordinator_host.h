@@ -65,6 +65,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane) override;
   void close(engine::SessionId session, const wire::Bye& bye) override;
+  [[nodiscard]] std::size_t queued_bytes(engine::SessionId session) const override;
   bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
   void cut(engine::SessionId session, std::uint64_t number) override;
   std::shared_ptr<DeviceServer> device_server(engine::SessionId session) override;

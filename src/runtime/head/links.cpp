@@ -295,6 +295,12 @@ void Links::send(engine::SessionId session, wire::Frame frame, engine::Lane lane
   }
 }
 
+std::size_t Links::queued_bytes(engine::SessionId session) const {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end() || found->second.local) return 0;
+  return found->second.lanes.queued_bytes() + found->second.waiting_bytes;
+}
+
 std::size_t Links::unread_bytes(const Session& session) const {
   if (session.local) return 0;
   const auto control = links_.find(session.control);

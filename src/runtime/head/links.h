@@ -64,6 +64,8 @@ class Links {
                  std::shared_ptr<engine::LocalWorker> worker);
 
   void send(engine::SessionId session, wire::Frame frame, engine::Lane lane);
+  /// On the data connections of a session, and for them while they are not there yet.
+  [[nodiscard]] std::size_t queued_bytes(engine::SessionId session) const;
   /// The engine knows why. What was sent to it arrives.
   void close(engine::SessionId session, const wire::Bye& bye) { end_session(session, bye.code, false); }
   /// Sends away whose data connection never came or was lost, who does not read, and what `motley revoke` says.

@@ -120,7 +120,10 @@ void WorkerHost::on_tick() {
     on_closed(generation_, error);
   }
   tell_stock();
-  if (stage_ == Stage::joined) worker_->tick(now());
+  if (stage_ != Stage::joined) return;
+  const std::uint64_t before = std::exchange(received_bytes_, data_.received_bytes());
+  if (tcp_ != nullptr && received_bytes_ > before) worker_->bytes_came(now());
+  worker_->tick(now());
 }
 
 void WorkerHost::tell_stock() {

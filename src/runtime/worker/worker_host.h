@@ -125,6 +125,7 @@ class WorkerHost final : engine::WorkerOutput {
   std::shared_ptr<transport::Connection> control_;
   DataLanes data_;
   LaneOrder order_;
+  std::uint64_t received_bytes_ = 0;  // by data_, at the last tick
   std::optional<DataLaneEnd> data_end_;
   Stage stage_ = Stage::idle;
   std::uint64_t generation_ = 0;  // of the channel; what older ones deliver is dropped

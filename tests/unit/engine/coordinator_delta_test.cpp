@@ -156,6 +156,39 @@ TEST_F(CoordinatorDelta, BeforeItIsInSyncAgainNothingIsADelta) {
   EXPECT_TRUE(a->frames.empty() || brings(*a, 2, 0)->header.codec == CodecId::fp32);
 }
 
+TEST_F(CoordinatorDelta, WhoAsksAgainWhileACopyIsOnItsWayGetsOneMoreAndNotEachTime) {
+  two();
+  step();
+  a->frames.clear();
+  output.queued[a->session] = 1;
+  say(*a, wire::Refresh{});
+  say(*a, wire::Refresh{});
+  pass_time(ms(100), {a, b});
+  EXPECT_TRUE(a->frames.empty());
+  output.queued.clear();
+  pass_time(ms(100), {a, b});
+  const std::size_t whole = a->frames.size();
+  std::vector<std::vector<float>> held(chunks());
+  follow(*a, 1, held);
+  pass_time(ms(100), {a, b});
+  EXPECT_EQ(a->frames.size(), whole);
+  synced(*a);
+  step();
+  follow(*a, 2, held);
+}
+
+TEST_F(CoordinatorDelta, WhoIsInSyncBeforeItsTurnComesIsSentNothingMore) {
+  two();
+  step();
+  output.queued[a->session] = 1;
+  say(*a, wire::Refresh{});
+  synced(*a);
+  a->frames.clear();
+  output.queued.clear();
+  pass_time(ms(100), {a, b});
+  EXPECT_TRUE(a->frames.empty());
+}
+
 TEST_F(CoordinatorDelta, ChunksTakeTurnsToBringTheirHash) {
   options.steps = 2 * VersionFrames::kHashEvery;
   options.epochs = 0;

@@ -93,6 +93,11 @@ struct RecordingOutput : CoordinatorOutput {
   std::optional<StretchOrder> lent;
   std::shared_ptr<DeviceServer> device;  // of the first session
 
+  std::map<SessionId, std::size_t> queued;  // bytes
+  [[nodiscard]] std::size_t queued_bytes(SessionId session) const override {
+    const auto found = queued.find(session);
+    return found == queued.end() ? 0 : found->second;
+  }
   void send(SessionId session, wire::Frame frame, Lane lane) override { sent[session].push_back({frame, lane}); }
   void close(SessionId session, const wire::Bye& bye) override { closed[session] = bye; }
   void worker_changed(const WorkerChange& change) override { changes.push_back(change); }

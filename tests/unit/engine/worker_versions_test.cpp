@@ -57,6 +57,23 @@ TEST_F(WorkerTest, WaitingForWeightsIsNoComputing) {
   EXPECT_EQ(out.sent<wire::Finish>()[0].wait_seconds, 1.5) << "a second without a task, half a second in it";
 }
 
+TEST_F(WorkerTest, NothingIsAskedForAgainWhileBytesCome) {
+  prepare();
+  control(wire::Admitted{3, kFence});
+  const auto wait = [&](bool bytes) {
+    for (int i = 0; i < 100; ++i) {
+      now += std::chrono::milliseconds(100);
+      control(wire::Heartbeat{1, 0});
+      if (bytes) worker.bytes_came(now);
+      worker.tick(now);
+    }
+  };
+  wait(true);
+  EXPECT_TRUE(out.sent<wire::Refresh>().empty());
+  wait(false);
+  EXPECT_FALSE(out.sent<wire::Refresh>().empty());
+}
+
 TEST_F(WorkerTest, MovesOnWhenTheWordIsThere) {
   join(0);
   control(wire::PassOpened{pass_of(0), 0, 0, 0, 64});

@@ -10,6 +10,7 @@ class Pipe final : public transport::Connection {
  public:
   std::vector<std::pair<wire::FrameHeader, transport::Priority>> frames;
   std::size_t queued = 0;
+  std::uint64_t received = 0;
   bool closed = false;
   void start(std::shared_ptr<transport::Receiver>) override {}
   void send(wire::Frame frame, transport::Priority priority) override {
@@ -19,7 +20,7 @@ class Pipe final : public transport::Connection {
   void close() override { closed = true; }
   void set_reading(bool) override {}
   std::size_t queued_bytes() const override { return queued; }
-  transport::Traffic traffic() const override { return {}; }
+  transport::Traffic traffic() const override { return {.received_bytes = received}; }
   const transport::PeerIdentity& peer() const override { return peer_; }
   void mark_proven() override {}
 
@@ -88,6 +89,15 @@ TEST(DataLanes, AFrameGoesWhereTheLeastIsQueued) {
   for (std::uint32_t i = 0; i < 5; ++i)
     three.lanes.send(frame_of(wire::FrameType::gradient, i), engine::Lane::gradients);
   EXPECT_EQ(three.counts(), (std::vector<std::size_t>{3, 8, 3}));
+}
+
+TEST(DataLanes, CountsWhatCameOverAllOfThem) {
+  Three three;
+  three.pipes[0]->received = 5;
+  three.pipes[2]->received = 7;
+  EXPECT_EQ(three.lanes.received_bytes(), 12U);
+  EXPECT_EQ(DataLanes().received_bytes(), 0U);
+  EXPECT_EQ(DataLanes(2).received_bytes(), 0U);
 }
 
 TEST(DataLanes, OnlyWeightsHaveAnOrderAndTheBackgroundHasOneConnection) {
