@@ -35,7 +35,7 @@ class MeasuredPace final : public modes::Pace {
         gradients_(options.gradients),
         open_{.gradients = !options.gradients, .weights = !options.weights},
         head_cost_(options.head_cost),
-        sizes_{.batch = options.global_batch, .grain = options.grain},
+        sizes_{.batch = options.local_steps > 0 ? options.local_batch : options.global_batch, .grain = options.grain},
         fixed_(options.shares),
         timeouts_(options.timeouts),
         unknown_{.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))} {}

@@ -39,7 +39,7 @@ struct Session {
     std::uint64_t bytes = 0;
   };
   std::optional<Sent> weights_sent{};  // beside the run, until they are there
-  bool weights_due = false;  // it asked again, and what it was sent before is still queued
+  bool weights_due = false;            // it asked again, and what it was sent before is still queued
   // A version of which every chunk is there before what is sent now on the lane of weights.
   std::optional<std::uint64_t> holds{};
   Asked asked{};

@@ -18,7 +18,7 @@ enum class Priority : std::uint8_t { control, weights, gradients, background };
 inline constexpr std::size_t kPriorities = 4;
 
 struct Traffic {
-  std::uint64_t sent_bytes = 0;  // frames with their headers, before encryption
+  std::uint64_t sent_bytes = 0;  // frames with their headers, and what there is of the last one, before encryption
   std::uint64_t received_bytes = 0;
 };
 

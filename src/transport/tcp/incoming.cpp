@@ -148,6 +148,7 @@ void Incoming::on_cipher() {
 
 /// So many bytes are in the reader's gap, the others follow. False when the connection was closed on the way.
 bool Incoming::on_read(std::size_t in_place, std::span<const std::byte> behind) {
+  bytes_ += in_place + behind.size();
   return (in_place == 0 || on_filled(in_place)) && on_bytes(behind);
 }
 
@@ -179,10 +180,8 @@ bool Incoming::on_filled(std::size_t count) {
 }
 
 bool Incoming::deliver() {
-  if (std::optional<wire::Frame> frame = reader_.take()) {
-    bytes_ += wire::kHeaderBytes + frame->body.size();
-    if (mode_ == Mode::frames) owner_.on_frame(std::move(*frame));
-  }
+  std::optional<wire::Frame> frame = reader_.take();
+  if (frame && mode_ == Mode::frames) owner_.on_frame(std::move(*frame));
   return mode_ != Mode::stopped;
 }
 

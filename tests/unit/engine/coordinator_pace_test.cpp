@@ -66,6 +66,16 @@ class MeasuredPaceTest : public testing::Test {
   double last_ = 0;
 };
 
+TEST_F(MeasuredPaceTest, ADeviceIsMeasuredByTheSamplesOfAStepAndNotOfARound) {
+  CoordinatorOptions rounds = options();
+  rounds.local_steps = 100;
+  rounds.local_batch = kBatch;
+  rounds.global_batch = rounds.local_steps * rounds.local_batch;
+  MeasuredPace pace(rounds);
+  pace.connected(1, true);
+  EXPECT_EQ(pace.calibration(1), kBatch / 16);
+}
+
 TEST_F(MeasuredPaceTest, WhoWouldLengthenTheStepBecauseOfTheSharedLinkIsLeftOutForAWhile) {
   passes(10, {1, 4}, 0.05);
   passes(10, {1, 2}, 0.05);

@@ -1,5 +1,7 @@
 // Reading that is put off: nothing is lost by it, others are served meanwhile, and closing works.
 
+#include <thread>
+
 #include "raw_peer.h"
 
 namespace motley::transport {
@@ -65,6 +67,26 @@ TEST(TcpReading, WhatWaitedComesWholeWhenReadingGoesOn) {
   EXPECT_EQ(held.counter->wait(0), 0U);
   held.connection->set_reading(true);
   EXPECT_EQ(held.counter->wait(kFrames), kFrames);
+}
+
+TEST(TcpReading, APartOfAFrameCountsWhenItComes) {
+  House house;
+  Guest guest = house.guest();
+  guest.connection->start(guest.counter);
+  const wire::Frame frame = frame_of(wire::FrameType::gradient, 100'000);
+  const std::span<const std::byte> body = frame.body.bytes();
+  ASSERT_TRUE(guest.peer.send(wire::encode_header(frame.header)));
+  ASSERT_TRUE(guest.peer.send(body.first(body.size() / 2)));
+  const auto came = [&] { return guest.connection->traffic().received_bytes; };
+  const std::uint64_t half = wire::kHeaderBytes + body.size() / 2;
+  for (const auto end = std::chrono::steady_clock::now() + kPatience; came() < half;) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(came(), half);
+  ASSERT_TRUE(guest.peer.send(body.subspan(body.size() / 2)));
+  EXPECT_EQ(guest.counter->wait(1), 1U);
+  EXPECT_EQ(came(), wire::kHeaderBytes + body.size());
 }
 
 TEST(TcpReading, MayStopAndGoOnManyTimes) {
