@@ -163,10 +163,12 @@ def joint(args, hosts, scratch):
     parts = {}
     for step in steps:
         for part in step["workers"]:
-            mine = parts.setdefault(part["worker"], {"samples": 0, "compute_s": 0.0, "wait_s": 0.0, "finish_s": 0.0})
+            mine = parts.setdefault(part["worker"], dict.fromkeys(
+                ("samples", "compute_s", "wait_s", "finish_s", "received_bytes", "sent_bytes"), 0))
             for key in mine:
                 mine[key] += part[key] / len(steps)
-    return {"joint": round(speed, 1), "exposed": round(exposed, 4), "predicted": measure.event(lines, "done")["predicted_samples_per_s"],
+    return {"parameters": measure.event(lines, "run")["parameters"],
+            "joint": round(speed, 1), "exposed": round(exposed, 4), "predicted": measure.event(lines, "done")["predicted_samples_per_s"],
             "workers": {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()},
             "changes": [line for line in lines if line["event"] in ("plan", "worker")]}
 

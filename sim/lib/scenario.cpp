@@ -212,6 +212,11 @@ void add_fault(Scenario& scenario) {
   });
 }
 
+void make_chain(Scenario& scenario) {
+  scenario.chain = true;
+  if (scenario.seed % 3 == 0) scenario.chain_damaged = 0.02;
+}
+
 void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap) {
   RunSetup& run = scenario.run;
   run.local_steps = local_steps;

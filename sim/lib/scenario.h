@@ -99,7 +99,9 @@ struct Scenario {
   bool checksums = true;
   Codecs codecs;
   modes::Holds holds = modes::Holds::never;
-  double verify = 0;  // part of the time in which shares are computed twice
+  double verify = 0;         // part of the time in which shares are computed twice
+  bool chain = false;        // weights go from worker to worker
+  double chain_damaged = 0;  // then: part of what one sends another that is damaged
 
   [[nodiscard]] bool faulty() const {
     return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault != Fault::none; });
@@ -120,6 +122,8 @@ struct Scenario {
 
 /// One of the workers beside the first is not as it should be; the others and what happens to them stay as they are.
 void add_fault(Scenario& scenario);
+/// Weights go from worker to worker, in some scenarios damaged.
+void make_chain(Scenario& scenario);
 /// Its steps become rounds of so many local steps.
 void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap = false);
 /// Workers of other machines help the head's own, one version before.

@@ -12,6 +12,7 @@ using std::chrono::milliseconds;
 constexpr std::uint64_t kNodeStream = 100;
 constexpr std::uint64_t kComputerStream = 200;
 constexpr std::uint64_t kMouthStream = 300;
+constexpr std::uint64_t kDamageStream = 400;
 
 }  // namespace
 
@@ -30,7 +31,8 @@ WorkerNode::WorkerNode(World& world, Head& head, std::size_t index)
       mouth_(world.scenario.workers[index].fault, world.scenario.workers[index].faulty, world.scenario.seed,
              kMouthStream + index),
       process_(world.queue),
-      computer_(process_, world.scenario.run, world.scenario.workers[index], kComputerStream + index) {}
+      computer_(process_, world.scenario.run, world.scenario.workers[index], kComputerStream + index),
+      damage_(world.scenario.seed, kDamageStream + index) {}
 
 void WorkerNode::note(std::string_view what, std::uint64_t a, std::uint64_t b) {
   world_.trace.note(world_.queue.now(), name_, what, a, b);
@@ -42,12 +44,11 @@ void WorkerNode::start() {
   prepared_ = false;
   session_ = 0;
   aside_ = false;
+  guests_.clear();
+  source_ = 0;
   engine::WorkerOptions options;
-  options.hello.protocol = wire::kProtocolVersion;
-  options.hello.software = "motley sim";
-  options.hello.name = "host" + std::to_string(index_) + "/cpu";
-  options.hello.machine = "host" + std::to_string(index_);
-  options.hello.device = "cpu";
+  options.hello = hello();
+  options.hasher = short_hash;
   options.timeouts = timeouts();
   // Each worker has another processor.
   options.instructions = codec::kernels()[index_ % codec::kernels().size()];
@@ -57,9 +58,21 @@ void WorkerNode::start() {
   dial();
 }
 
+wire::Hello WorkerNode::hello() const {
+  wire::Hello hello;
+  hello.protocol = wire::kProtocolVersion;
+  hello.software = "motley sim";
+  hello.name = "host" + std::to_string(index_) + "/cpu";
+  hello.machine = "host" + std::to_string(index_);
+  hello.device = "cpu";
+  if (world_.scenario.chain) hello.features = {engine::kChain};
+  return hello;
+}
+
 void WorkerNode::kill(bool silent) {
   note(silent ? "loses power" : "is killed");
   process_.kill();
+  hang_up(silent);
   if (session_ == 0) return;
   if (silent) {
     world_.network.vanish(session_, Side::worker);
@@ -138,13 +151,8 @@ void WorkerNode::dial() {
     end.closed = [this](const std::string& why) {
       process_.run([this, why] { worker_->disconnected(why, process_.now()); });
     };
-    wire::Hello hello;
-    hello.protocol = wire::kProtocolVersion;
-    hello.name = "host" + std::to_string(index_) + "/cpu";
-    hello.machine = "host" + std::to_string(index_);
-    hello.device = "cpu";
     if (!world_.network.reachable(index_) ||
-        !head_.accept(index_, hello, setup().local, std::move(end), session_, incarnation_, *this)) {
+        !head_.accept(index_, hello(), setup().local, std::move(end), session_, incarnation_, *this)) {
       dial_later();
       return;
     }
@@ -266,6 +274,7 @@ void WorkerNode::disconnect(bool reconnect, const Error& why) {
   note(reconnect ? "closes to try again: " + why.message : "ends: " + why.message, session_);
   world_.network.close(session_, Side::worker);
   session_ = 0;
+  hang_up(false);
   if (reconnect) {
     dial_later();
     return;

@@ -1,6 +1,10 @@
 #pragma once
 // What the nodes of one simulated run share.
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "sim/checks.h"
 #include "sim/computer.h"
 #include "sim/event_queue.h"
@@ -9,6 +13,8 @@
 #include "sim/trace.h"
 
 namespace motley::sim {
+
+class WorkerNode;
 
 /// As often as the program's hosts look at the clock.
 constexpr Duration kTick = std::chrono::milliseconds(50);
@@ -42,11 +48,15 @@ struct World {
   Network network;
   Checks checks;
   Sabotage sabotage = Sabotage::none;
-  Time healed_at{};  // until when something is broken, as far as is known
+  std::vector<WorkerNode*> workers{};
+  std::uint64_t handed_on = 0;  // frames from worker to worker
+  Time healed_at{};             // until when something is broken, as far as is known
 
   void broken_until(Time time) { healed_at = std::max(healed_at, time); }
 };
 
+/// In place of SHA-256.
+wire::BodyHash short_hash(std::span<const std::byte> bytes);
 /// The engine's time-outs as in the program, with a shorter allowance for leases of unknown length.
 engine::Timeouts timeouts();
 

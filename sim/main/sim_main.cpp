@@ -19,7 +19,7 @@ using namespace motley;
 
 struct Flags {
   std::uint64_t seed = 0, steps = 0, rounds = 0;
-  bool trace = false, faulty = false, overlap = false, helpers = false;
+  bool trace = false, faulty = false, overlap = false, helpers = false, chain = false;
   double verify = 0;
   std::string seeds, gradients = "fp32", weights = "fp32", holds = "never";
   double minutes = 0;
@@ -34,7 +34,8 @@ std::string how_to_replay(std::uint64_t seed, const Flags& flags) {
          (flags.helpers ? " --helpers" : "") + (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
          (flags.weights == "fp32" ? "" : " --weights " + flags.weights) +
          (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") +
-         (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") + " --trace\n";
+         (flags.chain ? " --chain" : "") + (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") +
+         " --trace\n";
 }
 
 extern "C" void on_abort(int) {
@@ -52,19 +53,22 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   if (flags.rounds > 0) sim::make_rounds(scenario, flags.rounds, flags.overlap);
   if (flags.helpers) sim::make_helpers(scenario);
   if (flags.faulty) sim::add_fault(scenario);
+  if (flags.chain) sim::make_chain(scenario);
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
   if (chatty) std::cout << sim::describe(scenario);
   sim::Report report = sim::simulate(scenario, options);
   if (chatty || !report.ok()) {
     std::printf(
-        "%s: %.1f virtual seconds, %llu frames, %llu of deltas, %u starts of the head, slowest step %.2f s, %llu "
+        "%s: %.1f virtual seconds, %llu frames, %llu of deltas, %llu handed on, %u starts of the head, slowest step "
+        "%.2f s, %llu "
         "trims, %llu raises, "
         "loss error %.1e, weights error %.1e, trace %016llx\n",
         report.ok() ? "ok" : "FAILED", report.virtual_seconds, static_cast<unsigned long long>(report.frames),
-        static_cast<unsigned long long>(report.deltas), report.incarnations, report.measured.slowest_step_s,
-        static_cast<unsigned long long>(report.measured.trims), static_cast<unsigned long long>(report.measured.raises),
-        report.measured.loss_error, report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
+        static_cast<unsigned long long>(report.deltas), static_cast<unsigned long long>(report.handed_on),
+        report.incarnations, report.measured.slowest_step_s, static_cast<unsigned long long>(report.measured.trims),
+        static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error,
+        report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
   }
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
   if (!report.ok() && !chatty) std::cout << replay << std::flush;
@@ -137,6 +141,8 @@ int main(int argc, char** argv) {
   app.add_option("--verify", flags.verify, "part of the time in which shares are computed twice, by two workers");
   app.add_flag("--faulty", flags.faulty,
                "one worker is not as it should be: NaN, other weights, handed-back leases, …");
+  app.add_flag("--chain", flags.chain,
+               "weights go from worker to worker, in a third of the seeds damaged now and then");
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");
   seed->excludes(seeds)->excludes(minutes);
   seeds->excludes(minutes);

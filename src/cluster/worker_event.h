@@ -14,6 +14,7 @@ struct Connected {};
 struct Disconnected {};
 struct Heard {  // a frame of this session, or a part of one, before its content is looked at
   bool weights = false;
+  bool coordinator = true;  // else of another worker
 };
 struct SpecWhole {};  // RunSpec and the model file are there
 struct Prepared {};
@@ -26,7 +27,8 @@ struct WeightsForgotten {};  // what came before admission was of another sessio
 struct VersionWhole {
   std::uint64_t version = 0;
 };
-struct WeightsDiffer {  // what a version came to is not what the coordinator holds
+struct WeightsMissed {};  // chunks did not come, and the coordinator has them no more
+struct WeightsDiffer {    // what a version came to is not what the coordinator holds
   std::uint64_t version = 0;
 };
 struct TaskProgress {
@@ -54,10 +56,10 @@ struct Tick {};
 using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::Disconnected, worker_event::Heard, worker_event::SpecWhole,
                  worker_event::Prepared, worker_event::PrepareFailed, worker_event::Admitted, worker_event::VersionSeen,
-                 worker_event::WeightsForgotten, worker_event::VersionWhole, worker_event::WeightsDiffer,
-                 worker_event::TaskProgress, worker_event::TaskLimited, worker_event::TaskBegun,
-                 worker_event::TaskFinished, worker_event::TaskFailed, worker_event::LeaveAsked,
-                 worker_event::Malformed, worker_event::Tick, wire::PassOpened, wire::PassClosed, wire::Grant,
-                 wire::Trim, wire::Cancel, wire::Bye>;
+                 worker_event::WeightsForgotten, worker_event::VersionWhole, worker_event::WeightsMissed,
+                 worker_event::WeightsDiffer, worker_event::TaskProgress, worker_event::TaskLimited,
+                 worker_event::TaskBegun, worker_event::TaskFinished, worker_event::TaskFailed,
+                 worker_event::LeaveAsked, worker_event::Malformed, worker_event::Tick, wire::PassOpened,
+                 wire::PassClosed, wire::Grant, wire::Trim, wire::Cancel, wire::Bye>;
 
 }  // namespace motley::cluster

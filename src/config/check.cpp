@@ -42,6 +42,7 @@ Status check_rounds(const RunConfig& c) {
   };
   if (c.global_batch.automatic)
     return not_yet("train.global_batch", "it follows the gradient noise", "--set train.global_batch=256");
+  if (c.wire_chain != "none") return not_yet("wire.chain", "weights go from worker to worker", "--set wire.chain=none");
   if (c.drop_last) return not_yet("train.drop_last", "samples are left out", "--set train.drop_last=false");
   if (c.clip_norm > 0 && c.clip_norm_of != "own")
     return not_yet("train.clip_norm_of", "the step before clips", "--set train.clip_norm_of=own");
@@ -83,6 +84,7 @@ Status check(const RunConfig& c) {
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4", "top64"}),
       one_of("wire.weights", c.wire_weights, {"auto", "fp32", "bf16", "int8", "int4"}),
+      one_of("wire.chain", c.wire_chain, {"auto", "none", "weights"}),
       in_range("model.block", static_cast<double>(c.model_block), 1, 65536),
       in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
       in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),

@@ -103,6 +103,10 @@ void visit_optimizer_and_wire(Config& c, F& f) {
     "numbers the 64 largest");
   f("wire.weights", c.wire_weights,
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
+  f("wire.chain", c.wire_chain,
+    "weights: each worker gets the new weights from another, the first one from the head, whose link carries them "
+    "once; "
+    "none: the head sends them to all; auto: as the links need it");
 }
 
 template <class Config, class F>

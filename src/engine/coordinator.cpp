@@ -18,13 +18,14 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       sessions(options.run, options.checksums, output),
       uploads(server.layout().chunks().size()),
       state(options.state, sessions),
-      weights(server, options.weights, sessions, machine.members(), pace),
+      weights(server, options, sessions, machine.members(), pace),
+      chain(options.chain, pace, weights, sessions, machine.members(), output),
       batch(options, pace),
       sketches(options.verify.secret),
       steps(server, uploads, options.wants_gradients),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
       lender({options, server, machine, sessions, weights, batch, pace, output}, feeder()),
-      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, output},
+      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, chain, output},
             busier_share(server.layout(), options), feeder()) {}
 
 void Coordinator::Impl::feed(const modes::Event& event) {

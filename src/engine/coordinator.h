@@ -42,6 +42,8 @@ struct Timeouts {
   Duration lease_max = std::chrono::hours(6);            // whatever was measured
 };
 
+/// A Hello's feature: follows other workers, and lets them follow.
+inline constexpr const char* kChain = "chain";
 /// A Hello's feature: not to compute, but to have the files of the run's script.
 inline constexpr const char* kFetch = "fetch";
 
@@ -90,6 +92,10 @@ struct CoordinatorOptions {
   std::function<bool(std::size_t bytes)> wants_gradients{};
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
+  enum class Chain : std::uint8_t { none, weights, measured };
+  Chain chain = Chain::none;           // weights go from worker to worker; measured: where that pays
+  wire::Hasher hasher{};               // then: SHA-256
+  std::size_t chain_bytes_min = 4096;  // what is shorter is there sooner from the coordinator
   plan::EndCost
       head_cost{};  // what numbers on the wire cost the coordinator's own machine, where one of these is empty
   Timeouts timeouts;
@@ -195,6 +201,10 @@ class CoordinatorOutput {
   virtual void cut(SessionId, std::uint64_t /*number*/) {}
   /// Of this session's worker, where that is of this process and its device can make steps.
   virtual std::shared_ptr<DeviceServer> device_server(SessionId) { return nullptr; }
+  /// A secret for two workers, of whom `source` is to let the other one in; empty: they cannot be brought together.
+  virtual std::optional<wire::Guest> introduce(SessionId /*source*/, SessionId /*follower*/) { return std::nullopt; }
+  /// What the source said of itself, with what is known of it besides.
+  virtual wire::Source complete(SessionId /*source*/, wire::Source said) { return said; }
   virtual void worker_changed(const WorkerChange& change) = 0;
   virtual void warning(std::string text) = 0;
   /// Called before the next pass opens; the server may be snapshotted here.

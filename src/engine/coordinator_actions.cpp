@@ -170,6 +170,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
+  chain.review(step.duration);
   uploads.clear(machine.early());
   sketches.clear();
   if (step.batch_change) {

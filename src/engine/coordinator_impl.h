@@ -9,6 +9,7 @@
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
 #include "engine/coordinator_batch.h"
+#include "engine/coordinator_chain.h"
 #include "engine/coordinator_evaluations.h"
 #include "engine/coordinator_inbox.h"
 #include "engine/coordinator_lender.h"
@@ -58,6 +59,7 @@ struct Coordinator::Impl {
   Uploads uploads;
   StateSender state;
   WeightsSender weights;
+  Chain chain;
   BatchChoice batch;
   Sketches sketches;
   Probes probes;

@@ -180,6 +180,12 @@ void Inbox::on_message(Session& session, const wire::Message& message) {
     on_synced(session, *synced);
   } else if (const auto* refresh = std::get_if<wire::Refresh>(&message)) {
     on_refresh(session, *refresh);
+  } else if (const auto* source = std::get_if<wire::Source>(&message)) {
+    parts_.chain.on_source(session, *source);
+  } else if (const auto* follows = std::get_if<wire::Follows>(&message)) {
+    parts_.chain.on_follows(session, *follows);
+  } else if (const auto* end = std::get_if<wire::Unfollows>(&message)) {
+    if (const std::string text = parts_.chain.on_unfollows(session, *end); !text.empty()) warn(session, text);
   } else if (std::holds_alternative<wire::Yield>(message)) {
     feed_(modes::WorkerYields{session.id});
   } else {

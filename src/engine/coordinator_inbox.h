@@ -7,6 +7,7 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
+#include "engine/coordinator_chain.h"
 #include "engine/coordinator_evaluations.h"
 #include "engine/coordinator_lender.h"
 #include "engine/coordinator_pace.h"
@@ -35,6 +36,7 @@ class Inbox {
     Sketches& sketches;
     Probes& probes;
     Evaluations& evaluations;
+    Chain& chain;
     CoordinatorOutput& output;
   };
   /// `pass_share`: of the bytes of a version, what a pass moves in one direction.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "plan/chain.h"
 
 namespace motley::engine {
 namespace {
@@ -305,6 +306,18 @@ std::optional<double> MeasuredPace::lost_samples() const {
     passes.push_back(*pass);
   }
   return plan::lost_samples(passes, *slack_.seconds());
+}
+
+std::optional<double> MeasuredPace::chain_gain(std::span<const fleet::WorkerId> workers, std::size_t bytes,
+                                               std::size_t hop_bytes) const {
+  std::vector<double> down;
+  for (const fleet::WorkerId worker : workers)
+    if (const std::optional<double> speed = of(worker).link.down_bytes_per_second()) down.push_back(*speed);
+  return plan::chain_gain({.workers = workers.size(),
+                           .bytes = static_cast<double>(bytes),
+                           .hop_bytes = static_cast<double>(hop_bytes),
+                           .bytes_per_second = down,
+                           .own = shared_link_.bytes_per_second()});
 }
 
 }  // namespace motley::engine

@@ -93,6 +93,9 @@ class MeasuredPace final : public modes::Pace {
   /// are left empty; Outlook's order is that of members, then parked.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
                                                 std::span<const fleet::WorkerId> parked) const;
+  /// plan::chain_gain() of a version of so many bytes, the longest segment of which has `hop_bytes`.
+  [[nodiscard]] std::optional<double> chain_gain(std::span<const fleet::WorkerId> workers, std::size_t bytes,
+                                                 std::size_t hop_bytes) const;
   /// plan::lost_samples() of the workers that have a share now; empty until all of them are measured.
   [[nodiscard]] std::optional<double> lost_samples() const;
 

@@ -14,6 +14,7 @@ namespace motley::engine {
 void VersionFrames::set(Form& form, SharedBytes bytes) {
   form.bytes = std::move(bytes);
   form.checksums.clear();
+  form.hashes.clear();
 }
 
 void VersionFrames::set(ChunkId chunk, SharedBytes bytes) {
@@ -46,9 +47,33 @@ std::size_t VersionFrames::body_bytes(Reader reader) noexcept {
   return reader.background ? wire::kSegmentBytesMax : wire::kBodyBytesMax;
 }
 
-wire::Frame VersionFrames::segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader) {
+// Each segment is longer than its hash.
+bool VersionFrames::may_follow(ChunkId chunk, std::size_t bytes_min) const noexcept {
+  const std::size_t length = bytes(chunk);
+  const std::size_t last = length % wire::kBodyBytesMax;
+  return hasher_ && length >= bytes_min && length >= wire::kHashBytes && (last == 0 || last >= wire::kHashBytes);
+}
+
+const SharedBytes& VersionFrames::hash_of(Form& form, std::size_t offset) const {
+  if (form.hashes.empty()) {
+    for (std::size_t at = 0; at < form.bytes.size(); at += wire::kBodyBytesMax) {
+      const std::size_t count = std::min(wire::kBodyBytesMax, form.bytes.size() - at);
+      const wire::BodyHash hash = hasher_(form.bytes.bytes().subspan(at, count));
+      form.hashes.push_back(SharedBytes::copy_of(std::as_bytes(std::span(hash))));
+    }
+  }
+  return form.hashes[offset / wire::kBodyBytesMax];
+}
+
+wire::Frame VersionFrames::segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader) const {
   MOTLEY_ASSERT(!form.bytes.empty());
   if (reader.local) return wire::seal(header, form.bytes, false);
+  if (reader.follows != 0) {
+    header.offset = static_cast<std::uint32_t>(offset);
+    header.flags |= wire::kByHash;
+    header.pass = reader.follows;
+    return wire::seal(header, hash_of(form, offset), reader.checksum);
+  }
   SharedBytes body = form.bytes.slice(offset, std::min(body_bytes(reader), form.bytes.size() - offset));
   header.offset = static_cast<std::uint32_t>(offset);
   if (reader.background || !reader.checksum) return wire::seal(header, std::move(body), reader.checksum);

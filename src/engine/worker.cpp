@@ -84,6 +84,7 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       break;
     case WorkerAction::Kind::forget_weights:
       weights.forget();
+      forget_source();
       break;
     case WorkerAction::Kind::start_task:
       start_task(action, now);
@@ -101,6 +102,14 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       disconnect(action);
       break;
   }
+}
+
+void Worker::Impl::forget_source() {
+  const std::uint64_t source = following.source();
+  const wire::Unfollows end = following.forget();
+  if (source == 0) return;
+  output.unfollow(source);
+  if (machine.open()) send(end);
 }
 
 void Worker::Impl::send_finish(const WorkerAction& action) {
@@ -168,6 +177,7 @@ void Worker::connected(Time now, bool checksums) {
   w.model_file = SharedBytes();
   w.blob.reset();
   w.weights.forget();
+  w.following.reset(0);
   w.state.reset();
   w.arriving.reset();
   w.layout.reset();
@@ -210,6 +220,7 @@ void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::
   if (w.machine.state() != cluster::WorkerState::loading || w.layout) return;
   w.layout = layout;
   w.weights.reset(*w.layout);
+  w.following.reset(w.layout->chunks().size());
   w.train_fingerprint = std::move(train_fingerprint);
   w.test_fingerprint = std::move(test_fingerprint);
   w.samples = samples;
@@ -297,9 +308,40 @@ void Worker::tell_stock(const wire::Stock& stock) {
 
 const std::optional<StepRange>& Worker::opened() const noexcept { return impl_->opened; }
 
-void Worker::bytes_came(Time now) { impl_->decide(event::Heard{true}, now); }
+void Worker::bytes_came(Time now) { impl_->decide(event::Heard{.weights = true}, now); }
 
-void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
+void Worker::opened(const wire::Source& source) {
+  if (impl_->machine.open()) impl_->send(source);
+}
+
+void Worker::follows(std::uint64_t id, Time now) {
+  Impl& w = *impl_;
+  if (!w.machine.open()) return;
+  w.following.begin(id, now);
+  w.send(wire::Follows{id});
+}
+
+void Worker::from_source(std::uint64_t id, const wire::Frame& frame, Time now) {
+  Impl& w = *impl_;
+  if (!w.machine.open() || id == 0 || w.following.source() != id) return;
+  w.decide(event::Heard{.weights = true, .coordinator = false}, now);
+  if (w.following.source() != id) return;
+  if (!w.following.add_from_source(frame, now)) return w.unfollow(true);
+  w.take_all_weights(now);
+}
+
+void Worker::source_lost(std::uint64_t id) {
+  Impl& w = *impl_;
+  if (!w.machine.open()) return;
+  if (w.following.source() == id) return w.unfollow(false);
+  w.send(wire::Unfollows{.id = id});
+}
+
+void Worker::tick(Time now) {
+  Impl& w = *impl_;
+  if (w.machine.open() && w.following.overdue(now)) w.unfollow(w.following.wrong());
+  w.decide(event::Tick{}, now);
+}
 
 void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }
 void Worker::step_aside(Time now) { impl_->decide(event::LeaveAsked{.for_good = false}, now); }

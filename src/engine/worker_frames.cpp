@@ -73,6 +73,14 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     decide(*bye, now);
   } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
     gradients.taken(*taken, now);
+  } else if (const auto* guest = std::get_if<wire::Guest>(&message)) {
+    output.let_in(*guest);
+  } else if (const auto* source = std::get_if<wire::Source>(&message)) {
+    if (following.source() != 0) unfollow(false);
+    output.follow(*source);
+  } else if (const auto* settled = std::get_if<wire::Unfollows>(&message)) {
+    following.settled(settled->id, settled->version);
+    if (following.lacks()) decide(event::WeightsMissed{}, now);
   } else if (const auto* piece = std::get_if<wire::State>(&message)) {
     if (Status added = state.add(*piece); !added) malformed(std::move(added).error(), now);
   }
@@ -111,13 +119,34 @@ void Worker::Impl::forget_early(Time now) {
 }
 
 void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
-  decide(event::Heard{true}, now);
+  const bool bytes = (frame.header.flags & wire::kByHash) == 0;
+  decide(event::Heard{.weights = bytes}, now);
   if (!layout) return;  // nothing was admitted yet: of another session
   if (!admitted) {
     // The data connection may overtake Admitted on the control connection.
     if (early_fence && *early_fence != frame.header.fence) forget_early(now);
     early_fence = frame.header.fence;
   }
+  if (Status added = following.add(frame, now); !added) return malformed(std::move(added).error(), now);
+  if (following.lacks()) return decide(event::WeightsMissed{}, now);
+  take_all_weights(now);
+}
+
+void Worker::Impl::unfollow(bool wrong) {
+  output.unfollow(following.source());
+  send(following.give_up(wrong));
+}
+
+void Worker::Impl::take_all_weights(Time now) {
+  while (const std::optional<wire::Frame> frame = following.next_to_hand_on()) output.hand_on(*frame);
+  while (machine.open()) {
+    const std::optional<wire::Frame> frame = following.next();
+    if (!frame) return;
+    take_weights(*frame, now);
+  }
+}
+
+void Worker::Impl::take_weights(const wire::Frame& frame, Time now) {
   if (Status checked = weights.check(frame); !checked) {
     malformed(std::move(checked).error(), now);
     return;

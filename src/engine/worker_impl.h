@@ -10,6 +10,7 @@
 #include "cluster/worker.h"
 #include "engine/loss_state.h"
 #include "engine/worker.h"
+#include "engine/worker_following.h"
 #include "engine/worker_gradients.h"
 #include "engine/worker_report.h"
 #include "engine/worker_weights.h"
@@ -23,6 +24,7 @@ struct Worker::Impl {
         output(worker_output),
         machine({options.timeouts.heartbeat, options.timeouts.silence}),
         weights(options.instructions),
+        following(options.hasher),
         gradients(output) {}
 
   void decide(const cluster::WorkerEvent& happened, Time now);
@@ -36,6 +38,12 @@ struct Worker::Impl {
   void on_message(const wire::Message& message, Time now);
   void on_spec(const wire::RunSpec& spec, Time now);
   void on_weights(const wire::Frame& frame, Time now);
+  void take_weights(const wire::Frame& frame, Time now);
+  /// What is there of the weights by now, in its order.
+  void take_all_weights(Time now);
+  /// The coordinator is to send them again.
+  void unfollow(bool wrong);
+  void forget_source();
   void on_blob(const wire::Frame& frame, Time now);
   void malformed(Error error, Time now);
   void offer_spec(Time now);
@@ -56,6 +64,7 @@ struct Worker::Impl {
   SharedBytes model_file;
   BlobAssembler blob;
   WeightsAssembler weights;
+  Following following;
   LossStateAssembler state;
   std::optional<Layout> layout;
   std::string train_fingerprint, test_fingerprint;

@@ -33,7 +33,7 @@ struct Field {
 template <class Owner, class Member, class... Rest>
 Field(std::uint32_t, const char*, Member Owner::*, Rest...) -> Field<Owner, Member>;
 
-inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 37";
+inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 39";
 
 /// Envelope fields below this number are message kinds; from here on they are attributes that a reader may ignore.
 inline constexpr std::uint32_t kKindsEnd = 200;
@@ -341,6 +341,21 @@ struct Table<Source> {
                                       Field{3, "addresses", &Source::addresses, Form::plain, kAddressBytesMax},
                                       Field{4, "secret", &Source::secret, Form::whole, kGuestSecretBytes},
                                       Field{5, "spki", &Source::spki, Form::whole, kHashBytesMax}};
+};
+
+template <>
+struct Table<Follows> {
+  static constexpr std::string_view kName = "Follows";
+  static constexpr std::uint32_t kKind = 38;
+  static constexpr std::tuple kFields{Field{1, "id", &Follows::id, Form::fixed}};
+};
+template <>
+struct Table<Unfollows> {
+  static constexpr std::string_view kName = "Unfollows";
+  static constexpr std::uint32_t kKind = 39;
+  static constexpr std::tuple kFields{
+      Field{1, "id", &Unfollows::id, Form::fixed}, Field{2, "version", &Unfollows::version},
+      Field{3, "has", &Unfollows::has, Form::plain, kChunkBitmapBytesMax}, Field{4, "wrong", &Unfollows::wrong}};
 };
 
 template <>

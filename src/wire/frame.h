@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "codec/codec.h"
@@ -29,6 +30,13 @@ enum class FrameType : std::uint8_t {
 };
 
 using codec::CodecId;
+
+// Flags of weights: docs/formats/wire.md.
+inline constexpr std::uint16_t kHandOn = 1;    // to whoever follows
+inline constexpr std::uint16_t kByHash = 2;    // the body is the SHA-256 of the segment, which another worker sends
+inline constexpr std::size_t kHashBytes = 32;  // of such a body
+using BodyHash = std::array<std::uint8_t, kHashBytes>;
+using Hasher = std::function<BodyHash(std::span<const std::byte>)>;
 
 inline constexpr std::uint32_t kOrdered = 1U << 31;  // numbers have 31 bits: the first is 0, and they start again
 

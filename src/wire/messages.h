@@ -194,6 +194,21 @@ struct Source {  // who hands files on -> coordinator, about itself -> who fetch
   bool operator==(const Source&) const = default;
 };
 
+// Weights from worker to worker, beside Guest and Source: docs/formats/session.md.
+struct Follows {  // worker -> coordinator: that Source is there, and what it sends will do
+  std::uint64_t id = 0;
+  bool operator==(const Follows&) const = default;
+};
+/// Worker to coordinator: nothing comes from that Source any more. Of `version`, the oldest that is not whole, it has
+/// the chunks `has` (as Taken.discarded), of newer ones nothing that it did not get from the coordinator. The other
+/// way: what is left of that was sent again, the oldest of it of `version`.
+struct Unfollows {
+  std::uint64_t id = 0, version = 0;
+  std::vector<std::uint8_t> has{};
+  bool wrong = false;  // it sent other bytes than the coordinator's
+  bool operator==(const Unfollows&) const = default;
+};
+
 /// Of the train samples of whom: those at positions [first, first + count) of the order of `epoch`, or `all`.
 struct Stock {
   std::uint64_t epoch = 0, first = 0, count = 0;
@@ -227,7 +242,7 @@ struct Paired {  // head -> joiner
 using Message =
     std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
                  Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye, Want, Offered,
-                 State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest, Source>;
+                 State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest, Source, Follows, Unfollows>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

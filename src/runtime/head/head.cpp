@@ -87,6 +87,10 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);
   if (e.helper_share > 0 && !e.gradients) e.gradients = codec::CodecId::int8;  // as few bits as late gradients bear
+  using Chain = engine::CoordinatorOptions::Chain;
+  const std::string& chain = run.config.wire_chain;
+  e.chain = chain == "weights" ? Chain::weights : chain == "auto" ? Chain::measured : Chain::none;
+  e.hasher = [](std::span<const std::byte> bytes) { return transport::sha256(bytes); };
   if (config::leaves_codec_open(run.config)) {
     const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();
     e.head_cost = measure_end_cost(!run.options.plaintext, computes ? "cpu" : "none", run.options.threads);

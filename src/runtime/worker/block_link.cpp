@@ -13,7 +13,8 @@ namespace motley::runtime {
 namespace {
 
 constexpr std::chrono::milliseconds kDialTimeout{5000};
-constexpr std::size_t kUntoldMax = 256;  // events that nobody took, of what the head may say unasked
+constexpr std::size_t kUntakenBytesMax = 256U << 20;  // of weights that wait to be taken, with what holds them
+constexpr std::size_t kUntoldMax = 256;               // events that nobody took, of what the head may say unasked
 
 }  // namespace
 
@@ -29,7 +30,7 @@ class BlockLink::Receiver final : public transport::Receiver {
 };
 
 BlockLink::BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity,
-                     std::shared_ptr<Inbox> inbox, std::uint64_t number)
+                     std::shared_ptr<Inbox> inbox, std::uint64_t number, const std::string& feature)
     : token_(std::move(token)),
       identity_(std::move(identity)),
       inbox_(std::move(inbox)),
@@ -38,9 +39,9 @@ BlockLink::BlockLink(fleet::JoinToken token, const std::string& name, transport:
               is_head() ? blocks::kAttemptsMax : 1),
       tcp_(tcp_options(token_, identity_)) {
   Device none;
-  none.name = kFiles;
+  none.name = feature;
   hello_ = hello_for(none, name, 0);
-  hello_.features = {kFiles};
+  hello_.features = {feature};
   hello_.token_id = token_.id;
   asking_.set_hurries(!is_head());  // who was named knows it; a head says so
 }
@@ -97,6 +98,11 @@ void BlockLink::on_frame(std::uint64_t generation, const wire::Frame& frame) {
     return on_message(*message);
   }
   if (!proven_) return end(Refused{{ErrorCode::protocol, "data came before a proof", ""}});
+  if (frame.header.type == wire::FrameType::weights && takes_weights()) {
+    inbox_->untaken_bytes += sizeof frame + frame.body.size();
+    if (inbox_->untaken_bytes > kUntakenBytesMax) return end(Broken{"weights came faster than they were taken"});
+    return tell(frame);
+  }
   Result<blocks::Asking::Added> added = asking_.add(frame);
   if (!added) return end(Refused{added.error()});
   if (added->again) send_now(*added->again);
@@ -156,6 +162,7 @@ void BlockLink::on_closed(std::uint64_t generation, const std::string& why) {
 void BlockLink::tell(Event event) {
   inbox_->events.emplace_back(number_, std::move(event));
   inbox_->changed.notify_all();
+  if (inbox_->told) inbox_->told();
 }
 
 void BlockLink::end(Event event) {

@@ -1,9 +1,10 @@
 #pragma once
-// A connection by which a machine fetches files: to the head that offers them, or to another machine that has them; or
-// by which it tells the head that it has them itself. Any thread.
+// A connection by which a machine fetches files: to the head that offers them, or to another machine that has them; by
+// which it tells the head that it has them itself; or by which weights come from another worker. Any thread.
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "blocks/asking.h"
 #include "fleet/token.h"
 #include "motley/result.h"
+#include "runtime/lanes.h"
 #include "transport/tcp/tcp.h"
 #include "wire/messages.h"
 
@@ -39,19 +41,22 @@ class BlockLink {
   struct Refused {
     Error error;
   };
-  using Event = std::variant<Connected, wire::Offered, Content, Waits, Broken, Refused, wire::Guest, wire::Source>;
+  using Event = std::variant<Connected, wire::Offered, Content, Waits, Broken, Refused, wire::Guest, wire::Source,
+                             wire::Frame>;  // of weights
   /// Where the events of several links come together.
   struct Inbox {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<std::pair<std::uint64_t, Event>> events;  // by the link's number
+    std::size_t untaken_bytes = 0;                       // of weights
+    std::function<void()> told{};                        // each time, with the mutex held
   };
 
   BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity)
       : BlockLink(std::move(token), name, std::move(identity), std::make_shared<Inbox>(), kHead) {}
-  /// `number`: kHead, or another machine, whose first wrong block is its last.
+  /// `number`: kHead, or another machine, whose first wrong block is its last. `feature`: of Hello, what is wanted.
   BlockLink(fleet::JoinToken token, const std::string& name, transport::Identity identity, std::shared_ptr<Inbox> inbox,
-            std::uint64_t number);
+            std::uint64_t number, const std::string& feature = kFiles);
   ~BlockLink();
   BlockLink(const BlockLink&) = delete;
   BlockLink& operator=(const BlockLink&) = delete;
@@ -83,6 +88,7 @@ class BlockLink {
   void end(Event event);
   void send_now(const wire::Message& message);
   [[nodiscard]] bool is_head() const noexcept { return number_ == kHead; }
+  [[nodiscard]] bool takes_weights() const { return hello_.features.front() != kFiles; }
 
   const fleet::JoinToken token_;
   const transport::Identity identity_;

@@ -63,6 +63,12 @@ void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_sp
   engine::WorkerOptions options;
   options.hello = options_.hello;
   options.hello.token_id = token_->id;
+  if (options_.identity) {
+    options_.hello.features.emplace_back(engine::kChain);
+    options.hasher = [](std::span<const std::byte> bytes) { return transport::sha256(bytes); };
+    const auto came = [this, mailbox = mailbox_] { mailbox->post([this] { on_peers(); }); };
+    peers_ = std::make_unique<WeightsPeers>(*token_, options_.hello.name, *options_.identity, came);
+  }
   worker_.emplace(std::move(options), static_cast<engine::WorkerOutput&>(*this));
   mailbox_->start([this] { on_tick(); }, kTick);
   mailbox_->post([this] {
@@ -246,6 +252,7 @@ void WorkerHost::drop_channel() {
   data_ = {};
   order_ = {};
   data_end_.reset();
+  if (peers_) peers_->close();
 }
 
 }  // namespace motley::runtime

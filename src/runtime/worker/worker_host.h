@@ -17,6 +17,7 @@
 #include "runtime/persist/speed_store.h"
 #include "runtime/worker/link_change.h"
 #include "runtime/worker/sample_stock.h"
+#include "runtime/worker/weights_peers.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 #include "transport/tcp/tcp.h"
@@ -41,7 +42,8 @@ struct WorkerHostOptions {
   std::function<std::size_t(const transport::PeerIdentity&)> data_connections =
       [](const transport::PeerIdentity& peer) { return runtime::data_connections(peer); };
   Manners manners;
-  std::shared_ptr<SampleStock> stock{};  // null: all samples are here
+  std::shared_ptr<SampleStock> stock{};           // null: all samples are here
+  std::optional<transport::Identity> identity{};  // of this machine to other workers; empty: to none
   /// Ends with ErrorCode::network where nothing has answered for so long, as long as it was not admitted yet.
   std::optional<Duration> patience{};
 };
@@ -110,6 +112,12 @@ class WorkerHost final : engine::WorkerOutput {
   void finish_early(std::uint64_t number) override;
   void make_steps(engine::StretchOrder order) override;
   void end_steps(std::uint64_t number) override;
+  // Weights from worker to worker: worker_peers.cpp.
+  void let_in(const wire::Guest& guest) override;
+  void follow(const wire::Source& source) override;
+  void unfollow(std::uint64_t id) override;
+  void hand_on(const wire::Frame& frame) override;
+  void on_peers();
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
   void disconnect(bool reconnect, const Error& why) override;
@@ -145,6 +153,7 @@ class WorkerHost final : engine::WorkerOutput {
   std::optional<plan::EndCost> wire_cost_;
   Layout layout_;
   std::shared_ptr<ComputeThread> compute_;
+  std::unique_ptr<WeightsPeers> peers_;
 };
 
 }  // namespace motley::runtime

@@ -88,6 +88,7 @@ inline Layout session_layout() {
 
 class WorkerTest : public testing::Test {
  protected:
+  explicit WorkerTest(WorkerOptions options = {}) : worker(std::move(options), out) {}
   void control(const wire::Message& message, std::uint64_t fence = kFence) {
     worker.frame(control_frame(message, fence), now);
   }
@@ -136,7 +137,7 @@ class WorkerTest : public testing::Test {
 
   Layout layout = session_layout();
   Recorder out;
-  Worker worker{WorkerOptions{}, out};
+  Worker worker;
   Time now{std::chrono::seconds(1)};
 };
 

@@ -127,6 +127,8 @@ std::vector<Named> messages() {
                         {"192.168.1.7", "2001:db8::7"},
                         octets("0123456789abcdef"),
                         octets("fedcba9876543210fedcba9876543210")}},
+      {"follows", Follows{0x8877665544332211}},
+      {"unfollows", Unfollows{0x8877665544332211, 6, {0, 130}, true}},
       {"pair", Pair{1, "laptop", share(2)}},
       {"pair_share", PairShare{"desktop", share(3)}},
       {"pair_confirm", PairConfirm{octets("0123456789abcdef0123456789abcdef")}},

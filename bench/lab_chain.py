@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Weights from worker to worker (wire.chain) on equal hosts of the lab, in pairs without and with it, in turns: eta = samples/s together
+over the sum of what the hosts do alone, and what goes over the head's interface a step, in models of fp32.
+
+`hosts` is what comes to each host on the head's connections. Needs root; prints JSON lines, and a table on standard error.
+
+  bench/lab_chain.py [--hosts 4] [--cores 0.4] [--rate 100mbit …] [--codec auto …] [--chain none …] [--pairs 2] [--plaintext]
+"""
+
+import argparse
+import subprocess
+import threading
+import time
+
+import lab
+import measure
+
+STEPS_MEASURED = 12  # the last ones, on the interface
+LOOK_S = 0.25
+
+
+class Interface:
+    """How many bytes went in and out of a host, and when, as long as this is open."""
+
+    def __init__(self, host):
+        loop = "while read -r _ <&0; do grep eth0 /proc/net/dev; done"
+        self.process = subprocess.Popen(lab.on(host, ["sh", "-c", loop]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.seen, self.over = [], threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def watch(self):
+        while not self.over.wait(LOOK_S):
+            print(file=self.process.stdin, flush=True)
+            words = self.process.stdout.readline().split(":")[1].split()
+            self.seen.append((time.monotonic(), int(words[0]), int(words[8])))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+        self.process.stdin.close()
+        self.process.wait()
+
+    def a_step(self, step_s, busy):
+        """(bytes in, bytes out) of a step, in the last ones; `busy`: bytes by which what is between two looks counts as training."""
+        looks = zip(self.seen, self.seen[1:])
+        end = max(late[0] for early, late in looks if late[2] - early[2] > busy)
+        before = [look for look in self.seen if look[0] <= end - STEPS_MEASURED * step_s][-1]
+        last = [look for look in self.seen if look[0] <= end][-1]
+        steps = (last[0] - before[0]) / step_s
+        return [(last[way] - before[way]) / steps for way in (1, 2)]
+
+
+def one(args, codec, chain, hosts, scratch):
+    args.set = [f"wire.gradients={codec}", f"wire.weights={codec}", f"wire.chain={chain}"]
+    with Interface(hosts[0]) as interface:
+        result = lab.joint(args, hosts, scratch)
+    model = 4 * result["parameters"]
+    went_in, went_out = interface.a_step(args.work.batch / result["joint"], model / 100)
+    parts = result["workers"].items()
+    return {"joint": result["joint"], "exposed": result["exposed"], "in": round(went_in / model, 3), "out": round(went_out / model, 3),
+            "hosts": {name: round(part["received_bytes"] / model, 3) for name, part in parts if part["received_bytes"]},
+            "wait_s": {name: round(part["wait_s"], 3) for name, part in parts}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--motley", help="the program (default: the release build)")
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--cores", default="0.4", help="of each host")
+    parser.add_argument("--rate", action="append", help="of each link, in both directions; repeatable (default: 1gbit, 100mbit)")
+    parser.add_argument("--codec", action="append", help="both ways; repeatable (default: auto)")
+    parser.add_argument("--chain", action="append", help="what is held against none; repeatable (default: weights)")
+    parser.add_argument("--recipe", choices=lab.WORKS, default="gpt-mini")
+    parser.add_argument("--pairs", type=int, default=2)
+    parser.add_argument("--plaintext", action="store_true", help="without TLS")
+    args = parser.parse_args()
+    args.motley, args.script, args.local_steps, args.set = measure.motley(args.motley), False, 0, []
+    if not lab.ready("lab-chain"):
+        return
+    hosts, rows = lab.NAMES[:args.hosts], []
+    for rate in args.rate or ["1gbit", "100mbit"]:
+        lab.lab("up", *[f"{host}:cpu={args.cores}" for host in hosts], "--rate", rate)
+        try:
+            with measure.Scratch() as scratch:
+                lab.choose(args, args.recipe, scratch)
+                alone = lab.alone(args, hosts, scratch)
+                for codec in args.codec or ["auto"]:
+                    for chain in ["none", *(args.chain or ["weights"])] * args.pairs:
+                        result = one(args, codec, chain, hosts, scratch)
+                        row = {"rate": rate, "codec": codec, "chain": chain, "eta": round(result["joint"] / sum(alone), 4), **result}
+                        measure.emit(bench="lab-chain", **row)
+                        rows.append(row)
+        finally:
+            lab.lab("down")
+    columns = ["rate", "codec", "chain", "joint", "eta", "exposed", "in", "out"]
+    measure.say(f"\n{args.recipe}, {args.hosts} hosts of {args.cores} cores, on {measure.machine()['processor']}")
+    measure.table(columns, [[row[column] for column in columns] for row in rows])
+
+
+if __name__ == "__main__":
+    main()

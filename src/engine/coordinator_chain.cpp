@@ -1,0 +1,108 @@
+#include "engine/coordinator_chain.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "plan/chain.h"
+
+namespace motley::engine {
+
+bool Chain::takes_part(const fleet::Member& member) const {
+  if (member.state != fleet::MemberState::member || !member.streams) return false;
+  const Session& session = sessions_.at(member.session);
+  return session.remote() && !session.gone && session.holds == weights_.version() &&
+         std::ranges::find(session.hello.features, kChain) != session.hello.features.end();
+}
+
+Session* Chain::follower_of(SessionId source) {
+  for (const fleet::Member& member : members_.all())
+    if (Session& session = sessions_.at(member.session); session.follows && session.follows->source == source)
+      return &session;
+  return nullptr;
+}
+
+bool Chain::barred(const Session& follower, const Session& source) const {
+  const auto bar = follower.bars.find(source.worker);
+  return bar != follower.bars.end() && weights_.version() < bar->second.until;
+}
+
+bool Chain::pays(std::span<Session* const> parts, Duration step) const {
+  if (wanted_ != CoordinatorOptions::Chain::measured) return true;
+  std::vector<fleet::WorkerId> workers;
+  for (const Session* each : parts) workers.push_back(each->worker);
+  const std::optional<double> gain = pace_.chain_gain(workers, weights_.version_bytes(), weights_.hop_bytes());
+  const bool on = std::ranges::any_of(parts, [](const Session* each) { return each->follows.has_value(); });
+  return plan::chain_pays(gain, seconds(step), on);
+}
+
+void Chain::review(Duration step) {
+  if (wanted_ == CoordinatorOptions::Chain::none) return;
+  std::vector<Session*> parts;  // in the order of the roster
+  for (const fleet::Member& member : members_.all())
+    if (takes_part(member)) parts.push_back(&sessions_.at(member.session));
+  if (!pays(parts, step)) parts.clear();
+  const auto here = [&](SessionId id) { return std::ranges::find(parts, id, &Session::id) != parts.end(); };
+  for (const fleet::Member& member : members_.all())
+    if (Session& each = sessions_.at(member.session); each.follows && !(here(each.id) && here(each.follows->source)))
+      part(each);
+  // The last of each chain, and the first of each other one that may follow it.
+  for (Session* last : parts) {
+    if (follower_of(last->id) != nullptr) continue;
+    const Session* head = last;
+    while (head->follows) head = &sessions_.at(head->follows->source);
+    const auto next = std::ranges::find_if(
+        parts, [&](const Session* each) { return each != head && !each->follows && !barred(*each, *last); });
+    if (next != parts.end()) link(**next, *last);
+  }
+}
+
+void Chain::link(Session& follower, const Session& source) {
+  std::optional<wire::Guest> guest = output_.introduce(source.id, follower.id);
+  if (!guest) return;
+  guest->id = ++numbers_;
+  follower.follows = {.number = numbers_, .source = source.id, .guest = *guest};
+  sessions_.say(source, *guest);
+}
+
+void Chain::part(Session& follower) {
+  const Session::Follows over = *std::exchange(follower.follows, std::nullopt);
+  if (const Session* source = sessions_.find(over.source))
+    sessions_.say(*source, wire::Guest{.id = over.number, .secret = {}, .spki = {}});
+}
+
+void Chain::on_source(const Session& from, const wire::Source& source) {
+  Session* follower = follower_of(from.id);
+  if (follower == nullptr || follower->follows->number != source.id || follower->follows->named) return;
+  follower->follows->named = true;
+  wire::Source named = output_.complete(from.id, source);
+  named.secret = follower->follows->guest.secret;
+  sessions_.say(*follower, named);
+}
+
+void Chain::on_follows(Session& session, const wire::Follows& follows) {
+  if (session.follows && session.follows->number == follows.id) session.follows->live = true;
+}
+
+std::string Chain::on_unfollows(Session& session, const wire::Unfollows& end) {
+  std::string text;
+  if (session.follows && session.follows->number == end.id) {
+    const Session* source = sessions_.find(session.follows->source);
+    if (source != nullptr) {
+      Session::Bar& bar = session.bars[source->worker];
+      bar.steps = std::max(2 * bar.steps, kBarredSteps);
+      bar.until = end.wrong ? std::numeric_limits<std::uint64_t>::max() : weights_.version() + bar.steps;
+    }
+    if (end.wrong && source != nullptr)
+      text = session.name + " got other weights from " + source->name +
+             " than this run's; it takes none from there any more (the memory or the network of one of them may be "
+             "faulty)";
+    part(session);
+  }
+  weights_.send_again(session, end.version, end.has);
+  sessions_.say(session, wire::Unfollows{.id = end.id, .version = weights_.version(), .has = {}});
+  return text;
+}
+
+}  // namespace motley::engine

@@ -1,0 +1,54 @@
+#pragma once
+// Who gets new weights from another worker, and from whom: chains without branches, made between two steps of those who
+// are in step. One thread at a time.
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/time.h"
+#include "engine/coordinator.h"
+#include "engine/coordinator_pace.h"
+#include "engine/coordinator_sessions.h"
+#include "engine/coordinator_weights_sender.h"
+#include "fleet/roster.h"
+#include "wire/messages.h"
+
+namespace motley::engine {
+
+class Chain {
+ public:
+  /// Who is lost to a follower is not tried again before; each time twice as many.
+  static constexpr std::uint64_t kBarredSteps = 50;
+
+  /// REQUIRES all outlive this.
+  Chain(CoordinatorOptions::Chain wanted, const MeasuredPace& pace, WeightsSender& weights, Sessions& sessions,
+        const fleet::Roster& members, CoordinatorOutput& output)
+      : wanted_(wanted), pace_(pace), weights_(weights), sessions_(sessions), members_(members), output_(output) {}
+
+  /// A step is closed that took so long.
+  void review(Duration step);
+  // What workers say.
+  void on_source(const Session& from, const wire::Source& source);
+  void on_follows(Session& session, const wire::Follows& follows);
+  /// What people are to be told; empty: nothing.
+  std::string on_unfollows(Session& session, const wire::Unfollows& end);
+
+ private:
+  [[nodiscard]] bool pays(std::span<Session* const> parts, Duration step) const;
+  [[nodiscard]] bool takes_part(const fleet::Member& member) const;
+  [[nodiscard]] Session* follower_of(SessionId source);
+  [[nodiscard]] bool barred(const Session& follower, const Session& source) const;
+  void link(Session& follower, const Session& source);
+  void part(Session& follower);
+
+  CoordinatorOptions::Chain wanted_;
+  const MeasuredPace& pace_;
+  WeightsSender& weights_;
+  Sessions& sessions_;
+  const fleet::Roster& members_;
+  CoordinatorOutput& output_;
+  std::uint64_t numbers_ = 0;
+};
+
+}  // namespace motley::engine

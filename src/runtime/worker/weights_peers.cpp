@@ -1,0 +1,82 @@
+#include "runtime/worker/weights_peers.h"
+
+#include "engine/coordinator.h"
+#include "runtime/worker/block_fetch.h"
+
+namespace motley::runtime {
+
+WeightsPeers::WeightsPeers(fleet::JoinToken token, std::string name, transport::Identity identity,
+                           std::function<void()> came)
+    : token_(std::move(token)),
+      name_(std::move(name)),
+      identity_(std::move(identity)),
+      door_(token_, identity_, engine::kChain, *this) {
+  inbox_->told = std::move(came);
+}
+
+bool WeightsPeers::follow(const wire::Source& source) {
+  Result<fleet::JoinToken> token = token_for(source, token_);
+  if (!token || source.id == BlockLink::kHead) return false;
+  link_ = std::make_unique<BlockLink>(std::move(*token), name_, identity_, inbox_, source.id, engine::kChain);
+  followed_ = source.id;
+  link_->dial();
+  return true;
+}
+
+void WeightsPeers::unfollow(std::uint64_t id) {
+  if (followed_ != id) return;
+  link_.reset();
+  followed_ = 0;
+}
+
+void WeightsPeers::close() {
+  unfollow(followed_);
+  door_.dismiss_all();
+}
+
+void WeightsPeers::hand_on(const wire::Frame& frame, std::size_t unread_max) {
+  const std::lock_guard lock(mutex_);
+  if (guests_.empty()) return;
+  wire::FrameHeader header = frame.header;
+  header.run = token_.run;
+  header.fence = header.pass = 0;
+  header.order = 0;
+  const wire::Frame sent = wire::seal(header, frame.body, token_.plaintext);
+  for (const auto& [id, connection] : guests_) {
+    connection->send(sent, transport::Priority::weights);
+    if (connection->queued_bytes() > unread_max) connection->close();
+  }
+}
+
+std::size_t WeightsPeers::guests() {
+  const std::lock_guard lock(mutex_);
+  return guests_.size();
+}
+
+std::optional<WeightsPeers::Event> WeightsPeers::take() {
+  const std::lock_guard lock(inbox_->mutex);
+  while (!inbox_->events.empty()) {
+    Event first = std::move(inbox_->events.front());
+    inbox_->events.pop_front();
+    if (const auto* frame = std::get_if<wire::Frame>(&first.second))
+      inbox_->untaken_bytes -= sizeof *frame + frame->body.size();
+    if (first.first == followed_) return first;
+  }
+  return std::nullopt;
+}
+
+void WeightsPeers::open(PeerDoor::LinkId id, std::shared_ptr<transport::Connection> connection) {
+  const std::lock_guard lock(mutex_);
+  guests_[id] = std::move(connection);
+}
+
+Status WeightsPeers::hear(PeerDoor::LinkId /*id*/, const wire::Message& message) {
+  return Error{ErrorCode::protocol, "expected nothing, found " + std::string(wire::name_of(message)), ""};
+}
+
+void WeightsPeers::close(PeerDoor::LinkId id) {
+  const std::lock_guard lock(mutex_);
+  guests_.erase(id);
+}
+
+}  // namespace motley::runtime

@@ -1,0 +1,60 @@
+#pragma once
+// Weights from worker to worker: the door for who follows this one, and the link to whom it follows. Of one thread,
+// which is the mailbox's.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "fleet/token.h"
+#include "motley/result.h"
+#include "runtime/worker/block_link.h"
+#include "runtime/worker/peer_door.h"
+#include "transport/crypto.h"
+#include "wire/messages.h"
+
+namespace motley::runtime {
+
+class WeightsPeers final : PeerDoor::Room {
+ public:
+  /// `came`: take() has something; called on any thread.
+  WeightsPeers(fleet::JoinToken token, std::string name, transport::Identity identity, std::function<void()> came);
+
+  /// Where that guest finds this machine. Errors: as PeerDoor::admit().
+  Result<wire::Source> let_in(const wire::Guest& guest) { return door_.admit(guest); }
+  void let_out(std::uint64_t id) { door_.dismiss(id); }
+  /// One at a time. Its first events are Connected, or Broken or Refused; then come frames. False: it cannot be.
+  bool follow(const wire::Source& source);
+  void unfollow(std::uint64_t id);
+  /// To all that were let in; who leaves more than `unread_max` bytes unread is let out.
+  void hand_on(const wire::Frame& frame, std::size_t unread_max);
+  void close();
+  /// That were let in and have come.
+  [[nodiscard]] std::size_t guests();
+
+  using Event = std::pair<std::uint64_t, BlockLink::Event>;  // by the number of the source
+  /// The next of whom it follows now.
+  [[nodiscard]] std::optional<Event> take();
+
+ private:
+  void open(PeerDoor::LinkId id, std::shared_ptr<transport::Connection> connection) override;
+  Status hear(PeerDoor::LinkId id, const wire::Message& message) override;
+  void close(PeerDoor::LinkId id) override;
+
+  const fleet::JoinToken token_;
+  const std::string name_;
+  const transport::Identity identity_;
+  const std::shared_ptr<BlockLink::Inbox> inbox_ = std::make_shared<BlockLink::Inbox>();
+  std::mutex mutex_;
+  std::map<PeerDoor::LinkId, std::shared_ptr<transport::Connection>> guests_;
+  std::unique_ptr<BlockLink> link_;
+  std::uint64_t followed_ = 0;
+  PeerDoor door_;
+};
+
+}  // namespace motley::runtime
