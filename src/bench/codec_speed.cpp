@@ -1,6 +1,7 @@
 #include "bench/codec_speed.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/assert.h"
@@ -17,6 +18,7 @@ using codec::CodecId;
 using codec::Kernels;
 
 constexpr std::size_t kAdamBytes = 28;  // four arrays are read, three written
+constexpr std::array kCodecs = {CodecId::bf16, CodecId::int8, CodecId::int4, CodecId::top64};
 
 struct Arrays {
   explicit Arrays(std::size_t elements)
@@ -53,6 +55,7 @@ void measure_row(CodecRow& row, const Kernels& set, Arrays& a) {
   const codec::Body encoded{codec, a.body.data(), count};
   time(row.decode, bytes, [&] { set.decode(encoded, 0, count, a.sum.data()); });
   time(row.decode_add, bytes, [&] { set.add(encoded, 0, count, a.sum.data()); });
+  if (codec > codec::kLastDense) return;
   time(row.encode_delta, bytes, [&] {
     MOTLEY_ASSERT(set.encode_delta(codec, a.values.data(), a.residual.data(), count, a.body.data(), a.left.data()));
   });
@@ -90,7 +93,7 @@ Result<CodecReport> measure_codecs(const CodecOptions& options, const runtime::S
   std::vector<float> squares(options.elements);
   CodecReport report;
   for (const Kernels* set : codec::kernels()) {
-    for (const CodecId codec : {CodecId::bf16, CodecId::int8, CodecId::int4}) {
+    for (const CodecId codec : kCodecs) {
       CodecRow row;
       row.set = set->name;
       row.codec = codec;
@@ -101,7 +104,7 @@ Result<CodecReport> measure_codecs(const CodecOptions& options, const runtime::S
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
     std::size_t at = 0;
     for (const Kernels* set : codec::kernels()) {
-      for (int codec = 0; codec < 3; ++codec) {
+      for (std::size_t codec = 0; codec < kCodecs.size(); ++codec) {
         if (stop.requested()) return Error{ErrorCode::interrupted, "interrupted", ""};
         time(report.memcpy_gb_s, bytes, [&] { std::memcpy(arrays.sum.data(), arrays.values.data(), bytes); });
         measure_row(report.rows[at++], *set, arrays);

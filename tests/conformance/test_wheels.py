@@ -138,6 +138,18 @@ def test_what_an_extension_of_macos_may_not_have(made, word):
         checks.check_extension(made, TARGETS["macos-arm64"])
 
 
+def test_what_a_program_of_macos_may_not_have(tmp_path):
+    made = tmp_path / "unit_base"
+    made.write_bytes(macho(["/usr/lib/libSystem.B.dylib"], (11, 0), [("_main", 0x0F, 0), ("__ZTISt9exception", 0x0F, 0x80)]))
+    checks.check_macos_program(made, TARGETS["macos-arm64"])
+    for wrong, word in [(macho(["/opt/homebrew/lib/libssl.3.dylib"], (11, 0), []), "homebrew"),
+                        (macho(["/usr/lib/libSystem.B.dylib"], (13, 0), []), "macOS 11"),
+                        (elf(*GOOD_ELF), "expected a file of Darwin")]:
+        made.write_bytes(wrong)
+        with pytest.raises(sources.Failed, match=word):
+            checks.check_macos_program(made, TARGETS["macos-arm64"])
+
+
 @pytest.mark.parametrize("made, word", [
     (pe(["python3.dll", "libstdc++-6.dll"], ENTRY), "libstdc"),
     (pe(["python3.dll", "python313.dll"], ENTRY), "python313.dll"),

@@ -6,6 +6,7 @@
 
 import itertools
 import multiprocessing
+import os
 import pathlib
 import sys
 
@@ -37,7 +38,9 @@ def pytest_configure(config):
     global device
     device = config.getoption("--device")
     if method := config.getoption("--start-method"):
-        multiprocessing.set_start_method(method)
+        multiprocessing.set_start_method(method, force=True)
+        os.environ |= {"MOTLEY_TESTS_START_METHOD": method,
+                       "PYTHONPATH": os.pathsep.join([str(HERE / "spawned"), *filter(None, [os.environ.get("PYTHONPATH")])])}
 
 
 # What takes longest begins first, so that all processes are done at about the same time; half of these wait more than they compute.
@@ -57,12 +60,12 @@ def one_thread():
 
 
 @pytest.fixture(scope="session")
-def forks(pytestconfig):
+def forks():
     """None where processes cannot be forked so: there every script begins from nothing."""
     if sys.platform != "linux":
         yield None
         return
-    with Forks(pytestconfig.getoption("--start-method")) as forks:
+    with Forks() as forks:
         yield forks
 
 

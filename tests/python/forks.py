@@ -6,7 +6,6 @@ nothing else, and forks: each child runs the installed command from its first li
 
 import gc
 import json
-import multiprocessing
 import os
 import runpy
 import select
@@ -20,15 +19,12 @@ STATUS_BYTES_MAX = 32
 
 
 class Forks:
-    """Forks on demand; use as a context. `start_method`: of what the children start by multiprocessing; empty: the system's."""
-
-    def __init__(self, start_method=""):
-        self._start_method = start_method
+    """Forks on demand; use as a context."""
 
     def __enter__(self):
         self._door, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._server = subprocess.Popen([sys.executable, __file__, str(theirs.fileno()), self._start_method],
+            self._server = subprocess.Popen([sys.executable, __file__, str(theirs.fileno())],
                                             pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         return self
 
@@ -125,8 +121,6 @@ if __name__ == "__main__":
     import torch._dynamo  # noqa: F401  # which every optimizer imports
     import torch.utils.data  # noqa: F401
 
-    if sys.argv[2]:
-        multiprocessing.set_start_method(sys.argv[2])
     gc.freeze()  # pages that nobody writes to are shared
     sys.argv = serve(socket.socket(fileno=int(sys.argv[1]))) or os._exit(0)
     sys.path[0] = os.path.dirname(sys.argv[0])

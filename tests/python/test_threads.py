@@ -1,4 +1,4 @@
-"""What a run does to the threads and the memory of the process that it shares with a script."""
+"""What a run does to the threads, the memory and the sockets of the process that it shares with a script."""
 
 import json
 import os
@@ -57,3 +57,11 @@ def test_python_runs_on_while_the_core_waits_for_others(motley):
         (motley.directory / name).write_text(f"says {name}\n")
         program.wait_text(f"says {name}")
     assert not scripts["head"].named("step")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing is forked there")
+def test_a_process_that_is_forked_has_none_of_the_runs_sockets(motley, tmp_path):
+    """It would hold the head's port open, and its connections, when that has ended."""
+    train(motley, "sockets.py")
+    assert int((tmp_path / "script.txt").read_text()) > 0
+    assert int((tmp_path / "child.txt").read_text()) == 0

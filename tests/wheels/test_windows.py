@@ -1,11 +1,11 @@
-"""The wheel for Windows under Wine, beside a Python for Windows that lies unpacked in build/wheels/windows-x86_64/python."""
+"""The wheel for Windows under Wine, beside a Python for Windows, which `tools/wheels --emulate windows-x86_64` lays out."""
 
 import json
 import os
 import pathlib
 import shutil
 import subprocess
-import sys
+import time
 
 import pytest
 
@@ -15,18 +15,33 @@ PYTHON = HOME / "python/python.exe"
 SECONDS = 120
 # Pythons that are made to be unpacked beside a program look at no variable of the environment.
 MODULE = "import runpy, sys; sys.path.insert(0, {site!r}); sys.argv[0] = 'motley'; runpy.run_module('motley', run_name='__main__')"
+WINE = {"WINEPREFIX": str(HOME / "wine"), "WINEDEBUG": "-all"}
 
 
 @pytest.fixture(scope="module")
-def words(tmp_path_factory):
-    """Of a command line, before those of motley."""
+def installed(tmp_path_factory):
+    """A folder with the wheel's files, which Windows' own pip has put there, and how many seconds that took."""
     if shutil.which("wine") is None or not PYTHON.exists():
         pytest.skip(f"there is no Wine here, or no Python for Windows at {PYTHON}")
     wheel, = (ROOT / "build/wheels/dist").glob("motley-*-cp312-abi3-win_amd64.whl")
+    pip, = (PYTHON.parent / "Lib/ensurepip/_bundled").glob("pip-*.whl")
     site = tmp_path_factory.mktemp("site")
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--only-binary=:all:",
-                    "--target", site, "--platform", "win_amd64", "--python-version", "3.12", "--implementation", "cp", wheel], check=True)
-    return ["wine", str(PYTHON), "-c", MODULE.format(site="Z:" + str(site))]
+
+    def run(*words):
+        done = subprocess.run(["wine", PYTHON, *words], env=os.environ | WINE, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=SECONDS, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    run("-c", "")  # makes Wine's own folders
+    began = time.monotonic()
+    run(f"Z:{pip}/pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--target", f"Z:{site}", f"Z:{wheel}")
+    return site, time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def words(installed):
+    """Of a command line, before those of motley."""
+    return ["wine", str(PYTHON), "-c", MODULE.format(site="Z:" + str(installed[0]))]
 
 
 @pytest.fixture
@@ -35,7 +50,7 @@ def start(words, tmp_path):
     started = []
 
     def begin(*arguments):
-        environment = os.environ | {"WINEPREFIX": str(HOME / "wine"), "WINEDEBUG": "-all"}
+        environment = os.environ | WINE
         # Not a file: Wine makes no standard stream for Windows' Python of one.
         process = subprocess.Popen([*words, *arguments], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True)
@@ -54,7 +69,8 @@ def said(process):
     return [json.loads(line) for line in out.splitlines()]
 
 
-def test_tells_its_version_and_looks_at_the_machine(start):
+def test_tells_its_version_and_looks_at_the_machine(start, installed, record_property):
+    record_property("seconds", {"install": round(installed[1], 1)})
     out, err = start("--version").communicate(timeout=SECONDS)
     assert out.startswith("motley "), err
     devices, _ = start("devices").communicate(timeout=SECONDS)
@@ -105,7 +121,7 @@ HOLDS = ("import sys; sys.path.insert(0, {site!r}); import pathlib; from motley.
 def test_processes_are_supervised(words, tmp_path):
     site = words[-1].split("insert(0, ")[1].split(")")[0].strip("'")
     code = f"import sys; sys.path.insert(0, {site!r})\n{SUPERVISES}"
-    environment = os.environ | {"WINEPREFIX": str(HOME / "wine"), "WINEDEBUG": "-all"}
+    environment = os.environ | WINE
     done = subprocess.run([*words[:2], "-c", code, HOLDS.format(site=site)], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL,
                           capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.stdout.splitlines() == ["interrupt True True", "kill True True", "tree True", "lock True None", "machine True True True"], \

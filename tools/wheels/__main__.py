@@ -19,6 +19,7 @@ import native
 import package
 import sources
 import targets
+import wine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -41,10 +42,14 @@ def test_target(target, jobs):
         print(f"{target.name}: {said}", flush=True)
 
 
-def emulate_target(target, _jobs):
+def emulate_target(target, jobs):
+    build = ROOT / "build/wheels"
     if target.debian:
-        build = ROOT / "build/wheels"
         print(emulated.install(target, build / target.name / "emulated", build / "dist"), flush=True)
+    elif target.system == "Windows":
+        native_build = native.Native(target, ROOT, build, jobs)
+        native_build.dependencies()
+        print(wine.install(native_build, build / "dist"), flush=True)
 
 
 def build_target(target, jobs):
@@ -72,8 +77,8 @@ def main(arguments):
     parser = argparse.ArgumentParser(prog="tools/wheels", description="Builds wheels for other systems.")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"of {', '.join(names)}; default: all")
     parser.add_argument("--jobs", type=int, default=0, help="compilers at once; default: what this machine can do")
-    parser.add_argument("--test", action="store_true", help="builds and runs C++ tests instead, where something here runs that system")
-    parser.add_argument("--emulate", action="store_true", help="installs wheels beside a Python of their processor; says what runs them")
+    parser.add_argument("--test", action="store_true", help="builds C++ tests instead, and runs them where something here can")
+    parser.add_argument("--emulate", action="store_true", help="installs wheels beside a Python of their kind; says what runs them")
     parser.add_argument("--turn", action="store_true", help="says for which targets wheels are built with this commit, where not for all")
     asked = parser.parse_args(arguments)
     if asked.turn:

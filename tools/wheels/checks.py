@@ -1,4 +1,4 @@
-"""What a built extension asks of a system, read from its own bytes: ELF, Mach-O and PE, 64 bits, little-endian."""
+"""What a built extension or program asks of a system, read from its own bytes: ELF, Mach-O and PE, 64 bits, little-endian."""
 
 import struct
 
@@ -123,7 +123,7 @@ def check_symbols(data, at):
         yield f"expected _{ENTRY} to be exported, found {', '.join(sorted(exported)[:8])}"
 
 
-def check_macho(data, target):
+def check_macho(data, target, extension=True):
     processor, = struct.unpack_from("<I", data, 4)
     if processor != PROCESSORS[target.processor]:
         yield f"expected processor {PROCESSORS[target.processor]:#x}, found {processor:#x}"
@@ -135,7 +135,7 @@ def check_macho(data, target):
                 yield f"expected libraries of the system alone, found {name}"
         elif command == RPATH_COMMAND:
             yield "expected no run path, found one"
-        elif command == SYMBOL_TABLE:
+        elif command == SYMBOL_TABLE and extension:
             yield from check_symbols(data, at)
         elif command == BUILD_VERSION:
             version, = struct.unpack_from("<I", data, at + 12)
@@ -218,6 +218,15 @@ def check_extension(data, target, root="/"):
         wrong += check_paths(data, root)
     if wrong:
         raise Failed(f"{target.name}: the extension is wrong:\n  " + "\n  ".join(wrong))
+
+
+def check_macos_program(path, target):
+    """Raises what is wrong with a program that nothing here runs."""
+    data = path.read_bytes()
+    magic = data.startswith(MAGIC_MACHO)
+    wrong = list(check_macho(data, target, extension=False)) if magic else [f"expected a file of {target.system}, found {data[:4].hex()}"]
+    if wrong:
+        raise Failed(f"{target.name}: {path.name} is wrong:\n  " + "\n  ".join(wrong))
 
 
 def check_size(path):

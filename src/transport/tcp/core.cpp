@@ -9,6 +9,7 @@ Core::Core(std::shared_ptr<Reactor> reactor, CoreHost& host, Socket socket, Core
     : reactor_(std::move(reactor)),
       host_(host),
       socket_(std::move(socket)),
+      not_inherited_(socket_.native_handle()),
       close_timer_(socket_.get_executor()),
       unproven_timer_(socket_.get_executor()),
       setup_(std::move(setup)),
@@ -128,6 +129,7 @@ void Core::fail(Error error) {
   unproven_timer_.cancel();
   if (handshake_) handshake_->cancel();
   host_.gone(id(), !budget_.proven());
+  not_inherited_.release();
   socket_.close(ignored);  // after it was counted: whoever sees the end can rely on the count
   if (in_handshake && on_handshake_) {
     std::exchange(on_handshake_, nullptr)(std::move(error));

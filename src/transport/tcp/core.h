@@ -13,6 +13,7 @@
 #include "transport/tcp/handshake.h"
 #include "transport/tcp/incoming.h"
 #include "transport/tcp/net.h"
+#include "transport/tcp/not_inherited.h"
 #include "transport/tcp/outgoing.h"
 #include "transport/tcp/read_budget.h"
 #include "transport/tcp/tls.h"
@@ -90,6 +91,7 @@ class Core final : public std::enable_shared_from_this<Core>, private Incoming::
   std::shared_ptr<Reactor> reactor_;
   CoreHost& host_;
   Socket socket_;
+  NotInherited not_inherited_;
   net::steady_timer close_timer_;
   net::steady_timer unproven_timer_;
   CoreSetup setup_;

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "transport/tcp/address.h"
+#include "transport/tcp/not_inherited.h"
 
 namespace motley::transport {
 namespace {
@@ -48,6 +49,7 @@ class Acceptor final : public Activity, public std::enable_shared_from_this<Acce
     const int family = address.protocol().family();
     NetError error;
     acceptor_.open(address.protocol(), error);
+    if (!error) not_inherited_.hold(acceptor_.native_handle());
 #ifndef _WIN32  // there it would let two programs share the port
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
 #endif
@@ -72,6 +74,7 @@ class Acceptor final : public Activity, public std::enable_shared_from_this<Acce
     {
       const std::lock_guard lock(mutex_);
       NetError ignored;
+      not_inherited_.release();
       acceptor_.close(ignored);
       retry_timer_.cancel();
     }
@@ -96,6 +99,7 @@ class Acceptor final : public Activity, public std::enable_shared_from_this<Acce
   Hub& hub_;
   std::mutex mutex_;
   net::basic_socket_acceptor<net::generic::stream_protocol> acceptor_;
+  NotInherited not_inherited_;
   net::steady_timer retry_timer_;
   std::shared_ptr<const AcceptHandler> on_accept_;
   std::uint16_t port_ = 0;

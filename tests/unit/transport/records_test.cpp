@@ -14,7 +14,7 @@ namespace {
 using Bytes = std::vector<std::byte>;
 using What = RecordOpener::Opened::What;
 
-Bytes from_hex(std::string_view hex) {
+Bytes bytes_of_hex(std::string_view hex) {
   Bytes bytes;
   for (std::size_t i = 0; i < hex.size(); i += 2)
     bytes.push_back(static_cast<std::byte>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16)));
@@ -32,7 +32,7 @@ TrafficSecret secret_of(RecordSuite suite, const Bytes& bytes) {
 /// Of the client's data in the first trace of RFC 8448.
 TrafficSecret rfc_secret() {
   return secret_of(RecordSuite::aes_128_gcm,
-                   from_hex("9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5"));
+                   bytes_of_hex("9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5"));
 }
 
 TrafficSecret some_secret(RecordSuite suite) {
@@ -101,12 +101,12 @@ Bytes counting(std::size_t size) {
 
 TEST(Records, KeysAreThoseOfRfc8448) {
   const RecordKeys keys(rfc_secret(), RecordKeys::Use::seal);
-  EXPECT_TRUE(std::ranges::equal(std::as_bytes(keys.key()), from_hex("17422dda596ed5d9acd890e3c63f5051")));
-  EXPECT_TRUE(std::ranges::equal(std::as_bytes(keys.iv()), from_hex("5b78923dee08579033e523d9")));
+  EXPECT_TRUE(std::ranges::equal(std::as_bytes(keys.key()), bytes_of_hex("17422dda596ed5d9acd890e3c63f5051")));
+  EXPECT_TRUE(std::ranges::equal(std::as_bytes(keys.iv()), bytes_of_hex("5b78923dee08579033e523d9")));
 }
 
 TEST(Records, ARecordIsThatOfRfc8448) {
-  const Bytes expected = from_hex(
+  const Bytes expected = bytes_of_hex(
       "1703030043a23f7054b62c94d0affafe8228ba55cbefacea42f914aa66bcab3f2b9819a8a5b46b395bd54a9a20441e2b62974e1f5a"
       "6292a2977014bd1e3deae63aeebb21694915e4");
   EXPECT_EQ(sealed_record(rfc_secret(), counting(50)), expected);
@@ -211,7 +211,7 @@ TEST(Records, AFarewellIsTheEnd) {
 }
 
 TEST(Records, OnlyDataFarewellsAndNewKeysAreTaken) {
-  const Bytes asks_for_keys = from_hex("1800000101"), fatal = from_hex("0228"), ticket(60, std::byte{4});
+  const Bytes asks_for_keys = bytes_of_hex("1800000101"), fatal = bytes_of_hex("0228"), ticket(60, std::byte{4});
   const std::vector<std::pair<std::uint8_t, Bytes>> others{
       {22, asks_for_keys}, {21, fatal}, {22, ticket}, {22, {}}, {21, {}}, {20, {std::byte{1}}}, {99, counting(5)}};
   for (const auto& [kind, content] : others) {
