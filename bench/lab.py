@@ -16,6 +16,7 @@ One JSON object a line on standard output, a table on standard error.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -78,6 +79,17 @@ def ready(bench):
 
 def lab(*words):
     return subprocess.run([LAB, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@contextlib.contextmanager
+def laboratory(cores, rate):
+    """A lab of these hosts, by name, with so many cores each (None: all), as long as what is inside runs; SIGTERM ends both."""
+    with measure.orderly():
+        try:
+            lab("up", *[f"{host}:cpu={share}" if share is not None else host for host, share in cores.items()], "--rate", rate)
+            yield
+        finally:
+            lab("down")
 
 
 def on(host, command):
@@ -215,13 +227,10 @@ def repetition(args, mix, hosts, scratch, number):
 def measure_mix(args, mix):
     cores = mix.split(":")
     hosts = NAMES[:len(cores)]
-    lab("up", *[f"{host}:cpu={share}" for host, share in zip(hosts, cores)], "--rate", args.rate)
-    try:
+    with laboratory(dict(zip(hosts, cores)), args.rate):
         with measure.Scratch() as scratch:
             choose(args, args.recipe, scratch)
             results = [repetition(args, mix, hosts, scratch, number) for number in range(args.repetitions)]
-    finally:
-        lab("down")
     keys = ["joint", "eta", "nothing_sent_eta", "over_fastest", "exposed"]
     keys += [] if args.no_ddp else ["ddp_equal", "ddp_equal_eta", "ddp_by_hand", "ddp_by_hand_eta"]
     summary = {"recipe": args.recipe, "script": args.script, "set": args.set, "mix": mix, "rate": args.rate,

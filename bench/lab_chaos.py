@@ -351,13 +351,10 @@ def main():
     if not lab.ready("lab_chaos"):
         return
     hosts = {HEAD: HEAD_CORES, **CORES, LIAR: LIAR_CORES}
-    lab.lab("up", *[f"{host}:cpu={cores}" for host, cores in hosts.items()], "--rate", "1gbit")
-    try:
+    with lab.laboratory(hosts, "1gbit"):
         with measure.Scratch() as scratch:
             running = Lab(args, scratch)
             result = together(args, running, running.alone())
-    finally:
-        lab.lab("down")
     measure.emit(bench="lab_chaos", result=result, minutes=args.minutes, every=args.every, gone=args.gone, machine=measure.machine())
     measure.table(["what", "figure"], [[key, str(value)] for key, value in result.items() if key != "liars"])
     measure.table(["liar", "leases", "steps until out", "why"],

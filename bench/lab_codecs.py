@@ -11,7 +11,7 @@ import argparse
 import sys
 
 import measure
-from lab import TIMEOUT_S, lab, on, ready, steady
+from lab import TIMEOUT_S, lab, laboratory, on, ready, steady
 
 CODECS = ("fp32", "bf16", "int8", "int4")
 SHORT, WARM_UP = 25, 20  # steps
@@ -64,12 +64,9 @@ def main():
     args.motley = measure.motley(args.motley)
     if not ready("lab_codecs"):
         return
-    lab("up", "head:cpu=0.6", "worker:cpu=0.9", "--rate", args.rate)
-    try:
+    with laboratory({"head": 0.6, "worker": 0.9}, args.rate):
         with measure.Scratch() as scratch:
             results = [measure_codec(args, codec, scratch) for codec in ("fp32", *(args.codec or CODECS[1:]))]
-    finally:
-        lab("down")
     measure.say(f"\n{args.recipe}, batch {args.batch}, {args.rate}, one worker at a head without a device; bytes a step at its interface")
     exact = results[0]
     measure.table(["both ways", "up", "of fp32", "down", "of fp32", "samples/s", "over fp32"],

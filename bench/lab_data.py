@@ -26,7 +26,7 @@ import sys
 import time
 
 import measure
-from lab import lab, on, ready
+from lab import lab, laboratory, on, ready
 
 # The head, another worker, the machine that joins.
 ALONE = {"one": 0.9, "three": 0.9}
@@ -349,16 +349,13 @@ def main():
         size = write_set(place, args.megabytes * 10**6)
         for phase in args.phase or PHASES:
             hosts = {"beside": BESIDE, "payback": BESIDE, "others": OTHERS, "origin": OTHERS}.get(phase, ALONE)
-            lab("up", *[f"{host}:cpu={cores}" for host, cores in hosts.items()], "--rate", args.rate)
-            try:
+            with laboratory(hosts, args.rate):
                 found = (fetch_beside(args, scratch, place, size, rate) if phase == "beside" else
                          fetch_beside(args, scratch, place, size, rate, "lends") if phase == "payback" else
                          compute_early(args, scratch, place) if phase == "early" else
                          fetch_from_others(args, scratch, place, size) if phase == "others" else
                          fetch_from_origin(args, scratch, place, size) if phase == "origin" else
                          fetch_alone(args, scratch, place, size, rate, phase == "cable"))
-            finally:
-                lab("down")
             results[phase] = found
             measure.emit(bench="lab_data", phase=phase, bytes=size, rate=args.rate, hosts=hosts, **found)
     measure.emit(bench="lab_data", machine=measure.machine())

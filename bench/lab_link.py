@@ -16,7 +16,7 @@ import sys
 import time
 
 import measure
-from lab import lab, on, ready
+from lab import lab, laboratory, on, ready
 
 PORT = 5201
 
@@ -68,8 +68,7 @@ def main():
         return
     peer = shutil.which("iperf3") is not None
     rows, ratios = [], {"tls": [], "plain": []}
-    lab("up", "one", "two", "--rate", args.rate)
-    try:
+    with laboratory(dict.fromkeys(("one", "two")), args.rate):
         with measure.Scratch() as scratch:
             for turn in range(args.rounds):
                 theirs = iperf3(args) if peer else None
@@ -86,8 +85,6 @@ def main():
                                  idle_ms=found["idle"]["median_ms"], loaded_ms=found["both"]["round_trip"]["median_ms"],
                                  iperf3_both_mbit_s=theirs, over_iperf3=ratio and round(ratio, 4), verdict=found["verdict"],
                                  diagnosis=found["diagnosis"])
-    finally:
-        lab("down")
     if peer:
         measure.emit(bench="lab_link", rate=args.rate, machine=measure.machine(),
                      **{f"{kind}_over_iperf3": round(measure.median(each), 4) for kind, each in ratios.items()})

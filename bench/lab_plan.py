@@ -49,12 +49,9 @@ def rows(args, recipe, mix, rates, scratch):
     lab.choose(args, recipe, scratch)
     cores = mix.split(":")
     hosts = lab.NAMES[:len(cores)]
-    lab.lab("up", *[f"{host}:cpu={share}" for host, share in zip(hosts, cores)], "--rate", "1gbit")
-    try:
+    with lab.laboratory(dict(zip(hosts, cores)), "1gbit"):
         # Each beside its row: the speed of a machine drifts by more than what is looked for.
         return [row(args, mix, rate, hosts, lab.alone(args, hosts, scratch), scratch) for rate in rates]
-    finally:
-        lab.lab("down")
 
 
 def main():

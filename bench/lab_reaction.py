@@ -99,8 +99,7 @@ def main():
     if not lab.ready("lab_reaction"):
         return
     full = str(args.cores)
-    lab.lab("up", *[f"{host}:cpu={full}" for host in HOSTS], "--rate", "1gbit")
-    try:
+    with lab.laboratory(dict.fromkeys(HOSTS, full), "1gbit"):
         with measure.Scratch() as scratch:
             run = Run(args, scratch)
             run.spreads(SETTLE_STEPS)
@@ -122,8 +121,6 @@ def main():
             result["link_10mbit"] = run.until("excluded")
             lab.lab("rate", "two", "1gbit")
             result["audit"] = run.end()
-    finally:
-        lab.lab("down")
     measure.emit(bench="lab_reaction", result=result, batch=args.batch, cores=args.cores, machine=measure.machine())
     measure.table(["what", "figure"], [[key, str(value)] for key, value in result.items()])
 

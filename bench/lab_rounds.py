@@ -112,13 +112,10 @@ def main():
     if not lab.ready("lab_rounds"):
         return
     hosts = lab.NAMES[: len(args.cores.split(":"))]
-    lab.lab("up", *[f"{host}:cpu={share}" for host, share in zip(hosts, args.cores.split(":"))], "--rate", "1gbit")
-    try:
+    with lab.laboratory(dict(zip(hosts, args.cores.split(":"))), "1gbit"):
         with measure.Scratch() as scratch:
             batch = batch_of(args, hosts, scratch)
             results = [row(args, hosts, batch, words, scratch) for words in args.row or ROWS]
-    finally:
-        lab.lab("down")
     columns = ("rate", "local_steps", "codec", "overlap", "computing", "round_s", "predicted_round_s", "step_124m_s", "bytes_a_round")
     measure.table(list(columns), [[result[key] for key in columns] for result in results])
 

@@ -15,7 +15,7 @@ import pathlib
 import time
 
 import measure
-from lab import lab, on, ready
+from lab import lab, laboratory, on, ready
 
 HOSTS = ("one", "two")
 WARM_UP = 6  # steps until the shares stand
@@ -74,12 +74,9 @@ def main():
     for micro_batch in (args.micro_batch, args.batch):
         results = []
         for _ in range(args.repetitions):
-            lab("up", *[f"{host}:cpu={args.cpu}" for host in HOSTS], "--rate", "1gbit")
-            try:
+            with laboratory(dict.fromkeys(HOSTS, args.cpu), "1gbit"):
                 with measure.Scratch() as scratch:
                     results.append(throttled_run(args, micro_batch, scratch))
-            finally:
-                lab("down")
             measure.emit(bench="lab_throttle", **results[-1])
         summary = {key: measure.median([result[key] for result in results]) for key in ("micro_batch", "before_s", "longest_s", "after_s")}
         measure.emit(bench="lab_throttle", result=summary, cpu=args.cpu, to=args.to, global_batch=args.batch, machine=measure.machine())

@@ -1,10 +1,12 @@
 """What the benchmarks share: the machine, the paths, running `motley` and printing results. Needs nothing but Python."""
 
+import contextlib
 import json
 import os
 import pathlib
 import platform
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -12,6 +14,10 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "tools"))
+
+import tied  # noqa: E402
+
 # The work of a plain loop: SGD with momentum, no evaluation and no checkpoint in between.
 SAME_WORK = {
     "optimizer.kind": "sgd",
@@ -99,10 +105,27 @@ def images(binary):
     raise Failed("expected Fashion-MNIST in " + " or ".join(map(str, places)) + ", found it in neither")
 
 
+@contextlib.contextmanager
+def orderly():
+    """SIGTERM ends what is inside as an exception does, once."""
+    def end(*_):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is end:
+            signal.signal(signal.SIGTERM, before)
+
+
 class Scratch:
     """A directory for the runs of a benchmark, gone at its end: nothing is written into the tree. So is what was started and still runs."""
 
     def __enter__(self):
+        self._orderly = contextlib.ExitStack()
+        self._orderly.enter_context(orderly())
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="motley-bench-"))
         self.count = 0
         return self
@@ -114,6 +137,7 @@ class Scratch:
                 process.wait()
         _started.clear()
         shutil.rmtree(self.path, ignore_errors=True)
+        self._orderly.close()
 
     def fresh(self, name):
         self.count += 1
@@ -143,7 +167,7 @@ def start(command, directory):
     """Starts a program whose output is kept in files: no pipe that fills up, no thread that wakes beside the measured one."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     out, err = open(f"{directory}.out", "w+"), open(f"{directory}.err", "w+")
-    process = subprocess.Popen(command, stdout=out, stderr=err, cwd=directory.parent)
+    process = subprocess.Popen(command, stdout=out, stderr=err, cwd=directory.parent, preexec_fn=tied.begin)
     _started.append(process)
     return process, out, err, command
 

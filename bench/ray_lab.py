@@ -16,6 +16,7 @@ import subprocess
 import sys
 
 import measure
+from lab import laboratory
 
 sys.path.insert(0, str(measure.ROOT / "tests" / "python"))
 from ray_hosts import LAB, RayHosts, lab  # noqa: E402
@@ -84,12 +85,9 @@ def repetition(args, mix, cores, scratch, number):
 def measure_mix(args, mix):
     shares = mix.split(":")
     cores = dict(zip(NAMES, shares))
-    lab("up", *[f"{host}:cpu={share}" for host, share in cores.items()], "--rate", args.rate)
-    try:
+    with laboratory(cores, args.rate):
         with measure.Scratch() as scratch:
             results = [repetition(args, mix, cores, scratch, number) for number in range(args.repetitions)]
-    finally:
-        lab("down")
     summary = {"mix": mix, "rate": args.rate, "global_batch": args.batch}
     summary |= {key: measure.median([result[key] for result in results]) for key in results[0]}
     measure.emit(bench="ray_lab", result=summary, machine=measure.machine())

@@ -5,8 +5,13 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import threading
 import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+
+import tied  # noqa: E402
 
 PATIENCE_S = 180.0  # longest wait for anything: a safety net, never what a test measures
 
@@ -29,12 +34,13 @@ def samples_of(step, worker):
 class Program:
     """A running `motley --json …`. Use Starter to make one."""
 
+    _changed = threading.Condition()  # of any program: several may be waited for together
+
     def __init__(self, command, process):
         self.command, self.process = command, process
         self.events = []        # (time of arrival, event)
         self.not_events = []    # lines on standard output that are no events
         self.text = []          # lines on standard error
-        self._changed = threading.Condition()
         self._open = 2
         for stream, take in ((self.process.stdout, self._take_event), (self.process.stderr, self._take_text)):
             threading.Thread(target=self._read, args=(stream, take), daemon=True).start()
@@ -61,19 +67,24 @@ class Program:
             self._open -= 1
             self._changed.notify_all()
 
+    @property
+    def over(self):
+        """All that it says has been read."""
+        return self._open == 0
+
     def named(self, kind, **fields):
         """The events of a kind so far whose fields have these values."""
         with self._changed:
             return [e for _, e in self.events if e["event"] == kind and all(e.get(k) == v for k, v in fields.items())]
 
     def wait_until(self, holds, what, patience_s=PATIENCE_S):
-        """Waits until holds() is true; it is asked after every line and when the program ends."""
+        """Waits until holds() is true; it is asked after every line of any program, and when one ends."""
         deadline = time.monotonic() + patience_s
         with self._changed:
             while not (result := holds()):
                 left = deadline - time.monotonic()
-                if self._open == 0 or left <= 0:
-                    raise AssertionError(f"{'ended' if self._open == 0 else 'waited in vain'} before {what}\n{self.story()}")
+                if self.over or left <= 0:
+                    raise AssertionError(f"{'ended' if self.over else 'waited in vain'} before {what}\n{self.story()}")
                 self._changed.wait(left)
             return result
 
@@ -121,7 +132,7 @@ class Program:
             self.process.wait(patience_s)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"does not end\n{self.story()}") from None
-        self.wait_until(lambda: self._open == 0, "its output closed", patience_s)
+        self.wait_until(lambda: self.over, "its output closed", patience_s)
         assert not self.not_events, f"standard output holds more than events: {self.not_events[:3]}"
         return self.process.returncode
 
@@ -182,7 +193,7 @@ class Starter:
 
     def open(self, command, preexec):
         def begin():
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests may ignore it, which is inherited
+            tied.begin()
             if preexec is not None:
                 preexec()
 

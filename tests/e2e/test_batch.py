@@ -28,6 +28,6 @@ def test_the_batch_grows_and_the_run_can_be_resumed(motley):
     assert audit["samples"] == EPOCHS * 20000 and audit["epochs"] == EPOCHS
     order = motley.start("audit", "run", "--order", "1")
     order.process.wait()
-    order.wait_until(lambda: order._open == 0, "its output closed")
+    order.wait_until(lambda: order.over, "its output closed")
     numbers = [int(line.split("'")[1].removesuffix("\\n")) for line in order.not_events]
     assert sorted(numbers) == list(range(20000))

@@ -111,7 +111,7 @@ def test_a_whole_run(motley, tmp_path):
     assert audit["samples"] == done["samples"]
     order = motley.start("audit", "run", "--order", "0")  # numbers are asked for, so numbers come
     order.process.wait()
-    order.wait_until(lambda: order._open == 0, "its output closed")
+    order.wait_until(lambda: order.over, "its output closed")
 
 
 def test_losses_have_enough_digits(motley):

@@ -99,7 +99,7 @@ def test_head_stops_and_resumes(motley, tmp_path, how):
     first.signal(how)
     if how == signal.SIGKILL:
         first.process.wait()
-        first.wait_until(lambda: first._open == 0, "its output closed")
+        first.wait_until(lambda: first.over, "its output closed")
         reached = redo_reach(tmp_path / "run")
     else:
         assert first.end() == 130, first.story()
@@ -150,7 +150,7 @@ def test_one_local_worker_resumes_to_the_same_bits(motley, tmp_path):
             program.wait_step(min(58, first + dice.randrange(0, 20)))
             program.signal(dice.choice([signal.SIGINT, signal.SIGKILL]))
         program.process.wait()
-        program.wait_until(lambda: program._open == 0, "its output closed")
+        program.wait_until(lambda: program.over, "its output closed")
         losses.update(program.losses())
         resumed.append(program.named("run")[0]["first_step"])
         if program.process.returncode == 0:

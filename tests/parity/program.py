@@ -4,9 +4,14 @@ import fcntl
 import json
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+
+import tied  # noqa: E402
 
 # The least that Linux gives a pipe: a run is at most a dozen events ahead of its reader, so that a test can interrupt it
 # where it wants to, however fast the machine is.
@@ -23,7 +28,7 @@ class Process:
         self.events = []
         self._reader = None
         self._errors = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=self._errors, cwd=cwd)
+        self._process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=self._errors, cwd=cwd, preexec_fn=tied.begin)
         if hasattr(fcntl, "F_SETPIPE_SZ"):
             fcntl.fcntl(self._process.stdout, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         self._watchdog = threading.Timer(LIMIT_S, self._process.kill)

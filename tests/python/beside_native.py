@@ -34,6 +34,9 @@ def in_one_run(head, other, directory, target, words):
     run.wait_event("run")
     joined = other.start("join", "--token-file", "token", "--threads", "1", "--device", "cpu", "--name", "other", "--data-dir",
                          str(directory))
+    run.wait_until(lambda: run.over or joined.over, "the end of either")
+    if joined.over:
+        assert joined.end() == 0, f"{joined.story()}\n{run.story()}"
     assert run.end() == 0, run.story()
     assert joined.end() == 0, joined.story()
     assert any(part["worker"] == "other/cpu" and part["samples"] for step in run.named("step") for part in step["workers"])

@@ -7,12 +7,17 @@ nothing else, and forks: each child runs the installed command from its first li
 import gc
 import json
 import os
+import pathlib
 import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+
+import tied  # noqa: E402
 
 ORDER_BYTES_MAX = 1 << 17
 STATUS_BYTES_MAX = 32
@@ -103,7 +108,8 @@ def serve(door):
 
 
 def become(command, cwd, environment, handles):
-    """As a process is that was started with these."""
+    """As a process is that was started with these, but that it ends with the one that forks."""
+    tied.end_with_parent()
     for target, handle in enumerate([os.open(os.devnull, os.O_RDONLY), *handles[:2]]):
         os.dup2(handle, target)
         os.close(handle)
