@@ -21,7 +21,7 @@ constexpr Duration kGapMin = std::chrono::seconds(1);  // the machine slept, or 
 void Sessions::on(const modes::SessionOpened& event, std::optional<ReasonCode> over, Time now) {
   if (run_.roster.find(event.session) != nullptr) return;
   const bool full = run_.roster.all().size() >= run_.config.sessions_max;
-  run_.roster.open(event.session, event.local, now);
+  run_.roster.open(event.session, event.local, now).beside = event.local || event.beside;
   if (over) {
     close(event.session, {.code = *over});
   } else if (full) {

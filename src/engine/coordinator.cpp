@@ -56,7 +56,7 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
   for (const fleet::Member& member : machine.members().all()) {
     const bool waits =
         member.state == fleet::MemberState::parked && global_batch == machine.batches().batch(machine.version());
-    if (options.helper_share > 0 && !member.local) continue;  // nobody waits for it, and what it makes is little
+    if (options.helper_share > 0 && !member.beside) continue;  // nobody waits for it, and what it makes is little
     if (member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked)
       (waits ? parked : members).push_back(member.worker);
   }
@@ -65,7 +65,10 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
   const std::optional<double> evaluation =
       options.test_samples > 0 ? pace.evaluation_seconds(options.test_samples, members) : std::nullopt;
   members.insert(members.end(), parked.begin(), parked.end());
-  for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = workers.name(members[i]);
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    planned->workers[i].name = workers.name(members[i]);
+    planned->workers[i].beside = machine.members().is_beside(members[i]);
+  }
   planned->noise = batch.noise();
   planned->advice = plan::advise(planned->step, planned->workers, evaluation);
   return planned;
@@ -110,8 +113,8 @@ void Coordinator::start(Time now) {
 void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Reach reach, Time now, std::string key) {
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
-  const bool local = c.sessions.open(session, hello, reach, std::move(key)).local();
-  c.feed(modes::SessionOpened{session, local});
+  const Session& opened = c.sessions.open(session, hello, reach, std::move(key));
+  c.feed(modes::SessionOpened{session, opened.local(), c.sessions.is_beside(opened)});
   // The machine may have closed it at once: the run is over, or full.
   if (const Session* open = c.sessions.find(session)) c.outbox.send_spec(*open);
 }

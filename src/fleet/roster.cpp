@@ -32,6 +32,10 @@ bool Roster::is_local(WorkerId worker) const noexcept {
   return std::ranges::any_of(members_, [&](const Member& member) { return member.worker == worker && member.local; });
 }
 
+bool Roster::is_beside(WorkerId worker) const noexcept {
+  return std::ranges::any_of(members_, [&](const Member& member) { return member.worker == worker && member.beside; });
+}
+
 std::size_t Roster::count(MemberState state) const noexcept {
   return static_cast<std::size_t>(
       std::count_if(members_.begin(), members_.end(), [&](const Member& member) { return member.state == state; }));

@@ -32,6 +32,8 @@ class Roster {
   [[nodiscard]] const Member* find(SessionId session) const noexcept;
   /// A device of the head's own process, that is here.
   [[nodiscard]] bool is_local(WorkerId worker) const noexcept;
+  /// Likewise, of the head's machine.
+  [[nodiscard]] bool is_beside(WorkerId worker) const noexcept;
   /// In the order the sessions were opened.
   [[nodiscard]] std::span<Member> all() noexcept { return members_; }
   [[nodiscard]] std::span<const Member> all() const noexcept { return members_; }

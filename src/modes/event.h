@@ -17,7 +17,8 @@ struct StopAsked {
 
 struct SessionOpened {
   SessionId session = 0;
-  bool local = false;
+  bool local = false;   // same process
+  bool beside = false;  // another process of the same machine, and under its name
 };
 /// Its model and data were compared and are the same.
 struct WorkerReady {

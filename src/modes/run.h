@@ -72,11 +72,11 @@ struct Run {
   }
   /// It has no share in steps, but helps to make them.
   [[nodiscard]] bool helps_only(const fleet::Member& member) const noexcept {
-    return config.helper_share > 0 && !member.local && has_fast();
+    return config.helper_share > 0 && !member.beside && has_fast();
   }
-  /// A device of the head is a member.
+  /// A device of the head's machine is a member.
   [[nodiscard]] bool has_fast() const noexcept {
-    const auto fast = [](const fleet::Member& m) { return m.local && m.state == fleet::MemberState::member; };
+    const auto fast = [](const fleet::Member& m) { return m.beside && m.state == fleet::MemberState::member; };
     return std::ranges::any_of(roster.all(), fast);
   }
   /// An evaluation would be due at this version, whether or not there is a test set.

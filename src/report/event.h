@@ -73,8 +73,10 @@ struct AdviceGiven {
 
 /// What train.mode=auto takes, or would take.
 struct ModeChosen {
-  std::string mode{};      // "exact", "rounds"
-  std::string sentence{};  // and why
+  std::string mode{};                                        // "exact", "rounds"
+  std::string sentence{};                                    // and why
+  double exact_samples_per_s = 0, rounds_samples_per_s = 0;  // predicted; 0: no round would have several devices
+  std::optional<double> rounds_loss_percent{};  // higher than with exact steps; nothing: not known, or not possible
 };
 
 struct PlanMade {
@@ -84,6 +86,7 @@ struct PlanMade {
     double alone_samples_per_s = 0, compute_s = 0, exposed_s = 0;
     std::string codec{};
     double up_bytes_per_s = 0, down_bytes_per_s = 0;  // of its link; 0: not known
+    bool beside = false;                              // on the head's machine
   };
   std::uint64_t global_batch = 0;
   double step_s = 0, samples_per_s = 0;  // predicted

@@ -90,7 +90,12 @@ class JsonSink final : public Sink {
                  {"sentence", e.sentence}});
   }
   static std::string json(const ModeChosen& e) {
-    return line({{"event", "mode"}, {"mode", e.mode}, {"sentence", e.sentence}});
+    return line({{"event", "mode"},
+                 {"mode", e.mode},
+                 {"sentence", e.sentence},
+                 {"exact_samples_per_s", known(e.exact_samples_per_s)},
+                 {"rounds_samples_per_s", known(e.rounds_samples_per_s)},
+                 {"rounds_loss_percent", e.rounds_loss_percent ? number(*e.rounds_loss_percent) : Json(nullptr)}});
   }
   static std::string json(const PlanMade& e) {
     Json shares = Json::object();

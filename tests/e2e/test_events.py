@@ -16,7 +16,7 @@ FIELDS = {
     "step": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, samples=WHOLE, seconds=NUMBER, samples_per_s=NUMBER,
                  update_s=NUMBER, workers=LIST),
     "advice": dict(set=TEXT, saves_s=NUMBER, step_s=NUMBER, sentence=TEXT),
-    "mode": dict(mode=TEXT, sentence=TEXT),
+    "mode": dict(mode=TEXT, sentence=TEXT, exact_samples_per_s=MAYBE, rounds_samples_per_s=MAYBE, rounds_loss_percent=MAYBE),
     "plan": dict(predicted=dict, fastest_alone=dict, shares=dict),
     "eval": dict(step=WHOLE, epoch=WHOLE, loss=NUMBER, accuracy=MAYBE, samples=WHOLE, weights=TEXT),
     "checkpoint": dict(step=WHOLE, path=TEXT),

@@ -41,10 +41,9 @@ Result<std::optional<std::string>> auto_mode(const TrainOptions& options, ModelP
   const Result<Measured> measured =
       measure({.train = options, .begun = std::move(begun), .goes_on = true}, provider, sink, stop);
   if (!measured) return measured.error();
-  const ModeChoice choice = choose_mode(*measured, measured->batches.front());
-  const std::string mode = choice.rounds ? "rounds" : "exact";
-  sink.take(report::ModeChosen{mode, choice.sentence});
-  return Chosen(mode);
+  const report::ModeChosen chosen = choose_mode(*measured, measured->batches.front());
+  sink.take(chosen);
+  return Chosen(chosen.mode);
 }
 
 }  // namespace motley::runtime

@@ -26,7 +26,7 @@ report::PlanMade event_of(const engine::Planned& plan) {
   for (const plan::Outlook& worker : plan.workers) {
     made.shares.push_back({worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds,
                            worker.exposed_seconds, worker.codec, worker.up_bytes_per_second.value_or(0),
-                           worker.down_bytes_per_second.value_or(0)});
+                           worker.down_bytes_per_second.value_or(0), worker.beside});
     if (worker.alone_samples_per_second <= made.fastest_alone_samples_per_s) continue;
     made.fastest_alone = worker.name;
     made.fastest_alone_samples_per_s = worker.alone_samples_per_second;

@@ -55,8 +55,7 @@ Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& s
         batch.round->shares, [](const auto& share) { return share.samples > 0 && share.up_bytes_per_s > 0; }));
     const double exchanged = std::max(0.0, found->exchanged - senders * found->wire.less_sent);
     sink.take(report::Note{line_of(outlook_of(*batch.round, found->local_steps, exchanged), found->outline)});
-    const ModeChoice choice = choose_mode(*found, batch);
-    sink.take(report::ModeChosen{choice.rounds ? "rounds" : "exact", choice.sentence});
+    sink.take(choose_mode(*found, batch));
   }
   return {};
 }

@@ -34,6 +34,17 @@ std::string price_of(std::uint64_t local_steps, std::size_t workers, const plan:
          "35 million to 2.4 billion parameters" + (price->smaller ? ", and carried on to smaller ones)" : ")");
 }
 
+std::string speed_text(double samples_per_s) {
+  return formatted(samples_per_s < 100 ? "%.1f samples/s" : "%.0f samples/s", samples_per_s);
+}
+
+double own_speed(const report::PlanMade& plan) {
+  double speed = 0;
+  for (const report::PlanMade::Share& share : plan.shares)
+    if (share.beside) speed += share.alone_samples_per_s;
+  return speed;
+}
+
 // Of the fastest device alone.
 double times(double samples_per_s, const report::PlanMade& exact) {
   return exact.fastest_alone_samples_per_s > 0 ? samples_per_s / exact.fastest_alone_samples_per_s : 0;
@@ -74,33 +85,34 @@ std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run) {
   const std::string name = mode.local_steps == 0 ? std::string("exact") : rounds_of(mode.local_steps);
   const std::string price =
       mode.local_steps == 0 ? "the mathematics of one machine" : price_of(mode.local_steps, mode.workers, run);
-  return formatted("  %-20s %.0f samples/s, computes %.0f %% of the time, ", name.c_str(), mode.samples_per_s,
-                   1e2 * mode.computing) +
-         bytes_text(mode.bytes_a_day) + " a day; " + price;
+  return formatted("  %-20s ", name.c_str()) + speed_text(mode.samples_per_s) +
+         formatted(", computes %.0f %% of the time, ", 1e2 * mode.computing) + bytes_text(mode.bytes_a_day) +
+         " a day; " + price;
 }
 
 double helped_speed(const report::PlanMade& exact, double share, double bytes) {
-  const double fastest = exact.fastest_alone_samples_per_s;
-  if (fastest <= 0) return 0;
-  const double batch = static_cast<double>(exact.global_batch), step = batch / fastest;
+  const double own = own_speed(exact);
+  if (own <= 0) return 0;
+  const double batch = static_cast<double>(exact.global_batch), step = batch / own;
   double helped = 0;
   for (const report::PlanMade::Share& other : exact.shares) {
-    if (other.worker == exact.fastest_alone || other.up_bytes_per_s <= 0 || other.down_bytes_per_s <= 0) continue;
+    if (other.beside || other.up_bytes_per_s <= 0 || other.down_bytes_per_s <= 0) continue;
     const double up = bytes / other.up_bytes_per_s, down = bytes / other.down_bytes_per_s;
     // It has the weights of one step and sends before the next one has ended.
     const double computes = std::min(step, 2 * step - up - down);
     if (std::max(up, down) <= step && computes > 0) helped += std::floor(other.alone_samples_per_s * computes);
   }
   const double part = std::min(share, helped / batch);
-  return fastest / (1 - std::floor(part * batch) / batch);
+  return own / (1 - std::floor(part * batch) / batch);
 }
 
 std::string helper_line(const report::PlanMade& exact, double share, double bytes) {
-  const double speed = helped_speed(exact, share, bytes), fastest = exact.fastest_alone_samples_per_s;
-  const std::string gain =
-      speed > fastest ? formatted("%.1f %% above ", 1e2 * (speed / fastest - 1)) + exact.fastest_alone + " alone"
-                      : std::string("no link is fast enough to help");
-  return formatted("  %-20s %.0f samples/s, ", "helper", speed) + gain +
+  const double speed = helped_speed(exact, share, bytes), own = own_speed(exact);
+  const std::string name = formatted("  %-20s ", "helper");
+  if (own <= 0) return name + "the head's machine has no device that could be helped";
+  const std::string gain = speed > own ? formatted("%.1f %% above the head's machine alone", 1e2 * (speed / own - 1))
+                                       : std::string("no link is fast enough to help");
+  return name + speed_text(speed) + ", " + gain +
          formatted("; at most %.0f %% of a step's samples are of the version before, with which a small model's loss ",
                    1e2 * share) +
          "ended 1 % higher with AdamW, and 1 to 6 % with SGD";
@@ -115,13 +127,17 @@ plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t sampl
   return run;
 }
 
-ModeChoice choose_mode(const Measured& measured, const Measured::Batch& batch) {
+report::ModeChosen choose_mode(const Measured& measured, const Measured::Batch& batch) {
   const report::PlanMade& exact = batch.exact;
   const std::string steps = formatted("exact steps: %.2f times as fast as ", times(exact.samples_per_s, exact)) +
                             exact.fastest_alone + " alone";
-  if (!batch.round || sharing(*batch.round) < 2) return {false, steps + "; no round would have several devices"};
+  report::ModeChosen chosen{.mode = "exact", .sentence = steps, .exact_samples_per_s = exact.samples_per_s};
+  if (!batch.round || sharing(*batch.round) < 2) {
+    chosen.sentence += "; no round would have several devices";
+    return chosen;
+  }
   const std::uint64_t local_steps = measured.local_steps;
-  const double speed = batch.round->samples_per_s;
+  const double speed = chosen.rounds_samples_per_s = batch.round->samples_per_s;
   const std::string rounds = rounds_of(local_steps) + formatted(": %.2f times as fast as ", times(speed, exact)) +
                              exact.fastest_alone + " alone";
   const std::size_t workers = sharing(*batch.round);
@@ -129,14 +145,19 @@ ModeChoice choose_mode(const Measured& measured, const Measured::Batch& batch) {
   const std::string why =
       !measured.no_rounds.empty() ? measured.no_rounds : plan::against_rounds(measured.outline, workers, local_steps);
   if (!why.empty() || !price) {
-    if (speed <= exact.samples_per_s) return {false, steps + ", and rounds would gain nothing"};
-    return {false, steps + "; not " + rounds + ": " + why};
+    chosen.sentence +=
+        speed <= exact.samples_per_s ? ", and rounds would gain nothing" : "; not " + rounds + ": " + why;
+    return chosen;
   }
-  if (plan::worth(speed, price->percent) <= exact.samples_per_s)
-    return {false,
-            steps + "; " + rounds + formatted(" are not worth a loss that is likely %.1f %% higher", price->percent)};
-  return {true, rounds + formatted(", exact steps %.2f times; ", times(exact.samples_per_s, exact)) +
-                    price_of(local_steps, workers, measured.outline)};
+  chosen.rounds_loss_percent = price->percent;
+  if (plan::worth(speed, price->percent) <= exact.samples_per_s) {
+    chosen.sentence += "; " + rounds + formatted(" are not worth a loss that is likely %.1f %% higher", price->percent);
+    return chosen;
+  }
+  chosen.mode = "rounds";
+  chosen.sentence = rounds + formatted(", exact steps %.2f times; ", times(exact.samples_per_s, exact)) +
+                    price_of(local_steps, workers, measured.outline);
+  return chosen;
 }
 
 std::optional<report::AdviceGiven> advise_rounds(const report::PlanMade& exact, const report::PlanMade& round,

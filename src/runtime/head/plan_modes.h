@@ -29,8 +29,9 @@ report::PlanMade round_of(report::PlanMade step, const RoundWire& wire);
 /// In one line.
 std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run);
 
-/// Samples a second of the fastest device, where the others make at most `share` of a step one version before:
-/// `bytes` each way for each step. Who cannot make and send a sample within two of its steps does not help.
+/// Samples a second of the devices of the head's machine, where other machines make at most `share` of a step one
+/// version before: `bytes` each way for each step. Who cannot make and send a sample within two of their steps does not
+/// help. 0: the head's machine has no device.
 double helped_speed(const report::PlanMade& exact, double share, double bytes);
 /// That in one line.
 std::string helper_line(const report::PlanMade& exact, double share, double bytes);
@@ -38,14 +39,9 @@ std::string helper_line(const report::PlanMade& exact, double share, double byte
 /// `samples` of the training set.
 plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters);
 
-struct ModeChoice {
-  bool rounds = false;
-  std::string sentence;  // "rounds of 30 steps: 3.4 times …"
-};
-
 /// The one that comes furthest in a second, less what its price takes; rounds only where they are possible, and their
 /// price is published for a run of this kind.
-ModeChoice choose_mode(const Measured& measured, const Measured::Batch& batch);
+report::ModeChosen choose_mode(const Measured& measured, const Measured::Batch& batch);
 
 /// In a run of exact steps that are no faster than the fastest device alone: what rounds would gain. `round`: all of a
 /// round's samples.

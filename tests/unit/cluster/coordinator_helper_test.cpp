@@ -220,6 +220,20 @@ TEST_F(HelperMachineTest, WithoutADeviceOfTheHeadAllShareInSteps) {
   EXPECT_TRUE(machine->early().empty());
 }
 
+TEST_F(HelperMachineTest, AnotherProcessOfTheHeadsMachineSharesInSteps) {
+  config.min_workers = 3;
+  MachineTest::start();
+  join(kOwn, true);
+  join(3, false, true);
+  join(kHelper);
+  EXPECT_EQ(grant(3).pass.number, 0U);
+  EXPECT_EQ(grant(kOwn).range.count + grant(3).range.count, 40U);
+  EXPECT_EQ(grant(kHelper).pass.number, 1U);
+  happen(SessionEnded{kOwn, false});
+  EXPECT_EQ(grant(3).pass.number, 0U) << "alone it goes on";
+  EXPECT_FALSE(machine->early().empty()) << "and is helped";
+}
+
 TEST_F(HelperMachineTest, TheEndOfTheRunEndsWhatIsUnderWay) {
   start();
   happen(StopAsked{});

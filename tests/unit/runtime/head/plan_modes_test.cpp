@@ -43,15 +43,19 @@ TEST(PlanModes, WhatARoundNeedNotWaitForMakesItShorter) {
 TEST(PlanModes, SayWhatHelpersGain) {
   report::PlanMade made = plan();
   made.global_batch = 300;
-  made.fastest_alone = "fast";
-  made.fastest_alone_samples_per_s = 30;  // a step of 10 s
+  EXPECT_EQ(helped_speed(made, 0.1, 1e6), 0);
+  EXPECT_THAT(helper_line(made, 0.1, 1e6), HasSubstr("no device"));
+  made.shares[0].beside = true;  // a step of 10 s
   made.shares[1].up_bytes_per_s = made.shares[1].down_bytes_per_s = 1e6;
   EXPECT_DOUBLE_EQ(helped_speed(made, 0.1, 1e6), 30 / 0.9) << "it has time for 100 samples, and 30 are asked of it";
   EXPECT_DOUBLE_EQ(helped_speed(made, 0.5, 9e6), 30 / (1 - 20 / 300.0)) << "2 s are left to compute";
   EXPECT_EQ(helped_speed(made, 0.1, 10e6), 30) << "none are";
   EXPECT_EQ(helped_speed(made, 0.1, 11e6), 30);
-  EXPECT_THAT(helper_line(made, 0.1, 1e6), HasSubstr("33 samples/s, 11.1 % above fast alone; at most 10 %"));
+  EXPECT_THAT(helper_line(made, 0.1, 1e6),
+              HasSubstr("33.3 samples/s, 11.1 % above the head's machine alone; at most 10 %"));
   EXPECT_THAT(helper_line(made, 0.1, 11e6), HasSubstr("no link is fast enough"));
+  made.shares[2].beside = true;
+  EXPECT_DOUBLE_EQ(helped_speed(made, 0.1, 1e6), 40 / 0.9) << "a second device of the head is none";
 }
 
 const plan::RunOutline kText{.text = true, .parameters = 90'000'000, .tokens = 1'800'000'000, .steps = 6000};
@@ -60,7 +64,7 @@ TEST(PlanModes, SayWhatEachCosts) {
   const std::string exact = line_of(outlook_of(plan(), 0, 5e6), kText);
   EXPECT_THAT(exact, HasSubstr("exact"));
   EXPECT_THAT(exact,
-              HasSubstr("25 samples/s, computes 56 % of the time, 43.2 GB a day; the mathematics of one machine"));
+              HasSubstr("25.0 samples/s, computes 56 % of the time, 43.2 GB a day; the mathematics of one machine"));
   const std::string rounds = line_of(outlook_of(plan(), 30, 5e8), kText);
   EXPECT_THAT(rounds, HasSubstr("rounds of 30 steps"));
   EXPECT_THAT(rounds, HasSubstr("4.3 TB a day; final loss likely about 0.5 % above exact training at equal samples"));
@@ -84,36 +88,40 @@ Measured measured(double exact, double round) {
   return found;
 }
 
-ModeChoice choice(const Measured& found) { return choose_mode(found, found.batches.front()); }
+report::ModeChosen choice(const Measured& found) { return choose_mode(found, found.batches.front()); }
 
 TEST(PlanModes, AutoTakesRoundsWhereTheyAreWorthTheirPrice) {
-  const ModeChoice taken = choice(measured(12, 36));
-  EXPECT_TRUE(taken.rounds);
+  const report::ModeChosen taken = choice(measured(12, 36));
+  EXPECT_EQ(taken.mode, "rounds");
+  EXPECT_EQ(taken.exact_samples_per_s, 12);
+  EXPECT_EQ(taken.rounds_samples_per_s, 36);
+  EXPECT_DOUBLE_EQ(taken.rounds_loss_percent.value(), 0.5);
   EXPECT_THAT(taken.sentence, HasSubstr("rounds of 30 steps: 1.20 times as fast as fast alone, exact steps 0.40 times; "
                                         "final loss likely about 0.5 % above"));
-  EXPECT_FALSE(choice(measured(36, 36)).rounds);
-  const ModeChoice dear = choice(measured(36, 38));  // half a percent of loss takes 6.5 % more samples
-  EXPECT_FALSE(dear.rounds);
+  EXPECT_EQ(choice(measured(36, 36)).mode, "exact");
+  const report::ModeChosen dear = choice(measured(36, 38));  // half a percent of loss takes 6.5 % more samples
+  EXPECT_EQ(dear.mode, "exact");
   EXPECT_THAT(dear.sentence, HasSubstr("are not worth a loss that is likely 0.5 % higher"));
-  EXPECT_TRUE(choice(measured(36, 39)).rounds);
+  EXPECT_EQ(choice(measured(36, 39)).mode, "rounds");
 }
 
 TEST(PlanModes, AutoTakesNothingThatIsNotKnownOrNotPossible) {
   Measured found = measured(12, 36);
   found.outline.text = false;
-  EXPECT_FALSE(choice(found).rounds);
+  EXPECT_EQ(choice(found).mode, "exact");
+  EXPECT_FALSE(choice(found).rounds_loss_percent);
   EXPECT_THAT(choice(found).sentence, HasSubstr("not rounds of 30 steps: 1.20 times as fast as fast alone: what they "
                                                 "cost in quality is not tested for this kind of model"));
   found = measured(12, 36);
   found.no_rounds = "train.drop_last";
-  EXPECT_FALSE(choice(found).rounds);
+  EXPECT_EQ(choice(found).mode, "exact");
   EXPECT_THAT(choice(found).sentence, HasSubstr("alone: train.drop_last"));
   found = measured(12, 36);
   found.batches.front().round.reset();
-  EXPECT_FALSE(choice(found).rounds);
+  EXPECT_EQ(choice(found).mode, "exact");
   found = measured(12, 36);
   found.batches.front().round->shares[1].samples = 0;  // a round of one device is no gain
-  EXPECT_FALSE(choice(found).rounds);
+  EXPECT_EQ(choice(found).mode, "exact");
 }
 
 TEST(PlanModes, WhatIsSlowerThanOneDeviceIsAdvisedRounds) {
