@@ -63,7 +63,8 @@ double MeasuredPace::link_seconds(std::span<const fleet::WorkerId> workers) cons
 
 plan::Request MeasuredPace::request(PassKind kind, std::uint64_t total,
                                     std::span<const fleet::WorkerId> workers) const {
-  return {.total = total, .grain = sizes_.grain, .link_seconds = kind == PassKind::train ? link_seconds(workers) : 0};
+  if (kind != PassKind::train) return {.total = total, .grain = sizes_.grain};
+  return {.total = total, .grain = slice_grain_, .link_seconds = link_seconds(workers)};
 }
 
 void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,

@@ -66,14 +66,23 @@ class MeasuredPaceTest : public testing::Test {
   double last_ = 0;
 };
 
-TEST_F(MeasuredPaceTest, ADeviceIsMeasuredByTheSamplesOfAStepAndNotOfARound) {
-  CoordinatorOptions rounds = options();
+TEST(MeasuredPaceOfRounds, ADeviceIsMeasuredByTheSamplesOfAStepAndSharesAreWholeInEachStep) {
+  CoordinatorOptions rounds;
   rounds.local_steps = 100;
-  rounds.local_batch = kBatch;
+  rounds.local_batch = 32;
   rounds.global_batch = rounds.local_steps * rounds.local_batch;
   MeasuredPace pace(rounds);
-  pace.connected(1, true);
-  EXPECT_EQ(pace.calibration(1), kBatch / 16);
+  const Workers workers{1, 2, 3, 4};
+  const std::vector<double> speeds{19.3, 9.6, 3.5, 2.1};  // to the nearest hundred: 1800, 900, 300, 200
+  for (const fleet::WorkerId worker : workers) {
+    pace.connected(worker, worker > 1);
+    EXPECT_EQ(pace.calibration(worker), 2U);
+    while (const std::uint64_t samples = pace.calibration(worker))
+      pace.calibrated(worker, samples, static_cast<double>(samples) / speeds[worker - 1]);
+  }
+  std::vector<std::uint64_t> counts(workers.size());
+  pace.split(PassKind::train, rounds.global_batch, workers, false, counts);
+  EXPECT_EQ(counts, (std::vector<std::uint64_t>{1800, 900, 300, 200}));
 }
 
 TEST_F(MeasuredPaceTest, WhoWouldLengthenTheStepBecauseOfTheSharedLinkIsLeftOutForAWhile) {
