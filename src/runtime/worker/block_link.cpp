@@ -99,8 +99,10 @@ void BlockLink::on_frame(std::uint64_t generation, const wire::Frame& frame) {
   }
   if (!proven_) return end(Refused{{ErrorCode::protocol, "data came before a proof", ""}});
   if (frame.header.type == wire::FrameType::weights && takes_weights()) {
-    inbox_->untaken_bytes += sizeof frame + frame.body.size();
-    if (inbox_->untaken_bytes > kUntakenBytesMax) return end(Broken{"weights came faster than they were taken"});
+    const std::size_t bytes = sizeof frame + frame.body.size();
+    if (inbox_->untaken_bytes + bytes > kUntakenBytesMax)
+      return end(Broken{"weights came faster than they were taken"});
+    inbox_->untaken_bytes += bytes;
     return tell(frame);
   }
   Result<blocks::Asking::Added> added = asking_.add(frame);
