@@ -37,6 +37,12 @@ struct ModelInputs {
   std::string train_uri{}, test_uri{};  // as this machine opened them: without addresses
 };
 
+/// How files of data sets are opened that come while they are used, and what the head says of these data.
+struct ComingData {
+  data::OpenSource open{};  // empty: none do
+  std::string train_fingerprint{}, test_fingerprint{};
+};
+
 using DownloadReport = std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)>;
 
 struct InitialState {
@@ -75,7 +81,8 @@ class ModelProvider {
   /// What brings data that lie at an address; empty: http:// and https:// come by retrieve(), and nothing else does.
   [[nodiscard]] virtual data::Bring bring() const { return {}; }
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
-  virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report);
+  virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report,
+                                   const ComingData& coming = {});
   virtual Result<InitialState> initial_state(const ModelInputs& inputs) = 0;
   virtual Result<std::unique_ptr<DeviceModel>> make(const ModelInputs& inputs, const std::string& device,
                                                     unsigned threads) = 0;

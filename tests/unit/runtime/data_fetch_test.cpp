@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "hosts_scene.h"
 #include "runtime/head/data_offer.h"
@@ -48,6 +50,13 @@ class DataFetchTest : public testing::Test {
     return std::make_unique<DataFetch>(token_, "there", transport::Identity{}, home_,
                                        [this](std::uint64_t done, std::uint64_t) { came_ = done; });
   }
+  /// One that has run.
+  std::unique_ptr<DataFetch> fetched() {
+    std::unique_ptr<DataFetch> made = fetch();
+    const Status ran = made->run();
+    EXPECT_TRUE(ran) << (ran ? "" : ran.error().message);
+    return made;
+  }
   fs::path write(const std::string& name, const std::string& content) {
     const fs::path path = dir_ / name;
     fs::create_directories(path.parent_path());
@@ -69,18 +78,18 @@ TEST_F(DataFetchTest, ATextComesAndIsKept) {
   const std::string uri = "text:" + write("book", text).string();
   begin(uri, uri);
   {
-    const Result<KeptSet> set = fetch()->run();
-    ASSERT_TRUE(set) << message(set);
-    const Result<std::string> here = uri_here(*set, uri, "train");
+    const std::unique_ptr<DataFetch> got = fetched();
+    const KeptSet& set = got->set();
+    const Result<std::string> here = uri_here(set, uri, "train");
     ASSERT_TRUE(here) << message(here);
-    EXPECT_EQ(*here, "text:" + (set->path() / "train/book").string());
-    EXPECT_EQ(content_of(set->path() / "train/book"), text);
-    EXPECT_FALSE(uri_here(*set, uri, "test"));
+    EXPECT_EQ(*here, "text:" + (set.path() / "train/book").string());
+    EXPECT_EQ(content_of(set.path() / "train/book"), text);
+    EXPECT_FALSE(uri_here(set, uri, "test"));
     EXPECT_EQ(came_, text.size());
   }
   came_ = 0;
-  const Result<KeptSet> again = fetch()->run();
-  ASSERT_TRUE(again) << message(again);
+  const std::unique_ptr<DataFetch> again = fetched();
+  EXPECT_TRUE(again->is_whole());
   EXPECT_EQ(came_, 0U) << "it is here";
 }
 
@@ -90,18 +99,16 @@ TEST_F(DataFetchTest, WhatWasCutOffGoesOnAndADamagedBlockComesAgain) {
   begin(uri, "");
   fs::path file, whole;
   {
-    const Result<KeptSet> set = fetch()->run();
-    ASSERT_TRUE(set) << message(set);
-    file = set->path() / "train/book.txt";
-    whole = set->path().parent_path().parent_path() / "whole";
+    const std::unique_ptr<DataFetch> got = fetched();
+    file = got->set().path() / "train/book.txt";
+    whole = got->set().path().parent_path().parent_path() / "whole";
   }
   fs::permissions(file, fs::perms::owner_all);
   std::string damaged = text.substr(0, 5 * wire::kBlockBytesMax + 9);
   damaged[4 * wire::kBlockBytesMax] ^= 1;
   spill(file, damaged);
   EXPECT_TRUE(fs::exists(whole));
-  const Result<KeptSet> set = fetch()->run();
-  ASSERT_TRUE(set) << message(set);
+  const std::unique_ptr<DataFetch> got = fetched();
   EXPECT_EQ(content_of(file), text);
   EXPECT_TRUE(fs::exists(whole));
 }
@@ -112,8 +119,8 @@ TEST_F(DataFetchTest, ImagesAndLabelsAndADirectoryAreWhatTheyWere) {
   write("digits/t10k-labels-idx1-ubyte", "l");
   write("digits/secret", "not data");
   begin(x + "+" + y, digits.string());
-  const Result<KeptSet> set = fetch()->run();
-  ASSERT_TRUE(set) << message(set);
+  const std::unique_ptr<DataFetch> got = fetched();
+  const KeptSet* const set = &got->set();
   const Result<std::string> pair = uri_here(*set, x + "+" + y, "train"), all = uri_here(*set, digits.string(), "test");
   ASSERT_TRUE(pair && all);
   EXPECT_EQ(*pair, (set->path() / "train/images/x.npy").string() + "+" + (set->path() / "train/labels/x.npy").string());
@@ -121,6 +128,60 @@ TEST_F(DataFetchTest, ImagesAndLabelsAndADirectoryAreWhatTheyWere) {
   EXPECT_EQ(content_of(set->path() / "train/labels/x.npy"), "labels");
   EXPECT_TRUE(fs::exists(set->path() / "test/t10k-images-idx3-ubyte"));
   EXPECT_FALSE(fs::exists(set->path() / "test/secret")) << "nobody reads it";
+}
+
+TEST_F(DataFetchTest, IsReadWhileItComes) {
+  const std::string text = long_text(40 * wire::kBlockBytesMax + 5);
+  begin(write("book.txt", text).string(), "");
+  const std::unique_ptr<DataFetch> comes = fetch();
+  const Status begun = comes->begin();
+  ASSERT_TRUE(begun) << begun.error().message;
+  ASSERT_FALSE(comes->is_whole());
+  const fs::path path = comes->set().path() / "train/book.txt";
+  const Result<std::shared_ptr<const data::Source>> source = comes->open(path.string());
+  ASSERT_TRUE(source) << message(source);
+  EXPECT_TRUE((*source)->comes());
+  EXPECT_EQ((*source)->size(), text.size());
+  const Result<SharedBytes> view = (*source)->view();
+  ASSERT_TRUE(view) << message(view);
+  const std::uint64_t at = 30 * wire::kBlockBytesMax - 3;
+  EXPECT_FALSE((*source)->is_here(at, 6)) << "nothing is, before fill()";
+  Status filled;
+  std::thread beside([&] { filled = comes->fill(); });
+  const Result<SharedBytes> read = (*source)->read(at, 6);
+  const std::span<const std::byte> seen = view->bytes().subspan(at, 6);
+  beside.join();
+  ASSERT_TRUE(filled) << filled.error().message;
+  ASSERT_TRUE(read) << message(read);
+  EXPECT_TRUE(std::ranges::equal(read->bytes(), std::as_bytes(std::span(text)).subspan(at, 6)));
+  EXPECT_TRUE(std::ranges::equal(seen, read->bytes()));
+  EXPECT_EQ(content_of(path), text);
+}
+
+TEST_F(DataFetchTest, WhoWaitsHearsWhyNothingMoreComes) {
+  begin(write("book.txt", long_text(3 * wire::kBlockBytesMax)).string(), "");
+  const std::unique_ptr<DataFetch> comes = fetch();
+  ASSERT_TRUE(comes->begin());
+  const Result<std::shared_ptr<const data::Source>> source =
+      comes->open((comes->set().path() / "train/book.txt").string());
+  ASSERT_TRUE(source) << message(source);
+  comes->stop();
+  EXPECT_FALSE(comes->fill());
+  const Status waited = (*source)->wait(0, 1);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, ErrorCode::interrupted);
+}
+
+TEST_F(DataFetchTest, TheHeadSaysWhatTheDataAre) {
+  const std::string uri = write("book.txt", long_text(4000)).string();
+  const Result<std::shared_ptr<const data::Dataset>> set = data::open_dataset("text:" + uri, "train", {});
+  ASSERT_TRUE(set) << message(set);
+  Result<std::shared_ptr<Offers>> offers = offer_data("text:" + uri, "", set->get());
+  ASSERT_TRUE(offers) << message(offers);
+  begin(std::move(*offers));
+  const std::unique_ptr<DataFetch> got = fetched();
+  EXPECT_EQ(got->train_fingerprint(), (*set)->fingerprint());
+  EXPECT_EQ(got->test_fingerprint(), "");
 }
 
 TEST_F(DataFetchTest, AHeadWithoutFilesSaysSo) {
@@ -137,9 +198,9 @@ TEST_F(DataFetchTest, WhoStopsGetsAnAnswer) {
   listener_->close();
   const std::unique_ptr<DataFetch> asks = fetch();
   asks->stop();
-  const Result<KeptSet> set = asks->run();
-  ASSERT_FALSE(set);
-  EXPECT_EQ(set.error().code, ErrorCode::interrupted);
+  const Status ran = asks->run();
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().code, ErrorCode::interrupted);
 }
 
 TEST_F(DataFetchTest, SetsThatNobodyUsesMakeRoom) {
@@ -147,8 +208,7 @@ TEST_F(DataFetchTest, SetsThatNobodyUsesMakeRoom) {
   for (const char* name : {"uses", "tree"}) fs::create_directories(old / name);
   spill(old / "used", "");
   begin(write("book.txt", "a text").string(), "");
-  const Result<KeptSet> set = fetch()->run();
-  ASSERT_TRUE(set) << message(set);
+  const std::unique_ptr<DataFetch> got = fetched();
   EXPECT_TRUE(fs::exists(old)) << "there is room";
 }
 

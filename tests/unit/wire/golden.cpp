@@ -119,7 +119,7 @@ std::vector<Named> messages() {
       {"state", State{2, 300000, 262144, {0, 128, 255}}},
       {"stock", Stock{1, 4096, 70000, true, true}},
       {"want", Want{2, octets("0123456789abcdef0123456789abcdef"), 2}},
-      {"offered", Offered{2, octets("fedcba9876543210fedcba9876543210"), 4096, 3, true, true}},
+      {"offered", Offered{2, octets("fedcba9876543210fedcba9876543210"), 4096, 3, true, true, "60 samples", "10 samples"}},
       {"keeps", Keeps{octets("0123456789abcdef0123456789abcdef"), true}},
       {"guest", Guest{0x8877665544332211, octets("0123456789abcdef"), octets("fedcba9876543210fedcba9876543210")}},
       {"source", Source{0x8877665544332211,
