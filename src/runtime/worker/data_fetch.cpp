@@ -121,7 +121,7 @@ Status DataFetch::begin() {
     Result<std::vector<bool>> here = set_->begin(home_);
     if (!here) return here.error();
     here_ = std::move(*here);
-    arrivals_ = std::make_shared<Arrivals>(set_->blocks());
+    arrivals_ = std::make_shared<Arrivals>(set_->block_count());
     for (std::size_t block = 0; block < here_.size(); ++block)
       if (here_[block]) arrivals_->set_here(block);
     return {};

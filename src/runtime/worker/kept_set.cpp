@@ -140,7 +140,7 @@ Result<bool> KeptSet::take() {
 Result<std::vector<bool>> KeptSet::begin(const fs::path& home) {
   std::error_code ignored;
   fs::remove(home_ / "whole", ignored);
-  std::vector<bool> here(blocks());
+  std::vector<bool> here(block_count());
   std::uint64_t missing = 0;
   for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
     if (Status looked = look_at(file, here); !looked) return looked.error();

@@ -42,7 +42,7 @@ class KeptSet {
   [[nodiscard]] std::filesystem::path place(const blocks::Listed& file) const { return path() / file.name; }
   /// Of that file's first block, in the set.
   [[nodiscard]] std::size_t first_block(std::size_t file) const { return firsts_[file]; }
-  [[nodiscard]] std::size_t blocks() const { return firsts_.back(); }
+  [[nodiscard]] std::size_t block_count() const { return firsts_.back(); }
 
  private:
   KeptSet() = default;
