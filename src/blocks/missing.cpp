@@ -64,6 +64,11 @@ std::optional<Missing::Next> Missing::following(std::size_t window) {
   return std::nullopt;
 }
 
+std::optional<std::size_t> Missing::find(const Hash& hash) const {
+  const auto found = contents_.find(hash);
+  return found == contents_.end() ? std::nullopt : std::optional(found->second.blocks.front());
+}
+
 std::vector<std::size_t> Missing::take(const Hash& hash) {
   const auto found = contents_.find(hash);
   if (found == contents_.end()) return {};

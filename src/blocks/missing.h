@@ -36,6 +36,8 @@ class Missing {
   /// It is open from then on, until take(); what is open already comes where it is waited for by now. `window`: of what
   /// nobody waits for so many are open at most.
   std::optional<Next> next(std::size_t window);
+  /// One of the blocks that have this content; nothing, if it came before.
+  [[nodiscard]] std::optional<std::size_t> find(const Hash& hash) const;
   /// The blocks that have this content; none, if it came before.
   std::vector<std::size_t> take(const Hash& hash);
 

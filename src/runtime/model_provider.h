@@ -19,6 +19,7 @@
 #include "motley/layout.h"
 #include "motley/result.h"
 #include "ps/spec.h"
+#include "runtime/worker/origin.h"
 
 namespace motley::runtime {
 
@@ -80,6 +81,8 @@ class ModelProvider {
   [[nodiscard]] virtual data::Retrieve retrieve() const { return {}; }
   /// What brings data that lie at an address; empty: http:// and https:// come by retrieve(), and nothing else does.
   [[nodiscard]] virtual data::Bring bring() const { return {}; }
+  /// What asks addresses for blocks of files that are from there; empty: nothing does.
+  [[nodiscard]] virtual OpenOrigin origin() const { return {}; }
   /// The training and (when asked for) the test set of `config`, which must outlive what is returned.
   virtual Result<ModelInputs> load(const config::RunConfig& config, const DownloadReport& report,
                                    const ComingData& coming = {});

@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "blocks/missing.h"
+#include "data/files.h"
 #include "data/uri.h"
 #include "runtime/mailbox.h"
 #include "runtime/worker/coming_source.h"
@@ -65,6 +65,10 @@ Result<std::optional<BlockFetch::Event>> DataFetch::look(Duration time) {
 Status DataFetch::heed(const Event& event) {
   if (const auto* refused = std::get_if<BlockLink::Refused>(&event)) return refused->error;
   if (std::holds_alternative<BlockLink::Connected>(event)) pause_ = {};
+  if (const auto* dropped = std::get_if<BlockFetch::Dropped>(&event)) {
+    note(dropped->why);
+    if (dropped->origin) origin_.reset();
+  }
   const auto* broken = std::get_if<BlockLink::Broken>(&event);
   if (broken == nullptr || !broken->done) return {};
   return Error{ErrorCode::network, "the run was over before this machine had its data", "join while the head trains"};
@@ -137,6 +141,7 @@ Status DataFetch::run() {
 Status DataFetch::fill() {
   Status filled = arrivals_ ? put_all() : Status();
   if (!filled) arrivals_->fail(filled.error());
+  origin_.reset();
   link_.reset();
   return filled;
 }
@@ -153,6 +158,7 @@ Status DataFetch::put_all() {
       if (!next) break;
       link_->want(next->hash, next->bytes, next->waited_for);
     }
+    if (origin_) ask_origin(missing);
     const Result<std::optional<Event>> event = look(kWishLook);
     if (!event) return event.error();
     if (!*event) continue;
@@ -163,9 +169,32 @@ Status DataFetch::put_all() {
       arrivals_->set_here(block);
       done += content->bytes.size();
     }
-    if (progress_) progress_(done, total);
+    if (told_.progress) told_.progress(done, total);
   }
+  if (const std::uint64_t bytes = link_->bytes_from_origin(); bytes > 0)
+    note(std::to_string(bytes) + " bytes of the head's data came from their address");
   return set_->finish();
+}
+
+Status DataFetch::use_origin(const std::vector<std::string>& addresses, const std::vector<std::string>& allowed,
+                             const OpenOrigin& open) {
+  if (!arrivals_) return {};
+  std::vector<OriginFile> files;
+  for (std::size_t file = 0; file < addresses.size(); ++file)
+    files.push_back({addresses[file], set_->manifest().files[file].size});
+  Result<std::unique_ptr<Origin>> origin = open(files, allowed, link_);
+  if (!origin) return origin.error();
+  origin_ = std::move(*origin);
+  return {};
+}
+
+void DataFetch::ask_origin(const blocks::Missing& missing) {
+  for (const blocks::Sources::Open& each : link_->origin_asked()) {
+    const std::optional<std::size_t> block = missing.find(each.hash);
+    if (!block) continue;
+    const std::size_t file = set_->file_of(*block);
+    origin_->ask(file, (*block - set_->first_block(file)) * wire::kBlockBytesMax, each);
+  }
 }
 
 Result<std::shared_ptr<const data::Source>> DataFetch::open(const std::string& path) const {
@@ -174,6 +203,28 @@ Result<std::shared_ptr<const data::Source>> DataFetch::open(const std::string& p
     if (set_->place(files[file]) == std::filesystem::path(path))
       return open_coming(path, set_->first_block(file), arrivals_);
   return data::open_source(path);
+}
+
+std::vector<std::string> addresses_of(const KeptSet& set, const std::string& train_uri, const std::string& test_uri,
+                                      const std::string& test_place) {
+  const std::vector<blocks::Listed>& files = set.manifest().files;
+  std::vector<std::string> found(files.size());
+  const auto look = [&](const std::string& uri, const std::string& place) {
+    std::vector<std::string> parts;
+    static_cast<void>(data::without_addresses(uri, [&](const std::string& address) -> Result<std::string> {
+      if (address.starts_with("http://") || address.starts_with("https://")) parts.push_back(address);
+      return address;
+    }));
+    const bool pair = parts.size() == 2;
+    for (std::size_t file = 0; file < files.size() && !parts.empty(); ++file) {
+      if (files[file].name.starts_with(place + (pair ? "/images/" : "/"))) found[file] = parts[0];
+      if (pair && files[file].name.starts_with(place + "/labels/")) found[file] = parts[1];
+    }
+  };
+  if (!test_uri.empty()) look(test_uri, test_place);
+  look(train_uri, "train");
+  const bool all = std::ranges::none_of(found, [](const std::string& address) { return address.empty(); });
+  return all ? found : std::vector<std::string>();
 }
 
 Result<std::string> uri_here(const KeptSet& set, const std::string& uri, const std::string& place) {

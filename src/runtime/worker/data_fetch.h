@@ -11,29 +11,40 @@
 #include <utility>
 #include <vector>
 
+#include "blocks/missing.h"
 #include "data/source/source.h"
 #include "fleet/token.h"
 #include "motley/result.h"
 #include "runtime/worker/arrivals.h"
 #include "runtime/worker/block_fetch.h"
 #include "runtime/worker/kept_set.h"
+#include "runtime/worker/origin.h"
 
 namespace motley::runtime {
 
 class DataFetch {
  public:
-  /// done(bytes, of): may be empty.
-  using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;
+  /// What people hear; each may be empty.
+  struct Told {
+    std::function<void(std::uint64_t done, std::uint64_t total)> progress{};  // bytes
+    std::function<void(const std::string& text)> note{};
+  };
 
   /// `home`: where this user's machine keeps data.
   DataFetch(fleet::JoinToken token, const std::string& name, transport::Identity identity, std::filesystem::path home,
-            Progress progress)
-      : link_(std::in_place, std::move(token), name, std::move(identity)), home_(std::move(home)), progress_(std::move(progress)) {}
+            Told told)
+      : link_(std::make_shared<BlockFetch>(std::move(token), name, std::move(identity))),
+        home_(std::move(home)),
+        told_(std::move(told)) {}
 
   /// The head's list, and which of its blocks are here. Connects again for as long as it takes, and waits for another
   /// process of this machine that fetches the same. Errors: refused, where the head offers none, or refuses; disk_full,
   /// io; network, where the run is over; interrupted.
   Status begin();
+  /// Blocks may come from the files' own addresses, too, of which there is one for each file of the set. REQUIRES
+  /// begin(). Errors: of `open`.
+  Status use_origin(const std::vector<std::string>& addresses, const std::vector<std::string>& allowed,
+                    const OpenOrigin& open);
   /// Until all are here. Errors likewise, and who waits for a block hears of them. REQUIRES begin().
   Status fill();
   /// Both of them.
@@ -63,11 +74,15 @@ class DataFetch {
   /// What happened within that time, but for breaks: then it connects again.
   Result<std::optional<Event>> look(Duration time);
   Status heed(const Event& event);
+  void ask_origin(const blocks::Missing& missing);
+  void note(const std::string& text) const {
+    if (told_.note) told_.note(text);
+  }
   Status wait(Duration time);
 
-  std::optional<BlockFetch> link_;  // until all is here
+  std::shared_ptr<BlockFetch> link_;  // until all is here
   const std::filesystem::path home_;
-  const Progress progress_;
+  const Told told_;
   std::atomic<bool> stops_ = false;
   bool none_ = false, sources_ = false;
   Duration pause_{};
@@ -77,7 +92,13 @@ class DataFetch {
   std::optional<KeptSet> set_;
   std::vector<bool> here_;              // at the beginning
   std::shared_ptr<Arrivals> arrivals_;  // null: all is here
+  std::unique_ptr<Origin> origin_;
 };
+
+/// The addresses of a set's files, one for each, where the head's data.uri and data.test_uri are http:// or https://; none
+/// where a file has none. `test_place`: as `place` below.
+std::vector<std::string> addresses_of(const KeptSet& set, const std::string& train_uri, const std::string& test_uri,
+                                      const std::string& test_place);
 
 /// What `uri` of the head's configuration is on this machine, of the files below `place` of that set ("train", "test").
 /// Errors: mismatch, where there are none.

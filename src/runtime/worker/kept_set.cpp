@@ -171,8 +171,12 @@ Status KeptSet::look_at(std::size_t number, std::vector<bool>& here) {
   return *size == file.size ? Status() : out->truncate(file.size);
 }
 
+std::size_t KeptSet::file_of(std::size_t block) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(firsts_, block) - firsts_.begin()) - 1;
+}
+
 Status KeptSet::put(std::size_t block, std::span<const std::byte> content) {
-  const auto file = static_cast<std::size_t>(std::ranges::upper_bound(firsts_, block) - firsts_.begin()) - 1;
+  const std::size_t file = file_of(block);
   const fs::path path = place(manifest_.files[file]);
   if (!out_.is_open() || out_.path() != path) {
     Result<File> out = File::open(path, File::Mode::update);

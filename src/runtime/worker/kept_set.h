@@ -40,6 +40,8 @@ class KeptSet {
   Status finish();
   /// The path of that file.
   [[nodiscard]] std::filesystem::path place(const blocks::Listed& file) const { return path() / file.name; }
+  /// The file that has that block.
+  [[nodiscard]] std::size_t file_of(std::size_t block) const;
   /// Of that file's first block, in the set.
   [[nodiscard]] std::size_t first_block(std::size_t file) const { return firsts_[file]; }
   [[nodiscard]] std::size_t block_count() const { return firsts_.back(); }

@@ -86,14 +86,15 @@ Status SharedInputs::bring_data() {
   const bool train = script || is_own("data.uri", config_.data_uri, offered);
   const bool test = script || is_own("data.test_uri", config_.data_test_uri, offered);
   if (train && test) return allowed;
-  if (!fetch_) {
-    if (Status fetched = fetch_data(); !fetched) return fetched;
-  }
-  const KeptSet& set = fetch_->set();
   const bool same =
       config_.data_test_uri == config_.data_uri || data::same_text(config_.data_uri, config_.data_test_uri);
+  const std::string test_place = same ? "train" : "test";
+  if (!fetch_) {
+    if (Status fetched = fetch_data(test_place); !fetched) return fetched;
+  }
+  const KeptSet& set = fetch_->set();
   Result<std::string> test_here =
-      test ? config_.data_test_uri : uri_here(set, config_.data_test_uri, same ? "train" : "test");
+      test ? config_.data_test_uri : uri_here(set, config_.data_test_uri, test_place);
   if (!test_here) return test_here.error();
   Result<std::string> train_here = train ? config_.data_uri : uri_here(set, config_.data_uri, "train");
   if (!train_here) return train_here.error();
@@ -102,7 +103,7 @@ Status SharedInputs::bring_data() {
   return {};
 }
 
-Status SharedInputs::fetch_data() {
+Status SharedInputs::fetch_data(const std::string& test_place) {
   const std::filesystem::path home = home_directory();
   if (home.empty())
     return Error{ErrorCode::io, "the head's data are kept below this user's home, and there is none",
@@ -112,13 +113,15 @@ Status SharedInputs::fetch_data() {
   };
   auto fetch =
       std::make_shared<DataFetch>(options_.token, options_.name.empty() ? transport::machine_name() : options_.name,
-                                  machine_identity(key_file()), home / ".cache/motley/data", progress);
+                                  machine_identity(key_file()), home / ".cache/motley/data",
+                                  DataFetch::Told{.progress = progress, .note = events_.note});
   {
     const std::lock_guard lock(fetch_mutex_);
     fetch_ = fetch;
     if (stops_) fetch->stop();
   }
   Status fetched = fetch->begin();
+  if (fetched.ok()) fetched = use_origin(test_place);
   const bool comes_early = fetched.ok() && !fetch->is_whole() && !fetch->train_fingerprint().empty();
   if (comes_early) {
     filling_ = std::thread([this, fetch] {
@@ -134,6 +137,19 @@ Status SharedInputs::fetch_data() {
   if (!fetch->offers_none()) return fetched;
   Status allowed = check_offered(config_, {options_.data_directories, options_.overrides});
   return allowed ? fetched : allowed;
+}
+
+Status SharedInputs::use_origin(const std::string& test_place) {
+  if (options_.origins.empty() || fetch_->is_whole()) return {};
+  const OpenOrigin open = provider_.origin();
+  if (!open)
+    return Error{ErrorCode::usage, "--origin: this program asks the head alone for the run's data",
+                 "pip install motley brings one that asks their address, too"};
+  const std::vector<std::string> addresses =
+      addresses_of(fetch_->set(), config_.data_uri, config_.data_test_uri, test_place);
+  if (!addresses.empty()) return fetch_->use_origin(addresses, options_.origins, open);
+  events_.note("--origin: the run's data are not from http:// or https:// addresses, and come from the head");
+  return {};
 }
 
 Status SharedInputs::fill(DataFetch& fetch) {

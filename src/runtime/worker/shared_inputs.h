@@ -35,7 +35,9 @@ class SharedInputs {
   Status load(const wire::RunSpec& spec, const SharedBytes& model_file);
   /// config_ with paths of this machine.
   Status bring_data();
-  Status fetch_data();
+  Status fetch_data(const std::string& test_place);
+  /// Where the user named origins, and these files are from an address.
+  Status use_origin(const std::string& test_place);
   /// The rest of what is fetched.
   Status fill(DataFetch& fetch);
   [[nodiscard]] ComingData coming() const;

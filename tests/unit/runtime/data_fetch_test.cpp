@@ -48,7 +48,8 @@ class DataFetchTest : public testing::Test {
   }
   std::unique_ptr<DataFetch> fetch() {
     return std::make_unique<DataFetch>(token_, "there", transport::Identity{}, home_,
-                                       [this](std::uint64_t done, std::uint64_t) { came_ = done; });
+                                       DataFetch::Told{.progress = [this](std::uint64_t done, std::uint64_t) { came_ = done; },
+                                                       .note = [this](const std::string& text) { notes_ += text; }});
   }
   /// One that has run.
   std::unique_ptr<DataFetch> fetched() {
@@ -67,6 +68,7 @@ class DataFetchTest : public testing::Test {
   TemporaryDirectory dir_;
   const fs::path home_ = dir_ / "home";
   std::uint64_t came_ = 0;
+  std::string notes_;
   fleet::JoinToken token_;
   std::unique_ptr<Scene> scene_;
   transport::Tcp tcp_{{.plaintext = true, .identity = {}}};
@@ -170,6 +172,78 @@ TEST_F(DataFetchTest, WhoWaitsHearsWhyNothingMoreComes) {
   const Status waited = (*source)->wait(0, 1);
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().code, ErrorCode::interrupted);
+}
+
+// What an address has, there at once.
+class FileOrigin final : public Origin {
+ public:
+  FileOrigin(std::string content, std::shared_ptr<BlockFetch> fetch, std::size_t* asked)
+      : content_(std::move(content)), fetch_(std::move(fetch)), asked_(asked) {
+    fetch_->origin_opens();
+  }
+  void ask(std::size_t file, std::uint64_t offset, const blocks::Sources::Open& block) override {
+    EXPECT_EQ(file, 0U);
+    ++*asked_;
+    const auto content = std::as_bytes(std::span(content_)).subspan(offset, block.bytes);
+    fetch_->origin_brings(block.hash, {content.begin(), content.end()});
+  }
+
+ private:
+  std::string content_;
+  std::shared_ptr<BlockFetch> fetch_;
+  std::size_t* asked_;
+};
+
+TEST_F(DataFetchTest, BlocksComeFromTheAddressToo) {
+  const std::string text = long_text(40 * wire::kBlockBytesMax + 5);
+  begin(write("book.txt", text).string(), "");
+  const std::unique_ptr<DataFetch> comes = fetch();
+  ASSERT_TRUE(comes->begin());
+  std::size_t asked = 0;
+  const auto open = [&](const std::vector<OriginFile>& files, const std::vector<std::string>& allowed,
+                        std::shared_ptr<BlockFetch> link) -> Result<std::unique_ptr<Origin>> {
+    EXPECT_EQ(files.at(0).address, "https://there/book.txt");
+    EXPECT_EQ(files.at(0).size, text.size());
+    EXPECT_EQ(allowed, std::vector<std::string>{"public"});
+    return std::unique_ptr<Origin>(std::make_unique<FileOrigin>(text, std::move(link), &asked));
+  };
+  const std::vector<std::string> addresses = addresses_of(comes->set(), "text:https://there/book.txt", "", "test");
+  ASSERT_TRUE(comes->use_origin(addresses, {"public"}, open));
+  const Status filled = comes->fill();
+  ASSERT_TRUE(filled) << filled.error().message;
+  EXPECT_EQ(content_of(comes->set().path() / "train/book.txt"), text);
+  EXPECT_GT(asked, 0U);
+  EXPECT_NE(notes_.find("came from their address"), std::string::npos) << notes_;
+}
+
+TEST_F(DataFetchTest, AWrongBlockOfTheAddressIsNeverUsed) {
+  const std::string text = long_text(40 * wire::kBlockBytesMax + 5);
+  begin(write("book.txt", text).string(), "");
+  const std::unique_ptr<DataFetch> comes = fetch();
+  ASSERT_TRUE(comes->begin());
+  std::size_t asked = 0;
+  const auto open = [&](const std::vector<OriginFile>&, const std::vector<std::string>&,
+                        std::shared_ptr<BlockFetch> link) -> Result<std::unique_ptr<Origin>> {
+    return std::unique_ptr<Origin>(
+        std::make_unique<FileOrigin>(std::string(text.size(), 'x'), std::move(link), &asked));
+  };
+  ASSERT_TRUE(comes->use_origin({"https://there/book.txt"}, {"public"}, open));
+  const Status filled = comes->fill();
+  ASSERT_TRUE(filled) << filled.error().message;
+  EXPECT_EQ(content_of(comes->set().path() / "train/book.txt"), text);
+  EXPECT_GT(asked, 0U);
+  EXPECT_NE(notes_.find("another content"), std::string::npos) << notes_;
+}
+
+TEST_F(DataFetchTest, AddressesAreThoseOfTheFiles) {
+  const std::string x = write("a/x.npy", "images").string(), y = write("b/y.npy", "labels").string();
+  begin(x + "+" + y, write("test.motley", "test").string());
+  const std::unique_ptr<DataFetch> got = fetched();
+  const std::string pair = "https://there/x.npy+https://there/y.npy", test = "http://other/test.motley";
+  EXPECT_EQ(addresses_of(got->set(), pair, test, "test"),
+            (std::vector<std::string>{"https://there/x.npy", "https://there/y.npy", test}));
+  EXPECT_TRUE(addresses_of(got->set(), pair, "/here/test.motley", "test").empty()) << "one has none";
+  EXPECT_TRUE(addresses_of(got->set(), "s3://b/x.npy+s3://b/y.npy", test, "test").empty());
 }
 
 TEST_F(DataFetchTest, TheHeadSaysWhatTheDataAre) {
