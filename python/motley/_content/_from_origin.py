@@ -285,7 +285,7 @@ class FromOrigin(threading.Thread):
 
 
 class OfSet:
-    """The files of a set, each from an address of its own, as one source: it is one once all of them have answered, and ends where one does."""
+    """The files of a set, each from an address of its own, as one source: once all of them have answered, and until one ends."""
 
     def __init__(self, files: Sequence[tuple[str, int]], consent: Consent, link: Link):
         self._link, self._silent, self._mutex = link, len(files), threading.Lock()

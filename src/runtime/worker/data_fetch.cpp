@@ -22,7 +22,7 @@ constexpr std::size_t kWindow = 16;                       // blocks that are ask
 constexpr Duration kSilence = 10s;                        // then the connection is made again
 constexpr Duration kPauseFirst = 200ms, kPauseMost = 3s;  // between two tries
 constexpr Duration kLook = 100ms;                         // for whether to stop
-constexpr Duration kWishLook = 20ms;                        // for whether somebody waits for a block
+constexpr Duration kWishLook = 20ms;                      // for whether somebody waits for a block
 
 Error interrupted() { return {ErrorCode::interrupted, "interrupted before the head's data were here", ""}; }
 

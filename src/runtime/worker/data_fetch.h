@@ -1,6 +1,6 @@
 #pragma once
-// The head's data, where data.uri names files of its own: fetched by blocks whose hashes are checked, and kept. They may
-// be read while they come. Blocks its thread; stop() from any.
+// The head's data, where data.uri names files of its own: fetched by blocks whose hashes are checked, and kept. They
+// may be read while they come. Blocks its thread; stop() from any.
 
 #include <atomic>
 #include <filesystem>
@@ -95,8 +95,8 @@ class DataFetch {
   std::unique_ptr<Origin> origin_;
 };
 
-/// The addresses of a set's files, one for each, where the head's data.uri and data.test_uri are http:// or https://; none
-/// where a file has none. `test_place`: as `place` below.
+/// The addresses of a set's files, one for each, where the head's data.uri and data.test_uri are http:// or https://;
+/// none where a file has none. `test_place`: as `place` below.
 std::vector<std::string> addresses_of(const KeptSet& set, const std::string& train_uri, const std::string& test_uri,
                                       const std::string& test_place);
 

@@ -93,8 +93,7 @@ Status SharedInputs::bring_data() {
     if (Status fetched = fetch_data(test_place); !fetched) return fetched;
   }
   const KeptSet& set = fetch_->set();
-  Result<std::string> test_here =
-      test ? config_.data_test_uri : uri_here(set, config_.data_test_uri, test_place);
+  Result<std::string> test_here = test ? config_.data_test_uri : uri_here(set, config_.data_test_uri, test_place);
   if (!test_here) return test_here.error();
   Result<std::string> train_here = train ? config_.data_uri : uri_here(set, config_.data_uri, "train");
   if (!train_here) return train_here.error();
@@ -111,10 +110,9 @@ Status SharedInputs::fetch_data(const std::string& test_place) {
   const auto progress = [this](std::uint64_t done, std::uint64_t total) {
     if (events_.download) events_.download("the head's data", done, total);
   };
-  auto fetch =
-      std::make_shared<DataFetch>(options_.token, options_.name.empty() ? transport::machine_name() : options_.name,
-                                  machine_identity(key_file()), home / ".cache/motley/data",
-                                  DataFetch::Told{.progress = progress, .note = events_.note});
+  auto fetch = std::make_shared<DataFetch>(
+      options_.token, options_.name.empty() ? transport::machine_name() : options_.name, machine_identity(key_file()),
+      home / ".cache/motley/data", DataFetch::Told{.progress = progress, .note = events_.note});
   {
     const std::lock_guard lock(fetch_mutex_);
     fetch_ = fetch;

@@ -47,9 +47,10 @@ class DataFetchTest : public testing::Test {
     listener_ = begin_behind(*scene_, tcp_, token_);
   }
   std::unique_ptr<DataFetch> fetch() {
-    return std::make_unique<DataFetch>(token_, "there", transport::Identity{}, home_,
-                                       DataFetch::Told{.progress = [this](std::uint64_t done, std::uint64_t) { came_ = done; },
-                                                       .note = [this](const std::string& text) { notes_ += text; }});
+    return std::make_unique<DataFetch>(
+        token_, "there", transport::Identity{}, home_,
+        DataFetch::Told{.progress = [this](std::uint64_t done, std::uint64_t) { came_ = done; },
+                        .note = [this](const std::string& text) { notes_ += text; }});
   }
   /// One that has run.
   std::unique_ptr<DataFetch> fetched() {
