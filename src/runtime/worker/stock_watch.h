@@ -45,7 +45,7 @@ class StockWatch {
   const std::uint64_t step_;
   const std::shared_ptr<SampleStock> stock_;
   std::uint64_t epoch_ = 0, first_ = 0, count_ = 0;  // positions whose samples are here
-  std::uint64_t lead_ = 1;                           // steps: how far behind the open one they begin
+  std::uint64_t lead_ = 0;                           // steps: how far behind the open one they begin; 0: not yet
   wire::Stock told_{};
   std::jthread thread_;
 };
