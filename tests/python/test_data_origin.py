@@ -74,9 +74,10 @@ def test_a_private_address_is_not_public(motley, wide):
 
 
 def test_the_data_of_a_recipe_come_from_their_address_too(motley, wide):
-    """The head's blocks are withheld after a while: what is asked of the address then is not to be had before."""
+    """The head's blocks are withheld after a while: most of them can only be asked of the address."""
+    wide.content = os.urandom(80 << 20)
     words = settings(data_uri=f"text:{wide.url}", data_test_uri="", model_block=8, model_layers=1, model_heads=1, model_width=8,
-                     train_global_batch=8, train_steps=100000)
+                     train_global_batch=8, train_steps=100000, train_shuffle="false")
     head = motley.start("train", "gpt-mini", *words, "--run", "run", "--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0",
                         "--token-file", "token", prefix=["env", f"HOME={motley.directory / 'home-head'}"])
     head.wait_event("run")
