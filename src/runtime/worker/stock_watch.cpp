@@ -68,7 +68,8 @@ void StockWatch::begin(const StepRange& newest, std::uint64_t lead) {
 
 bool StockWatch::follow(const SampleStock::Place& place) {
   const StepRange& newest = place.newest;
-  if (lead_ == 0 || newest.epoch != epoch_ || newest.order_first + (kLeadMost + 1) * newest.count < first_) begin(newest, 1);
+  if (lead_ == 0 || newest.epoch != epoch_ || newest.order_first + (kLeadMost + 1) * newest.count < first_)
+    begin(newest, 1);
   bool more = extend(place);
   if (newest.order_first + newest.count > first_ + count_) {  // the run has come past what is here
     begin(newest, std::min(2 * lead_, kLeadMost));
