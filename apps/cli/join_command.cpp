@@ -115,7 +115,7 @@ void add_join(CLI::App& app, Command& chosen) {
       ->allow_extra_args(false);
   command
       ->add_option("--origin", arguments->options.origins,
-                   "where a script's files are from an http(s):// address, have them from there too, beside the head: "
+                   "where files of the run are from an http(s):// address, have them from there too, beside the head: "
                    "public, which is any address but those of local networks, or http(s)://HOST[:PORT], which is that "
                    "host, wherever it is; may be repeated")
       ->check(is_origin)

@@ -93,7 +93,7 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
   app.require_subcommand(1);
   app.fallthrough();
   Context context;
-  context.models = make_models(surroundings.retrieve, surroundings.bring, surroundings.torch);
+  context.models = make_models(surroundings.retrieve, surroundings.bring, surroundings.origin, surroundings.torch);
   context.torch = surroundings.torch;
   app.add_flag("--json", context.json, "print one JSON event a line on standard output");
   Command chosen;

@@ -1,6 +1,7 @@
 // The `motley` command, and what it hands to a script.
 
 #include <nanobind/stl/function.h>
+#include <nanobind/stl/shared_ptr.h>
 
 #include "bindings.h"
 #include "output.h"
@@ -8,6 +9,7 @@
 #include "python_torch.h"
 #include "runtime/head/block_desk.h"
 #include "runtime/head/reception.h"
+#include "runtime/worker/block_fetch.h"
 
 namespace motley::python {
 namespace {
@@ -32,6 +34,13 @@ data::Retrieve by_python(const nb::callable& retrieve) {
   };
 }
 
+/// Of a motley.Error.
+Error error_of(const nb::python_error& error, ErrorCode code) {
+  const nb::handle value = error.value();
+  const std::string hint = nb::hasattr(value, "hint") ? nb::cast<std::string>(nb::str(value.attr("hint"))) : "";
+  return Error{code, nb::cast<std::string>(nb::str(value)), hint};
+}
+
 /// By a function of Python: bring(address), which returns a path or raises motley.Error.
 data::Bring bring_by_python(const nb::callable& bring) {
   return [bring = bring.ptr()](const std::string& address) -> Result<std::string> {
@@ -39,18 +48,52 @@ data::Bring bring_by_python(const nb::callable& bring) {
     try {
       return nb::cast<std::string>(nb::handle(bring)(address));
     } catch (nb::python_error& error) {
-      const nb::handle value = error.value();
-      const auto text = [&](const char* name) {
-        return nb::hasattr(value, name) ? nb::cast<std::string>(nb::str(value.attr(name))) : std::string();
-      };
-      return Error{ErrorCode::input, nb::cast<std::string>(nb::str(value)), text("hint")};
+      return error_of(error, ErrorCode::input);
     }
   };
 }
 
-/// `retrieve`, `bring` and `torch` outlive the command, so they are borrowed: they may be called without the GIL.
+/// By an object of Python, which has ask(file, hash, offset, count, waited_for) and close().
+class PythonOrigin final : public runtime::Origin {
+ public:
+  explicit PythonOrigin(nb::object origin) : origin_(std::move(origin)) {}
+  PythonOrigin(const PythonOrigin&) = delete;
+  PythonOrigin& operator=(const PythonOrigin&) = delete;
+  ~PythonOrigin() override {
+    const nb::gil_scoped_acquire gil;
+    origin_.attr("close")();
+    origin_.reset();
+  }
+  void ask(std::size_t file, std::uint64_t offset, const blocks::Sources::Open& block) override {
+    const nb::gil_scoped_acquire gil;
+    origin_.attr("ask")(file, nb::bytes(block.hash.data(), block.hash.size()), offset, block.bytes, block.waited_for);
+  }
+
+ private:
+  nb::object origin_;
+};
+
+/// By a function of Python: open(files, allowed, fetch), which gives such an object or raises motley.Error.
+runtime::OpenOrigin origin_by_python(const nb::callable& open) {
+  return [open = open.ptr()](const std::vector<runtime::OriginFile>& files, const std::vector<std::string>& allowed,
+                             std::shared_ptr<runtime::BlockFetch> fetch) -> Result<std::unique_ptr<runtime::Origin>> {
+    const nb::gil_scoped_acquire gil;
+    nb::list each;
+    for (const runtime::OriginFile& file : files) each.append(nb::make_tuple(file.address, file.size));
+    try {
+      return std::unique_ptr<runtime::Origin>(
+          std::make_unique<PythonOrigin>(nb::handle(open)(each, allowed, std::move(fetch))));
+    } catch (nb::python_error& error) {
+      return error_of(error, ErrorCode::usage);
+    }
+  };
+}
+
+/// `retrieve`, `bring`, `torch` and `origin` outlive the command, so they are borrowed: they may be called without the
+/// GIL.
 int run_command(std::vector<std::string> arguments, const nb::callable& run_script, const nb::callable& retrieve,
-                const std::optional<nb::callable>& torch, const std::optional<nb::callable>& bring) {
+                const std::optional<nb::callable>& torch, const std::optional<nb::callable>& bring,
+                const std::optional<nb::callable>& origin) {
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
@@ -65,6 +108,7 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
     status = cli::run_program(static_cast<int>(arguments.size()), argv.data(),
                               {.retrieve = by_python(retrieve),
                                .bring = bring ? bring_by_python(*bring) : data::Bring{},
+                               .origin = origin ? origin_by_python(*origin) : runtime::OpenOrigin{},
                                .run_script = keep,
                                .torch = torch ? python_torch(*torch) : nullptr});
   }
@@ -130,7 +174,7 @@ void bind_program(nb::module_& m) {
       },
       nb::arg("json"), nb::arg("code"), nb::arg("message"), nb::arg("hint"));
   m.def("run_command", &run_command, nb::arg("arguments"), nb::arg("run_script"), nb::arg("retrieve"),
-        nb::arg("torch") = nb::none(), nb::arg("bring") = nb::none());
+        nb::arg("torch") = nb::none(), nb::arg("bring") = nb::none(), nb::arg("origin") = nb::none());
 }
 
 }  // namespace motley::python

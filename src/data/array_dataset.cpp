@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/little_endian.h"
 #include "base/xxh64.h"
+#include "data/coming_rows.h"
 
 namespace motley::data {
 namespace {
@@ -47,7 +48,9 @@ class ArrayDataset final : public Dataset {
     for (std::size_t v = 0; v < pixel_.size(); ++v) {
       pixel_[v] = (static_cast<float>(v) / 255.0F - normalisation.mean) / normalisation.std;
     }
-    fingerprint_ = describe();
+    const std::uint64_t row = sample_elements_ * element_bytes;
+    coming_ = {.from = std::move(parts_.from), .at = parts_.samples_at, .stride = row, .bytes = row};
+    fingerprint_ = coming_.comes() ? std::move(parts_.fingerprint) : describe();
   }
 
   [[nodiscard]] std::uint64_t size() const override { return parts_.size; }
@@ -56,6 +59,10 @@ class ArrayDataset final : public Dataset {
   [[nodiscard]] std::uint64_t target_elements() const override { return parts_.target_elements; }
   [[nodiscard]] std::uint64_t classes() const override { return classes_; }
   [[nodiscard]] const std::string& fingerprint() const override { return fingerprint_; }
+
+  [[nodiscard]] bool comes() const override { return coming_.comes(); }
+  [[nodiscard]] bool is_here(std::uint64_t index) const override { return coming_.is_here(index); }
+  [[nodiscard]] Status wait(std::span<const std::uint64_t> indices) const override { return coming_.wait(indices); }
 
   void gather(std::span<const std::uint64_t> indices, std::span<float> x) const override {
     MOTLEY_ASSERT(x.size() == indices.size() * sample_elements_);
@@ -102,6 +109,7 @@ class ArrayDataset final : public Dataset {
   }
 
   Parts parts_;
+  ComingRows coming_;
   std::uint64_t sample_elements_ = 1;
   std::uint64_t classes_ = 0;
   std::array<float, 256> pixel_{};

@@ -22,8 +22,11 @@ struct Parts {
   SharedBytes samples;
   TargetKind target_kind = TargetKind::classes;
   std::uint64_t target_elements = 1;
-  std::vector<std::int64_t> classes;  // target_kind classes: size of them, each in [0, kClassesMax)
-  std::vector<float> values;          // target_kind values: size * target_elements of them
+  std::vector<std::int64_t> classes;     // target_kind classes: size of them, each in [0, kClassesMax)
+  std::vector<float> values;             // target_kind values: size * target_elements of them
+  std::shared_ptr<const Source> from{};  // that the samples come from; null: they are here
+  std::uint64_t samples_at = 0;          // in it
+  std::string fingerprint{};             // where they come: it cannot be computed
 };
 
 /// REQUIRES parts that fit each other; readers check before.

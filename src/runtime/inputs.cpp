@@ -75,7 +75,8 @@ Result<std::string> bring_by(const data::Retrieve& retrieve, const std::string& 
 
 }  // namespace
 
-Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report) {
+Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const DownloadReport& report,
+                                        const ComingData& coming) {
   if (config.model_kind == config::kScriptKind) {
     return Error{ErrorCode::input, "this run trains the model of a Python script", "motley join TOKEN SCRIPT.py"};
   }
@@ -87,6 +88,8 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   options.sha256_hex = transport::sha256_hex;
   options.block = config.model_block;
   options.hold_out = data::same_text(config.data_uri, config.data_test_uri);
+  options.open = coming.open;
+  options.fingerprint = coming.train_fingerprint;
   ModelInputs inputs;
   inputs.config = &config;
   data::Bring bringer = bring();
@@ -103,6 +106,7 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   if (!train) return train.error();
   inputs.train = *train;
   if (!inputs.test_uri.empty()) {
+    options.fingerprint = coming.test_fingerprint;
     Result<std::shared_ptr<const data::Dataset>> test = data::open_dataset(inputs.test_uri, "test", options);
     if (!test) return test.error();
     inputs.test = *test;
@@ -200,6 +204,12 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
     if (wanted <= (*model)->memory(0).budget / 4) worker.prepared.reserve_bytes = wanted;
   }
   worker.prepared.model = std::move(*model);
+  if (inputs.train->comes() || (inputs.test != nullptr && inputs.test->comes())) {
+    worker.prepared.wait_for = [train = inputs.train, test = inputs.test](PassKind kind,
+                                                                          std::span<const std::uint64_t> indices) {
+      return (kind == PassKind::evaluate && test != nullptr ? test : train)->wait(indices);
+    };
+  }
   worker.train_fingerprint = inputs.train->fingerprint();
   worker.samples = {inputs.train->size(), inputs.test != nullptr ? inputs.test->size() : 0};
   if (inputs.test != nullptr) worker.test_fingerprint = inputs.test->fingerprint();

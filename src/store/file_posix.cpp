@@ -67,6 +67,9 @@ Result<File> File::open(const std::filesystem::path& path, Mode mode) {
     case Mode::append_secret:
       flags |= O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW;
       break;
+    case Mode::update:
+      flags |= O_RDWR | O_CREAT;
+      break;
   }
   const bool secret = mode == Mode::create_secret || mode == Mode::append_secret;
   const mode_t permissions = secret ? 0600 : 0666;
@@ -90,6 +93,11 @@ Result<std::uint64_t> File::size() const {
     return Error{ErrorCode::input, path_.string() + " is not a regular file", "give the path of a file"};
   }
   return static_cast<std::uint64_t>(status.st_size);
+}
+
+Status File::seek(std::uint64_t position) {
+  if (::lseek(descriptor_, static_cast<off_t>(position), SEEK_SET) < 0) return system_error("write", path_, errno);
+  return {};
 }
 
 Status File::write(std::span<const SharedBytes> parts) {

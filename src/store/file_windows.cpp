@@ -58,6 +58,7 @@ struct How {
 How how_to_open(File::Mode mode) {
   switch (mode) {
     case File::Mode::append:
+    case File::Mode::update:
       return {GENERIC_READ | GENERIC_WRITE, OPEN_ALWAYS};
     case File::Mode::create:
       return {GENERIC_READ | GENERIC_WRITE, CREATE_ALWAYS};
@@ -113,6 +114,12 @@ Result<std::uint64_t> File::size() const {
   }
   if (::GetFileSizeEx(handle, &size) == 0) return last_error("look at", path_);
   return static_cast<std::uint64_t>(size.QuadPart);
+}
+
+Status File::seek(std::uint64_t position) {
+  if (::_lseeki64(descriptor_, static_cast<std::int64_t>(position), SEEK_SET) < 0)
+    return system_error("write", path_, errno);
+  return {};
 }
 
 Status File::write(std::span<const SharedBytes> parts) {

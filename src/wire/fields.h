@@ -313,10 +313,14 @@ template <>
 struct Table<Offered> {
   static constexpr std::string_view kName = "Offered";
   static constexpr std::uint32_t kKind = 26;
-  static constexpr std::tuple kFields{
-      Field{1, "offer", &Offered::offer},     Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
-      Field{3, "bytes", &Offered::bytes},     Field{4, "offers", &Offered::offers},
-      Field{5, "hurries", &Offered::hurries}, Field{6, "sources", &Offered::sources}};
+  static constexpr std::tuple kFields{Field{1, "offer", &Offered::offer},
+                                      Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
+                                      Field{3, "bytes", &Offered::bytes},
+                                      Field{4, "offers", &Offered::offers},
+                                      Field{5, "hurries", &Offered::hurries},
+                                      Field{6, "sources", &Offered::sources},
+                                      Field{7, "train_fingerprint", &Offered::train_fingerprint},
+                                      Field{8, "test_fingerprint", &Offered::test_fingerprint}};
 };
 template <>
 struct Table<Keeps> {

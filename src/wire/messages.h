@@ -170,6 +170,8 @@ struct Offered {
   std::uint64_t offers = 0;          // that there are so far
   bool hurries = false;              // kWaitedForByNow is understood
   bool sources = false;              // Keeps is understood
+  std::string train_fingerprint{};   // of the data that the files are; empty: of a script's, or not said
+  std::string test_fingerprint{};    // likewise
   bool operator==(const Offered&) const = default;
 };
 

@@ -2,12 +2,16 @@
 
 import os
 import re
+import threading
 
 import pytest
 import torch
 
+from program import PATIENCE_S, settings
 from test_data import SCRIPT, join, start_head, variables
+from test_early_data import Withholding
 from test_from_origin import host_of, server  # noqa: F401
+from wire import parse_token, token_text
 
 
 @pytest.fixture
@@ -67,6 +71,27 @@ def test_a_private_address_is_not_public(motley, wide):
     assert head.end() == 0 and other.end() == 0, other.story()
     assert not wide.asked
     assert "127.0.0.1 is 127.0.0.1, which is no public address" in "\n".join(other.text)
+
+
+def test_the_data_of_a_recipe_come_from_their_address_too(motley, wide):
+    """The head's blocks are withheld after a while: most of them can only be asked of the address."""
+    wide.content = os.urandom(80 << 20)
+    words = settings(data_uri=f"text:{wide.url}", data_test_uri="", model_block=8, model_layers=1, model_heads=1, model_width=8,
+                     train_global_batch=8, train_steps=100000, train_shuffle="false")
+    head = motley.start("train", "gpt-mini", *words, "--run", "run", "--device", "cpu", "--threads", "1", "--listen", "127.0.0.1:0",
+                        "--token-file", "token", prefix=["env", f"HOME={motley.directory / 'home-head'}"])
+    head.wait_event("run")
+    token = parse_token((motley.directory / "token").read_text())
+    asked, parts = threading.Event(), len(wide.asked)
+    wide.on_request = lambda number: asked.set() if any(each != "bytes=0-0" for each in wide.asked[parts:]) else None
+    with Withholding(token["port"]) as between:
+        token |= {"addresses": ["127.0.0.1"], "port": between.port}
+        other = motley.start("join", token_text(token), "--name", "other", "--device", "cpu", "--threads", "1", "--origin", host_of(wide),
+                             prefix=["env", f"HOME={motley.directory / 'home-other'}"])
+        assert asked.wait(PATIENCE_S), other.story()
+        other.interrupt()
+        other.end()
+    head.stop()
 
 
 @pytest.mark.parametrize("word", ["anything", "https://", "ftp://host", "http://host/path", "http://me@host"])

@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from motley._errors import Error
+
 STALL_SECONDS = 10.0  # nothing came for so long
 TRIES_MAX = 5  # in a row that brought nothing
 PAUSE_S = (0.0, 0.2, 0.5, 1.0)  # before each of the others
@@ -280,6 +282,50 @@ class FromOrigin(threading.Thread):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+class OfSet:
+    """The files of a set, each from an address of its own, as one source: once all of them have answered, and until one ends."""
+
+    def __init__(self, files: Sequence[tuple[str, int]], consent: Consent, link: Link):
+        self._link, self._silent, self._mutex = link, len(files), threading.Lock()
+        self._each = [FromOrigin(url, consent, size, self) for url, size in files]
+        for each in self._each:
+            each.start()
+
+    def ask(self, file: int, hash: bytes, offset: int, count: int, waited_for: bool) -> None:
+        self._each[file].ask(Block(hash, offset, count), waited_for)
+
+    def close(self) -> None:
+        for each in self._each:
+            each.close()
+        self._each = []  # they know of this one: neither would go
+
+    def origin_opens(self) -> None:
+        with self._mutex:
+            self._silent -= 1
+            if self._silent > 0:
+                return
+        self._link.origin_opens()
+
+    def origin_brings(self, hash: bytes, content: bytes) -> None:
+        self._link.origin_brings(hash, content)
+
+    def origin_ends(self, why: str) -> None:
+        self._link.origin_ends(why)
+
+
+def open_set(files: Sequence[tuple[str, int]], allowed: Sequence[str], link: Link) -> OfSet:
+    """Who joined said `allowed` with --origin. Errors: that cannot be."""
+    return OfSet(files, consent_of(allowed), link)
+
+
+def consent_of(words: Sequence[str]) -> Consent:
+    """Errors: what --origin cannot be."""
+    try:
+        return Consent.of(words)
+    except Unusable as error:
+        raise Error(f"--origin: {error}", "--origin public, or --origin https://HOST", "usage") from None
 
 
 def _end(answer: http.client.HTTPResponse) -> None:

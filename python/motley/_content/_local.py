@@ -250,10 +250,7 @@ class _Fetch:
     def origin_allowed(self, place: str) -> None:
         """The files are from there, and may come from there too, where this machine's user said so. Errors: he said what cannot be."""
         if place.partition("://")[0].lower() in _from_origin.PORTS and self._launch.origins:
-            try:
-                self._place, self._consent = place, _from_origin.Consent.of(self._launch.origins)
-            except _from_origin.Unusable as error:
-                raise Error(f"--origin: {error}", "--origin public, or --origin https://HOST", "usage") from None
+            self._place, self._consent = place, _from_origin.consent_of(self._launch.origins)
 
     def manifest(self, number: int) -> _manifest.Manifest:
         """Of that offer. Errors: there is none; it is damaged."""

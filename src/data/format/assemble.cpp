@@ -1,5 +1,6 @@
 #include "data/format/assemble.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/little_endian.h"
@@ -11,6 +12,10 @@
 namespace motley::data {
 namespace {
 
+// Before the elements of an array that is not compressed.
+constexpr std::uint64_t kHeaderBytesMost = std::uint64_t{1} << 17;
+
+bool used_in_place(DType dtype) noexcept { return dtype == DType::u8 || dtype == DType::f32; }
 bool is_floating(DType dtype) noexcept { return dtype == DType::f32 || dtype == DType::f64; }
 
 std::int64_t integer_at(const Array& array, std::uint64_t i) noexcept {
@@ -29,7 +34,7 @@ float float_at(const Array& array, std::uint64_t i) noexcept {
 
 Result<SharedBytes> samples_of(const NamedArray& named, std::uint64_t elements) {
   const Array& array = named.array;
-  if (array.dtype == DType::u8 || array.dtype == DType::f32) {
+  if (used_in_place(array.dtype)) {
     return named.owner.slice(static_cast<std::size_t>(array.bytes.data() - named.owner.bytes().data()),
                              array.bytes.size());
   }
@@ -82,6 +87,19 @@ Result<NamedArray> read_array(const Source& source) {
   return NamedArray{name, std::move(*bytes), std::move(*array)};
 }
 
+Result<NamedArray> read_samples(const std::shared_ptr<const Source>& source) {
+  if (!source->comes()) return read_array(*source);
+  if (Status first = source->wait(0, std::min(source->size(), kHeaderBytesMost)); !first) return first.error();
+  Result<SharedBytes> bytes = source->view();
+  if (!bytes) return std::move(bytes).error();
+  if (looks_like_gzip(bytes->bytes())) return read_array(*source);
+  Result<Array> array = looks_like_npy(bytes->bytes()) ? parse_npy(bytes->bytes(), source->name())
+                                                       : parse_idx(bytes->bytes(), source->name());
+  if (!array) return std::move(array).error();
+  if (!used_in_place(array->dtype)) return read_array(*source);
+  return NamedArray{source->name(), std::move(*bytes), std::move(*array), source};
+}
+
 Result<Parts> assemble(const NamedArray& samples, const NamedArray& targets) {
   for (const NamedArray* named : {&samples, &targets}) {
     if (named->array.bytes.empty() || named->array.shape.empty()) {
@@ -105,6 +123,10 @@ Result<Parts> assemble(const NamedArray& samples, const NamedArray& targets) {
   Result<SharedBytes> bytes = samples_of(samples, samples.array.bytes.size() / bytes_of(samples.array.dtype));
   if (!bytes) return std::move(bytes).error();
   parts.samples = std::move(*bytes);
+  if (samples.from) {
+    parts.from = samples.from;
+    parts.samples_at = static_cast<std::uint64_t>(samples.array.bytes.data() - samples.owner.bytes().data());
+  }
   if (Status status = read_targets(targets, parts); !status) return std::move(status).error();
   return parts;
 }

@@ -126,6 +126,27 @@ Status read_targets(std::span<const std::byte> bytes, const PackedHeader& header
   return {};
 }
 
+// Hashes of blocks vouch for samples that come.
+Result<Parts> parts_of(const SharedBytes& bytes, const PackedHeader& header, const Extents& extents,
+                       const std::string& name, bool samples_are_here) {
+  const std::span<const std::byte> targets = bytes.bytes().subspan(extents.targets_at, extents.targets_bytes);
+  Parts parts;
+  parts.size = header.count;
+  parts.sample_dtype = static_cast<DType>(header.dtype);
+  parts.sample_shape.assign(header.shape.begin(), header.shape.end());
+  parts.samples = bytes.slice(kHeaderBytes, extents.samples_bytes);
+  parts.target_kind = static_cast<TargetKind>(header.target_kind);
+  parts.target_elements = header.target_elements;
+  if (samples_are_here && crc32_of(parts.samples.bytes()) != header.samples_crc) {
+    return damaged(name, "samples that match their checksum at byte 104", "others");
+  }
+  if (crc32_of(targets) != header.targets_crc) {
+    return damaged(name, "targets that match their checksum at byte 108", "others");
+  }
+  if (Status status = read_targets(targets, header, parts, name); !status) return std::move(status).error();
+  return parts;
+}
+
 }  // namespace
 
 Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name) {
@@ -133,28 +154,25 @@ Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name) {
   if (!header) return header.error();
   const Result<Extents> extents = check(*header, bytes.size(), name);
   if (!extents) return extents.error();
-  const std::span<const std::byte> targets = bytes.bytes().subspan(extents->targets_at, extents->targets_bytes);
-  Parts parts;
-  parts.size = header->count;
-  parts.sample_dtype = static_cast<DType>(header->dtype);
-  parts.sample_shape.assign(header->shape.begin(), header->shape.end());
-  parts.samples = bytes.slice(kHeaderBytes, extents->samples_bytes);
-  parts.target_kind = static_cast<TargetKind>(header->target_kind);
-  parts.target_elements = header->target_elements;
-  if (crc32_of(parts.samples.bytes()) != header->samples_crc) {
-    return damaged(name, "samples that match their checksum at byte 104", "others");
-  }
-  if (crc32_of(targets) != header->targets_crc) {
-    return damaged(name, "targets that match their checksum at byte 108", "others");
-  }
-  if (Status status = read_targets(targets, *header, parts, name); !status) return std::move(status).error();
-  return parts;
+  return parts_of(bytes, *header, *extents, name, true);
 }
 
-Result<Parts> read_packed(const Source& source) {
-  const Result<SharedBytes> bytes = source.view();
+Result<Parts> read_packed(const std::shared_ptr<const Source>& source) {
+  const Result<SharedBytes> bytes = source->view();
   if (!bytes) return bytes.error();
-  return parse_packed(*bytes, source.name());
+  if (!source->comes()) return parse_packed(*bytes, source->name());
+  if (Status first = source->wait(0, std::min<std::uint64_t>(source->size(), kHeaderBytes)); !first)
+    return first.error();
+  const Result<PackedHeader> header = read_header(bytes->bytes(), source->name());
+  if (!header) return header.error();
+  const Result<Extents> extents = check(*header, bytes->size(), source->name());
+  if (!extents) return extents.error();
+  if (Status targets = source->wait(extents->targets_at, extents->targets_bytes); !targets) return targets.error();
+  Result<Parts> parts = parts_of(*bytes, *header, *extents, source->name(), false);
+  if (!parts) return parts;
+  parts->from = source;
+  parts->samples_at = kHeaderBytes;
+  return parts;
 }
 
 }  // namespace motley::data

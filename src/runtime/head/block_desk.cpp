@@ -45,7 +45,7 @@ std::optional<Offers::Named> Offers::named(std::uint64_t number) const {
   const std::lock_guard lock(mutex_);
   const blocks::Catalogue::Offer* offer = catalogue_.offer(number);
   if (offer == nullptr) return std::nullopt;
-  return Named{offer->hash, offer->manifest.size()};
+  return Named{offer->hash, offer->manifest.size(), offer->train_fingerprint, offer->test_fingerprint};
 }
 
 bool Offers::has_set(const blocks::Hash& hash) const {
@@ -173,6 +173,8 @@ std::optional<std::size_t> BlockDesk::answer_one(transport::Connection& connecti
     if (const std::optional<Offers::Named> named = offers_->named(wanted.offer)) {
       offered.sha256.assign(named->hash.begin(), named->hash.end());
       offered.bytes = named->bytes;
+      offered.train_fingerprint = named->train_fingerprint;
+      offered.test_fingerprint = named->test_fingerprint;
     }
     connection.send(control_frame(run_, offered), transport::Priority::control);
     return 0;

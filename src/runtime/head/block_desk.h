@@ -27,6 +27,7 @@ class Offers {
   struct Named {
     blocks::Hash hash{};
     std::size_t bytes = 0;
+    std::string train_fingerprint{}, test_fingerprint{};
   };
   /// The manifest of that offer; nothing: there is none.
   [[nodiscard]] std::optional<Named> named(std::uint64_t number) const;

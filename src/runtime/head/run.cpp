@@ -256,7 +256,8 @@ Status Run::start_listening() {
     if (Status status = reception->open(identity, options.listen, usual, token); !status) return status;
   }
   if (config.model_kind != config::kScriptKind && !options.offers) {
-    Result<std::shared_ptr<Offers>> files = offer_data(inputs.train_uri, inputs.test_uri);
+    Result<std::shared_ptr<Offers>> files =
+        offer_data(inputs.train_uri, inputs.test_uri, inputs.train.get(), inputs.test.get());
     if (!files) return files.error();
     offers = std::move(*files);
   }

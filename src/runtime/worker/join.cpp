@@ -13,10 +13,8 @@
 #include "machine/keep_awake.h"
 #include "runtime/auth.h"
 #include "runtime/inputs.h"
-#include "runtime/wire_cost.h"
-#include "runtime/worker/data_fetch.h"
 #include "runtime/worker/machine_key.h"
-#include "runtime/worker/offered_data.h"
+#include "runtime/worker/shared_inputs.h"
 #include "runtime/worker/use_watch.h"
 #include "runtime/worker/worker_host.h"
 #include "store/secret_file.h"
@@ -24,120 +22,6 @@
 
 namespace motley::runtime {
 namespace {
-
-// The data sets and the model of a run, loaded once for all workers of this process.
-class SharedInputs {
- public:
-  SharedInputs(const JoinOptions& options, ModelProvider& provider, const JoinEvents& events,
-               std::shared_ptr<DataShare> share)
-      : options_(options), provider_(provider), events_(events), share_(std::move(share)) {}
-
-  /// What prepare() fetches comes to an end.
-  void stop() {
-    const std::lock_guard lock(fetch_mutex_);
-    stops_ = true;
-    if (fetch_) fetch_->stop();
-  }
-
-  Result<PreparedWorker> prepare(const wire::RunSpec& spec, const SharedBytes& model_file, const std::string& device) {
-    const std::lock_guard lock(mutex_);
-    if (!loaded_ || spec_ != spec) {
-      if (Status status = load(spec, model_file); !status) return status.error();
-    }
-    Result<PreparedWorker> worker = prepare_worker(provider_, inputs_, device, options_.threads, kCopiesOfWorker);
-    if (worker && config::leaves_codec_open(config_))
-      worker->wire_cost = measure_end_cost(!options_.token.plaintext, device, options_.threads);
-    return worker;
-  }
-
- private:
-  Status load(const wire::RunSpec& spec, const SharedBytes& model_file) {
-    loaded_ = false;
-    Result<config::RunConfig> config = config::parse(spec.config, "the run's configuration", options_.overrides);
-    if (!config) return config.error();
-    config_ = std::move(*config);
-    if (Status status = bring_data(); !status) return status;
-    if (!spec.model_sha256.empty() && transport::sha256_hex(model_file.bytes()) != spec.model_sha256) {
-      return Error{ErrorCode::protocol, "the model file arrived damaged: its SHA-256 is not " + spec.model_sha256,
-                   "join again"};
-    }
-    Result<ModelInputs> inputs = provider_.load(config_, events_.download);
-    if (!inputs) return inputs.error();
-    inputs_ = std::move(*inputs);
-    inputs_.config = &config_;
-    if (options_.stock) options_.stock->begin(config_.seed, config_.shuffle);
-    inputs_.file = model_file;
-    spec_ = spec;
-    loaded_ = true;
-    return {};
-  }
-
-  // What the head's configuration names of files, and this machine's user does not offer, comes from the head.
-  Status bring_data() {
-    const OfferedData offered{options_.data_directories, options_.overrides};
-    Status allowed = check_offered(config_, offered);
-    const bool script = config_.model_kind == config::kScriptKind;
-    const bool train = script || is_own("data.uri", config_.data_uri, offered);
-    const bool test = script || is_own("data.test_uri", config_.data_test_uri, offered);
-    if (train && test) return allowed;
-    if (!set_) {
-      Result<KeptSet> set = fetch_data();
-      if (!set) return set.error();
-      set_.emplace(std::move(*set));
-    }
-    const bool same =
-        config_.data_test_uri == config_.data_uri || data::same_text(config_.data_uri, config_.data_test_uri);
-    Result<std::string> test_here =
-        test ? config_.data_test_uri : uri_here(*set_, config_.data_test_uri, same ? "train" : "test");
-    if (!test_here) return test_here.error();
-    Result<std::string> train_here = train ? config_.data_uri : uri_here(*set_, config_.data_uri, "train");
-    if (!train_here) return train_here.error();
-    config_.data_uri = std::move(*train_here);
-    config_.data_test_uri = std::move(*test_here);
-    return {};
-  }
-
-  Result<KeptSet> fetch_data() {
-    const std::filesystem::path home = home_directory();
-    if (home.empty())
-      return Error{ErrorCode::io, "the head's data are kept below this user's home, and there is none",
-                   "HOME=DIR motley join"};
-    const auto progress = [this](std::uint64_t done, std::uint64_t total) {
-      if (events_.download) events_.download("the head's data", done, total);
-    };
-    auto fetch =
-        std::make_shared<DataFetch>(options_.token, options_.name.empty() ? transport::machine_name() : options_.name,
-                                    machine_identity(key_file()), home / ".cache/motley/data", progress);
-    {
-      const std::lock_guard lock(fetch_mutex_);
-      fetch_ = fetch;
-      if (stops_) fetch->stop();
-    }
-    Result<KeptSet> set = fetch->run();
-    if (set && fetch->may_be_shared())
-      if (Status shared = share_->add(set->offer()); !shared) events_.note("not handed on: " + shared.error().message);
-    if (!set && fetch->offers_none())
-      if (Status allowed = check_offered(config_, {options_.data_directories, options_.overrides}); !allowed)
-        return allowed.error();
-    const std::lock_guard lock(fetch_mutex_);
-    fetch_.reset();
-    return set;
-  }
-
-  const JoinOptions& options_;
-  ModelProvider& provider_;
-  const JoinEvents& events_;
-  std::mutex mutex_;
-  bool loaded_ = false;
-  wire::RunSpec spec_;
-  config::RunConfig config_;
-  ModelInputs inputs_;
-  std::optional<KeptSet> set_;  // of the head's data
-  std::mutex fetch_mutex_;
-  std::shared_ptr<DataFetch> fetch_;
-  const std::shared_ptr<DataShare> share_;
-  bool stops_ = false;
-};
 
 Status check_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& text : overrides) {
@@ -302,7 +186,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     };
     worker.manners = options.manners;
     worker.patience = options.patience;
-    worker.stock = options.stock;
+    worker.stock = inputs.stock();
     worker.identity = identity;
     WorkerHostEvents host = events_of(worker.hello.name, device.name, events, share);
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };

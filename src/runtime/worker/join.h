@@ -28,7 +28,7 @@ struct JoinOptions {
   std::string name;
   std::vector<std::string> overrides;         // data.* and train.micro_batch: what may differ from machine to machine
   std::vector<std::string> data_directories;  // below them the head may have files opened
-  std::vector<std::string> origins{};         // whom a script's files may be asked of: "public", SCHEME://HOST[:PORT]
+  std::vector<std::string> origins{};         // whom files of the run may be asked of: "public", SCHEME://HOST[:PORT]
   Manners manners{.nice = kJoinNice};
   YieldOptions yield;
   std::optional<Duration> patience{};    // WorkerHostOptions::patience

@@ -95,6 +95,8 @@ Status make_room(const fs::path& home, std::uint64_t wanted) {
 Result<KeptSet> KeptSet::open(const fs::path& home, blocks::Manifest manifest, std::string_view text) {
   KeptSet set;
   set.manifest_ = std::move(manifest);
+  set.firsts_.push_back(0);
+  for (const blocks::Listed& file : set.manifest_.files) set.firsts_.push_back(set.firsts_.back() + file.count());
   const transport::Digest hash = transport::sha256(std::as_bytes(std::span(text)));
   set.home_ = home / "sets" / to_hex(hash);
   if (Status made = store::make_directories(set.home_ / "uses"); !made) return made.error();
@@ -135,53 +137,65 @@ Result<bool> KeptSet::take() {
   return fetching_.try_lock();
 }
 
-Status KeptSet::begin(const fs::path& home) {
+Result<std::vector<bool>> KeptSet::begin(const fs::path& home) {
   std::error_code ignored;
   fs::remove(home_ / "whole", ignored);
-  std::uint64_t there = 0;
-  for (const blocks::Listed& file : manifest_.files) there += std::min(size_of(place(file)), file.size);
-  file_ = 0;
-  return make_room(home, manifest_.size() - there);
+  std::vector<bool> here(block_count());
+  std::uint64_t missing = 0;
+  for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
+    if (Status looked = look_at(file, here); !looked) return looked.error();
+    for (std::size_t block = 0; block < manifest_.files[file].count(); ++block)
+      if (!here[firsts_[file] + block]) missing += manifest_.files[file].bytes(block);
+  }
+  if (Status room = make_room(home, missing); !room) return room.error();
+  return here;
 }
 
-Result<std::optional<std::pair<std::size_t, std::size_t>>> KeptSet::next() {
-  using Next = std::optional<std::pair<std::size_t, std::size_t>>;
-  if (out_.is_open()) {
-    if (Status synced = out_.sync(); !synced) return synced.error();
-    out_.close();
-    ++file_;
-  }
-  if (file_ == manifest_.files.size()) return Next();
-  const blocks::Listed& file = manifest_.files[file_];
+Status KeptSet::look_at(std::size_t number, std::vector<bool>& here) {
+  const blocks::Listed& file = manifest_.files[number];
   const fs::path path = place(file);
-  if (Status made = store::make_directories(path.parent_path()); !made) return made.error();
+  if (Status made = store::make_directories(path.parent_path()); !made) return made;
   std::error_code ignored;
   fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write, ignored);
-  Result<File> out = File::open(path, File::Mode::append);
+  Result<File> out = File::open(path, File::Mode::update);
   if (!out) return out.error();
   const Result<std::uint64_t> size = out->size();
   if (!size) return size.error();
   std::vector<std::byte> content;
-  for (written_ = 0; written_ < file.count(); ++written_) {
-    const std::uint64_t offset = written_ * wire::kBlockBytesMax;
-    content.resize(file.bytes(written_));
+  for (std::size_t block = 0; block < file.count(); ++block) {
+    const std::uint64_t offset = block * wire::kBlockBytesMax;
+    content.resize(file.bytes(block));
     if (*size < offset + content.size() || !out->read_at(offset, content)) break;
-    if (transport::sha256(content) != file.hash(written_)) break;
+    here[firsts_[number] + block] = transport::sha256(content) == file.hash(block);
   }
-  if (Status cut = out->truncate(std::min<std::uint64_t>(file.size, written_ * wire::kBlockBytesMax)); !cut)
-    return cut.error();
-  out_ = std::move(*out);
-  return Next(std::pair(file_, written_));
+  return *size == file.size ? Status() : out->truncate(file.size);
 }
 
-Status KeptSet::append(std::span<const std::byte> content) {
-  ++written_;
+std::size_t KeptSet::file_of(std::size_t block) const {
+  return static_cast<std::size_t>(std::ranges::upper_bound(firsts_, block) - firsts_.begin()) - 1;
+}
+
+Status KeptSet::put(std::size_t block, std::span<const std::byte> content) {
+  const std::size_t file = file_of(block);
+  const fs::path path = place(manifest_.files[file]);
+  if (!out_.is_open() || out_.path() != path) {
+    Result<File> out = File::open(path, File::Mode::update);
+    if (!out) return out.error();
+    out_ = std::move(*out);
+  }
+  if (Status there = out_.seek((block - firsts_[file]) * wire::kBlockBytesMax); !there) return there;
   return out_.write(content);
 }
 
 Status KeptSet::finish() {
+  out_.close();
   std::error_code ignored;
-  for (const blocks::Listed& file : manifest_.files) fs::permissions(place(file), fs::perms::owner_read, ignored);
+  for (const blocks::Listed& file : manifest_.files) {
+    Result<File> out = File::open(place(file), File::Mode::update);
+    if (!out) return out.error();
+    if (Status synced = out->sync(); !synced) return synced;
+    fs::permissions(place(file), fs::perms::owner_read, ignored);
+  }
   if (Result<File> whole = File::open(home_ / "whole", File::Mode::create); !whole) return whole.error();
   fetching_.close();
   return {};

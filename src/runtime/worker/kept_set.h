@@ -5,11 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
+#include <string_view>
+#include <vector>
 
 #include "blocks/catalogue.h"
 #include "blocks/manifest.h"
@@ -32,24 +31,30 @@ class KeptSet {
   [[nodiscard]] bool is_whole() const;
   /// The right to fill it; false: another process fills it.
   Result<bool> take();
-  /// Makes room. Errors: disk_full, where the disk is too small for what is missing; io. REQUIRES take().
-  Status begin(const std::filesystem::path& home);
-  /// The file that is written next, and how many of its blocks are there and right; nothing: all are.
-  Result<std::optional<std::pair<std::size_t, std::size_t>>> next();
-  /// The next block of that file.
-  Status append(std::span<const std::byte> content);
+  /// Gives the files their sizes and makes room; by number, which blocks are there and right. Errors: disk_full, where
+  /// the disk is too small for what is missing; io. REQUIRES take().
+  Result<std::vector<bool>> begin(const std::filesystem::path& home);
+  /// In any order. REQUIRES begin().
+  Status put(std::size_t block, std::span<const std::byte> content);
   /// All blocks are there.
   Status finish();
+  /// The path of that file.
+  [[nodiscard]] std::filesystem::path place(const blocks::Listed& file) const { return path() / file.name; }
+  /// The file that has that block.
+  [[nodiscard]] std::size_t file_of(std::size_t block) const;
+  /// Of that file's first block, in the set.
+  [[nodiscard]] std::size_t first_block(std::size_t file) const { return firsts_[file]; }
+  [[nodiscard]] std::size_t block_count() const { return firsts_.back(); }
 
  private:
   KeptSet() = default;
-  [[nodiscard]] std::filesystem::path place(const blocks::Listed& file) const { return path() / file.name; }
+  /// What of that file's blocks is there and right. It has its size afterwards.
+  Status look_at(std::size_t file, std::vector<bool>& here);
 
   std::filesystem::path home_;  // sets/HASH
   blocks::Manifest manifest_;
+  std::vector<std::size_t> firsts_;  // by file: number of its first block; and how many there are
   store::File use_, fetching_, out_;
-  std::size_t file_ = 0;  // that is written
-  std::size_t written_ = 0;
 };
 
 }  // namespace motley::runtime

@@ -188,6 +188,7 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
 }
 
 void WorkerHost::tell_prepared() {
+  tell_stock();  // before it is ready, or it would be granted what it lacks
   const std::optional<plan::Affine> speed = SpeedStore(options_.speeds).find(speed_key_);
   if (wire_cost_) worker_->knows_wire(*wire_cost_);
   worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, samples_, speed, now());
