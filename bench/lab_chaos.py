@@ -14,9 +14,10 @@ events, by its own clock (median), relative to the time before: what is left is 
 One JSON object on standard output, a table on standard error.
 
 With `--rounds` they make rounds of so many local steps, an epoch each. Something fails in the middle of each round, and nobody lies.
-What waits for who is away shows in the longest round over an undisturbed one.
+`rounds` says what that costs: how long the others waited at the end of a round when their own part of it was there, over the time that took
+(0.5 is as long as a round waits for anybody); and how much of a round's samples was owed to later ones, over the part of who failed in it.
 
-  bench/lab_chaos.py [--minutes 10] [--every 15] [--gone 5] [--lie NAME ...] [--rounds STEPS]
+  bench/lab_chaos.py [--minutes 10] [--every 15] [--gone 5] [--lie NAME ...] [--rounds STEPS [--failures 50]]
 """
 
 import argparse
@@ -41,6 +42,7 @@ LIAR, LIAR_CORES = "liar", 0.1
 FEATURES, CLASSES, SAMPLES, BATCH = 256, 256, 32768, 16384
 ROUND_SAMPLES = 8 * SAMPLES  # some two seconds: it takes longer than a kill and what comes of it
 ALONE_STEPS, WARM_UP, PATIENCE_S = 8, 2, 120
+ALONE_ROUNDS, WARM_UP_ROUNDS = 1, 1
 JOINT_WARM_UP, JOINT_WARM_UP_ROUNDS, SPEED_STEPS_MIN = 40, 5, 3  # steps
 LIES_FROM_S, STEPS_MAX = 180, 20
 # The last is of a usual size: a second look finds it (train.verify), sooner or later.
@@ -59,6 +61,7 @@ def arguments():
     parser.add_argument("--another", type=float, default=50, help="seconds from liar to liar")
     parser.add_argument("--only", action="append", choices=("kill", "freeze", "cable"), help="of what fails (default: all)")
     parser.add_argument("--rounds", type=int, metavar="STEPS", help="rounds of so many local steps instead of exact steps")
+    parser.add_argument("--failures", type=int, default=sys.maxsize, help="as many, also where there are minutes left")
     parser.add_argument("--log", help="a file for the head's events, with the seconds at which they came")
     parser.add_argument("--lying", nargs=3, metavar=("LIE", "NAME", "TOKEN_FILE"), help=argparse.SUPPRESS)  # on the liar's host
     return parser.parse_args()
@@ -160,11 +163,11 @@ class Lab:
 
     def alone(self):
         """Samples a second of each worker's host, all at the same time."""
-        started = {}
+        started, (steps, before) = {}, (ALONE_ROUNDS, WARM_UP_ROUNDS) if self.args.rounds else (ALONE_STEPS, WARM_UP)
         for host in CORES:
             directory = self.scratch.fresh(f"alone-{host}")
-            started[host] = measure.start(self.on(host, self.train_command(directory, ALONE_STEPS + WARM_UP)), directory)
-        return {host: lab.steady(measure.finish(each, PATIENCE_S), WARM_UP)[0] for host, each in started.items()}
+            started[host] = measure.start(self.on(host, self.train_command(directory, steps + before)), directory)
+        return {host: lab.steady(measure.finish(each, PATIENCE_S), before)[0] for host, each in started.items()}
 
     def start_head(self):
         command = self.train_command(self.directory, 10_000_000, listen="0.0.0.0:7117", devices=("none",),
@@ -231,7 +234,7 @@ def disturb(args, running, events, seconds):
     began, rounds = time.monotonic(), len(events.steps())
     planned, ends, happened, liars = [] if args.rounds else schedule(args, seconds), [], [], []
     kinds, next_liar = [] if args.rounds else list(args.lie or LIES), min(LIES_FROM_S, 0.2 * seconds)
-    while (now := time.monotonic() - began) < seconds:
+    while (now := time.monotonic() - began) < seconds and len(happened) < args.failures:
         events.read()
         if args.rounds and len(events.steps()) > rounds:
             rounds, at, what, host = len(events.steps()), *in_each_round(args, events)
@@ -240,7 +243,7 @@ def disturb(args, running, events, seconds):
         if kinds and now >= next_liar:
             lie, name = kinds.pop(0), f"liar{len(liars)}"
             liars.append((name, lie, running.start_liar(lie, name)))
-            happened.append((time.monotonic(), "liar"))
+            happened.append((time.monotonic(), "liar", LIAR))
             next_liar += args.another
         for end in [end for end in ends if now >= end[0]]:
             running.end(*end[1:])
@@ -249,11 +252,11 @@ def disturb(args, running, events, seconds):
             _, what, host = planned.pop(0)
             running.begin(what, host)
             ends.append((now + args.gone, what, host))
-            happened.append((time.monotonic(), what))
+            happened.append((time.monotonic(), what, host))
         time.sleep(0.01)
     for end in ends:
         running.end(*end[1:])
-    return began, began + seconds, happened, liars
+    return began, time.monotonic(), happened, liars
 
 
 def at_speed(events, capacity, rest, begin, end):
@@ -266,19 +269,43 @@ def at_speed(events, capacity, rest, begin, end):
 
 def spells(begin, end, happened):
     """From event to event."""
-    at = [begin, *(when for when, what in happened if what != "liar"), end]
+    at = [begin, *(when for when, what, _ in happened if what != "liar"), end]
     return zip(at, at[1:])
 
 
 def lost(events, away, capacity, rest, end, happened):
     """Seconds of the whole capacity at the speed of the time that are lost from an event to the next one, mean by kind."""
-    at = [when for when, _ in happened] + [end]
+    at = [when for when, *_ in happened] + [end]
     seconds = collections.defaultdict(list)
-    for (since, what), to in zip(happened, at[1:]):
+    for (since, what, _), to in zip(happened, at[1:]):
         able = at_speed(events, capacity, rest, since, to)
         missing = away.possible(able, since, to) - sum(events.trained(since, to)[host] for host in CORES)
         seconds[what].append(missing / sum(able.values()))
     return {what: round(sum(each) / len(each), 2) for what, each in seconds.items()}
+
+
+def of_rounds(events, begin, end, happened):
+    """Waiting at the end of rounds, and samples that were left to later ones. Of a round in which nobody's work is lost, nothing is."""
+    waits, left, owed = [], [], 0
+    for number, (at, step) in enumerate(events.steps()):
+        total, owed = ROUND_SAMPLES + owed, owed + ROUND_SAMPLES - step["samples"]
+        if not begin < at <= end:
+            continue
+        hit = {who for when, _, who in happened if at - step["seconds"] < when <= at}
+        parts = {part["worker"].split("/")[0]: part for part in step["workers"] if part["samples"]}
+        last = max(part["finish_s"] for part in parts.values())
+        waits.append(max(0.0, step["seconds"] - last) / last)
+        lost = hit - set(parts)
+        # Who failed would have had a part by its speed.
+        cores = sum(CORES[host] for host in {*parts, *lost})
+        left.append({"round": number, "owed": owed, "failed": sorted(lost),
+                     "of_their_part": round(owed / (total * sum(CORES[host] for host in lost) / cores), 3) if lost else None})
+    costly = [each for each in left if each["owed"]]
+    return {"told": len(waits), "longest_wait_over_the_parts": round(max(waits), 3),
+            "median_wait_over_the_parts": round(measure.median(waits), 3), "with_loss": len(costly),
+            "loss_of_nobody_who_failed": [each for each in costly if not each["failed"]],
+            "most_owed_of_a_round": round(max(each["owed"] for each in left) / ROUND_SAMPLES, 3),
+            "most_owed_over_the_part_of_who_failed": max((each["of_their_part"] or 0 for each in costly), default=0)}
 
 
 def about_liar(events, name, lie, output):
@@ -308,7 +335,8 @@ def together(args, running, alone):
     events.read()
     if args.log:
         pathlib.Path(args.log).write_text("".join(json.dumps({"at": round(at - begin, 3), **event}) + "\n" for at, event in events.all)
-                                          + "".join(json.dumps({"at": round(at - begin, 3), "did": what}) + "\n" for at, what in happened))
+                                          + "".join(json.dumps({"at": round(at - begin, 3), "did": what, "to": who}) + "\n"
+                                                    for at, what, who in happened))
     capacity = {host: events.trained(rest, rest_end)[host] / (rest_end - rest) for host in CORES}
     undisturbed = [step["seconds"] for _, step in events.steps(rest, rest_end)]
     trained = sum(events.trained(begin, end)[host] for host in CORES)
@@ -323,10 +351,11 @@ def together(args, running, alone):
             "capacity": {host: round(each) for host, each in capacity.items()},
             "alone": {host: round(each) for host, each in alone.items()},
             "seconds_there": there, "samples": round(trained), "steps": len(steps), "undisturbed_step_s": measure.median(undisturbed),
-            "longest_step_s": max(steps), "events": dict(collections.Counter(what for _, what in happened)),
+            "longest_step_s": max(steps), "events": dict(collections.Counter(what for _, what, _ in happened)),
             "lost_s": lost(events, running.away, capacity, (rest, rest_end), end, happened), "liars": about,
             "liars_out_in_time": all(each.get("steps_until_out", STEPS_MAX + 1) <= STEPS_MAX for each in about
                                      if each["lie"] not in NOT_AT_ONCE),
+            **({"rounds": of_rounds(events, begin, end, happened)} if args.rounds else {}),
             "audit": {key: audit[key] for key in ("missing", "duplicate")}}
 
 
