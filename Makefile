@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-helper bench-auto bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-helper-quality bench-accelerator wheels docs sbom fmt fmt-check clean
+.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-helper-quality bench-accelerator wheels docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ coverage: ## which lines of the C++ core its tests run
 	@tools/bootstrap test
 	@tools/coverage
 
-bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-helper bench-auto bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator ## all benchmarks
+bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator ## all benchmarks
 
 bench-build:
 	@tools/bootstrap bench
@@ -85,9 +85,6 @@ bench-quality: bench-build ## what codecs cost in quality: gpt-mini, 2,000 steps
 bench-rounds-quality: setup ## what rounds of local steps cost in quality, on a card where there is one (else a day)
 	$(PYTHON) bench/rounds_quality.py
 
-bench-rounds-vision: setup ## the same of the CNN for images, on a processor (half an hour)
-	$(PYTHON) bench/rounds_vision.py
-
 bench-helper-quality: setup ## what gradients that are one version late cost in quality, on a processor (ten minutes)
 	$(PYTHON) bench/helper_quality.py
 
@@ -112,9 +109,6 @@ bench-rounds: bench-build ## how much of the time hosts compute in rounds over s
 
 bench-helper: bench-build ## a fast host and one that helps it over slow links, beside the fast one alone and exact steps (Linux, root)
 	$(PYTHON) bench/lab_helper.py
-
-bench-auto: bench-build ## whether train.mode=auto takes what is fastest, over models, mixes and links (Linux, root)
-	$(PYTHON) bench/lab_auto.py
 
 bench-data: python ## a machine with an empty disk fetches data beside a run: link, steps, first lease (Linux, root)
 	$(PYTHON) bench/lab_data.py

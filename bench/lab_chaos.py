@@ -42,6 +42,7 @@ LIAR, LIAR_CORES = "liar", 0.1
 FEATURES, CLASSES, SAMPLES, BATCH = 256, 256, 32768, 16384
 ROUND_SAMPLES = 8 * SAMPLES  # some two seconds: it takes longer than a kill and what comes of it
 ALONE_STEPS, WARM_UP, PATIENCE_S = 8, 2, 120
+ALONE_ROUNDS, WARM_UP_ROUNDS = 1, 1
 JOINT_WARM_UP, JOINT_WARM_UP_ROUNDS, SPEED_STEPS_MIN = 40, 5, 3  # steps
 LIES_FROM_S, STEPS_MAX = 180, 20
 # The last is of a usual size: a second look finds it (train.verify), sooner or later.
@@ -162,11 +163,11 @@ class Lab:
 
     def alone(self):
         """Samples a second of each worker's host, all at the same time."""
-        started = {}
+        started, (steps, before) = {}, (ALONE_ROUNDS, WARM_UP_ROUNDS) if self.args.rounds else (ALONE_STEPS, WARM_UP)
         for host in CORES:
             directory = self.scratch.fresh(f"alone-{host}")
-            started[host] = measure.start(self.on(host, self.train_command(directory, ALONE_STEPS + WARM_UP)), directory)
-        return {host: lab.steady(measure.finish(each, PATIENCE_S), WARM_UP)[0] for host, each in started.items()}
+            started[host] = measure.start(self.on(host, self.train_command(directory, steps + before)), directory)
+        return {host: lab.steady(measure.finish(each, PATIENCE_S), before)[0] for host, each in started.items()}
 
     def start_head(self):
         command = self.train_command(self.directory, 10_000_000, listen="0.0.0.0:7117", devices=("none",),

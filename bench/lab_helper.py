@@ -7,7 +7,7 @@ that a step of the fast host alone takes --step seconds. Steady speed: without t
 says, one after the other. `over_alone` is over the fast host alone in the same turn. One JSON object a line on standard output, a table on
 standard error.
 
-  bench/lab_helper.py [--motley PROGRAM] [--cores 0.9:0.3] [--rate 100mbit …] [--step 1] [--steps 40] [--repetitions 2]
+  bench/lab_helper.py [--motley PROGRAM] [--cores 0.9:0.3] [--rate 100mbit …] [--step 0.5] [--steps 40] [--repetitions 2]
 """
 
 import argparse
@@ -18,10 +18,11 @@ import lab
 import lab_rounds
 import measure
 
+FEATURES, CLASSES = 999, 1000
 RATES = ["100mbit", "20mbit"]
 ARMS = ("alone", "exact", "helper")
 WARM_UP = 10  # steps; a helper's slice has grown by then
-TRIED = (8, 32)
+TRIED = (64, 512)
 TRIED_STEPS = 24
 
 
@@ -30,14 +31,14 @@ def arguments():
     parser.add_argument("--motley", help="the program (default: the release build)")
     parser.add_argument("--cores", default="0.9:0.3", help="of the fast host and the slow one")
     parser.add_argument("--rate", action="append", help="of each link, in both directions; repeatable (default: %s)" % ", ".join(RATES))
-    parser.add_argument("--step", type=float, default=1, help="seconds of a step alone")
+    parser.add_argument("--step", type=float, default=0.5, help="seconds of a step alone (default: 0.5)")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--repetitions", type=int, default=2)
     return parser.parse_args()
 
 
 def training(args, directory, batch, steps, mode, **more):
-    data = f"synthetic:{batch * steps}:{lab_rounds.FEATURES}:{lab_rounds.CLASSES}"
+    data = f"synthetic:{batch * steps}:{FEATURES}:{CLASSES}"
     extra = {"data.uri": data, "train.mode": mode, "wire.gradients": "int8", "wire.weights": "int8", "optimizer.lr": 1e-4,
              "train.epochs": 1, **more}
     return measure.train_command(args.motley, "softmax", directory, batch=batch, steps=0, threads=1, listen="0.0.0.0:7117",
@@ -71,9 +72,10 @@ def predicted(args, rate, batch, scratch):
     command[1:run + 2] = ["plan", "softmax", "--json", "--name", "one", "--token-file", str(token), "--seconds", "15"]
     head = measure.start(lab.on("one", command), directory)
     joiner = measure.start(joining(args, token), scratch.fresh("join"))
-    lines = measure.finish(head, lab_rounds.TIMEOUT_S)
+    measure.finish(head, lab_rounds.TIMEOUT_S)
     measure.finish(joiner, lab_rounds.TIMEOUT_S)
-    said = next(line["message"] for line in lines if line["event"] == "note" and line["message"].startswith("  helper"))
+    with open(f"{directory}.err") as told:
+        said = next((line for line in told if line.lstrip().startswith("helper ")), "")
     gain = re.search(r"([\d.]+) % above", said)
     measure.emit(bench="lab_helper", rate=rate, plan=said.strip())
     return 1 + float(gain[1]) / 100 if gain else 1.0

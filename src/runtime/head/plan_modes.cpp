@@ -98,9 +98,12 @@ double helped_speed(const report::PlanMade& exact, double share, double bytes) {
   for (const report::PlanMade::Share& other : exact.shares) {
     if (other.beside || other.up_bytes_per_s <= 0 || other.down_bytes_per_s <= 0) continue;
     const double up = bytes / other.up_bytes_per_s, down = bytes / other.down_bytes_per_s;
-    // It has the weights of one step and sends before the next one has ended.
-    const double computes = std::min(step, 2 * step - up - down);
-    if (std::max(up, down) <= step && computes > 0) helped += std::floor(other.alone_samples_per_s * computes);
+    if (std::max(up, down) > step) continue;
+    const auto slice = [&](double seconds) {
+      return std::min(share * batch, std::floor(other.alone_samples_per_s * std::clamp(seconds, 0.0, step)));
+    };
+    // It is asked for the next slice when a step opens and the one before is back: in each step or in every second one.
+    helped += std::max(slice(step - up - down), slice(2 * step - up - down) / 2);
   }
   const double part = std::min(share, helped / batch);
   return own / (1 - std::floor(part * batch) / batch);

@@ -48,7 +48,8 @@ TEST(PlanModes, SayWhatHelpersGain) {
   made.shares[0].beside = true;  // a step of 10 s
   made.shares[1].up_bytes_per_s = made.shares[1].down_bytes_per_s = 1e6;
   EXPECT_DOUBLE_EQ(helped_speed(made, 0.1, 1e6), 30 / 0.9) << "it has time for 100 samples, and 30 are asked of it";
-  EXPECT_DOUBLE_EQ(helped_speed(made, 0.5, 9e6), 30 / (1 - 20 / 300.0)) << "2 s are left to compute";
+  EXPECT_DOUBLE_EQ(helped_speed(made, 0.5, 9e6), 30 / (1 - 10 / 300.0))
+      << "2 s are left to compute, of every second step";
   EXPECT_EQ(helped_speed(made, 0.1, 10e6), 30) << "none are";
   EXPECT_EQ(helped_speed(made, 0.1, 11e6), 30);
   EXPECT_THAT(helper_line(made, 0.1, 1e6),
