@@ -58,7 +58,7 @@ class PythonTorch final : public cli::TorchModels {
     const nb::gil_scoped_acquire gil;
     std::vector<std::filesystem::path> found;
     if (!module()) return found;
-    for (const std::string& path : nb::cast<std::vector<std::string>>(module().attr("directories")()))
+    for (const std::string& path : nb::cast<std::vector<std::string>>(module().attr("to_be_confined")()))
       found.emplace_back(path);
     return found;
   }

@@ -3,9 +3,11 @@
 A worker of theirs is that of a script (_computation.py), whose samples are in a data set of the core.
 """
 
+import contextlib
 import math
 import os
 import sysconfig
+import tempfile
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -32,8 +34,13 @@ def version() -> str:
     return f"torch {torch.__version__} of this Python"
 
 
-def directories() -> list[str]:
-    """From which Python and torch load what they have not loaded yet."""
+def to_be_confined() -> list[str]:
+    """Before files are confined: the directories from which Python and torch load what they have not loaded yet. What they write for themselves
+    goes where this process may write then: some parts of torch cannot be loaded without such a place."""
+    place = os.path.join(os.path.expanduser("~"), ".cache", "motley", "torch")
+    with contextlib.suppress(OSError):
+        os.makedirs(place, exist_ok=True)
+        tempfile.tempdir = place
     places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     return sorted({*filter(None, places), os.path.dirname(os.path.dirname(torch.__file__))})
 
