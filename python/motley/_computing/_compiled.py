@@ -22,8 +22,8 @@ def _frames() -> bool:
 
 
 def without() -> contextlib.AbstractContextManager[Any]:
-    """Meanwhile compiled code runs as it was written: what is tried once is not worth a compilation. Where the compiler was never loaded nothing
-    is compiled, and loading it takes a second."""
+    """Meanwhile compiled code runs as it was written: what is tried once is not worth a compilation. Where the compiler was never loaded
+    nothing is compiled, and loading it takes a second."""
     if "torch._dynamo" not in sys.modules:
         return contextlib.nullcontext()
     return torch.compiler.set_stance("force_eager")

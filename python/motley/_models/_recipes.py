@@ -35,8 +35,8 @@ def version() -> str:
 
 
 def to_be_confined() -> list[str]:
-    """Before files are confined: the directories from which Python and torch load what they have not loaded yet. What they write for themselves
-    goes where this process may write then: some parts of torch cannot be loaded without such a place."""
+    """Before files are confined: the directories from which Python and torch load what they have not loaded yet. What they write for
+    themselves goes where this process may write then: some parts of torch cannot be loaded without such a place."""
     place = os.path.join(os.path.expanduser("~"), ".cache", "motley", "torch")
     with contextlib.suppress(OSError):
         os.makedirs(place, exist_ok=True)
