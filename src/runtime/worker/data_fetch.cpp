@@ -180,6 +180,7 @@ Status DataFetch::use_origin(const std::vector<std::string>& addresses, const st
                              const OpenOrigin& open) {
   if (!arrivals_) return {};
   std::vector<OriginFile> files;
+  files.reserve(addresses.size());
   for (std::size_t file = 0; file < addresses.size(); ++file)
     files.push_back({addresses[file], set_->manifest().files[file].size});
   Result<std::unique_ptr<Origin>> origin = open(files, allowed, link_);
