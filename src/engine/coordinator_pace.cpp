@@ -64,7 +64,10 @@ double MeasuredPace::link_seconds(std::span<const fleet::WorkerId> workers) cons
 plan::Request MeasuredPace::request(PassKind kind, std::uint64_t total,
                                     std::span<const fleet::WorkerId> workers) const {
   if (kind != PassKind::train) return {.total = total, .grain = sizes_.grain};
-  return {.total = total, .grain = slice_grain_, .link_seconds = link_seconds(workers)};
+  // In rounds every local step of a share has the same number of grains; the last round of an epoch has fewer steps.
+  const std::uint64_t batch = std::max<std::uint64_t>(1, sizes_.batch);
+  const std::uint64_t steps = std::clamp<std::uint64_t>((total + batch - 1) / batch, 1, local_steps_);
+  return {.total = total, .grain = steps * sizes_.grain, .link_seconds = link_seconds(workers)};
 }
 
 void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,

@@ -36,7 +36,7 @@ class MeasuredPace final : public modes::Pace {
         open_{.gradients = !options.gradients, .weights = !options.weights},
         head_cost_(options.head_cost),
         sizes_{.batch = options.local_steps > 0 ? options.local_batch : options.global_batch, .grain = options.grain},
-        slice_grain_(std::max<std::uint64_t>(1, options.local_steps) * options.grain),
+        local_steps_(std::max<std::uint64_t>(1, options.local_steps)),
         fixed_(options.shares),
         timeouts_(options.timeouts),
         unknown_{.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))} {}
@@ -135,7 +135,7 @@ class MeasuredPace final : public modes::Pace {
   plan::EndCost head_cost_;
   double head_part_ = 0;  // of the newest train pass: what workers of the head's own machine compute
   plan::Sizes sizes_;
-  std::uint64_t slice_grain_;  // of a share: in rounds every local step has the same number of grains
+  std::uint64_t local_steps_;  // of a round
   std::vector<double> fixed_;
   Timeouts timeouts_;
   Worker unknown_;  // whom nothing was told of

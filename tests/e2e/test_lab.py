@@ -206,27 +206,3 @@ def test_plans_tell_what_a_slow_link_carries(network, motley_path, tmp_path):
     assert 0.5 <= down <= 1.1
     local = next(each for each in plan["outlook"] if each["worker"] == "head/cpu")
     assert "up_bytes_per_s" not in local and "down_bytes_per_s" not in local
-
-
-def received(host):
-    shown = subprocess.run(["ip", "-n", f"lab-{host}", "-s", "-j", "link", "show", "eth0"], capture_output=True, text=True, check=True)
-    return json.loads(shown.stdout)[0]["stats64"]["rx"]["bytes"]
-
-
-def test_first_weights_cross_a_link_on_which_a_frame_takes_longer_than_silence(network, motley_path, tmp_path):
-    model = 4 * (784 * 320 + 320 + 320 * 10 + 10)  # four frames of the background, four seconds each
-    recipe = ["mlp", *settings(model_hidden="[320]", train_global_batch=256, train_min_workers=2, train_steps=1, data_test_uri="")]
-    lab("rate", "first", "500kbit")
-    try:
-        with Starter(motley_path, tmp_path) as motley:
-            before = received("first")
-            head = motley.start("train", *recipe, "--run", "run", "--device", "cpu", "--threads", "1", "--name", "head",
-                                "--token-file", "token", "--listen", f"{lab('ip', 'head')}:7117", prefix=on("head"))
-            motley.start("join", "--token-file", "token", "--name", "first", "--threads", "1", prefix=on("first"))
-            head.wait_event("step")
-            copies = (received("first") - before) / model
-            assert not [event for event in head.named("worker") if event["change"] == "lost"]
-    finally:
-        lab("rate", "first", "1gbit")
-    print(f"\n{copies:.2f} models before the end of the first step")
-    assert copies < 1.9

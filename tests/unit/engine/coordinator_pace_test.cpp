@@ -83,6 +83,8 @@ TEST(MeasuredPaceOfRounds, ADeviceIsMeasuredByTheSamplesOfAStepAndSharesAreWhole
   std::vector<std::uint64_t> counts(workers.size());
   pace.split(PassKind::train, rounds.global_batch, workers, false, counts);
   EXPECT_EQ(counts, (std::vector<std::uint64_t>{1800, 900, 300, 200}));
+  pace.split(PassKind::train, rounds.local_batch, workers, false, counts);  // the last of an epoch: one step
+  EXPECT_EQ(counts, (std::vector<std::uint64_t>{18, 9, 3, 2}));
 }
 
 TEST_F(MeasuredPaceTest, WhoWouldLengthenTheStepBecauseOfTheSharedLinkIsLeftOutForAWhile) {
