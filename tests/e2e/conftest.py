@@ -2,6 +2,7 @@
 
 import pathlib
 
+import numpy as np
 import pytest
 
 import program
@@ -26,3 +27,21 @@ def motley(motley_path, tmp_path):
     """Starts programs in the test's own directory; whatever still runs when the test ends is killed."""
     with program.Starter(motley_path, tmp_path) as starter:
         yield starter
+
+
+@pytest.fixture
+def home(monkeypatch, tmp_path):
+    """Where programs keep what they fetch: not this user's."""
+    place = tmp_path / "home"
+    place.mkdir()
+    monkeypatch.setenv("HOME", str(place))
+    return place
+
+
+def arrays(place, samples, features):
+    """x.npy and y.npy of three classes, the same on each call."""
+    place.mkdir()
+    random = np.random.default_rng(1)
+    np.save(place / "x.npy", random.normal(size=(samples, features)).astype(np.float32))
+    np.save(place / "y.npy", random.integers(0, 3, size=samples))
+    return place

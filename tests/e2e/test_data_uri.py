@@ -4,28 +4,17 @@ import functools
 import http.server
 import threading
 
-import numpy as np
 import pytest
 
+from conftest import arrays
 from program import settings
 
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path):
-    place = tmp_path / "home"
-    place.mkdir()
-    monkeypatch.setenv("HOME", str(place))
-    return place
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
 def data(tmp_path):
-    place = tmp_path / "data"
-    place.mkdir()
-    random = np.random.default_rng(1)
-    np.save(place / "x.npy", random.normal(size=(512, 8)).astype(np.float32))
-    np.save(place / "y.npy", random.integers(0, 3, size=512))
-    return place
+    return arrays(tmp_path / "data", 512, 8)
 
 
 @pytest.fixture

@@ -5,11 +5,13 @@ import pathlib
 import socket
 import threading
 
-import numpy as np
 import pytest
 
+from conftest import arrays
 from program import settings
 from wire import parse_token, token_text
+
+pytestmark = pytest.mark.usefixtures("home")
 
 BLOCK = 1 << 20
 SAMPLES, FEATURES = 4096, 2048  # 8 KiB each: 32 blocks
@@ -17,22 +19,9 @@ PASSES = 16 * BLOCK  # bytes that come before the rest is withheld
 STEPS, BATCH = 20, 64  # ten blocks, in their order
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path):
-    place = tmp_path / "home"
-    place.mkdir()
-    monkeypatch.setenv("HOME", str(place))
-    return place
-
-
 @pytest.fixture
 def data(tmp_path):
-    place = tmp_path / "data"
-    place.mkdir()
-    random = np.random.default_rng(1)
-    np.save(place / "x.npy", random.normal(size=(SAMPLES, FEATURES)).astype(np.float32))
-    np.save(place / "y.npy", random.integers(0, 3, size=SAMPLES))
-    return place
+    return arrays(tmp_path / "data", SAMPLES, FEATURES)
 
 
 class Withholding:

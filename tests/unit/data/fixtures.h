@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of data share: bytes from text, gzip, a directory that goes away.
+// What the tests of data share: bytes from text, gzip, a source in memory, a directory that goes away.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -12,10 +12,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/xxh64.h"
 #include "data/source/download.h"
+#include "data/source/source.h"
 
 namespace motley::data::test {
 
@@ -120,5 +122,26 @@ inline std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
+
+/// A source that is no file, and counts what is read of it.
+class Memory : public Source {
+ public:
+  Memory(std::string name, Bytes bytes) : name_(std::move(name)), bytes_(std::move(bytes)) {}
+  [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  [[nodiscard]] Result<SharedBytes> read(std::uint64_t offset, std::uint64_t count) const override {
+    read_ += count;
+    return SharedBytes::copy_of(std::span(bytes_).subspan(offset, count));
+  }
+  [[nodiscard]] std::uint64_t read_bytes() const { return read_; }
+
+ protected:
+  [[nodiscard]] const Bytes& bytes() const { return bytes_; }
+
+ private:
+  std::string name_;
+  Bytes bytes_;
+  mutable std::uint64_t read_ = 0;
+};
 
 }  // namespace motley::data::test

@@ -14,25 +14,9 @@ using test::Bytes;
 using test::bytes_of_text;
 using test::from_hex;
 using test::idx;
+using test::Memory;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class Memory final : public Source {
- public:
-  Memory(std::string name, Bytes bytes) : name_(std::move(name)), bytes_(std::move(bytes)) {}
-  [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
-  [[nodiscard]] Result<SharedBytes> read(std::uint64_t offset, std::uint64_t count) const override {
-    read_ += count;
-    return SharedBytes::copy_of(std::span(bytes_).subspan(offset, count));
-  }
-  [[nodiscard]] std::uint64_t read_bytes() const { return read_; }
-
- private:
-  std::string name_;
-  Bytes bytes_;
-  mutable std::uint64_t read_ = 0;
-};
 
 TEST(AnySource, HoldsIdxPlainAndPacked) {
   const Memory images("bucket/images", test::gzip(idx({2, 1, 2}, from_hex("01020304"))));

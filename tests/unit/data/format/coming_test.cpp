@@ -23,16 +23,14 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 // What is waited for comes at once; what is only looked at is noted.
-class Coming final : public Source {
+class Coming final : public test::Memory {
  public:
-  Coming(std::string name, Bytes bytes) : name_(std::move(name)), bytes_(std::move(bytes)), here_(bytes_.size()) {}
-  [[nodiscard]] const std::string& name() const override { return name_; }
-  [[nodiscard]] std::uint64_t size() const override { return bytes_.size(); }
+  Coming(std::string name, const Bytes& bytes) : Memory(std::move(name), bytes), here_(bytes.size()) {}
   [[nodiscard]] Result<SharedBytes> read(std::uint64_t offset, std::uint64_t count) const override {
     if (Status came = wait(offset, count); !came) return came.error();
-    return SharedBytes::copy_of(std::span(bytes_).subspan(offset, count));
+    return Memory::read(offset, count);
   }
-  [[nodiscard]] Result<SharedBytes> view() const override { return SharedBytes(nullptr, bytes_); }
+  [[nodiscard]] Result<SharedBytes> view() const override { return SharedBytes(nullptr, bytes()); }
   [[nodiscard]] bool comes() const override { return true; }
   [[nodiscard]] bool is_here(std::uint64_t offset, std::uint64_t count) const override {
     for (std::uint64_t i = 0; i < count; ++i)
@@ -52,8 +50,6 @@ class Coming final : public Source {
   }
 
  private:
-  std::string name_;
-  Bytes bytes_;
   mutable std::vector<bool> here_;
   bool broken_ = false;
 };
