@@ -46,7 +46,7 @@ coverage: ## which lines of the C++ core its tests run
 	@tools/bootstrap test
 	@tools/coverage
 
-bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator ## all benchmarks
+bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator ## all benchmarks but bench-rounds-quality and bench-helper-quality
 
 bench-build:
 	@tools/bootstrap bench

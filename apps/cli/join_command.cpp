@@ -126,7 +126,8 @@ void add_join(CLI::App& app, Command& chosen) {
   add_manners(*command, arguments->options.manners);
   add_yielding(*command, arguments->options.yield);
   command
-      ->add_option("--set", arguments->options.overrides, "data.KEY=VALUE where the data are elsewhere on this machine")
+      ->add_option("--set", arguments->options.overrides,
+                   "data.KEY=VALUE where the data are elsewhere on this machine; train.micro_batch=N")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

@@ -55,8 +55,8 @@ void visit_training(Config& c, F& f) {
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
   f("train.mode", c.mode,
     "exact: each step as one machine would make it; rounds: of local steps, for slow links; helper: steps of the "
-    "head's device, which waits for nobody, with help from slow machines; auto: measures first, and takes exact or "
-    "rounds, where the price is known");
+    "devices of the head's machine, which wait for no other, with help from slow machines; auto: measures first, and "
+    "takes exact or rounds, where the price is known");
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
   f("train.rounds.rate", c.rounds_rate,
     "rounds: part of the workers' mean change that the weights follow at once; 0: without momentum all of it, else by "
@@ -104,9 +104,9 @@ void visit_optimizer_and_wire(Config& c, F& f) {
   f("wire.weights", c.wire_weights,
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
   f("wire.chain", c.wire_chain,
-    "weights: each worker gets the new weights from another, the first one from the head, whose link carries them "
-    "once; "
-    "none: the head sends them to all; auto: as the links need it");
+    "weights: each worker of another machine gets the new weights from another one, the first of them from the head, "
+    "whose link carries them once; none: the head sends them to all; auto: where the links make that pay; not in "
+    "rounds");
 }
 
 template <class Config, class F>

@@ -1,4 +1,5 @@
-"""Blocks of a file from the http(s):// address that the script names: one more source beside the head (motley join --origin).
+"""Blocks of a file from the http(s):// address that the script, or the run's data.uri, names: one more source beside
+the head (motley join --origin).
 
 The address is asked for ranges of the file, and believed nothing: what comes is checked by the head's hashes. Where it leads is looked at
 before anything is sent there: to hosts that the joining user named, or to public addresses where the user said so.
