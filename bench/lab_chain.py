@@ -83,19 +83,15 @@ def main():
         return
     hosts, rows = lab.NAMES[:args.hosts], []
     for rate in args.rate or ["1gbit", "100mbit"]:
-        lab.lab("up", *[f"{host}:cpu={args.cores}" for host in hosts], "--rate", rate)
-        try:
-            with measure.Scratch() as scratch:
-                lab.choose(args, args.recipe, scratch)
-                alone = lab.alone(args, hosts, scratch)
-                for codec in args.codec or ["auto"]:
-                    for chain in ["none", *(args.chain or ["weights"])] * args.pairs:
-                        result = one(args, codec, chain, hosts, scratch)
-                        row = {"rate": rate, "codec": codec, "chain": chain, "eta": round(result["joint"] / sum(alone), 4), **result}
-                        measure.emit(bench="lab-chain", **row)
-                        rows.append(row)
-        finally:
-            lab.lab("down")
+        with lab.laboratory(dict.fromkeys(hosts, args.cores), rate), measure.Scratch() as scratch:
+            lab.choose(args, args.recipe, scratch)
+            alone = lab.alone(args, hosts, scratch)
+            for codec in args.codec or ["auto"]:
+                for chain in ["none", *(args.chain or ["weights"])] * args.pairs:
+                    result = one(args, codec, chain, hosts, scratch)
+                    row = {"rate": rate, "codec": codec, "chain": chain, "eta": round(result["joint"] / sum(alone), 4), **result}
+                    measure.emit(bench="lab-chain", **row)
+                    rows.append(row)
     columns = ["rate", "codec", "chain", "joint", "eta", "exposed", "in", "out"]
     measure.say(f"\n{args.recipe}, {args.hosts} hosts of {args.cores} cores, on {measure.machine()['processor']}")
     measure.table(columns, [[row[column] for column in columns] for row in rows])

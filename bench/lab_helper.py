@@ -117,23 +117,19 @@ def main():
     if not lab.ready("lab_helper"):
         return
     rates = args.rate or RATES
-    lab.lab("up", *[f"{host}:cpu={share}" for host, share in zip(lab.NAMES, args.cores.split(":"))], "--rate", rates[0])
     results = []
-    try:
-        with measure.Scratch() as scratch:
-            batch = batch_of(args, scratch)
-            for rate in rates:
-                for host in lab.NAMES[:2]:
-                    lab.lab("rate", host, rate)
-                plan = predicted(args, rate, batch, scratch)
-                for _ in range(args.repetitions):
-                    results += turn(args, rate, batch, scratch)
-                helped = measure.median([result["over_alone"] for result in results
-                                         if result["rate"] == rate and result["arm"] == "helper"])
-                measure.emit(bench="lab_helper", result={"rate": rate, "helper_over_alone": helped, "by_the_plan": round(plan, 3)},
-                             machine=measure.machine())
-    finally:
-        lab.lab("down")
+    with lab.laboratory(dict(zip(lab.NAMES, args.cores.split(":"))), rates[0]), measure.Scratch() as scratch:
+        batch = batch_of(args, scratch)
+        for rate in rates:
+            for host in lab.NAMES[:2]:
+                lab.lab("rate", host, rate)
+            plan = predicted(args, rate, batch, scratch)
+            for _ in range(args.repetitions):
+                results += turn(args, rate, batch, scratch)
+            helped = measure.median([result["over_alone"] for result in results
+                                     if result["rate"] == rate and result["arm"] == "helper"])
+            measure.emit(bench="lab_helper", result={"rate": rate, "helper_over_alone": helped, "by_the_plan": round(plan, 3)},
+                         machine=measure.machine())
     columns = ("rate", "arm", "samples_per_s", "over_alone", "of_the_other", "steps_with_it", "parked")
     measure.table(list(columns), [[result[key] for key in columns] for result in results])
 

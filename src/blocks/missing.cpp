@@ -13,15 +13,10 @@ Missing::Missing(const Manifest& manifest, const std::vector<bool>& here) {
       Content& content = contents_[hash];
       content.bytes = file.bytes(block);
       content.blocks.push_back(number);
+      bytes_ += content.bytes;
       order_.emplace_back(number, hash);
     }
   }
-}
-
-std::uint64_t Missing::bytes() const noexcept {
-  std::uint64_t sum = 0;
-  for (const auto& [hash, content] : contents_) sum += content.bytes * content.blocks.size();
-  return sum;
 }
 
 void Missing::wish(std::size_t block) { wishes_.push_back(block); }
@@ -53,7 +48,7 @@ std::optional<Missing::Next> Missing::wished() {
 }
 
 std::optional<Missing::Next> Missing::following(std::size_t window) {
-  if (open_ >= window) return std::nullopt;
+  if (open_ >= window || open_ + waited_for_ == contents_.size()) return std::nullopt;
   for (std::size_t looked = 0; looked < order_.size(); ++looked, ++at_) {
     const auto found = contents_.find(order_[at_ % order_.size()].second);
     if (found == contents_.end() || found->second.open || found->second.waited_for) continue;

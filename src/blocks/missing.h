@@ -29,8 +29,8 @@ class Missing {
   /// `here`: by the number of a block in the set.
   Missing(const Manifest& manifest, const std::vector<bool>& here);
   [[nodiscard]] bool empty() const noexcept { return contents_.empty(); }
-  /// That take() would give, and what content there is more than once counts so often.
-  [[nodiscard]] std::uint64_t bytes() const noexcept;
+  /// Of the blocks that were not here at first: content that is there more than once counts so often.
+  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
   /// Somebody waits for that block.
   void wish(std::size_t block);
   /// It is open from then on, until take(); what is open already comes where it is waited for by now. `window`: of what
@@ -55,6 +55,7 @@ class Missing {
   std::deque<std::size_t> wishes_;
   std::size_t at_ = 0;  // in order_
   std::size_t open_ = 0, waited_for_ = 0;
+  std::uint64_t bytes_ = 0;
 };
 
 }  // namespace motley::blocks

@@ -31,8 +31,8 @@ class File {
 
   File() = default;
   /// create empties a file that exists, and create_secret refuses one; append and update create one that does not,
-  /// append_secret follows no link to it. All but the ones that append begin to write at the file's
-  /// beginning. What is secret is made for its owner alone (mode 0600).
+  /// append_secret follows no link to it. All but the ones that append begin to write at the file's beginning. What is
+  /// secret is made for its owner alone (mode 0600).
   static Result<File> open(const std::filesystem::path& path, Mode mode);
   File(File&& other) noexcept;
   File& operator=(File&& other) noexcept;

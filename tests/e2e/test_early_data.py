@@ -84,5 +84,5 @@ def test_a_joiner_computes_before_all_is_there(motley, data, home):
     assert not (kept / "whole").exists(), "not all blocks came"
     assert [pathlib.Path(found).stat().st_size for found in kept.glob("tree/data/train/*/x.npy")] == [(data / "x.npy").stat().st_size]
     assert head.losses() == pytest.approx(alone.losses(), rel=1e-6)
-    joiner.end()
+    assert joiner.end() == 0, joiner.story()
     motley.audit("run")

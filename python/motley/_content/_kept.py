@@ -158,7 +158,10 @@ class Set:
         return missing
 
     def put(self, places: list[Place], content: bytes) -> None:
-        """Errors: the disk is full."""
+        """Errors: the disk is full; a content of another size than the list says."""
+        if any(place.count != len(content) for place in places):
+            raise Error("the head's list has one hash for blocks of two sizes", "install the same version of motley on both machines",
+                        "protocol")
         try:
             for place in places:
                 with open(place.path, "r+b", buffering=0) as out:

@@ -122,7 +122,7 @@ Status DataFetch::begin() {
       if (Status waited = wait(kLook); !waited) return waited;
       continue;
     }
-    Result<std::vector<bool>> here = set_->begin(home_);
+    Result<std::vector<bool>> here = set_->begin(home_, stops_);
     if (!here) return here.error();
     here_ = std::move(*here);
     arrivals_ = std::make_shared<Arrivals>(set_->block_count());
@@ -131,11 +131,6 @@ Status DataFetch::begin() {
     return {};
   }
   return {};
-}
-
-Status DataFetch::run() {
-  if (Status begun = begin(); !begun) return begun;
-  return fill();
 }
 
 Status DataFetch::fill() {
@@ -224,8 +219,11 @@ std::vector<std::string> addresses_of(const KeptSet& set, const std::string& tra
   };
   if (!test_uri.empty()) look(test_uri, test_place);
   look(train_uri, "train");
-  const bool all = std::ranges::none_of(found, [](const std::string& address) { return address.empty(); });
-  return all ? found : std::vector<std::string>();
+  // An address is of one file, and of a set some of whose files have none all come from the head.
+  std::vector<std::string> sorted = found;
+  std::ranges::sort(sorted);
+  const bool each_has_its_own = !sorted.front().empty() && std::ranges::adjacent_find(sorted) == sorted.end();
+  return each_has_its_own ? found : std::vector<std::string>();
 }
 
 Result<std::string> uri_here(const KeptSet& set, const std::string& uri, const std::string& place) {

@@ -47,15 +47,13 @@ class DataFetch {
                     const OpenOrigin& open);
   /// Until all are here. Errors likewise, and who waits for a block hears of them. REQUIRES begin().
   Status fill();
-  /// Both of them.
-  Status run();
   void stop() noexcept { stops_ = true; }
   /// Why begin() failed: the head offers no such files, or is of a version that never does.
   [[nodiscard]] bool offers_none() const noexcept { return none_; }
 
   // After begin().
   [[nodiscard]] const KeptSet& set() const { return *set_; }
-  [[nodiscard]] bool is_whole() const noexcept { return !arrivals_; }
+  [[nodiscard]] bool was_whole() const noexcept { return !arrivals_; }
   /// The head names machines that have a set to others.
   [[nodiscard]] bool may_be_shared() const noexcept { return sources_; }
   /// Of the data that the files are; empty: the head does not say.
@@ -91,7 +89,7 @@ class DataFetch {
   std::string train_fingerprint_, test_fingerprint_;
   std::optional<KeptSet> set_;
   std::vector<bool> here_;              // at the beginning
-  std::shared_ptr<Arrivals> arrivals_;  // null: all is here
+  std::shared_ptr<Arrivals> arrivals_;  // null: all was here at the beginning
   std::unique_ptr<Origin> origin_;
 };
 

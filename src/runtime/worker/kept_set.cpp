@@ -137,21 +137,26 @@ Result<bool> KeptSet::take() {
   return fetching_.try_lock();
 }
 
-Result<std::vector<bool>> KeptSet::begin(const fs::path& home) {
+Result<std::vector<bool>> KeptSet::begin(const fs::path& home, const std::atomic<bool>& stops) {
   std::error_code ignored;
   fs::remove(home_ / "whole", ignored);
   std::vector<bool> here(block_count());
   std::uint64_t missing = 0;
   for (std::size_t file = 0; file < manifest_.files.size(); ++file) {
-    if (Status looked = look_at(file, here); !looked) return looked.error();
+    if (Status looked = look_at(file, here, stops); !looked) return looked.error();
     for (std::size_t block = 0; block < manifest_.files[file].count(); ++block)
       if (!here[firsts_[file] + block]) missing += manifest_.files[file].bytes(block);
   }
   if (Status room = make_room(home, missing); !room) return room.error();
+  for (const blocks::Listed& file : manifest_.files) {
+    Result<File> out = File::open(place(file), File::Mode::update);
+    if (!out) return out.error();
+    if (Status sized = out->truncate(file.size); !sized) return sized.error();
+  }
   return here;
 }
 
-Status KeptSet::look_at(std::size_t number, std::vector<bool>& here) {
+Status KeptSet::look_at(std::size_t number, std::vector<bool>& here, const std::atomic<bool>& stops) {
   const blocks::Listed& file = manifest_.files[number];
   const fs::path path = place(file);
   if (Status made = store::make_directories(path.parent_path()); !made) return made;
@@ -163,12 +168,13 @@ Status KeptSet::look_at(std::size_t number, std::vector<bool>& here) {
   if (!size) return size.error();
   std::vector<std::byte> content;
   for (std::size_t block = 0; block < file.count(); ++block) {
+    if (stops) return Error{ErrorCode::interrupted, "interrupted", ""};
     const std::uint64_t offset = block * wire::kBlockBytesMax;
     content.resize(file.bytes(block));
     if (*size < offset + content.size() || !out->read_at(offset, content)) break;
     here[firsts_[number] + block] = transport::sha256(content) == file.hash(block);
   }
-  return *size == file.size ? Status() : out->truncate(file.size);
+  return {};
 }
 
 std::size_t KeptSet::file_of(std::size_t block) const {
@@ -177,6 +183,10 @@ std::size_t KeptSet::file_of(std::size_t block) const {
 
 Status KeptSet::put(std::size_t block, std::span<const std::byte> content) {
   const std::size_t file = file_of(block);
+  if (content.size() != manifest_.files[file].bytes(block - firsts_[file])) {
+    return Error{ErrorCode::protocol, "the head's list has one hash for blocks of two sizes",
+                 "install the same version of motley on both machines"};
+  }
   const fs::path path = place(manifest_.files[file]);
   if (!out_.is_open() || out_.path() != path) {
     Result<File> out = File::open(path, File::Mode::update);

@@ -2,6 +2,7 @@
 // A set of files that came from a head, as this machine keeps it for its user: below sets/HASH of a directory, where
 // python/motley/_content/_kept.py keeps its own in the same form. What is in use is not dropped. One thread.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -31,10 +32,10 @@ class KeptSet {
   [[nodiscard]] bool is_whole() const;
   /// The right to fill it; false: another process fills it.
   Result<bool> take();
-  /// Gives the files their sizes and makes room; by number, which blocks are there and right. Errors: disk_full, where
-  /// the disk is too small for what is missing; io. REQUIRES take().
-  Result<std::vector<bool>> begin(const std::filesystem::path& home);
-  /// In any order. REQUIRES begin().
+  /// Makes room and gives the files their sizes; by number, which blocks are there and right. Errors: disk_full, where
+  /// the disk is too small for what is missing; io; interrupted, once it `stops`. REQUIRES take().
+  Result<std::vector<bool>> begin(const std::filesystem::path& home, const std::atomic<bool>& stops);
+  /// In any order. Errors: protocol, for a content of another size; io, disk_full. REQUIRES begin().
   Status put(std::size_t block, std::span<const std::byte> content);
   /// All blocks are there.
   Status finish();
@@ -48,8 +49,8 @@ class KeptSet {
 
  private:
   KeptSet() = default;
-  /// What of that file's blocks is there and right. It has its size afterwards.
-  Status look_at(std::size_t file, std::vector<bool>& here);
+  /// What of that file's blocks is there and right.
+  Status look_at(std::size_t file, std::vector<bool>& here, const std::atomic<bool>& stops);
 
   std::filesystem::path home_;  // sets/HASH
   blocks::Manifest manifest_;

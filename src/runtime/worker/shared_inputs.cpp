@@ -74,7 +74,7 @@ void SharedInputs::watch_stock() {
 
 ComingData SharedInputs::coming() const {
   // Without a fingerprint nobody could tell the head what these data are: then they were fetched whole.
-  if (!fetch_ || fetch_->is_whole() || !filling_.joinable()) return {};
+  if (!fetch_ || fetch_->was_whole() || !filling_.joinable()) return {};
   const auto open = [fetch = fetch_](const std::string& path) { return fetch->open(path); };
   return {open, fetch_->train_fingerprint(), fetch_->test_fingerprint()};
 }
@@ -120,7 +120,7 @@ Status SharedInputs::fetch_data(const std::string& test_place) {
   }
   Status fetched = fetch->begin();
   if (fetched.ok()) fetched = use_origin(test_place);
-  const bool comes_early = fetched.ok() && !fetch->is_whole() && !fetch->train_fingerprint().empty();
+  const bool comes_early = fetched.ok() && !fetch->was_whole() && !fetch->train_fingerprint().empty();
   if (comes_early) {
     filling_ = std::thread([this, fetch] {
       const Status filled = fill(*fetch);
@@ -138,7 +138,7 @@ Status SharedInputs::fetch_data(const std::string& test_place) {
 }
 
 Status SharedInputs::use_origin(const std::string& test_place) {
-  if (options_.origins.empty() || fetch_->is_whole()) return {};
+  if (options_.origins.empty() || fetch_->was_whole()) return {};
   const OpenOrigin open = provider_.origin();
   if (!open)
     return Error{ErrorCode::usage, "--origin: this program asks the head alone for the run's data",

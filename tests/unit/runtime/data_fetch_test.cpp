@@ -53,9 +53,13 @@ class DataFetchTest : public testing::Test {
                         .note = [this](const std::string& text) { notes_ += text; }});
   }
   /// One that has run.
+  static Status run(DataFetch& fetch) {
+    const Status begun = fetch.begin();
+    return begun ? fetch.fill() : begun;
+  }
   std::unique_ptr<DataFetch> fetched() {
     std::unique_ptr<DataFetch> made = fetch();
-    const Status ran = made->run();
+    const Status ran = run(*made);
     EXPECT_TRUE(ran) << (ran ? "" : ran.error().message);
     return made;
   }
@@ -92,7 +96,7 @@ TEST_F(DataFetchTest, ATextComesAndIsKept) {
   }
   came_ = 0;
   const std::unique_ptr<DataFetch> again = fetched();
-  EXPECT_TRUE(again->is_whole());
+  EXPECT_TRUE(again->was_whole());
   EXPECT_EQ(came_, 0U) << "it is here";
 }
 
@@ -139,7 +143,7 @@ TEST_F(DataFetchTest, IsReadWhileItComes) {
   const std::unique_ptr<DataFetch> comes = fetch();
   const Status begun = comes->begin();
   ASSERT_TRUE(begun) << begun.error().message;
-  ASSERT_FALSE(comes->is_whole());
+  ASSERT_FALSE(comes->was_whole());
   const fs::path path = comes->set().path() / "train/book.txt";
   const Result<std::shared_ptr<const data::Source>> source = comes->open(path.string());
   ASSERT_TRUE(source) << message(source);
@@ -245,6 +249,7 @@ TEST_F(DataFetchTest, AddressesAreThoseOfTheFiles) {
             (std::vector<std::string>{"https://there/x.npy", "https://there/y.npy", test}));
   EXPECT_TRUE(addresses_of(got->set(), pair, "/here/test.motley", "test").empty()) << "one has none";
   EXPECT_TRUE(addresses_of(got->set(), "s3://b/x.npy+s3://b/y.npy", test, "test").empty());
+  EXPECT_TRUE(addresses_of(got->set(), "https://there/both.npy", test, "test").empty()) << "one for two files";
 }
 
 TEST_F(DataFetchTest, TheHeadSaysWhatTheDataAre) {
@@ -264,7 +269,7 @@ TEST_F(DataFetchTest, AHeadWithoutFilesSaysSo) {
   ASSERT_TRUE(none && *none == nullptr);
   begin(nullptr);
   const std::unique_ptr<DataFetch> asks = fetch();
-  EXPECT_FALSE(asks->run());
+  EXPECT_FALSE(run(*asks));
   EXPECT_TRUE(asks->offers_none());
 }
 
@@ -273,7 +278,7 @@ TEST_F(DataFetchTest, WhoStopsGetsAnAnswer) {
   listener_->close();
   const std::unique_ptr<DataFetch> asks = fetch();
   asks->stop();
-  const Status ran = asks->run();
+  const Status ran = run(*asks);
   ASSERT_FALSE(ran);
   EXPECT_EQ(ran.error().code, ErrorCode::interrupted);
 }
