@@ -129,8 +129,8 @@ void Core::fail(Error error) {
   unproven_timer_.cancel();
   if (handshake_) handshake_->cancel();
   host_.gone(id(), !budget_.proven());
-  not_inherited_.release();
-  socket_.close(ignored);  // after it was counted: whoever sees the end can rely on the count
+  // After it was counted: whoever sees the end can rely on the count.
+  not_inherited_.release([&] { socket_.close(ignored); });
   if (in_handshake && on_handshake_) {
     std::exchange(on_handshake_, nullptr)(std::move(error));
   } else if (receiver_ != nullptr) {

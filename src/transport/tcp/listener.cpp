@@ -74,8 +74,7 @@ class Acceptor final : public Activity, public std::enable_shared_from_this<Acce
     {
       const std::lock_guard lock(mutex_);
       NetError ignored;
-      not_inherited_.release();
-      acceptor_.close(ignored);
+      not_inherited_.release([&] { acceptor_.close(ignored); });
       retry_timer_.cancel();
     }
     hub_.remove(this);

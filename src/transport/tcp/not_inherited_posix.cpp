@@ -47,8 +47,9 @@ void NotInherited::hold(Socket::native_handle_type handle) {
   All::first = this;
 }
 
-void NotInherited::release() noexcept {
+void NotInherited::release(const std::function<void()>& close) {
   const std::lock_guard lock(All::mutex);
+  if (close) close();
   if (handle_ < 0) return;
   (before_ != nullptr ? before_->after_ : All::first) = after_;
   if (after_ != nullptr) after_->before_ = before_;

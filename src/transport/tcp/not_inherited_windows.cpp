@@ -4,6 +4,8 @@
 namespace motley::transport {
 
 void NotInherited::hold(Socket::native_handle_type) {}
-void NotInherited::release() noexcept {}
+void NotInherited::release(const std::function<void()>& close) {
+  if (close) close();
+}
 
 }  // namespace motley::transport
