@@ -47,7 +47,6 @@ void WorkerNode::start() {
   guests_.clear();
   source_ = 0;
   engine::WorkerOptions options;
-  options.hello = hello();
   options.hasher = short_hash;
   options.timeouts = timeouts();
   // Each worker has another processor.

@@ -1,6 +1,5 @@
 // The part of WorkerNode that deals with other workers.
 
-#include <algorithm>
 #include <utility>
 
 #include "base/xxh64.h"
@@ -23,7 +22,7 @@ void WorkerNode::let_in(const wire::Guest& guest) {
   }
   const auto found = guests_.find(guest.id);
   if (found == guests_.end()) return;
-  world_.network.close(found->second, Side::head);
+  if (found->second != 0) world_.network.close(found->second, Side::head);
   guests_.erase(found);
 }
 
@@ -33,7 +32,11 @@ bool WorkerNode::come(std::uint64_t guest, std::size_t link, Network::End end, N
     return false;
   Network::End mine;
   mine.frame = [](const wire::Frame&, engine::Lane) {};
-  mine.closed = [this, guest](const std::string&) { process_.run([this, guest] { guests_.erase(guest); }); };
+  mine.closed = [this, guest](const std::string&) {
+    process_.run([this, guest] {
+      if (const auto gone = guests_.find(guest); gone != guests_.end()) gone->second = 0;
+    });
+  };
   session = found->second = world_.network.open(link, std::move(end), std::move(mine));
   return true;
 }

@@ -19,6 +19,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::send_next:
       return weights.send_next(sessions.at(action.session));
     case ActionKind::close_session:
+      chain.leaves(action.session);
       return outbox.close_session(action, failed);
     case ActionKind::open_pass:
       if (action.pass.kind == PassKind::train) choose_place();

@@ -44,9 +44,15 @@ void Chain::review(Duration step) {
     if (takes_part(member)) parts.push_back(&sessions_.at(member.session));
   if (!pays(parts, step)) parts.clear();
   const auto here = [&](SessionId id) { return std::ranges::find(parts, id, &Session::id) != parts.end(); };
-  for (const fleet::Member& member : members_.all())
-    if (Session& each = sessions_.at(member.session); each.follows && !(here(each.id) && here(each.follows->source)))
-      part(each);
+  for (const fleet::Member& member : members_.all()) {
+    Session& each = sessions_.at(member.session);
+    if (!each.follows) continue;
+    const bool both_here = here(each.id) && here(each.follows->source);
+    each.follows->waited += step;
+    const bool lost = both_here && !each.follows->live && each.follows->waited > kFoundWithin;
+    if (lost) bar(each, sessions_.at(each.follows->source), false);
+    if (lost || !both_here) part(each);
+  }
   // The last of each chain, and the first of each other one that may follow it.
   for (Session* last : parts) {
     if (follower_of(last->id) != nullptr) continue;
@@ -64,6 +70,16 @@ void Chain::link(Session& follower, const Session& source) {
   guest->id = ++numbers_;
   follower.follows = {.number = numbers_, .source = source.id, .guest = *guest};
   sessions_.say(source, *guest);
+}
+
+void Chain::bar(Session& follower, const Session& source, bool for_good) const {
+  Session::Bar& bar = follower.bars[source.worker];
+  bar.steps = std::max(2 * bar.steps, kBarredSteps);
+  bar.until = for_good ? std::numeric_limits<std::uint64_t>::max() : weights_.version() + bar.steps;
+}
+
+void Chain::leaves(SessionId id) {
+  if (Session* session = sessions_.find(id); session != nullptr && session->follows) part(*session);
 }
 
 void Chain::part(Session& follower) {
@@ -89,11 +105,7 @@ std::string Chain::on_unfollows(Session& session, const wire::Unfollows& end) {
   std::string text;
   if (session.follows && session.follows->number == end.id) {
     const Session* source = sessions_.find(session.follows->source);
-    if (source != nullptr) {
-      Session::Bar& bar = session.bars[source->worker];
-      bar.steps = std::max(2 * bar.steps, kBarredSteps);
-      bar.until = end.wrong ? std::numeric_limits<std::uint64_t>::max() : weights_.version() + bar.steps;
-    }
+    if (source != nullptr) bar(session, *source, end.wrong);
     if (end.wrong && source != nullptr)
       text = session.name + " got other weights from " + source->name +
              " than this run's; it takes none from there any more (the memory or the network of one of them may be "

@@ -20,6 +20,8 @@ class Chain {
  public:
   /// Who is lost to a follower is not tried again before; each time twice as many.
   static constexpr std::uint64_t kBarredSteps = 50;
+  /// Who has not found its source by then is parted from it: dialling takes five seconds at most.
+  static constexpr Duration kFoundWithin = std::chrono::seconds(10);
 
   /// REQUIRES all outlive this.
   Chain(CoordinatorOptions::Chain wanted, const MeasuredPace& pace, WeightsSender& weights, Sessions& sessions,
@@ -28,6 +30,8 @@ class Chain {
 
   /// A step is closed that took so long.
   void review(Duration step);
+  /// That session is about to be closed.
+  void leaves(SessionId id);
   // What workers say.
   void on_source(const Session& from, const wire::Source& source);
   void on_follows(Session& session, const wire::Follows& follows);
@@ -40,6 +44,7 @@ class Chain {
   [[nodiscard]] Session* follower_of(SessionId source);
   [[nodiscard]] bool barred(const Session& follower, const Session& source) const;
   void link(Session& follower, const Session& source);
+  void bar(Session& follower, const Session& source, bool for_good) const;
   void part(Session& follower);
 
   CoordinatorOptions::Chain wanted_;

@@ -48,6 +48,7 @@ struct Session {
     wire::Guest guest{};  // as the source lets it in
     bool named = false;   // it was told where the source is
     bool live = false;    // it said that the source is there
+    Duration waited{};    // since then, in steps that are closed
   };
   std::optional<Follows> follows{};           // another worker, from whom it gets new weights
   std::vector<bool> by_hash, next_by_hash{};  // chunks of this version and the next that it was sent so

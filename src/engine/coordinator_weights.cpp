@@ -51,7 +51,7 @@ std::size_t VersionFrames::body_bytes(Reader reader) noexcept {
 bool VersionFrames::may_follow(ChunkId chunk, std::size_t bytes_min) const noexcept {
   const std::size_t length = bytes(chunk);
   const std::size_t last = length % wire::kBodyBytesMax;
-  return hasher_ && length >= bytes_min && length >= wire::kHashBytes && (last == 0 || last >= wire::kHashBytes);
+  return hasher_ && length >= bytes_min && (last == 0 || last >= wire::kHashBytes);
 }
 
 const SharedBytes& VersionFrames::hash_of(Form& form, std::size_t offset) const {

@@ -108,8 +108,8 @@ void Worker::Impl::forget_source() {
   const std::uint64_t source = following.source();
   const wire::Unfollows end = following.forget();
   if (source == 0) return;
-  output.unfollow(source);
   if (machine.open()) send(end);
+  output.unfollow(source);
 }
 
 void Worker::Impl::send_finish(const WorkerAction& action) {

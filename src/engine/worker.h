@@ -53,7 +53,6 @@ struct Begun {
 };
 
 struct WorkerOptions {
-  wire::Hello hello;
   Timeouts timeouts;
   const codec::Kernels* instructions = nullptr;  // that add what changes of the weights; null: the fastest
   wire::Hasher hasher{};                         // SHA-256; null: it follows nobody

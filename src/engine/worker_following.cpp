@@ -56,10 +56,13 @@ wire::Unfollows Following::give_up(bool wrong) {
   end.version = first != nullptr ? first->header.version : by_hash_.rbegin()->first;
   end.has.resize((chunks_ + 7) / 8);
   std::vector<std::size_t> covered(chunks_);
-  for (const auto& [segment, length] : by_hash_[end.version]) {
-    const ChunkId chunk = segment.first;
-    covered[chunk] += wire::kBodyBytesMax;
-    if (covered[chunk] >= length) end.has[chunk / 8] = static_cast<std::uint8_t>(end.has[chunk / 8] | 1U << chunk % 8);
+  if (const auto version = by_hash_.find(end.version); version != by_hash_.end()) {
+    for (const auto& [segment, length] : version->second) {
+      const ChunkId chunk = segment.first;
+      covered[chunk] += wire::kBodyBytesMax;
+      if (covered[chunk] >= length)
+        end.has[chunk / 8] = static_cast<std::uint8_t>(end.has[chunk / 8] | 1U << chunk % 8);
+    }
   }
   for (const Place& place : places_) {
     const ChunkId chunk = place.header.chunk;
@@ -116,6 +119,9 @@ void Following::measure(const wire::Frame& frame, Time now) {
 
 Status Following::add(const wire::Frame& frame, Time now) {
   const wire::FrameHeader& header = frame.header;
+  if (places_.size() >= kPlacesMax)
+    return Error{ErrorCode::protocol, "too many weights wait for one that does not come",
+                 "update motley on both machines to the same version"};
   if ((header.flags & wire::kByHash) == 0) {
     if (by_hash_.empty()) measure(frame, now);
     const auto place =
@@ -125,7 +131,7 @@ Status Following::add(const wire::Frame& frame, Time now) {
     put(to, header, frame.body);
     return {};
   }
-  if (!hasher_ || frame.body.size() != wire::kHashBytes || header.chunk >= chunks_ || places_.size() >= kPlacesMax)
+  if (!hasher_ || frame.body.size() != wire::kHashBytes || header.chunk >= chunks_)
     return Error{ErrorCode::protocol, "weights came by a hash that cannot be",
                  "update motley on both machines to the same version"};
   if (header.pass <= forgotten_) return {};
@@ -175,7 +181,7 @@ bool Following::add_from_source(const wire::Frame& frame, Time now) {
   if (place != places_.end()) return fill(*place, frame, now);
   early_bytes_ += kept_bytes(frame);
   early_.push_back(frame);
-  while (early_bytes_ > kEarlyBytesMax) {
+  while (early_bytes_ > kEarlyBytesMax || early_.size() > kEarlyFramesMax) {
     early_bytes_ -= kept_bytes(early_.front());
     early_.pop_front();
   }

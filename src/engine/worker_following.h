@@ -22,6 +22,7 @@ class Following {
  public:
   static constexpr Duration kPatience = std::chrono::seconds(1);  // nothing came that is waited for
   static constexpr std::size_t kEarlyBytesMax = 32U << 20;        // that came before their hashes, with what holds them
+  static constexpr std::size_t kEarlyFramesMax = 4096;            // likewise
 
   /// `hasher`: null where nothing goes by its hash.
   explicit Following(wire::Hasher hasher) : hasher_(std::move(hasher)) {}

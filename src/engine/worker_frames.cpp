@@ -133,8 +133,9 @@ void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
 }
 
 void Worker::Impl::unfollow(bool wrong) {
-  output.unfollow(following.source());
+  const std::uint64_t source = following.source();
   send(following.give_up(wrong));
+  output.unfollow(source);
 }
 
 void Worker::Impl::take_all_weights(Time now) {

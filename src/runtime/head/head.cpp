@@ -90,7 +90,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   using Chain = engine::CoordinatorOptions::Chain;
   const std::string& chain = run.config.wire_chain;
   e.chain = chain == "weights" ? Chain::weights : chain == "auto" ? Chain::measured : Chain::none;
-  e.hasher = [](std::span<const std::byte> bytes) { return transport::sha256(bytes); };
+  e.hasher = transport::sha256;
   if (config::leaves_codec_open(run.config)) {
     const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();
     e.head_cost = measure_end_cost(!run.options.plaintext, computes ? "cpu" : "none", run.options.threads);

@@ -87,7 +87,6 @@ void PeerDoor::dismiss_all() {
     while (!links_.empty()) end(links_.begin()->first, {"done", {}, "this machine hands nothing on any more", {}});
   }
   listener_.reset();
-  tcp_.reset();
 }
 
 void PeerDoor::accept(const std::shared_ptr<transport::Connection>& connection) {

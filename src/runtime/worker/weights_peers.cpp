@@ -17,6 +17,7 @@ WeightsPeers::WeightsPeers(fleet::JoinToken token, std::string name, transport::
 bool WeightsPeers::follow(const wire::Source& source) {
   Result<fleet::JoinToken> token = token_for(source, token_);
   if (!token || source.id == BlockLink::kHead) return false;
+  end_link();
   link_ = std::make_unique<BlockLink>(std::move(*token), name_, identity_, inbox_, source.id, engine::kChain);
   followed_ = source.id;
   link_->dial();
@@ -25,8 +26,14 @@ bool WeightsPeers::follow(const wire::Source& source) {
 
 void WeightsPeers::unfollow(std::uint64_t id) {
   if (followed_ != id) return;
-  link_.reset();
+  end_link();
   followed_ = 0;
+}
+
+// Its transport says farewell for a second or two, longest where the other side is cut off, and heartbeats go on.
+void WeightsPeers::end_link() {
+  if (!link_) return;
+  ending_ = std::async(std::launch::async, [link = std::move(link_)]() mutable { link.reset(); });
 }
 
 void WeightsPeers::close() {

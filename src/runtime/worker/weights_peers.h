@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,7 @@ class WeightsPeers final : PeerDoor::Room {
   void open(PeerDoor::LinkId id, std::shared_ptr<transport::Connection> connection) override;
   Status hear(PeerDoor::LinkId id, const wire::Message& message) override;
   void close(PeerDoor::LinkId id) override;
+  void end_link();
 
   const fleet::JoinToken token_;
   const std::string name_;
@@ -53,6 +55,7 @@ class WeightsPeers final : PeerDoor::Room {
   std::mutex mutex_;
   std::map<PeerDoor::LinkId, std::shared_ptr<transport::Connection>> guests_;
   std::unique_ptr<BlockLink> link_;
+  std::future<void> ending_;  // of the link before
   std::uint64_t followed_ = 0;
   PeerDoor door_;
 };

@@ -40,9 +40,7 @@ class WorkerHost::LaneReceiver final : public transport::Receiver {
 };
 
 void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {
-  engine::WorkerOptions options;
-  options.hello = options_.hello;
-  worker_.emplace(std::move(options), static_cast<engine::WorkerOutput&>(*this));
+  worker_.emplace(engine::WorkerOptions{}, static_cast<engine::WorkerOutput&>(*this));
   mailbox_->start([this] { on_tick(); }, kTick);
   mailbox_->post([this, connection = std::move(connection)] {
     control_ = connection;
@@ -61,11 +59,9 @@ void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_sp
   own_spki_ = own_spki;
   token_ = std::move(token);
   engine::WorkerOptions options;
-  options.hello = options_.hello;
-  options.hello.token_id = token_->id;
   if (options_.identity) {
     options_.hello.features.emplace_back(engine::kChain);
-    options.hasher = [](std::span<const std::byte> bytes) { return transport::sha256(bytes); };
+    options.hasher = transport::sha256;
     const auto came = [this, mailbox = mailbox_] { mailbox->post([this] { on_peers(); }); };
     peers_ = std::make_unique<WeightsPeers>(*token_, options_.hello.name, *options_.identity, came);
   }

@@ -4,6 +4,7 @@
 
 #include "base/xxh64.h"
 #include "coordinator_fixture.h"
+#include "engine/coordinator_chain.h"
 
 namespace motley::engine {
 namespace {
@@ -119,6 +120,17 @@ TEST_F(CoordinatorChain, WhatIsMissingIsSentAgainAndOnceOnly) {
   EXPECT_THAT(output.warnings, IsEmpty());
 }
 
+TEST_F(CoordinatorChain, WhoDoesNotFindItsSourceIsPartedFromIt) {
+  start(2);
+  step();
+  ASSERT_THAT(output.introduced, ElementsAre(Pair(1, 2)));
+  pass_time(Chain::kFoundWithin + ms(100), {&peers[1], &peers[2]});
+  step();
+  step();
+  EXPECT_TRUE(peers[1].all<wire::Guest>().at(1).secret.empty());
+  EXPECT_THAT(output.introduced, ElementsAre(Pair(1, 2), Pair(2, 1))) << "the other way is worth a try";
+}
+
 TEST_F(CoordinatorChain, WhereASourceIsIsSaidOnce) {
   start(2);
   step();
@@ -168,6 +180,9 @@ TEST_F(CoordinatorChain, WhoFollowsALostOneIsSentAllAndFollowsAnother) {
   ASSERT_EQ(output.steps.size(), 3U);
   EXPECT_THAT(by_hash(3, 3), IsEmpty());
   EXPECT_EQ(output.introduced.back(), std::pair(SessionId{1}, SessionId{3}));
+  std::vector<bool> named;
+  for (const wire::Guest& guest : peers[1].all<wire::Guest>()) named.push_back(!guest.secret.empty());
+  EXPECT_THAT(named, ElementsAre(true, false, true)) << "the lost one is let in no longer";
   peers.erase(2);
   run_exact(12);
 }
