@@ -9,9 +9,9 @@ import torch
 
 from program import PATIENCE_S, settings
 from test_data import SCRIPT, join, start_head, variables
-from test_early_data import Withholding
 from test_from_origin import host_of, server  # noqa: F401
 from wire import parse_token, token_text
+from withholding import Withholding
 
 
 @pytest.fixture
