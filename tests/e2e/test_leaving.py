@@ -8,6 +8,7 @@ import struct
 
 import pytest
 
+import wire
 from program import settings
 
 DATA = settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5, optimizer_lr=0.02)
@@ -126,6 +127,26 @@ def test_head_stops_and_resumes(motley, tmp_path, how):
     again = set(first.losses()) & set(second.losses())
     assert again == set(range(reached, done))
     same_losses(dict(sorted({**first.losses(), **second.losses()}.items())), alone(motley, *steps))
+
+
+def test_another_head_on_the_port_ends_no_worker(motley):
+    """While the head is away, another run's takes its port; the worker waits for its own, which comes back on another."""
+    first, joiner = head_and_joiner(motley, *settings(train_steps=150, train_checkpoint_seconds=0.5))
+    first.wait_share("guest/cpu")
+    first.signal(signal.SIGKILL)
+    first.process.wait()
+    port = wire.parse_token((motley.directory / "token").read_text())["port"]
+    other = motley.start("train", "softmax", *DATA, *settings(train_steps=100000), "--run", "other", "--device", "none",
+                         "--listen", f"127.0.0.1:{port}")
+    joiner.wait_text("is not the coordinator this token was made for")
+    second = motley.start("train", "--resume", "--run", "run", "--device", "cpu", "--name", "head")
+    second.wait_text(f"port {port} is taken")
+    second.wait_share("guest/cpu")
+    assert second.end() == 0, second.story()
+    assert joiner.end() == 0, joiner.story()
+    motley.audit("run")
+    other.interrupt()
+    assert other.end() == 130, other.story()
 
 
 def final_files(run):

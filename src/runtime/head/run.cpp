@@ -254,6 +254,12 @@ Status Run::start_listening() {
   if (!reception->is_open()) {
     const std::uint16_t usual = options.resume && token.port != 0 ? token.port : kDefaultPort;
     if (Status status = reception->open(identity, options.listen, usual, token); !status) return status;
+    if (options.resume && options.listen.empty() && usual != reception->token().port) {
+      const std::string port = std::to_string(usual);
+      sink.take(report::Note{"port " + port +
+                             " is taken, and workers elsewhere look for this run there: join them again, "
+                             "or end what has the port, and --resume again"});
+    }
   }
   if (config.model_kind != config::kScriptKind && !options.offers) {
     Result<std::shared_ptr<Offers>> files =

@@ -110,10 +110,7 @@ Duration WorkerHost::longest_backoff() const {
 void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shared_ptr<transport::Connection>> result) {
   if (generation != generation_ || stage_ != Stage::connecting) return;
   if (!result) {
-    if (result.error().code == ErrorCode::refused) {
-      finish(result.error());
-      return;
-    }
+    if (result.error().code == ErrorCode::refused) return on_stranger(result.error());
     backoff_ = std::min(longest_backoff(), std::max(kBackoffFirst, backoff_ * 2));
     redial(backoff_, result.error().message);
     return;
@@ -130,6 +127,12 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
   control_->send(control_frame(token_->run, hello), transport::Priority::control);
   const wire::Proof proof{proof_mac(*token_, "join", control_->peer(), own_spki_, Side::joiner)};
   control_->send(control_frame(token_->run, proof), transport::Priority::control);
+}
+
+// While a head is away, another run's may have its port.
+void WorkerHost::on_stranger(const Error& error) {
+  if (met_head_) return redial(kBackoffMax, error.message + "; looking for the head again");
+  finish(error);
 }
 
 void WorkerHost::on_frame(std::uint64_t generation, const wire::Frame& frame) {
@@ -157,11 +160,12 @@ void WorkerHost::on_proving_frame(const wire::Frame& frame) {
   if (message && std::holds_alternative<wire::ProofReply>(*message)) {
     if (!proof_holds(std::get<wire::ProofReply>(*message).mac, *token_, "head", control_->peer(), own_spki_,
                      Side::joiner)) {
-      finish(Error{ErrorCode::refused, "the machine that answered could not prove that it knows the token's secret",
+      on_stranger({ErrorCode::refused, "the machine that answered could not prove that it knows the token's secret",
                    "ask for a new token on the head"});
       return;
     }
     stage_ = Stage::joined;
+    met_head_ = true;
     backoff_ = {};
     worker_->connected(now(), !control_->peer().same_machine && !control_->peer().encrypted);
   } else if (message && std::holds_alternative<wire::Bye>(*message)) {

@@ -91,6 +91,7 @@ class WorkerHost final : engine::WorkerOutput {
   void on_frame(std::uint64_t generation, const wire::Frame& frame);
   void on_proving_frame(const wire::Frame& frame);
   void on_bye_before_joining(const wire::Bye& bye);
+  void on_stranger(const Error& error);
   void on_closed(std::uint64_t generation, const Error& error);
   void on_data_closed(std::uint64_t generation, const Error& error);
   void attach_data_lanes(std::uint64_t fence);
@@ -140,7 +141,8 @@ class WorkerHost final : engine::WorkerOutput {
   Time redial_at_{};
   Time proof_deadline_{};
   Duration backoff_{};
-  Time answered_{};  // last; it had a connection then
+  Time answered_{};        // last; it had a connection then
+  bool met_head_ = false;  // once, so its token is right
   bool leaving_ = false;
   bool paused_ = false;
   std::uint64_t stock_told_ = 0;  // number of what the engine was told
