@@ -6,9 +6,9 @@ train alone, at the same time; all train together; DDP with equal batches; DDP w
 gradients weighted. The global batch is the same everywhere. Steady speed: without the first steps. `nothing sent` is a step that ends when
 every host has computed its part, in proportion to its speed, as if no number had to travel: each trains alone with that part as its batch,
 all at the same time. `exposed` is the part of a step in which a host does not compute: it waits for weights, for the update, or for the
-others (mean of the hosts). With --local-steps the hosts together make four rounds of so many local steps, of which the first does not
-count; alone they make few steps, as always. With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs
-`make python`).
+others (mean of the hosts). `processor`: seconds of the processor that each host's threads take a step, by name, and the part that is not
+computing. With --local-steps the hosts together make four rounds of so many local steps, of which the first does not count; alone they make
+few steps, as always. With --script, the model is the peer's own, trained by a Python script (lab_script.py; needs `make python`).
 One JSON object a line on standard output, a table on standard error.
 
   bench/lab.py [--recipe fashion-cnn] [--mix 0.7:0.7 --mix 0.8:0.2 …] [--rate 1gbit] [--set KEY=VALUE …] [--repetitions 3]
@@ -25,6 +25,7 @@ import subprocess
 import sys
 
 import measure
+import processor
 
 LAB = str(measure.ROOT / "tools/lab")
 MIXES = ["0.7:0.7", "0.8:0.2", "0.9:0.45:0.18:0.1"]
@@ -166,10 +167,13 @@ def joint(args, hosts, scratch):
         join = [args.motley, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", host,
                 "--data-dir", scratch.path, *script]
         joiners.append(measure.start(on(host, join), scratch.fresh(f"join-{host}")))
-    lines = measure.finish(head, TIMEOUT_S)
+    processes = {host: each[0].pid for host, each in zip(hosts, [head, *joiners])}
+    warm_up = ROUNDS_BEFORE if args.local_steps else args.together.warm_up
+    with processor.Watch(processes, f"{directory}.out", warm_up) as watch:
+        lines = measure.finish(head, TIMEOUT_S)
     for joiner in joiners:
         measure.finish(joiner, TIMEOUT_S)
-    speed, steps = steady(lines, ROUNDS_BEFORE if args.local_steps else args.together.warm_up)
+    speed, steps = steady(lines, warm_up)
     waits = [sum(part["wait_s"] for part in step["workers"]) / len(step["workers"]) for step in steps]
     exposed = sum(waits) / sum(step["seconds"] for step in steps)
     parts = {}
@@ -181,6 +185,7 @@ def joint(args, hosts, scratch):
                 mine[key] += part[key] / len(steps)
     return {"parameters": measure.event(lines, "run")["parameters"],
             "joint": round(speed, 1), "exposed": round(exposed, 4), "predicted": measure.event(lines, "done")["predicted_samples_per_s"],
+            "processor": watch.a_step(),
             "workers": {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()},
             "changes": [line for line in lines if line["event"] in ("plan", "worker")]}
 

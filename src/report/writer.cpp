@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/thread_name.h"
 #include "report/descriptor.h"
 
 namespace motley::report {
@@ -57,7 +58,10 @@ void Writer::start_thread() {
   if (thread_.joinable()) return;
   const SignalsBlocked blocked;
   state_->ended = false;
-  thread_ = std::thread([state = state_] { run(state); });
+  thread_ = std::thread([state = state_] {
+    name_thread("motley-report");
+    run(state);
+  });
 }
 
 std::size_t Writer::waiting() const {

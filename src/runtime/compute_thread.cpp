@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/assert.h"
+#include "base/thread_name.h"
 #include "compute/probe.h"
 #include "data/order.h"
 #include "machine/spare_memory.h"
@@ -154,6 +155,7 @@ void ComputeThread::tell_idle() {
 }
 
 void ComputeThread::loop() {
+  name_thread("motley-compute");
   if (manners_.nice > 0) machine::be_nice(manners_.nice);
   for (;;) {
     std::optional<engine::TaskOrder> order;

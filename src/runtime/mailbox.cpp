@@ -1,6 +1,7 @@
 #include "runtime/mailbox.h"
 
 #include "base/assert.h"
+#include "base/thread_name.h"
 
 namespace motley::runtime {
 
@@ -9,11 +10,14 @@ Time now() {
   return std::chrono::steady_clock::now() - start;
 }
 
-void Mailbox::start(std::function<void()> tick, Duration interval) {
+void Mailbox::start(const char* name, std::function<void()> tick, Duration interval) {
   MOTLEY_ASSERT(!thread_.joinable());
   tick_ = std::move(tick);
   interval_ = interval;
-  thread_ = std::thread([this] { loop(); });
+  thread_ = std::thread([this, name] {
+    name_thread(name);
+    loop();
+  });
 }
 
 void Mailbox::post(std::function<void()> work) {

@@ -26,8 +26,8 @@ class Mailbox {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  /// Starts the thread; `tick` runs at least every `interval`.
-  void start(std::function<void()> tick, Duration interval);
+  /// Starts the thread; `tick` runs at least every `interval`. `name`: as in base/thread_name.h.
+  void start(const char* name, std::function<void()> tick, Duration interval);
   void post(std::function<void()> work);
   /// Runs what is queued, then ends the thread. Not from the thread itself.
   void stop();

@@ -87,7 +87,7 @@ Result<SharedBytes> Offers::read_file(const Place& place) {
 
 BlockDesk::BlockDesk(std::shared_ptr<const Offers> offers, std::uint64_t run, bool names_files)
     : offers_(std::move(offers)), run_(run), names_files_(names_files) {
-  mailbox_.start([this] { answer_all(); }, kTick);
+  mailbox_.start("motley-blocks", [this] { answer_all(); }, kTick);
 }
 
 BlockDesk::~BlockDesk() { mailbox_.stop(); }

@@ -38,7 +38,7 @@ CoordinatorHost::~CoordinatorHost() {
 }
 
 void CoordinatorHost::start() {
-  mailbox_->start([this] { on_tick(); }, kTick);
+  mailbox_->start("motley-head", [this] { on_tick(); }, kTick);
   mailbox_->post([this] {
     journal_.begin();
     engine_.start(now());

@@ -1,5 +1,7 @@
 #include "runtime/head/thread_team.h"
 
+#include "base/thread_name.h"
+
 namespace motley::runtime {
 
 ThreadTeam::ThreadTeam(std::size_t helpers) {
@@ -37,6 +39,7 @@ void ThreadTeam::each(std::size_t count, const std::function<void(std::size_t)>&
 }
 
 void ThreadTeam::help() {
+  name_thread("motley-server");
   std::uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   for (;;) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/thread_name.h"
+
 namespace motley::runtime {
 namespace {
 
@@ -85,6 +87,7 @@ Result<std::filesystem::path> Persister::drain() {
 }
 
 void Persister::loop() {
+  name_thread("motley-log");
   auto sync_at = std::chrono::steady_clock::now() + kSyncEvery;
   const auto woken = [this] { return stopping_ || !queue_.empty(); };
   for (;;) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/thread_name.h"
 #include "runtime/mailbox.h"
 
 namespace motley::runtime {
@@ -70,6 +71,7 @@ void DataShare::look_at_steps() {
 }
 
 void DataShare::loop() {
+  name_thread("motley-share");
   Duration pause{};
   Time again{};
   bool away = false;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/thread_name.h"
 #include "data/uri.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
@@ -123,6 +124,7 @@ Status SharedInputs::fetch_data(const std::string& test_place) {
   const bool comes_early = fetched.ok() && !fetch->was_whole() && !fetch->train_fingerprint().empty();
   if (comes_early) {
     filling_ = std::thread([this, fetch] {
+      name_thread("motley-fetch");
       const Status filled = fill(*fetch);
       if (!filled && filled.error().code != ErrorCode::interrupted) events_.note(filled.error().message);
     });

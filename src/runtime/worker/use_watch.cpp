@@ -6,7 +6,7 @@ UseWatch::UseWatch(YieldOptions options, std::unique_ptr<machine::MachineUse> ma
                    std::function<void(PauseReason)> changed)
     : rule_(options), machine_(std::move(machine)), changed_(std::move(changed)) {
   look();
-  mailbox_.start([this] { look(); }, std::chrono::seconds(1));
+  mailbox_.start("motley-use", [this] { look(); }, std::chrono::seconds(1));
 }
 
 void UseWatch::look() {

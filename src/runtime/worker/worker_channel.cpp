@@ -41,7 +41,7 @@ class WorkerHost::LaneReceiver final : public transport::Receiver {
 
 void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {
   worker_.emplace(engine::WorkerOptions{}, static_cast<engine::WorkerOutput&>(*this));
-  mailbox_->start([this] { on_tick(); }, kTick);
+  mailbox_->start("motley-worker", [this] { on_tick(); }, kTick);
   mailbox_->post([this, connection = std::move(connection)] {
     control_ = connection;
     data_ = DataLanes(1);
@@ -66,7 +66,7 @@ void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_sp
     peers_ = std::make_unique<WeightsPeers>(*token_, options_.hello.name, *options_.identity, came);
   }
   worker_.emplace(std::move(options), static_cast<engine::WorkerOutput&>(*this));
-  mailbox_->start([this] { on_tick(); }, kTick);
+  mailbox_->start("motley-worker", [this] { on_tick(); }, kTick);
   mailbox_->post([this] {
     answered_ = now();
     tell_stock();  // before it is ready, or it would be granted what it lacks

@@ -1,6 +1,7 @@
 #include "transport/tcp/hub.h"
 
 #include "base/assert.h"
+#include "base/thread_name.h"
 
 namespace motley::transport {
 namespace {
@@ -66,7 +67,12 @@ Hub::~Hub() { MOTLEY_ASSERT(threads_.empty()); }
 
 void Hub::use_threads(std::size_t count) {
   const std::lock_guard lock(mutex_);
-  while (!closing_ && threads_.size() < count) threads_.emplace_back([this] { reactor_->io.run(); });
+  while (!closing_ && threads_.size() < count) {
+    threads_.emplace_back([this] {
+      name_thread("motley-io");
+      reactor_->io.run();
+    });
+  }
 }
 
 std::shared_ptr<Core> Hub::make_core(Socket socket, const Peer& peer, CoreSetup setup) {

@@ -15,7 +15,7 @@ TEST(Mailbox, RunsWhatIsPostedInOrderOnOneThreadOfItsOwn) {
   std::vector<std::thread::id> threads;
   Mailbox mailbox;
   mailbox.post([&] { order.push_back(0); });  // waits for the start
-  mailbox.start([] {}, kNever);
+  mailbox.start("test", [] {}, kNever);
   for (int i = 1; i < 1000; ++i) {
     mailbox.post([&, i] {
       order.push_back(i);
@@ -34,7 +34,7 @@ TEST(Mailbox, RunsWhatIsPostedInOrderOnOneThreadOfItsOwn) {
 TEST(Mailbox, MayBePostedToFromManyThreads) {
   int sum = 0;
   Mailbox mailbox;
-  mailbox.start([] {}, kNever);
+  mailbox.start("test", [] {}, kNever);
   std::vector<std::thread> posters;
   for (int t = 0; t < 4; ++t) {
     posters.emplace_back([&] {
@@ -49,7 +49,7 @@ TEST(Mailbox, MayBePostedToFromManyThreads) {
 TEST(Mailbox, WorkMayPostMoreWork) {
   std::promise<void> third;
   Mailbox mailbox;
-  mailbox.start([] {}, kNever);
+  mailbox.start("test", [] {}, kNever);
   mailbox.post([&] { mailbox.post([&] { mailbox.post([&] { third.set_value(); }); }); });
   third.get_future().get();
 }
@@ -59,6 +59,7 @@ TEST(Mailbox, TicksWithoutAnyPost) {
   int ticks = 0;
   Mailbox mailbox;
   mailbox.start(
+      "test",
       [&] {
         if (++ticks == 3) ticked_thrice.set_value();
       },
@@ -74,6 +75,7 @@ TEST(Mailbox, TicksWhileItIsBusy) {
     if (!done) mailbox.post(again);
   };
   mailbox.start(
+      "test",
       [&] {
         if (!done.exchange(true)) ticked.set_value();
       },
@@ -86,7 +88,7 @@ TEST(Mailbox, TicksWhileItIsBusy) {
 TEST(Mailbox, OnceStoppedItDropsWhatIsPosted) {
   const auto held = std::make_shared<int>(0);
   Mailbox mailbox;
-  mailbox.start([] {}, kNever);
+  mailbox.start("test", [] {}, kNever);
   mailbox.stop();
   mailbox.post([held] { ++*held; });
   EXPECT_EQ(*held, 0);

@@ -24,7 +24,7 @@ class LaterSinkTest : public testing::Test {
  protected:
   /// On the mailbox's thread, with all that follows from it.
   void act(const std::function<void()>& what) {
-    mailbox->start([] {}, kTick);
+    mailbox->start("test", [] {}, kTick);
     mailbox->post(what);
     mailbox->post([this] { mailbox->post([this] { done.set_value(); }); });  // behind what that posted
     done.get_future().wait();
