@@ -51,7 +51,7 @@ class Watch:
         self.thread.join()
 
     def a_step(self):
-        """By host: seconds of the processor a step, by name of thread, and the part that is not computing; nothing, if too little was seen."""
+        """By host: seconds of the processor a step, by name of thread, and the part that is not computing; empty if too little was seen."""
         if len(self.looks) < 2:
             return {}
         (before, early), (after, late) = self.looks

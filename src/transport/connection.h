@@ -33,8 +33,8 @@ struct PeerIdentity {
   bool same_machine = false;  // no network in between, and the same user at both ends
 };
 
-/// Receives what a connection yields, on a thread of the transport, one call at a time; must return quickly. After
-/// on_closed nothing more comes.
+/// Receives what a connection yields, one call at a time, on a thread of the transport, or within one process on that
+/// of the other end; must return quickly. After on_closed nothing more comes.
 class Receiver {
  public:
   virtual ~Receiver() = default;

@@ -1,6 +1,6 @@
 #pragma once
-// Two connected ends in one process: frames are handed over by reference. Delivery runs on the thread of a small
-// executor owned by the pair, so that receivers see the same threading contract as with TCP.
+// Two connected ends in one process: frames are handed over by reference, on the thread of who sends them. So a sender
+// holds no lock that the receiver wants.
 
 #include <memory>
 #include <utility>
