@@ -112,6 +112,7 @@ bench-helper: bench-build ## a fast host and one that helps it over slow links, 
 
 bench-data: python ## a machine with an empty disk fetches data beside a run: link, steps, first lease (Linux, root)
 	$(PYTHON) bench/lab_data.py
+	$(PYTHON) bench/lab_address.py
 
 bench-reaction: bench-build ## how soon shares follow a machine or a link that slows down (Linux, root)
 	$(PYTHON) bench/lab_reaction.py

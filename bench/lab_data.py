@@ -9,7 +9,7 @@ computes, with the samples that are there. `payback`: like `beside`, by a machin
 steps is lent, and then for all of them, so that it never computes. `others`: the head's link has `--slow`; another machine has the set,
 and the machine that joins fetches it: from the head alone, then with that machine beside it, then with that machine killed in the middle.
 `origin`: likewise, where the set is one file that the head has from an address of another machine: from the head alone, then from that
-address too.
+address too, then where every tenth answer of the address is cut off in its middle.
 
 share = (bytes of the set * 8 / seconds of the fetch) / rate of the link (of the head's in `others` and `origin`). One JSON object a phase
 on standard output, a table on standard error.
@@ -27,6 +27,7 @@ import time
 
 import measure
 from lab import lab, laboratory, on, ready
+from lab_address_server import PORT
 
 # The head, another worker, the machine that joins.
 ALONE = {"one": 0.9, "three": 0.9}
@@ -39,6 +40,7 @@ OTHERS = {"one": 0.6, "two": 0.6, "three": 0.6}
 PHASES = ("idle", "cable", "early", "beside", "payback", "others", "origin")
 WARM_UP_S, SETTLE_S, GLANCE_S = 12, 2, 0.01
 REST_STEPS = 60
+RESETS = 10
 
 
 def arguments():
@@ -293,40 +295,28 @@ def fetch_from_others(args, scratch, place, size):
     return found
 
 
-SERVES = """import http.server, os
-PATH = %r
-class Ranges(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    def do_GET(self):
-        size = os.path.getsize(PATH)
-        first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-        last = min(last, size - 1)
-        self.send_response(206)
-        self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
-        self.send_header("Content-Length", str(last + 1 - first))
-        self.send_header("ETag", '"one"')
-        self.end_headers()
-        with open(PATH, "rb") as file:
-            self.connection.sendfile(file, first, last + 1 - first)
-server = http.server.ThreadingHTTPServer(("0.0.0.0", 7118), Ranges)
-print("{}", flush=True)
-server.serve_forever()
-"""
-
-
 def fetch_from_origin(args, scratch, place, size):
     """Likewise."""
     whole = scratch.path / "set.bin"
     with open(whole, "wb") as out:
         for shard in sorted(place.iterdir()):
             out.write(shard.read_bytes())
-    serves = Watched(on("two", [sys.executable, "-c", SERVES % str(whole)]), scratch.fresh("serves"), scratch.fresh("home"))
-    serves.until("a door", lambda each: isinstance(each, dict))
-    named = f"http://{lab('ip', 'two')}:7118"
+
+    def served(resets):
+        server = [sys.executable, measure.ROOT / "bench/lab_address_server.py", "http", whole, resets]
+        serves = Watched(on("two", server), scratch.fresh("serves"), scratch.fresh("home"))
+        serves.until("a door", lambda each: isinstance(each, dict))
+        return serves
+
+    serves = served(0)
+    named = f"http://{lab('ip', 'two')}:{PORT}"
     head, join = head_of(args, scratch, f"{named}/set.bin", 4, REST_STEPS)
     lab("rate", "one", args.slow)
     found = fetch_whole(args, scratch, head, join, size, "alone")
     found |= fetch_whole(args, scratch, head, join, size, "fetch", more=("--origin", named))
+    serves.stop()
+    serves = served(RESETS)
+    found |= fetch_whole(args, scratch, head, join, size, "resets", more=("--origin", named))
     for each in (head, serves):
         each.stop()
     return found

@@ -300,7 +300,8 @@ def run_command(
     bring: Callable[[str], str] | None = None,
     origin: Callable[[list[tuple[str, int]], list[str], BlockFetch], Any] | None = None,
 ) -> int:
-    """`torch`: gives the module _recipes, or None where there is no torch. bring(address): a path with what lies there. origin: _from_origin.open_set."""
+    """`torch`: gives the module _recipes, or None where there is no torch. bring(address): a path with what lies there.
+    origin: _from_origin.open_set."""
 
 class ScriptRules:
     """What a TorchScript file may be and do: adapters/builtin/script_rules.h. What is refused raises Error."""

@@ -73,6 +73,8 @@ class File {
   std::filesystem::path path_;
 };
 
+/// What a file takes of its disk, which is less than its size where there are holes in it; 0 where there is no file.
+[[nodiscard]] std::uint64_t allocated_bytes(const std::filesystem::path& path) noexcept;
 /// Its number, for people and for names.
 [[nodiscard]] long this_process() noexcept;
 /// Makes renames, creations and deletions in a directory durable.

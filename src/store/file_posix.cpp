@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kPiecesMax = 256;                       // of one writev; every system takes as many
 constexpr std::size_t kWriteBytesMax = std::size_t{1} << 30;  // macOS refuses calls of 2 GiB and more
+constexpr std::uint64_t kStatBlockBytes = 512;                // of st_blocks, whatever a file system's own blocks are
 
 // True: it is otherwise than before.
 bool past_cache([[maybe_unused]] int descriptor, [[maybe_unused]] bool wanted) noexcept {
@@ -189,6 +190,12 @@ Result<bool> File::try_lock() {
     if (errno != EINTR) return system_error("lock", path_, errno);
   }
   return true;
+}
+
+std::uint64_t allocated_bytes(const std::filesystem::path& path) noexcept {
+  struct stat found{};
+  if (::lstat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) return 0;
+  return kStatBlockBytes * static_cast<std::uint64_t>(found.st_blocks);
 }
 
 Status sync_directory(const std::filesystem::path& directory) {

@@ -194,6 +194,17 @@ Result<bool> File::try_lock() {
   return system_error("lock", path_, errno_of_windows(failed));
 }
 
+std::uint64_t allocated_bytes(const std::filesystem::path& path) noexcept {
+  const DWORD attributes = ::GetFileAttributesW(path.c_str());
+  if (attributes == INVALID_FILE_ATTRIBUTES ||
+      (attributes & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT)) != 0)
+    return 0;
+  DWORD high = 0;
+  const DWORD low = ::GetCompressedFileSizeW(path.c_str(), &high);
+  if (low == INVALID_FILE_SIZE && ::GetLastError() != NO_ERROR) return 0;
+  return std::uint64_t{high} << 32 | low;
+}
+
 // NTFS writes what changes in a directory to its journal, in order; there is no call that waits for it without
 // administrator's rights.
 Status sync_directory(const std::filesystem::path& /*directory*/) { return {}; }

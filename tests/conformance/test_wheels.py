@@ -130,6 +130,7 @@ def test_what_a_linux_extension_may_not_have(made, word):
     (macho(["/usr/lib/libSystem.B.dylib"], (11, 0), [*GOOD_SYMBOLS, ("__ZTISt9exception", 0x0F, 0x80)]), "ZTISt9exception"),
     (macho(["/usr/lib/libSystem.B.dylib"], (11, 0), GOOD_SYMBOLS[1:]), "PyInit__core"),
     (macho(["/usr/lib/libSystem.B.dylib"], (11, 0), [*GOOD_SYMBOLS, ("_SSL_new", 0x01, 0xFE00)]), "SSL_new"),
+    (macho(["/usr/lib/libSystem.B.dylib"], (11, 0), [*GOOD_SYMBOLS, ("_newer", 0x01, 0x0140)]), "_newer"),
     (macho(*GOOD_MACHO, processor=0x01000007), "processor"),
     (macho(*GOOD_MACHO, signed=False), "signature"),
 ])
@@ -144,6 +145,7 @@ def test_what_a_program_of_macos_may_not_have(tmp_path):
     checks.check_macos_program(made, TARGETS["macos-arm64"])
     for wrong, word in [(macho(["/opt/homebrew/lib/libssl.3.dylib"], (11, 0), []), "homebrew"),
                         (macho(["/usr/lib/libSystem.B.dylib"], (13, 0), []), "macOS 11"),
+                        (macho(["/usr/lib/libSystem.B.dylib"], (11, 0), [("_newer", 0x01, 0x0140)]), "_newer"),
                         (elf(*GOOD_ELF), "expected a file of Darwin")]:
         made.write_bytes(wrong)
         with pytest.raises(sources.Failed, match=word):

@@ -36,15 +36,15 @@ def variables(motley, home, place):
     return ["env", f"HOME={motley.directory / home}", f"PLACE={place}"]
 
 
-def start_head(motley, place):
+def start_head(motley, place, options=BOTH):
     head = motley.start("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--threads", "1", "--device", "cpu", "--token-file",
-                        "token", *BOTH, prefix=variables(motley, "home-head", place))
+                        "token", *options, prefix=variables(motley, "home-head", place))
     head.wait_event("run")
     return head
 
 
-def join(motley, place, meddle="", partly=""):
-    return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--device", "cpu", "--name", "other",
+def join(motley, place, meddle="", partly="", name="other"):
+    return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--device", "cpu", "--name", name,
                         prefix=[*variables(motley, "home-other", place), f"MEDDLE={meddle}", f"PARTLY={partly}"])
 
 
@@ -119,6 +119,30 @@ def test_a_fetch_that_was_killed_goes_on(motley, data, tmp_path):
     missing, whole = missing_of(other)
     assert round((whole - missing) * 1e9 / BLOCK) == 4, other.story()  # the fifth is a small file's
     assert equal(data, type(data)(place_of(other)))
+
+
+def test_another_process_of_the_machine_reads_what_the_first_one_fetches(motley, data, tmp_path):
+    """Of the first one's fetch no more than the samples comes."""
+    head = start_head(motley, data, settings(train_min_workers=3, train_shares=[1, 1, 1], train_verify=0))
+    first = join(motley, tmp_path / "other" / "set", "stops", partly="yes")
+    first.wait_text("fetching set from the head")
+    second = join(motley, tmp_path / "other" / "set", partly="yes", name="second")
+    assert head.end() == 0, head.story()
+    assert first.end() == 0 and second.end() == 0, second.story()
+    assert head.workers() >= {"other/cpu", "second/cpu"}
+    assert "another process here fetches set" in second.text and not any("from the head" in line for line in second.text), second.story()
+
+
+def test_another_process_of_the_machine_goes_on_where_the_first_one_ended(motley, data, tmp_path):
+    head = start_head(motley, data)
+    first = join(motley, tmp_path / "other" / "set", "stops")
+    first.wait_text("fetching set from the head")
+    second = join(motley, tmp_path / "other" / "set", name="second")
+    second.wait_text("another process here fetches set")
+    first.kill()
+    assert head.end() == 0, head.story()
+    assert second.end() == 0, second.story()
+    assert equal(data, type(data)(place_of(second)))
 
 
 def test_a_fetch_whose_connection_breaks_goes_on(motley, data, tmp_path):

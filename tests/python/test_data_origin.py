@@ -90,7 +90,7 @@ def test_the_data_of_a_recipe_come_from_their_address_too(motley, wide):
                              prefix=["env", f"HOME={motley.directory / 'home-other'}"])
         assert asked.wait(PATIENCE_S), other.story()
         other.interrupt()
-        other.end()
+        assert other.end() == 0, other.story()
     head.stop()
 
 

@@ -151,13 +151,28 @@ def test_who_waits_hears_that_it_will_not_come(data):
     coming.kept.fail(Error("the disk is full", "make room", "io"))
     error = reader.ends()
     assert isinstance(error, Error) and "the disk is full" in str(error) and (error.hint, error.code) == ("make room", "io")
-    coming.kept.begin()
     coming.put(0)
     assert len(read_at(coming.files, "a.bin", 0, 1)) == 1
 
 
+def test_what_another_run_gave_up_does_not_end_this_one(data):
+    """Two runs of this machine want the same set, and the one that fetches it first gives it up."""
+    coming = Coming(data)
+    other = _partly.Files(str(coming.kept.path), coming.manifest, _kept.Set(coming.manifest))
+    reader = Reader(lambda: read_at(other, "a.bin", 0, 1))
+    coming.wish()
+    coming.kept.fail(Error("the run was over", "join while the head trains", "network"))
+    coming.put(0)
+    assert reader.ends() == (data / "a.bin").read_bytes()[:1]
+
+
 def read_in_another_process(packed, results):
-    results.put(read_at(pickle.loads(packed), "a.bin", 2 * BLOCK, 100))
+    files = pickle.loads(packed)
+    results.put(read_at(files, "a.bin", 2 * BLOCK, 100))
+    try:
+        read_at(files, "a.bin", 3 * BLOCK, 1)
+    except Error as error:
+        results.put((str(error.args[0]), error.hint, error.code))
 
 
 def test_another_process_waits_likewise(data):
@@ -169,6 +184,10 @@ def test_another_process_waits_likewise(data):
     assert coming.wish() == 2
     coming.put(2)
     assert results.get() == (data / "a.bin").read_bytes()[2 * BLOCK : 2 * BLOCK + 100]
+    assert coming.wish() == 3
+    coming.kept.fail(Error("the disk is \u2028full" + "\U0001f4be" * 5000, "make room", "io"))
+    message, hint, code = results.get()
+    assert message.startswith("the disk is \u2028full\U0001f4be") and (hint, code) == ("make room", "io")
     child.join()
 
 

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -66,6 +67,17 @@ def test_another_program_takes_the_place_of_this_one():
 def test_the_machine_is_described():
     name, memory, processors = _core.machine()
     assert name and memory > 1 << 26 and 1 <= processors <= (os.cpu_count() or 1)
+
+
+def test_on_windows_the_core_and_python_hold_the_same_byte(tmp_path, monkeypatch):
+    core = (pathlib.Path(__file__).resolve().parents[2] / "src/store/file_windows.cpp").read_text()
+    held = []
+    windows = types.SimpleNamespace(LK_LOCK=1, LK_NBLCK=2, locking=lambda file, *_: held.append(os.lseek(file, 0, os.SEEK_CUR)))
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with open(tmp_path / "lock", "w") as file:
+        assert _system.lock(file.fileno(), wait=False)
+    assert held == [int(re.search(r"kLockedByte = (0x[0-9A-F]+);", core)[1], 16)]
 
 
 def _ignores(asked):

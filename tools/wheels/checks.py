@@ -17,6 +17,7 @@ LOAD_DYLIB = {0x0C, 0x80000018, 0x8000001F}  # as is, weak, re-exported
 SYMBOL_TABLE, CODE_SIGNATURE, BUILD_VERSION, RPATH_COMMAND = 0x02, 0x1D, 0x32, 0x8000001C
 FLAT_LOOKUP = 0xFE  # whichever library has it: Python's own symbols
 WEAK = 0x80  # in the description of a symbol: all libraries of a process share one definition
+MAY_BE_MISSING = 0x40  # likewise: headers say that the oldest system asked for lacks it
 # operator new and delete, which libc++ brings: weak by the standard's will, and every definition is malloc's.
 ALLOCATION = ("__Znw", "__Zna", "__Zdl", "__Zda")
 # Of nanobind's exceptions, which extensions of one version of its ABI share by its authors' will; on ARM types are not told apart so.
@@ -103,22 +104,32 @@ def commands_of(data):
         at += size
 
 
-def check_symbols(data, at):
-    """macOS binds names by library, so what else is exported (of OpenSSL's assembly) meets nobody; what is weak does."""
+def symbols_of(data, at):
+    """(name, kind, description) of those that are not of a file."""
     offset, count, strings = struct.unpack_from("<III", data, at + 8)
-    exported = set()
     for i in range(count):
         name, kind, _, description, _ = struct.unpack_from("<IBBHQ", data, offset + 16 * i)
-        if kind & 0xE0 or not kind & 1:
-            continue  # for debuggers, or of a file
-        text = text_at(data, strings + name)
+        if not kind & 0xE0 and kind & 1:  # else for debuggers, or of a file
+            yield text_at(data, strings + name), kind, description
+
+
+def check_wanted(data, at):
+    for name, kind, description in symbols_of(data, at):
+        if kind & 0x0E == 0 and description & MAY_BE_MISSING:
+            yield f"expected names that macOS {targets.MACOS_MIN[0]} has, found {name}"
+
+
+def check_symbols(data, at):
+    """macOS binds names by library, so what else is exported (of OpenSSL's assembly) meets nobody; what is weak does."""
+    exported = set()
+    for name, kind, description in symbols_of(data, at):
         if kind & 0x0E == 0:
-            if description >> 8 == FLAT_LOOKUP and not text.startswith(("_Py", "__Py")):
-                yield f"expected {text} in a library that is named, found it left to whichever has it"
+            if description >> 8 == FLAT_LOOKUP and not name.startswith(("_Py", "__Py")):
+                yield f"expected {name} in a library that is named, found it left to whichever has it"
         elif not kind & 0x10:
-            exported.add(text)
-            if description & WEAK and not text.startswith(ALLOCATION + SHARED_TYPES):
-                yield f"expected no weak definitions but of operator new and delete, found {text}"
+            exported.add(name)
+            if description & WEAK and not name.startswith(ALLOCATION + SHARED_TYPES):
+                yield f"expected no weak definitions but of operator new and delete, found {name}"
     if f"_{ENTRY}" not in exported:
         yield f"expected _{ENTRY} to be exported, found {', '.join(sorted(exported)[:8])}"
 
@@ -135,8 +146,10 @@ def check_macho(data, target, extension=True):
                 yield f"expected libraries of the system alone, found {name}"
         elif command == RPATH_COMMAND:
             yield "expected no run path, found one"
-        elif command == SYMBOL_TABLE and extension:
-            yield from check_symbols(data, at)
+        elif command == SYMBOL_TABLE:
+            yield from check_wanted(data, at)
+            if extension:
+                yield from check_symbols(data, at)
         elif command == BUILD_VERSION:
             version, = struct.unpack_from("<I", data, at + 12)
             oldest = (version >> 16, version >> 8 & 0xFF)

@@ -181,7 +181,8 @@ class Native:
         if not googletest.is_symlink():
             googletest.symlink_to("/usr/src/googletest")
         folder = self.home / "tests"
-        self.configure(folder, "-DMOTLEY_BUILD_PYTHON=OFF", "-DMOTLEY_BUILD_TESTS=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
+        before = [f"-DCMAKE_CXX_FLAGS={self.flags} -include {self.root / 'cmake/zig_macos.h'}"] if self.target.system == "Darwin" else []
+        self.configure(folder, *before, "-DMOTLEY_BUILD_PYTHON=OFF", "-DMOTLEY_BUILD_TESTS=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON",
                        "-DCMAKE_GTEST_DISCOVER_TESTS_DISCOVERY_MODE=PRE_TEST")
         environment = os.environ | {"WINEPREFIX": str(self.home / "wine"), "WINEDEBUG": "-all"}
         failed = []

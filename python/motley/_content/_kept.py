@@ -1,7 +1,7 @@
 """Sets of files that this machine keeps for its user, below ~/.cache/motley/data, and the hashes of files that it has read.
 
     sets/<hash of the manifest>/manifest, tree/ (the files), whole (once all blocks are there), progress (which ones are),
-                                uses/ (held by who uses it), used, failed (why the newest fetch was given up)
+                                uses/ (held by who uses it), used, troubles/ (why who wanted it gave its fetch up)
     hashes/<hash of a path>              sizes, times and hashes of the files there
     lock                                 held while uses begin and sets are dropped
 """
@@ -91,11 +91,14 @@ class Place:
 
 
 class Set:
-    """A set of files as this machine keeps it. It is in use, and not dropped, until the process ends."""
+    """A set of files as this machine keeps it. It is in use, and not dropped, until the process ends.
 
-    def __init__(self, manifest: Manifest):
+    fetch: whose fetch is waited for, and heard to fail: that of the process that handed this one its files; "": this one's own. Those of
+    other runs may be there beside it, and go on."""
+
+    def __init__(self, manifest: Manifest, fetch: str = ""):
         text = manifest.to_bytes()
-        self.manifest, self.hash = manifest, _manifest.hash_of(text)
+        self.manifest, self.hash, self.fetch = manifest, _manifest.hash_of(text), fetch or secrets.token_hex(8)
         home = directory()
         self.home = home / "sets" / self.hash.hex()
         self.tree = self.home / "tree"
@@ -103,11 +106,14 @@ class Set:
             with _locks.held(home / "lock"):
                 if not _in_use(self.home):
                     (self.home / "progress").unlink(missing_ok=True)  # may say more than a disk kept that lost its power
-                (self.home / "uses").mkdir(parents=True, exist_ok=True)
+                    shutil.rmtree(self.home / "troubles", ignore_errors=True)
+                for part in ("uses", "troubles"):
+                    (self.home / part).mkdir(parents=True, exist_ok=True)
                 self._use = _locks.hold(self.home / "uses" / secrets.token_hex(8))
                 write_whole(self.home / "manifest", text)
                 (self.home / "used").touch()
             self.progress = _progress.Progress(self.home / "progress", manifest.blocks)
+            self._trouble = _progress.Trouble(self.home / "troubles" / self.fetch)
         except OSError as error:
             raise _disk(self.home, error) from None
 
@@ -152,7 +158,6 @@ class Set:
                             missing.setdefault(wanted, []).append(Place(place, offset, count, number))
                         self.progress.set_here(number, here)
                         number += 1
-            self.progress.failed = False
         except OSError as error:
             raise _disk(self.home, error) from None
         return missing
@@ -201,25 +206,16 @@ class Set:
         """Until so many blocks are here, which come sooner for it. Errors: they will not."""
         end, looks = first + count, 0
         while not self.progress.all_here(first, end) and not (self.home / "whole").exists():
-            if self.progress.failed:
-                raise self._failure()
+            if (error := self._trouble.heard()) is not None:
+                raise error
             for block in range(first, end) if looks % LOOKS_A_WISH == 0 else ():
                 self.progress.want(block)
             looks += 1
             time.sleep(LOOK_S)
 
     def fail(self, error: Error) -> None:
-        """To all who wait."""
-        with contextlib.suppress(OSError):
-            write_whole(self.home / "failed", json.dumps([str(error.args[0]), error.hint, error.code]).encode())
-        self.progress.failed = True
-
-    def _failure(self) -> Error:
-        try:
-            message, hint, code = map(str, json.loads((self.home / "failed").read_bytes()))
-        except (OSError, ValueError, TypeError):
-            message, hint, code = f"{self.manifest.name} does not come", "look at what this machine said before", "io"
-        return Error(message, hint, code)
+        """To all who wait for this fetch."""
+        self._trouble.say(error)
 
 
 def _size(path: pathlib.Path) -> int | None:

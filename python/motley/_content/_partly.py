@@ -29,7 +29,7 @@ class Files(os.PathLike[str]):
             blocks += file.count
 
     def __reduce__(self) -> Any:
-        return _again, (self._root, self._manifest.to_bytes(), self._kept is not None)
+        return _again, (self._root, self._manifest.to_bytes(), self._kept.fetch if self._kept is not None else "")
 
     @property
     def names(self) -> list[str]:
@@ -79,9 +79,9 @@ class Files(os.PathLike[str]):
         return os.path.join(self._root, *name.split("/")) if self._manifest.directory else self._root
 
 
-def _again(root: str, manifest: bytes, comes: bool) -> Files:
+def _again(root: str, manifest: bytes, fetch: str) -> Files:
     parsed = _manifest.parse(manifest)
-    return Files(root, parsed, _kept.Set(parsed) if comes else None)
+    return Files(root, parsed, _kept.Set(parsed, fetch) if fetch else None)
 
 
 class _Reading(io.RawIOBase):

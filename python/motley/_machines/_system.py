@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 WINDOWS = os.name == "nt"
 KILL: int = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
+LOCKED_BYTE = 0x7FFFFFFF  # of a file, on Windows; as in src/store/file_windows.cpp, which holds the same files
 
 
 def new_group(own: bool) -> dict[str, Any]:
@@ -85,6 +86,7 @@ def lock(descriptor: int, wait: bool) -> bool:
     if sys.platform == "win32":
         import msvcrt
 
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
         while True:
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # LK_LOCK gives up after ten seconds

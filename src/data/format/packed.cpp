@@ -147,31 +147,32 @@ Result<Parts> parts_of(const SharedBytes& bytes, const PackedHeader& header, con
   return parts;
 }
 
-}  // namespace
-
-Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name) {
+// Waits for what it reads of a source that comes; null: all bytes are here.
+Result<Parts> parse(const SharedBytes& bytes, const std::string& name, const Source* source) {
+  const auto wait = [&](std::uint64_t offset, std::uint64_t count) {
+    return source != nullptr ? source->wait(offset, count) : Status();
+  };
+  if (Status come = wait(0, std::min<std::uint64_t>(bytes.size(), kHeaderBytes)); !come) return come.error();
   const Result<PackedHeader> header = read_header(bytes.bytes(), name);
   if (!header) return header.error();
   const Result<Extents> extents = check(*header, bytes.size(), name);
   if (!extents) return extents.error();
-  return parts_of(bytes, *header, *extents, name, true);
+  if (Status come = wait(extents->targets_at, extents->targets_bytes); !come) return come.error();
+  return parts_of(bytes, *header, *extents, name, source == nullptr || !source->comes());
 }
+
+}  // namespace
+
+Result<Parts> parse_packed(const SharedBytes& bytes, const std::string& name) { return parse(bytes, name, nullptr); }
 
 Result<Parts> read_packed(const std::shared_ptr<const Source>& source) {
   const Result<SharedBytes> bytes = source->view();
   if (!bytes) return bytes.error();
-  if (!source->comes()) return parse_packed(*bytes, source->name());
-  if (Status first = source->wait(0, std::min<std::uint64_t>(source->size(), kHeaderBytes)); !first)
-    return first.error();
-  const Result<PackedHeader> header = read_header(bytes->bytes(), source->name());
-  if (!header) return header.error();
-  const Result<Extents> extents = check(*header, bytes->size(), source->name());
-  if (!extents) return extents.error();
-  if (Status targets = source->wait(extents->targets_at, extents->targets_bytes); !targets) return targets.error();
-  Result<Parts> parts = parts_of(*bytes, *header, *extents, source->name(), false);
-  if (!parts) return parts;
-  parts->from = source;
-  parts->samples_at = kHeaderBytes;
+  Result<Parts> parts = parse(*bytes, source->name(), source.get());
+  if (parts && source->comes()) {
+    parts->from = source;
+    parts->samples_at = kHeaderBytes;
+  }
   return parts;
 }
 

@@ -54,7 +54,7 @@ std::vector<Unused> unused_sets(const fs::path& home) {
     if (!set.is_directory(ignored) || in_use(set.path())) continue;
     Unused one{.used = fs::last_write_time(set.path() / "used", ignored), .bytes = 0, .path = set.path()};
     for (const fs::directory_entry& file : fs::recursive_directory_iterator(set.path(), ignored))
-      one.bytes += size_of(file.path());
+      one.bytes += store::allocated_bytes(file.path());
     found.push_back(std::move(one));
   }
   std::ranges::sort(found, {}, &Unused::used);

@@ -179,6 +179,37 @@ TEST_F(DataFetchTest, WhoWaitsHearsWhyNothingMoreComes) {
   EXPECT_EQ(waited.error().code, ErrorCode::interrupted);
 }
 
+TEST_F(DataFetchTest, AnotherOneOfTheMachineWaitsAndFetchesNothing) {
+  const std::string text = long_text(9 * wire::kBlockBytesMax);
+  begin(write("book.txt", text).string(), "");
+  const std::unique_ptr<DataFetch> first = fetch(), second = fetch();
+  ASSERT_TRUE(first->begin());
+  Status waited;
+  std::thread beside([&] { waited = second->begin(); });
+  const Status filled = first->fill();
+  beside.join();
+  ASSERT_TRUE(filled && waited);
+  EXPECT_TRUE(second->was_whole());
+  EXPECT_EQ(content_of(second->set().path() / "train/book.txt"), text);
+}
+
+TEST_F(DataFetchTest, AnotherOneOfTheMachineGoesOnWhereTheFirstOneStopped) {
+  const std::string text = long_text(9 * wire::kBlockBytesMax);
+  begin(write("book.txt", text).string(), "");
+  std::unique_ptr<DataFetch> first = fetch();
+  const std::unique_ptr<DataFetch> second = fetch();
+  ASSERT_TRUE(first->begin());
+  Status ran;
+  std::thread beside([&] { ran = run(*second); });
+  first->stop();
+  EXPECT_FALSE(first->fill());
+  first.reset();
+  beside.join();
+  ASSERT_TRUE(ran) << ran.error().message;
+  EXPECT_FALSE(second->was_whole());
+  EXPECT_EQ(content_of(second->set().path() / "train/book.txt"), text);
+}
+
 // What an address has, there at once.
 class FileOrigin final : public Origin {
  public:

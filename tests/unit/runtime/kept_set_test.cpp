@@ -50,5 +50,22 @@ TEST(KeptSet, WhatIsThereIsLookedThroughUntilItStops) {
   EXPECT_EQ(begun.error().code, ErrorCode::interrupted);
 }
 
+// What holes would be large enough to be dropped for: more than the limit of what is kept.
+TEST(KeptSet, HolesTakeNoRoom) {
+  const TemporaryDirectory home;
+  const std::filesystem::path old = home / "sets/old";
+  std::filesystem::create_directories(old / "tree");
+  store::test::spill(old / "tree/mostly-missing", "a");
+  std::filesystem::resize_file(old / "tree/mostly-missing", 30'000'000'000);
+  const std::vector<std::byte> content(5, std::byte{7});
+  const blocks::Manifest list{.name = "data", .files = {file_of("a", 5, transport::sha256(content))}};
+  Result<KeptSet> set = KeptSet::open(home.path(), list, blocks::to_text(list));
+  ASSERT_TRUE(set) << set.error().message;
+  ASSERT_TRUE(*set->take());
+  const std::atomic<bool> stops = false;
+  ASSERT_TRUE(set->begin(home.path(), stops));
+  EXPECT_TRUE(std::filesystem::exists(old));
+}
+
 }  // namespace
 }  // namespace motley::runtime

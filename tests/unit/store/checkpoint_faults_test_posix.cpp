@@ -1,6 +1,8 @@
 // Full disks and processes that are killed, as POSIX lets a test make them.
 
+#if defined(__linux__)
 #include <sys/mount.h>
+#endif
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +73,7 @@ TEST(CheckpointFaults, AKillWhileWritingLeavesTheOldOne) {
   EXPECT_EQ(latest(run.path())->step, 6U);
 }
 
+#if defined(__linux__)
 TEST(CheckpointFaults, OnAFileSystemWithoutSpace) {
   const TemporaryDirectory run;
   if (::mount("none", run.path().c_str(), "tmpfs", 0, "size=600k") != 0) GTEST_SKIP() << "mounting a tmpfs needs root";
@@ -84,6 +87,7 @@ TEST(CheckpointFaults, OnAFileSystemWithoutSpace) {
   ASSERT_TRUE(back) << message(back);
   EXPECT_EQ(back->step, 5U);
 }
+#endif
 
 }  // namespace
 }  // namespace motley::store
