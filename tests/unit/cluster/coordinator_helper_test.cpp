@@ -183,6 +183,16 @@ TEST_F(HelperMachineTest, WhoIsLateAgainAndAgainRests) {
   EXPECT_EQ(grants(kHelper), before);
 }
 
+TEST_F(HelperMachineTest, TwoOfOneSizeAreLateOnce) {
+  start();
+  std::size_t asked = 0;
+  while (count(ActionKind::park) == 0) {
+    own_part();
+    asked = grants(kHelper);
+  }
+  EXPECT_EQ(asked, 7U) << "2 samples are late twice, which counts once, then five times 1";
+}
+
 TEST_F(HelperMachineTest, WhoWouldHoldUpExactStepsHelps) {
   pace.verdict = {.pays = false, .with = std::chrono::seconds(2), .without = std::chrono::seconds(1)};
   start();
