@@ -11,7 +11,6 @@ standard error.
 """
 
 import argparse
-import re
 import sys
 
 import lab
@@ -72,13 +71,12 @@ def predicted(args, rate, batch, scratch):
     command[1:run + 2] = ["plan", "softmax", "--json", "--name", "one", "--token-file", str(token), "--seconds", "15"]
     head = measure.start(lab.on("one", command), directory)
     joiner = measure.start(joining(args, token), scratch.fresh("join"))
-    measure.finish(head, lab_rounds.TIMEOUT_S)
+    made = measure.event(measure.finish(head, lab_rounds.TIMEOUT_S), "plan")
     measure.finish(joiner, lab_rounds.TIMEOUT_S)
-    with open(f"{directory}.err") as told:
-        said = next((line for line in told if line.lstrip().startswith("helper ")), "")
-    gain = re.search(r"([\d.]+) % above", said)
-    measure.emit(bench="lab_helper", rate=rate, plan=said.strip())
-    return 1 + float(gain[1]) / 100 if gain else 1.0
+    measure.emit(bench="lab_helper", rate=rate, modes=made["modes"])
+    (helped,) = [mode["samples_per_s"] for mode in made["modes"] if mode["mode"] == "helper"]
+    (alone,) = [each["alone_samples_per_s"] for each in made["outlook"] if each["worker"].startswith("one/")]
+    return helped / alone
 
 
 def arm(args, kind, rate, batch, scratch):

@@ -50,17 +50,18 @@ void Coordinator::Impl::feed(const modes::Event& event) {
   feeding = false;
 }
 
-std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch) {
+std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, std::uint64_t local_steps) {
   std::vector<fleet::WorkerId> members;
   std::vector<fleet::WorkerId> parked;
   for (const fleet::Member& member : machine.members().all()) {
-    const bool waits =
-        member.state == fleet::MemberState::parked && global_batch == machine.batches().batch(machine.version());
+    const bool waits = member.state == fleet::MemberState::parked && local_steps == 1 &&
+                       global_batch == machine.batches().batch(machine.version());
     if (options.helper_share > 0 && !member.beside) continue;  // nobody waits for it, and what it makes is little
     if (member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked)
       (waits ? parked : members).push_back(member.worker);
   }
-  std::optional<Planned> planned = pace.forecast(global_batch, members, parked);
+  const std::uint64_t total = global_batch * local_steps;
+  std::optional<Planned> planned = pace.forecast(total, members, parked, local_steps);
   if (!planned) return std::nullopt;
   const std::optional<double> evaluation =
       options.test_samples > 0 ? pace.evaluation_seconds(options.test_samples, members) : std::nullopt;
@@ -183,7 +184,9 @@ std::uint64_t Coordinator::steps() const { return impl_->machine.steps(); }
 
 StepRange Coordinator::range(std::uint64_t step) const { return impl_->machine.batches().range(step); }
 
-std::optional<Planned> Coordinator::forecast(std::uint64_t global_batch) { return impl_->forecast(global_batch); }
+std::optional<Planned> Coordinator::forecast(std::uint64_t global_batch, std::uint64_t local_steps) {
+  return impl_->forecast(global_batch, local_steps);
+}
 
 std::string Coordinator::waiting_for() const { return impl_->waiting_for(); }
 

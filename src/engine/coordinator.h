@@ -267,8 +267,9 @@ class Coordinator {
   [[nodiscard]] std::string waiting_for() const;
   /// Somebody has work of the run in hand.
   [[nodiscard]] bool computes() const;
-  /// For the workers that are here; empty until all of them are measured.
-  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch);
+  /// For the workers that are here; empty until all of them are measured. `local_steps`: in a run of exact steps, a
+  /// round of so many of them.
+  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch, std::uint64_t local_steps = 1);
   [[nodiscard]] std::size_t workers() const;  // admitted now
 
  private:

@@ -47,7 +47,7 @@ struct Coordinator::Impl {
   void measure_late(const modes::Action& action);
   void diverged(const modes::Action& action);
   [[nodiscard]] std::string waiting_for() const;
-  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch);
+  [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch, std::uint64_t local_steps = 1);
 
   CoordinatorOptions options;
   ps::Server server;

@@ -283,16 +283,21 @@ std::optional<std::vector<plan::MeasuredWorker>> MeasuredPace::measured(
 }
 
 std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
-                                              std::span<const fleet::WorkerId> parked) const {
-  const auto sharing = measured(total, members), waiting = measured(total, parked);
+                                              std::span<const fleet::WorkerId> parked,
+                                              std::uint64_t local_steps) const {
+  auto sharing = measured(total, members);
+  const auto waiting = measured(total, parked);
   if (members.empty() || !slack_.seconds() || !fixed_.empty() || !sharing || !waiting) return std::nullopt;
+  plan::Request wanted = request(PassKind::train, total, members);
+  if (local_steps > 1) {
+    wanted.grain = local_steps * sizes_.grain;
+    for (plan::MeasuredWorker& each : *sharing) each.add_steps(local_steps - 1);
+  }
   std::vector<fleet::WorkerId> all(members.begin(), members.end());
   all.insert(all.end(), parked.begin(), parked.end());
-  plan::Forecast made = plan::forecast({.request = request(PassKind::train, total, members),
-                                        .members = *sharing,
-                                        .parked = *waiting,
-                                        .link_seconds = link_seconds(all)},
-                                       slack_, settling_.passes());
+  plan::Forecast made =
+      plan::forecast({.request = wanted, .members = *sharing, .parked = *waiting, .link_seconds = link_seconds(all)},
+                     slack_, settling_.passes());
   Planned planned;
   planned.global_batch = total;
   planned.step = made.step;

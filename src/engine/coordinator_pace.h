@@ -91,9 +91,11 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] std::optional<double> evaluation_seconds(std::uint64_t total,
                                                          std::span<const fleet::WorkerId> members) const;
   /// Steps of `total` samples by `members`, while `parked` wait; empty until all of them are measured. Names and advice
-  /// are left empty; Outlook's order is that of members, then parked.
+  /// are left empty; Outlook's order is that of members, then parked. `local_steps`: in a run of exact steps, a round
+  /// of so many.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
-                                                std::span<const fleet::WorkerId> parked) const;
+                                                std::span<const fleet::WorkerId> parked,
+                                                std::uint64_t local_steps = 1) const;
   /// plan::chain_gain() of a version of so many bytes, the longest segment of which has `hop_bytes`.
   [[nodiscard]] std::optional<double> chain_gain(std::span<const fleet::WorkerId> workers, std::size_t bytes,
                                                  std::size_t hop_bytes) const;

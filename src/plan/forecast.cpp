@@ -26,6 +26,12 @@ Outlook outlook(const MeasuredWorker& worker, const Request& request, std::uint6
 
 }  // namespace
 
+void MeasuredWorker::add_steps(std::uint64_t more) noexcept {
+  const double seconds = static_cast<double>(more) * compute.fixed;
+  compute.fixed += seconds;
+  if (candidate.time) candidate.time->fixed += seconds;
+}
+
 Forecast forecast(const ForecastInput& input, const Slack& slack, std::uint32_t passes) {
   MOTLEY_ASSERT(!input.members.empty());
   const Request& request = input.request;

@@ -21,6 +21,9 @@ struct MeasuredWorker {
   std::optional<double> alone_seconds{};  // of a step that it makes by itself, if it does
   std::string codec{};
   std::optional<double> up_bytes_per_second{}, down_bytes_per_second{};
+
+  /// Its part is computed in so many steps more.
+  void add_steps(std::uint64_t more) noexcept;
 };
 
 struct Forecast {

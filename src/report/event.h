@@ -79,6 +79,17 @@ struct ModeChosen {
   std::optional<double> rounds_loss_percent{};  // higher than with exact steps; nothing: not known, or not possible
 };
 
+/// What a run in a mode would come to.
+struct ModeOutlook {
+  std::string mode{};             // "exact", "rounds", "helper"
+  std::uint64_t local_steps = 0;  // of a round; 0: there are none
+  double samples_per_s = 0;
+  double computing = 0;                  // part of the time, in the mean over devices by their speed
+  double bytes_a_day = 0;                // on the wire, both ways, all machines
+  std::optional<double> loss_percent{};  // likely higher than with exact steps; nothing: not known
+  std::string price{};                   // that in words
+};
+
 struct PlanMade {
   struct Share {
     std::string worker{};
@@ -95,6 +106,7 @@ struct PlanMade {
   std::vector<Share> shares{};
   std::string recommendation{}, limit{};
   Noise noise{};
+  std::vector<ModeOutlook> modes{};  // of `motley plan`: those that are possible
 };
 
 struct EvalDone {

@@ -111,17 +111,28 @@ class JsonSink final : public Sink {
       if (share.up_bytes_per_s > 0) outlook.back()["up_bytes_per_s"] = whole(share.up_bytes_per_s);
       if (share.down_bytes_per_s > 0) outlook.back()["down_bytes_per_s"] = whole(share.down_bytes_per_s);
     }
-    return line(
-        {{"event", "plan"},
-         {"global_batch", e.global_batch},
-         {"predicted", {{"samples_per_s", number(e.samples_per_s)}, {"step_s", number(e.step_s)}}},
-         {"fastest_alone", {{"worker", e.fastest_alone}, {"samples_per_s", number(e.fastest_alone_samples_per_s)}}},
-         {"shares", std::move(shares)},
-         {"outlook", std::move(outlook)},
-         {"recommendation", e.recommendation},
-         {"limit", e.limit},
-         {"noise_scale", known(e.noise.scale)},
-         {"useful_global_batch", whole(e.noise.useful_batch)}});
+    Json plan{
+        {"event", "plan"},
+        {"global_batch", e.global_batch},
+        {"predicted", {{"samples_per_s", number(e.samples_per_s)}, {"step_s", number(e.step_s)}}},
+        {"fastest_alone", {{"worker", e.fastest_alone}, {"samples_per_s", number(e.fastest_alone_samples_per_s)}}},
+        {"shares", std::move(shares)},
+        {"outlook", std::move(outlook)},
+        {"recommendation", e.recommendation},
+        {"limit", e.limit},
+        {"noise_scale", known(e.noise.scale)},
+        {"useful_global_batch", whole(e.noise.useful_batch)}};
+    for (const ModeOutlook& mode : e.modes) plan["modes"].push_back(of_mode(mode));
+    return line(plan);
+  }
+  static Json of_mode(const ModeOutlook& e) {
+    return {{"mode", e.mode},
+            {"local_steps", e.local_steps > 0 ? Json(e.local_steps) : Json(nullptr)},
+            {"samples_per_s", number(e.samples_per_s)},
+            {"computing", number(e.computing)},
+            {"bytes_a_day", e.bytes_a_day > 0 ? whole(e.bytes_a_day) : Json(0U)},
+            {"loss_percent", e.loss_percent ? number(*e.loss_percent) : Json(nullptr)},
+            {"price", e.price}};
   }
   static std::string json(const EvalDone& e) {
     Json event{{"event", "eval"},

@@ -31,6 +31,7 @@ FIELDS = {
     "sample": dict(step=WHOLE, prompt=TEXT, text=TEXT),
 }
 PART = dict(worker=TEXT, samples=WHOLE, compute_s=NUMBER, wait_s=NUMBER, finish_s=NUMBER, sent_bytes=WHOLE, received_bytes=WHOLE)
+MODE = dict(mode=TEXT, local_steps=MAYBE, samples_per_s=NUMBER, computing=NUMBER, bytes_a_day=WHOLE, loss_percent=MAYBE, price=TEXT)
 CHANGES = {"joined", "left", "lost", "excluded", "readmitted", "refused"}
 
 
@@ -52,6 +53,8 @@ def check_event(event):
     for part in event.get("workers", []):
         check_fields(part, PART)
     if event["event"] == "plan":
+        for mode in event.get("modes", []):
+            check_fields(mode, MODE)
         check_fields(event["predicted"], dict(samples_per_s=NUMBER, step_s=NUMBER))
         check_fields(event["fastest_alone"], dict(worker=TEXT, samples_per_s=NUMBER))
         assert event["fastest_alone"]["worker"] in event["shares"], event
@@ -112,6 +115,21 @@ def test_a_whole_run(motley, tmp_path):
     order = motley.start("audit", "run", "--order", "0")  # numbers are asked for, so numbers come
     order.process.wait()
     order.wait_until(lambda: order.over, "its output closed")
+
+
+def test_a_plan_names_the_modes(motley):
+    head = motley.start("plan", "softmax", *DATA, *settings(train_min_workers=2), "--set", "train.rounds.steps=4", "--seconds", "1",
+                        "--device", "cpu", "--name", "head", "--token-file", "token", "--listen", "127.0.0.1:0")
+    joiner = motley.start("join", "--token-file", "token", "--name", "guest", "--device", "cpu", "--threads", "1")
+    assert head.end() == 0 and joiner.end() == 0, head.story() + joiner.story()
+    events(head, "run", "plan", "mode")
+    modes = {mode["mode"]: mode for mode in head.named("plan")[0]["modes"]}
+    assert set(modes) == {"exact", "helper", "rounds"}
+    assert modes["exact"]["loss_percent"] == 0 and 0 < modes["exact"]["computing"] <= 1
+    assert modes["rounds"]["local_steps"] == 4 and modes["rounds"]["loss_percent"] is None
+    assert "not tested for this kind of model" in modes["rounds"]["price"]
+    for name in ("exact", "rounds of 4 steps", "helper"):
+        assert any(line.lstrip().startswith(name) and "% of the time" in line for line in head.text), head.text
 
 
 def test_losses_have_enough_digits(motley):

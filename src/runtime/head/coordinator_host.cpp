@@ -62,13 +62,14 @@ void CoordinatorHost::tell(report::Event event) {
 }
 
 std::future<std::vector<std::optional<engine::Planned>>> CoordinatorHost::forecast(
-    std::vector<std::uint64_t> global_batches) {
+    std::vector<std::uint64_t> global_batches, std::uint64_t local_steps) {
   using Forecasts = std::vector<std::optional<engine::Planned>>;
   auto promise = std::make_shared<std::promise<Forecasts>>();
   std::future<Forecasts> future = promise->get_future();
-  mailbox_->post([this, promise, batches = std::move(global_batches)] {
+  mailbox_->post([this, promise, batches = std::move(global_batches), local_steps] {
     Forecasts forecasts;
-    for (const std::uint64_t batch : batches) forecasts.push_back(engine_.forecast(batch));
+    for (const std::uint64_t steps : {std::uint64_t{1}, local_steps})
+      for (const std::uint64_t batch : batches) forecasts.push_back(engine_.forecast(batch, steps));
     promise->set_value(std::move(forecasts));
   });
   return future;
@@ -143,7 +144,7 @@ void CoordinatorHost::warning(std::string text) { later_.take(report::Note{std::
 
 void CoordinatorHost::planned(const engine::Planned& plan) {
   const std::uint64_t steps = options_.journal.rounds_possible;
-  journal_.planned(plan, steps > 0 ? engine_.forecast(plan.global_batch * steps) : std::nullopt);
+  journal_.planned(plan, steps > 0 ? engine_.forecast(plan.global_batch, steps) : std::nullopt);
 }
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {

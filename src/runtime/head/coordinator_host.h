@@ -54,8 +54,10 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void go_on(engine::Release release, bool mark);
   /// Finish the open step, then end. `final`: the workers need not come back.
   void stop(bool final = false);
-  /// Steps of so many samples by the workers that are here; empty until all of them are measured.
-  std::future<std::vector<std::optional<engine::Planned>>> forecast(std::vector<std::uint64_t> global_batches);
+  /// Steps of so many samples by the workers that are here, then rounds of so many of these; empty until all of them
+  /// are measured.
+  std::future<std::vector<std::optional<engine::Planned>>> forecast(std::vector<std::uint64_t> global_batches,
+                                                                    std::uint64_t local_steps);
   /// Tells the sink, on the mailbox's thread.
   void tell(report::Event event);
 

@@ -156,9 +156,7 @@ Result<Measured> predict(Head& head, const MeasuringOptions& options, const conf
   std::vector<std::uint64_t> batches = options.global_batches;
   if (batches.empty()) batches.push_back(asked.global_batch.samples);
   const std::size_t count = batches.size();
-  // A round takes as long as a step of its samples.
-  for (std::size_t i = 0; i < count; ++i) batches.push_back(batches[i] * asked.rounds_steps);
-  const auto forecasts = head.host().forecast(batches).get();
+  const auto forecasts = head.host().forecast(batches, asked.rounds_steps).get();
   Measured found{
       .samples = run.epoch_samples(),
       .local_steps = asked.rounds_steps,

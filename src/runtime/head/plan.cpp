@@ -35,6 +35,21 @@ void print_table(const report::PlanMade& plan, std::uint64_t samples, report::Si
       plan.limit});
 }
 
+std::vector<report::ModeOutlook> modes_of(const Measured& found, const Measured::Batch& batch) {
+  std::vector<report::ModeOutlook> modes{exact_outlook(batch.exact, found.exchanged)};
+  if (found.helper_share > 0 && batch.exact.shares.size() > 1) {
+    auto helped = helper_outlook(batch.exact, found.helper_share, found.helper_bytes);
+    if (helped) modes.push_back(std::move(*helped));
+  }
+  if (batch.round && found.no_rounds.empty()) {
+    const double senders = static_cast<double>(std::ranges::count_if(
+        batch.round->shares, [](const auto& share) { return share.samples > 0 && share.up_bytes_per_s > 0; }));
+    const double exchanged = std::max(0.0, found.exchanged - senders * found.wire.less_sent);
+    modes.push_back(rounds_outlook(*batch.round, found.local_steps, exchanged, found.outline));
+  }
+  return modes;
+}
+
 }  // namespace
 
 Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& sink, StopSource& stop) {
@@ -45,17 +60,12 @@ Status plan(const PlanOptions& options, ModelProvider& provider, report::Sink& s
                                          provider, sink, stop);
   if (!found) return found.error();
   for (const Measured::Batch& batch : found->batches) {
-    sink.take(batch.exact);
-    print_table(batch.exact, found->samples, sink);
-    sink.take(report::Note{line_of(outlook_of(batch.exact, 0, found->exchanged), found->outline)});
-    if (found->helper_share > 0 && batch.exact.shares.size() > 1)
-      sink.take(report::Note{helper_line(batch.exact, found->helper_share, found->helper_bytes)});
-    if (!batch.round) continue;
-    const double senders = static_cast<double>(std::ranges::count_if(
-        batch.round->shares, [](const auto& share) { return share.samples > 0 && share.up_bytes_per_s > 0; }));
-    const double exchanged = std::max(0.0, found->exchanged - senders * found->wire.less_sent);
-    sink.take(report::Note{line_of(outlook_of(*batch.round, found->local_steps, exchanged), found->outline)});
-    sink.take(choose_mode(*found, batch));
+    report::PlanMade shown = batch.exact;
+    shown.modes = modes_of(*found, batch);
+    sink.take(shown);
+    print_table(shown, found->samples, sink);
+    for (const report::ModeOutlook& mode : shown.modes) sink.take(report::Note{line_of(mode)});
+    if (batch.round) sink.take(choose_mode(*found, batch));
   }
   return {};
 }

@@ -8,6 +8,8 @@
 namespace motley::runtime {
 namespace {
 
+constexpr double kSecondsOfDay = 86'400;
+
 std::string bytes_text(double bytes) {
   constexpr double kTera = 1e12, kGiga = 1e9;
   if (bytes >= kTera) return formatted("%.1f TB", bytes / kTera);
@@ -24,11 +26,9 @@ std::string rounds_of(std::uint64_t steps) {
 }
 
 std::string price_of(std::uint64_t local_steps, std::size_t workers, const plan::RunOutline& run) {
+  const std::string why = plan::against_rounds(run, workers, local_steps);
   const std::optional<plan::RoundPrice> price = plan::round_price(run.parameters, workers, local_steps);
-  if (!run.text || !price) {
-    const std::string why = plan::against_rounds(run, workers, local_steps);
-    return why.empty() ? "what they cost in quality is not known" : why;
-  }
+  if (!why.empty() || !price) return why.empty() ? "what they cost in quality is not known" : why;
   return formatted("final loss likely about %.1f %% %s exact training at equal samples (published for text models of ",
                    std::abs(price->percent), price->percent < 0 ? "below" : "above") +
          "35 million to 2.4 billion parameters" + (price->smaller ? ", and carried on to smaller ones)" : ")");
@@ -45,6 +45,24 @@ double own_speed(const report::PlanMade& plan) {
   return speed;
 }
 
+double all_speeds(const report::PlanMade& plan) {
+  double speed = 0;
+  for (const report::PlanMade::Share& share : plan.shares) speed += share.alone_samples_per_s;
+  return speed;
+}
+
+// Speed, computing and bytes, as the plan has them.
+report::ModeOutlook outlook_of(const report::PlanMade& plan, double exchanged) {
+  report::ModeOutlook found{.samples_per_s = plan.samples_per_s};
+  const double speed = all_speeds(plan);
+  double busy = 0;
+  for (const report::PlanMade::Share& share : plan.shares) busy += share.alone_samples_per_s * share.compute_s;
+  if (plan.step_s <= 0) return found;
+  if (speed > 0) found.computing = busy / (speed * plan.step_s);
+  found.bytes_a_day = exchanged * kSecondsOfDay / plan.step_s;
+  return found;
+}
+
 // Of the fastest device alone.
 double times(double samples_per_s, const report::PlanMade& exact) {
   return exact.fastest_alone_samples_per_s > 0 ? samples_per_s / exact.fastest_alone_samples_per_s : 0;
@@ -52,17 +70,24 @@ double times(double samples_per_s, const report::PlanMade& exact) {
 
 }  // namespace
 
-ModeOutlook outlook_of(const report::PlanMade& plan, std::uint64_t local_steps, double exchanged) {
-  constexpr double kSecondsOfDay = 86'400;
-  ModeOutlook found{.local_steps = local_steps, .workers = sharing(plan), .samples_per_s = plan.samples_per_s};
-  double speed = 0, busy = 0;
-  for (const report::PlanMade::Share& share : plan.shares) {
-    speed += share.alone_samples_per_s;
-    busy += share.alone_samples_per_s * share.compute_s;
-  }
-  if (plan.step_s <= 0) return found;
-  if (speed > 0) found.computing = busy / (speed * plan.step_s);
-  found.bytes_a_day = exchanged * kSecondsOfDay / plan.step_s;
+report::ModeOutlook exact_outlook(const report::PlanMade& exact, double exchanged) {
+  report::ModeOutlook found = outlook_of(exact, exchanged);
+  found.mode = "exact";
+  found.loss_percent = 0;
+  found.price = "the mathematics of one machine";
+  return found;
+}
+
+report::ModeOutlook rounds_outlook(const report::PlanMade& round, std::uint64_t local_steps, double exchanged,
+                                   const plan::RunOutline& run) {
+  const std::size_t workers = sharing(round);
+  report::ModeOutlook found = outlook_of(round, exchanged);
+  found.mode = "rounds";
+  found.local_steps = local_steps;
+  found.price = price_of(local_steps, workers, run);
+  if (const auto price = plan::round_price(run.parameters, workers, local_steps);
+      price && plan::against_rounds(run, workers, local_steps).empty())
+    found.loss_percent = price->percent;
   return found;
 }
 
@@ -81,44 +106,42 @@ report::PlanMade round_of(report::PlanMade step, const RoundWire& wire) {
   return step;
 }
 
-std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run) {
-  const std::string name = mode.local_steps == 0 ? std::string("exact") : rounds_of(mode.local_steps);
-  const std::string price =
-      mode.local_steps == 0 ? "the mathematics of one machine" : price_of(mode.local_steps, mode.workers, run);
-  return formatted("  %-20s ", name.c_str()) + speed_text(mode.samples_per_s) +
-         formatted(", computes %.0f %% of the time, ", 1e2 * mode.computing) + bytes_text(mode.bytes_a_day) +
-         " a day; " + price;
-}
-
-double helped_speed(const report::PlanMade& exact, double share, double bytes) {
+std::optional<report::ModeOutlook> helper_outlook(const report::PlanMade& exact, double share, double bytes) {
   const double own = own_speed(exact);
-  if (own <= 0) return 0;
+  if (own <= 0) return std::nullopt;
   const double batch = static_cast<double>(exact.global_batch), step = batch / own;
-  double helped = 0;
+  double helped = 0, exchanged = 0;
   for (const report::PlanMade::Share& other : exact.shares) {
     if (other.beside || other.up_bytes_per_s <= 0 || other.down_bytes_per_s <= 0) continue;
     const double up = bytes / other.up_bytes_per_s, down = bytes / other.down_bytes_per_s;
     if (std::max(up, down) > step) continue;
-    const auto slice = [&](double seconds) {
-      return std::min(share * batch, std::floor(other.alone_samples_per_s * std::clamp(seconds, 0.0, step)));
-    };
-    // It is asked for the next slice when a step opens and the one before is back: in each step or in every second one.
-    helped += std::max(slice(step - up - down), slice(2 * step - up - down) / 2);
+    // Two slices of it are under way: while one is sent, the weights of the next one come.
+    const double seconds = std::clamp(2 * step - up - down, 0.0, step);
+    const double slice = std::min(share * batch, std::floor(other.alone_samples_per_s * seconds));
+    if (slice <= 0) continue;
+    helped += slice;
+    exchanged += 2 * bytes;
   }
-  const double part = std::min(share, helped / batch);
-  return own / (1 - std::floor(part * batch) / batch);
+  const double part = std::floor(std::min(share, helped / batch) * batch) / batch;
+  report::ModeOutlook found{.mode = "helper", .samples_per_s = own / (1 - part)};
+  found.computing = found.samples_per_s / all_speeds(exact);
+  found.bytes_a_day = exchanged * kSecondsOfDay * found.samples_per_s / batch;
+  const std::string gain = part > 0 ? formatted("%.1f %% above the head's machine alone", 1e2 * part / (1 - part))
+                                    : std::string("no link is fast enough to help");
+  found.price = gain +
+                formatted(
+                    "; at most %.0f %% of a step's samples are of the version before, with which a small "
+                    "model's loss ",
+                    1e2 * share) +
+                "ended 1 % higher with AdamW, and 1 to 6 % with SGD";
+  return found;
 }
 
-std::string helper_line(const report::PlanMade& exact, double share, double bytes) {
-  const double speed = helped_speed(exact, share, bytes), own = own_speed(exact);
-  const std::string name = formatted("  %-20s ", "helper");
-  if (own <= 0) return name + "the head's machine has no device that could be helped";
-  const std::string gain = speed > own ? formatted("%.1f %% above the head's machine alone", 1e2 * (speed / own - 1))
-                                       : std::string("no link is fast enough to help");
-  return name + speed_text(speed) + ", " + gain +
-         formatted("; at most %.0f %% of a step's samples are of the version before, with which a small model's loss ",
-                   1e2 * share) +
-         "ended 1 % higher with AdamW, and 1 to 6 % with SGD";
+std::string line_of(const report::ModeOutlook& mode) {
+  const std::string name = mode.local_steps == 0 ? mode.mode : rounds_of(mode.local_steps);
+  return formatted("  %-20s ", name.c_str()) + speed_text(mode.samples_per_s) +
+         formatted(", computes %.0f %% of the time, ", 1e2 * mode.computing) + bytes_text(mode.bytes_a_day) +
+         " a day; " + mode.price;
 }
 
 plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters) {

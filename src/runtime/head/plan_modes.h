@@ -12,29 +12,20 @@
 
 namespace motley::runtime {
 
-struct ModeOutlook {
-  std::uint64_t local_steps = 0;  // of a round; 0: exact steps
-  std::size_t workers = 0;        // that have a share
-  double samples_per_s = 0;
-  double computing = 0;    // part of the time, in the mean over devices by their speed
-  double bytes_a_day = 0;  // on the wire, both ways, all machines
-};
-
-/// `plan`: of a step, or of all samples of a round, which takes as long. `exchanged`: bytes of a step.
-ModeOutlook outlook_of(const report::PlanMade& plan, std::uint64_t local_steps, double exchanged);
+/// `exchanged`: bytes of a step.
+report::ModeOutlook exact_outlook(const report::PlanMade& exact, double exchanged);
+/// `round`: of all samples of a round, which takes as long as a step of them.
+report::ModeOutlook rounds_outlook(const report::PlanMade& round, std::uint64_t local_steps, double exchanged,
+                                   const plan::RunOutline& run);
+/// Where other machines make at most `share` of a step one version before: `bytes` each way for each step. Who cannot
+/// make and send a sample within two of their steps does not help. Nothing: the head's machine has no device.
+std::optional<report::ModeOutlook> helper_outlook(const report::PlanMade& exact, double share, double bytes);
 
 /// `step`: the plan of a step of all samples of a round. That of the round.
 report::PlanMade round_of(report::PlanMade step, const RoundWire& wire);
 
 /// In one line.
-std::string line_of(const ModeOutlook& mode, const plan::RunOutline& run);
-
-/// Samples a second of the devices of the head's machine, where other machines make at most `share` of a step one
-/// version before: `bytes` each way for each step. Who cannot make and send a sample within two of their steps does not
-/// help. 0: the head's machine has no device.
-double helped_speed(const report::PlanMade& exact, double share, double bytes);
-/// That in one line.
-std::string helper_line(const report::PlanMade& exact, double share, double bytes);
+std::string line_of(const report::ModeOutlook& mode);
 
 /// `samples` of the training set.
 plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters);

@@ -105,6 +105,16 @@ TEST_F(MeasuredPaceTest, WhoWouldLengthenTheStepBecauseOfTheSharedLinkIsLeftOutF
   EXPECT_TRUE(pace_.judge(kBatch, Workers{1, 2, 3}, 4).pays) << "it is tried again in the end";
 }
 
+TEST_F(MeasuredPaceTest, StepsTellWhatRoundsWouldTake) {
+  passes(10, {1, 2}, 0.05);
+  const std::uint64_t local_steps = 7;
+  const auto planned = pace_.forecast(local_steps * kBatch, Workers{1, 2}, {}, local_steps);
+  ASSERT_TRUE(planned);
+  EXPECT_EQ(planned->workers[0].samples % local_steps, 0U) << "as many in each of its steps";
+  EXPECT_EQ(planned->workers[0].samples + planned->workers[1].samples, local_steps * kBatch);
+  EXPECT_NEAR(planned->step.seconds, local_steps * kBatch * kPerSample / 2, 0.05);
+}
+
 TEST_F(MeasuredPaceTest, AGainInDoubtIsComparedWithStepsAlone) {
   passes(40, {1, 2}, 0.25);
   EXPECT_TRUE(pace_.compare(kBatch / 2, 1).pays) << "of another batch";

@@ -23,6 +23,15 @@ Slack slack(double seconds) {
   return seen;
 }
 
+TEST(Forecast, SeveralStepsHaveTheFixedCostOfEach) {
+  MeasuredWorker each = worker(0.001, 0.4);
+  each.compute.fixed = 0.1;
+  each.candidate.time->fixed = 0.5;
+  each.add_steps(29);
+  EXPECT_NEAR(each.compute.seconds(1000), 30 * 0.1 + 1, 1e-9);
+  EXPECT_NEAR(each.candidate.time->seconds(1000), 30 * 0.1 + 0.4 + 1, 1e-9) << "but the wire once";
+}
+
 TEST(Forecast, IsOfThoseWhoShareAndThoseWhoWait) {
   const std::vector<MeasuredWorker> members{worker(0.001, 0), worker(0.001, 0.1, true)};
   const std::vector<MeasuredWorker> parked{worker(0.001, 2, true)};

@@ -46,7 +46,9 @@ inline std::vector<Event> of_plans() {
                            {"old/cpu", 0, 10, 0, 0, "fp32", 0.4, 0.6}},
                 .recommendation = "use both: 1.28 times the fastest alone",
                 .limit = "computing on desktop/cuda:0",
-                .noise = {100, 812.5, 278.6}};
+                .noise = {100, 812.5, 278.6},
+                .modes = {{"exact", 0, 2560, 0.88, 1.5e10, 0, "the mathematics of one machine"},
+                          {"rounds", 30, 2600.25, 0.97, 5.4e8, {}, "not known"}}};
   PlanMade nothing_known{.global_batch = 1,
                          .step_s = std::numeric_limits<double>::infinity(),
                          .samples_per_s = 0,

@@ -20,10 +20,12 @@ report::PlanMade plan() {
 }
 
 TEST(PlanModes, WeighComputingBySpeed) {
-  const ModeOutlook found = outlook_of(plan(), 30, 5e6);
+  const report::ModeOutlook found = exact_outlook(plan(), 5e6);
+  EXPECT_EQ(found.mode, "exact");
   EXPECT_DOUBLE_EQ(found.computing, (30 * 8 + 10 * 4) / (50.0 * 10));
   EXPECT_DOUBLE_EQ(found.bytes_a_day, 5e6 * 8640);
   EXPECT_EQ(found.samples_per_s, 25);
+  EXPECT_EQ(found.loss_percent, 0);
 }
 
 TEST(PlanModes, WhatARoundNeedNotWaitForMakesItShorter) {
@@ -43,38 +45,55 @@ TEST(PlanModes, WhatARoundNeedNotWaitForMakesItShorter) {
 TEST(PlanModes, SayWhatHelpersGain) {
   report::PlanMade made = plan();
   made.global_batch = 300;
-  EXPECT_EQ(helped_speed(made, 0.1, 1e6), 0);
-  EXPECT_THAT(helper_line(made, 0.1, 1e6), HasSubstr("no device"));
+  const auto helped = [&made](double share, double bytes) { return helper_outlook(made, share, bytes).value(); };
+  EXPECT_FALSE(helper_outlook(made, 0.1, 1e6)) << "nobody is there to be helped";
   made.shares[0].beside = true;  // a step of 10 s
   made.shares[1].up_bytes_per_s = made.shares[1].down_bytes_per_s = 1e6;
-  EXPECT_DOUBLE_EQ(helped_speed(made, 0.1, 1e6), 30 / 0.9) << "it has time for 100 samples, and 30 are asked of it";
-  EXPECT_DOUBLE_EQ(helped_speed(made, 0.5, 9e6), 30 / (1 - 10 / 300.0))
-      << "2 s are left to compute, of every second step";
-  EXPECT_EQ(helped_speed(made, 0.1, 10e6), 30) << "none are";
-  EXPECT_EQ(helped_speed(made, 0.1, 11e6), 30);
-  EXPECT_THAT(helper_line(made, 0.1, 1e6),
-              HasSubstr("33.3 samples/s, 11.1 % above the head's machine alone; at most 10 %"));
-  EXPECT_THAT(helper_line(made, 0.1, 11e6), HasSubstr("no link is fast enough"));
+  EXPECT_DOUBLE_EQ(helped(0.1, 1e6).samples_per_s, 30 / 0.9) << "it has time for 100 samples, and 30 are asked of it";
+  EXPECT_DOUBLE_EQ(helped(0.5, 9e6).samples_per_s, 30 / (1 - 20 / 300.0)) << "2 s are left to compute";
+  EXPECT_EQ(helped(0.1, 10e6).samples_per_s, 30) << "none are";
+  EXPECT_EQ(helped(0.1, 11e6).samples_per_s, 30);
+  EXPECT_EQ(helped(0.1, 11e6).bytes_a_day, 0);
+  const report::ModeOutlook mode = helped(0.1, 1e6);
+  EXPECT_EQ(mode.mode, "helper");
+  EXPECT_DOUBLE_EQ(mode.bytes_a_day, 2e6 * 86400 / 9) << "there and back in each step, of 9 s now";
+  EXPECT_DOUBLE_EQ(mode.computing, 30 / 0.9 / 50) << "of what all of them could do";
+  EXPECT_FALSE(mode.loss_percent);
+  EXPECT_THAT(line_of(mode), HasSubstr("33.3 samples/s, computes 67 % of the time, 19.2 GB a day; 11.1 % above the "
+                                       "head's machine alone; at most 10 %"));
+  EXPECT_THAT(line_of(helped(0.1, 11e6)), HasSubstr("no link is fast enough"));
   made.shares[2].beside = true;
-  EXPECT_DOUBLE_EQ(helped_speed(made, 0.1, 1e6), 40 / 0.9) << "a second device of the head is none";
+  EXPECT_DOUBLE_EQ(helped(0.1, 1e6).samples_per_s, 40 / 0.9) << "a second device of the head is none";
 }
 
 const plan::RunOutline kText{.text = true, .parameters = 90'000'000, .tokens = 1'800'000'000, .steps = 6000};
 
 TEST(PlanModes, SayWhatEachCosts) {
-  const std::string exact = line_of(outlook_of(plan(), 0, 5e6), kText);
-  EXPECT_THAT(exact, HasSubstr("exact"));
-  EXPECT_THAT(exact,
-              HasSubstr("25.0 samples/s, computes 56 % of the time, 43.2 GB a day; the mathematics of one machine"));
-  const std::string rounds = line_of(outlook_of(plan(), 30, 5e8), kText);
-  EXPECT_THAT(rounds, HasSubstr("rounds of 30 steps"));
-  EXPECT_THAT(rounds, HasSubstr("4.3 TB a day; final loss likely about 0.5 % above exact training at equal samples"));
+  EXPECT_THAT(
+      line_of(exact_outlook(plan(), 5e6)),
+      HasSubstr("exact                25.0 samples/s, computes 56 % of the time, 43.2 GB a day; the mathematics "
+                "of one machine"));
+  const report::ModeOutlook rounds = rounds_outlook(plan(), 30, 5e8, kText);
+  EXPECT_EQ(rounds.mode, "rounds");
+  EXPECT_EQ(rounds.local_steps, 30U);
+  EXPECT_DOUBLE_EQ(rounds.loss_percent.value(), 0.5);
+  EXPECT_THAT(line_of(rounds), HasSubstr("rounds of 30 steps"));
+  EXPECT_THAT(line_of(rounds),
+              HasSubstr("4.3 TB a day; final loss likely about 0.5 % above exact training at equal samples"));
   plan::RunOutline other = kText;
   other.parameters = 20'000'000;
-  EXPECT_THAT(line_of(outlook_of(plan(), 30, 5e3), other), HasSubstr("and carried on to smaller ones)"));
+  EXPECT_THAT(line_of(rounds_outlook(plan(), 30, 5e3, other)), HasSubstr("and carried on to smaller ones)"));
   other.text = false;
-  EXPECT_THAT(line_of(outlook_of(plan(), 30, 5e3), other),
+  EXPECT_FALSE(rounds_outlook(plan(), 30, 5e3, other).loss_percent);
+  EXPECT_THAT(line_of(rounds_outlook(plan(), 30, 5e3, other)),
               HasSubstr("43 MB a day; what they cost in quality is not tested for this kind of model"));
+}
+
+TEST(PlanModes, APriceOfLongRunsIsNotThatOfAShortOne) {
+  plan::RunOutline brief = kText;
+  brief.steps = 1140;
+  EXPECT_FALSE(rounds_outlook(plan(), 30, 5e3, brief).loss_percent);
+  EXPECT_THAT(rounds_outlook(plan(), 30, 5e3, brief).price, HasSubstr("150 rounds and more, and this run has 38"));
 }
 
 /// Exact steps as said; a round with so many samples a second.
@@ -162,8 +181,8 @@ TEST(PlanModes, KnowWhatARunWillHaveSeen) {
 }
 
 TEST(PlanModes, KnowNothingOfNoTime) {
-  EXPECT_EQ(outlook_of(report::PlanMade(), 30, 5e6).bytes_a_day, 0);
-  EXPECT_EQ(outlook_of(report::PlanMade(), 30, 5e6).computing, 0);
+  EXPECT_EQ(exact_outlook(report::PlanMade(), 5e6).bytes_a_day, 0);
+  EXPECT_EQ(exact_outlook(report::PlanMade(), 5e6).computing, 0);
 }
 
 }  // namespace
