@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Weights from worker to worker (wire.chain) on equal hosts of the lab, in pairs without and with it, in turns: eta = samples/s together
-over the sum of what the hosts do alone, and what goes over the head's interface a step, in models of fp32.
+"""Weights from worker to worker (wire.chain), with `--chain both` gradients the other way, on equal hosts of the lab, in pairs without and
+with it, in turns: eta = samples/s together over the sum of what the hosts do alone, and what goes over the head's interface a step, in
+models of fp32.
 
 `hosts` is what comes to each host on the head's connections. Needs root; prints JSON lines, and a table on standard error.
 

@@ -88,6 +88,7 @@ void HeadNode::start() {
   options.gradients = world_.scenario.codecs.gradients;
   options.weights = world_.scenario.codecs.weights;
   if (world_.scenario.chain) options.chain = engine::CoordinatorOptions::Chain::weights;
+  if (world_.scenario.merges) options.chain = engine::CoordinatorOptions::Chain::both;
   options.hasher = short_hash;
   options.chain_bytes_min = 0;
   options.head_cost = wire_cost(world_.scenario.codecs);

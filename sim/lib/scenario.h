@@ -101,6 +101,7 @@ struct Scenario {
   modes::Holds holds = modes::Holds::never;
   double verify = 0;         // part of the time in which shares are computed twice
   bool chain = false;        // weights go from worker to worker
+  bool merges = false;       // then: gradients as well, the other way
   double chain_damaged = 0;  // then: part of what one sends another that is damaged
 
   [[nodiscard]] bool faulty() const {
@@ -122,7 +123,7 @@ struct Scenario {
 
 /// One of the workers beside the first is not as it should be; the others and what happens to them stay as they are.
 void add_fault(Scenario& scenario);
-/// Weights go from worker to worker, in some scenarios damaged.
+/// Weights go from worker to worker, in most scenarios gradients as well, in some damaged.
 void make_chain(Scenario& scenario);
 /// Its steps become rounds of so many local steps.
 void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap = false);

@@ -111,6 +111,7 @@ class Simulation {
     report.steps_lent = head_.steps_lent();
     report.deltas = head_.deltas();
     report.handed_on = world_.handed_on;
+    report.sums = world_.sums;
     for (const auto& worker : workers_) report.lies += worker->lies();
     report.measured = world_.checks.measured();
     return report;

@@ -25,6 +25,7 @@ struct Report {
   std::uint64_t steps_lent = 0;  // made without asking
   std::uint64_t deltas = 0;      // frames of weights that are no use to who does not hold the version before
   std::uint64_t handed_on = 0;   // frames of weights from worker to worker
+  std::uint64_t sums = 0;        // frames of gradients to the head with contributions of several workers
   std::uint64_t lies = 0;        // contributions that faults made wrong
   Measured measured;
   [[nodiscard]] bool ok() const noexcept { return failures.empty(); }

@@ -65,6 +65,7 @@ wire::Hello WorkerNode::hello() const {
   hello.machine = "host" + std::to_string(index_);
   hello.device = "cpu";
   if (world_.scenario.chain) hello.features = {engine::kChain};
+  if (world_.scenario.merges) hello.features.emplace_back(engine::kMerge);
   return hello;
 }
 
@@ -162,6 +163,7 @@ void WorkerNode::dial() {
 
 void WorkerNode::send(wire::Frame frame, engine::Lane lane) {
   if (!mouth_.changes(frame)) return;
+  if (frame.header.type == wire::FrameType::gradient && frame.header.flags == wire::kMerged) ++world_.sums;
   if (frame.header.type == wire::FrameType::control) world_.checks.worker_said(frame);
   if (world_.trace.printing() && frame.header.type == wire::FrameType::control) {
     if (auto message = wire::decode(frame.body.bytes());

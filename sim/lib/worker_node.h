@@ -60,6 +60,7 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   void follow(const wire::Source& source) override;
   void unfollow(std::uint64_t id) override;
   void hand_on(const wire::Frame& frame) override;
+  void hand_up(std::uint64_t source, const wire::Frame& frame) override;
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
   void disconnect(bool reconnect, const Error& why) override;

@@ -1,6 +1,9 @@
 // The part of WorkerNode that deals with other workers.
 
+#include <limits>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/xxh64.h"
 #include "sim/worker_node.h"
@@ -31,7 +34,11 @@ bool WorkerNode::come(std::uint64_t guest, std::size_t link, Network::End end, N
   if (!process_.alive() || process_.frozen() || found == guests_.end() || !world_.network.reachable(index_))
     return false;
   Network::End mine;
-  mine.frame = [](const wire::Frame&, engine::Lane) {};
+  mine.frame = [this, guest](wire::Frame frame, engine::Lane) {
+    process_.run([this, guest, frame = std::move(frame)] {
+      if (guests_.contains(guest)) worker_->from_guest(guest, frame, process_.now());
+    });
+  };
   mine.closed = [this, guest](const std::string&) {
     process_.run([this, guest] {
       if (const auto gone = guests_.find(guest); gone != guests_.end()) gone->second = 0;
@@ -77,6 +84,30 @@ void WorkerNode::hand_on(const wire::Frame& frame) {
     }
     world_.network.send(session, Side::head, std::move(sent), engine::Lane::weights);
   }
+}
+
+// What is damaged shows: with other numbers of a usual size it would be one that lies, as in what is its own.
+void WorkerNode::hand_up(std::uint64_t source, const wire::Frame& frame) {
+  if (source != source_ || source_session_ == 0) return;
+  wire::Frame sent = frame;
+  if (world_.scenario.chain_damaged > 0 && damage_.uniform() < world_.scenario.chain_damaged) {
+    std::vector<float> values(frame.body.floats().begin(), frame.body.floats().end());
+    switch (damage_.below(4)) {
+      case 0:
+        return;
+      case 1:
+        ++sent.header.subject;
+        break;
+      case 2:
+        values.pop_back();
+        if (values.empty()) return;
+        break;
+      default:
+        values[damage_.below(values.size())] = std::numeric_limits<float>::quiet_NaN();
+    }
+    sent = wire::seal(sent.header, SharedBytes::copy_of(std::as_bytes(std::span(values))));
+  }
+  world_.network.send(source_session_, Side::worker, std::move(sent), engine::Lane::gradients);
 }
 
 void WorkerNode::hang_up(bool silent) {

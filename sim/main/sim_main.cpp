@@ -70,6 +70,8 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
         static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error,
         report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
   }
+  if (chatty && report.sums > 0)
+    std::printf("%llu frames to the head are sums\n", static_cast<unsigned long long>(report.sums));
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
   if (!report.ok() && !chatty) std::cout << replay << std::flush;
   return report;

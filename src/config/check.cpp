@@ -50,6 +50,23 @@ Status check_rounds(const RunConfig& c) {
                   static_cast<double>(c.global_batch.samples) * static_cast<double>(c.rounds_steps), 1, 1e12);
 }
 
+// What a codec leaves out of a sum is not what it leaves out of the parts.
+Status check_chain(const RunConfig& c) {
+  if (c.wire_chain != "both") return {};
+  if (c.wire_gradients != "fp32" && c.wire_gradients != "auto") {
+    return bad(
+        "wire.chain: with both, workers add up their gradients on the way, which is exact in fp32 alone; found " +
+            ("wire.gradients = \"" + c.wire_gradients + "\""),
+        "--set wire.gradients=fp32, or wire.chain=weights");
+  }
+  if (c.mode == "helper") {
+    return bad(
+        "wire.chain: with both, workers add up their gradients on the way, which train.mode = \"helper\" does not do",
+        "--set wire.chain=weights");
+  }
+  return {};
+}
+
 // A gradient of the version before is noise that adds to whatever else is not exact.
 Status check_helper(const RunConfig& c) {
   if (c.mode != "helper") return {};
@@ -84,7 +101,7 @@ Status check(const RunConfig& c) {
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4", "top64"}),
       one_of("wire.weights", c.wire_weights, {"auto", "fp32", "bf16", "int8", "int4"}),
-      one_of("wire.chain", c.wire_chain, {"auto", "none", "weights"}),
+      one_of("wire.chain", c.wire_chain, {"auto", "none", "weights", "both"}),
       in_range("model.block", static_cast<double>(c.model_block), 1, 65536),
       in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
       in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),
@@ -112,6 +129,7 @@ Status check(const RunConfig& c) {
   }
   if (const Status fits = check_rounds(c); !fits) return fits;
   if (const Status fits = check_helper(c); !fits) return fits;
+  if (const Status fits = check_chain(c); !fits) return fits;
   if (c.drop_last && c.global_batch.automatic) {
     return bad("train.drop_last: needs a batch that stays, and train.global_batch follows the gradient noise",
                "--set train.drop_last=false, or --set train.global_batch=256");

@@ -20,12 +20,14 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       state(options.state, sessions),
       weights(server, options, sessions, machine.members(), pace),
       chain(options.chain, pace, weights, sessions, machine.members(), output),
+      merges(options, machine, server.layout(), sessions, uploads, pace),
       batch(options, pace),
       sketches(options.verify.secret),
       steps(server, uploads, options.wants_gradients),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
       lender({options, server, machine, sessions, weights, batch, pace, output}, feeder()),
-      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, chain, output},
+      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, chain, merges,
+             output},
             busier_share(server.layout(), options), feeder()) {}
 
 void Coordinator::Impl::feed(const modes::Event& event) {
@@ -33,7 +35,12 @@ void Coordinator::Impl::feed(const modes::Event& event) {
   // Actions answer with events of their own; they wait until the actions before them are done.
   if (feeding) return;
   feeding = true;
-  for (std::size_t i = 0; i < events.size(); ++i) {
+  for (std::size_t i = 0;; ++i) {
+    if (i == events.size()) {
+      std::optional<modes::Event> next = merges.next();
+      if (!next) break;
+      events.push_back(*std::move(next));
+    }
     const modes::Event happened = events[i];
     actions.clear();
     machine.decide(happened, now, actions);

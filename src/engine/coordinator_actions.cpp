@@ -42,14 +42,15 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::taken:
       return outbox.send_taken(action);
     case ActionKind::measured:
-      workers.at(action.worker).finish_seconds = seconds(action.elapsed);
-      return pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
+      return measure(action);
     case ActionKind::late:
       return measure_late(action);
     case ActionKind::abandon:
       return uploads.abandon(action.lease, machine.coverage());
     case ActionKind::release:
       return uploads.release(action.lease, action.chunk);
+    case ActionKind::unmerge:
+      return merges.refused(action.chunk);
     case ActionKind::reduce:
       if (options.rate_by_workers) steps.rate_by_workers(machine, workers, action.chunk);
       steps.reduce(action.chunk, machine.coverage(), batch.norms());
@@ -135,6 +136,13 @@ void Coordinator::Impl::compare_aside(fleet::WorkerId worker) {
   feed(modes::AsideCompared{worker, difference.empty()});
 }
 
+// What came in a sum took as long as all that is in it.
+void Coordinator::Impl::measure(const modes::Action& action) {
+  workers.at(action.worker).finish_seconds = seconds(action.elapsed);
+  if (const modes::Lease* lease = machine.lease(action.lease); lease == nullptr || !lease->merged)
+    pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
+}
+
 void Coordinator::Impl::measure_late(const modes::Action& action) {
   const fleet::Member* member = machine.members().find(action.session);
   if (member == nullptr || !lives(*member, options.timeouts, now)) return;
@@ -172,6 +180,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
   chain.review(step.duration);
+  merges.choose_order();
   uploads.clear(machine.early());
   sketches.clear();
   if (step.batch_change) {

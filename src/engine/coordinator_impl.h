@@ -13,6 +13,7 @@
 #include "engine/coordinator_evaluations.h"
 #include "engine/coordinator_inbox.h"
 #include "engine/coordinator_lender.h"
+#include "engine/coordinator_merges.h"
 #include "engine/coordinator_outbox.h"
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_sessions.h"
@@ -44,6 +45,7 @@ struct Coordinator::Impl {
   void close_evaluation(const modes::Action& action);
   void compare_aside(fleet::WorkerId worker);
   void compare_probes(const modes::Action& action);
+  void measure(const modes::Action& action);
   void measure_late(const modes::Action& action);
   void diverged(const modes::Action& action);
   [[nodiscard]] std::string waiting_for() const;
@@ -60,6 +62,7 @@ struct Coordinator::Impl {
   StateSender state;
   WeightsSender weights;
   Chain chain;
+  Merges merges;
   BatchChoice batch;
   Sketches sketches;
   Probes probes;

@@ -105,6 +105,7 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   if (auto fault = contribution_fault(header, frame.body.size(), parts_.server.layout(), parts_.options.gradients))
     return violation(session, std::move(fault->expected), std::move(fault->found));
+  if ((header.flags & wire::kMerged) != 0) return on_merged(session, frame);
   const modes::Lease* lease = live_lease(session, header.pass, header.subject);
   const modes::PassId pass = modes::PassId::unpack(header.pass);
   if (lease == nullptr || pass.kind != PassKind::train) return;
@@ -140,6 +141,11 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
                             header.chunk,
                             {.gradient = statistic ? 0 : largest, .statistic = statistic ? largest : 0},
                             unlike(*lease, header.chunk)});
+}
+
+void Inbox::on_merged(const Session& session, const wire::Frame& frame) {
+  parts_.merges.add(session, frame);
+  if (const std::optional<modes::Event> whole = parts_.merges.next()) feed_(*whole);
 }
 
 std::uint32_t Inbox::unlike(const modes::Lease& lease, ChunkId chunk) const {
@@ -186,6 +192,8 @@ void Inbox::on_message(Session& session, const wire::Message& message) {
     parts_.chain.on_follows(session, *follows);
   } else if (const auto* end = std::get_if<wire::Unfollows>(&message)) {
     if (const std::string text = parts_.chain.on_unfollows(session, *end); !text.empty()) warn(session, text);
+  } else if (const auto* unmerge = std::get_if<wire::Unmerge>(&message)) {
+    parts_.merges.on_unmerge(session, *unmerge);
   } else if (std::holds_alternative<wire::Yield>(message)) {
     feed_(modes::WorkerYields{session.id});
   } else {

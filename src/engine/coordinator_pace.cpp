@@ -33,6 +33,10 @@ const MeasuredPace::Worker& MeasuredPace::of(fleet::WorkerId worker) const {
   return worker <= workers_.size() ? workers_[worker - 1] : unknown_;
 }
 
+std::uint32_t MeasuredPace::place(fleet::WorkerId worker) const {
+  return static_cast<std::uint32_t>(std::ranges::find(order_, worker) - order_.begin());
+}
+
 plan::Affine MeasuredPace::fixed_share(fleet::WorkerId worker) const {
   if (worker <= fixed_.size()) return {0, 1 / fixed_[worker - 1]};
   // Nobody gave a share to those who came later.

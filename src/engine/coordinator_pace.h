@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -43,6 +44,7 @@ class MeasuredPace final : public modes::Pace {
 
   void split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
              std::span<std::uint64_t> counts) override;
+  [[nodiscard]] std::uint32_t place(fleet::WorkerId worker) const override;
   [[nodiscard]] Duration allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] Duration deadline(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] Duration unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
@@ -66,6 +68,9 @@ class MeasuredPace final : public modes::Pace {
   void weigh_codec(fleet::WorkerId worker);
   /// A step that `worker` made by itself.
   void alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
+
+  /// These get the first positions of a pass, in this order; all others come after them.
+  void set_order(std::vector<fleet::WorkerId> first) { order_ = std::move(first); }
 
   // What is told beside passes.
   void known_before(fleet::WorkerId worker, const plan::Affine& speed);
@@ -139,6 +144,7 @@ class MeasuredPace final : public modes::Pace {
   plan::Sizes sizes_;
   std::uint64_t local_steps_;  // of a round
   std::vector<double> fixed_;
+  std::vector<fleet::WorkerId> order_;
   Timeouts timeouts_;
   Worker unknown_;  // whom nothing was told of
   std::vector<Worker> workers_;

@@ -25,15 +25,23 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
   if (server_.there()) return collect(chunk, coverage);
   parts_.clear();
   const std::size_t elements = server_.layout().chunks()[chunk].elements;
+  norm_parts_.clear();
   for (const auto& piece : coverage.pieces(chunk)) {
+    const double weight_of = coverage.find(piece.lease)->weight;
+    if (uploads_.shared(piece.lease, chunk)) {
+      norm_parts_.back().range.count += piece.range.count;
+      norm_parts_.back().weight += weight_of;
+      continue;
+    }
     const auto part = uploads_.encoded(piece.lease, chunk, elements);
     MOTLEY_ASSERT(part.has_value());  // as it came
     parts_.push_back(*part);
+    norm_parts_.push_back({piece.range, weight_of});
   }
   // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.
   const double weight = coverage.weight();
   const bool gradient = server_.layout().chunks()[chunk].kind != ChunkKind::statistics;
-  const std::span<double> squares = gradient ? norms.of(coverage.pieces(chunk), coverage) : std::span<double>();
+  const std::span<double> squares = gradient ? norms.of(norm_parts_) : std::span<double>();
   norms.add_mean(server_.reduce(chunk, parts_, weight > 0 ? weight : 1, coverage.positions(), squares));
   for (const auto& piece : coverage.pieces(chunk)) uploads_.release(piece.lease, chunk);
   last_reduced_ = chunk;
@@ -42,7 +50,7 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
 void StepMaker::collect(ChunkId chunk, const modes::Coverage& coverage) {
   collected_.resize(server_.layout().chunks().size());
   for (const auto& piece : coverage.pieces(chunk)) {
-    collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
+    if (!uploads_.shared(piece.lease, chunk)) collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
     uploads_.release(piece.lease, chunk);
   }
   ++collected_count_;

@@ -46,7 +46,8 @@ class StepMaker {
   ps::Server& server_;
   Uploads& uploads_;
   std::function<bool(std::size_t bytes)> wants_gradients_;
-  std::vector<codec::Encoded> parts_;                 // kept for its memory
+  std::vector<codec::Encoded> parts_;                 // kept for its memory, as is
+  std::vector<StepNorms::Part> norm_parts_;           // of these
   std::vector<std::vector<GradientPart>> collected_;  // by chunk, for the device
   std::size_t collected_count_ = 0;                   // chunks that have theirs
   ChunkId last_reduced_ = 0;

@@ -28,6 +28,14 @@ const Uploads::Upload* Uploads::find(modes::LeaseId lease) const noexcept {
   return nullptr;
 }
 
+Uploads::Upload& Uploads::make(modes::LeaseId lease) {
+  if (Upload* upload = find(lease)) return *upload;
+  if (used_ == uploads_.size()) uploads_.emplace_back().slots.resize(chunks_);
+  Upload& upload = uploads_[used_++];
+  upload.lease = lease;
+  return upload;
+}
+
 bool Uploads::fits(modes::LeaseId lease, const wire::FrameHeader& header) const {
   const Upload* upload = find(lease);
   if (upload == nullptr) return true;
@@ -39,14 +47,8 @@ bool Uploads::add(modes::LeaseId lease, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   MOTLEY_ASSERT(header.chunk < chunks_ && header.length == frame.body.size());
   MOTLEY_ASSERT(std::uint64_t{header.offset} + header.length <= header.total);
-  Upload* upload = find(lease);
-  if (upload == nullptr) {
-    if (used_ == uploads_.size()) uploads_.emplace_back().slots.resize(chunks_);
-    upload = &uploads_[used_++];
-    upload->lease = lease;
-  }
-  Slot& slot = upload->slots[header.chunk];
-  if (slot.state == State::whole || slot.state == State::released) return false;
+  Slot& slot = make(lease).slots[header.chunk];
+  if (slot.state != State::empty && slot.state != State::filling) return false;
   slot.codec = header.codec;
   const auto body = frame.body.bytes();
   if (header.length == header.total && holds_floats(body)) {
@@ -83,6 +85,38 @@ GradientPart Uploads::part(modes::LeaseId lease, ChunkId chunk) const {
   return {static_cast<std::uint8_t>(slot.codec), slot.whole};
 }
 
+void Uploads::share(modes::LeaseId sum, ChunkId chunk, std::span<const modes::LeaseId> leases) {
+  MOTLEY_ASSERT(!leases.empty());
+  for (const modes::LeaseId lease : leases) {
+    Slot& slot = make(lease).slots[chunk];
+    release(slot);
+    slot.state = State::shared;
+  }
+  Slot& from = find(sum)->slots[chunk];
+  MOTLEY_ASSERT(from.state == State::whole);
+  find(leases.front())->slots[chunk] = std::exchange(from, {});
+}
+
+void Uploads::unshare(ChunkId chunk, std::span<const modes::LeaseId> leases) {
+  for (const modes::LeaseId lease : leases)
+    if (Upload* upload = find(lease)) empty(upload->slots[chunk]);
+}
+
+bool Uploads::shared(modes::LeaseId lease, ChunkId chunk) const noexcept {
+  const Upload* upload = find(lease);
+  return upload != nullptr && upload->slots[chunk].state == State::shared;
+}
+
+void Uploads::forget(modes::LeaseId sum) {
+  if (Upload* upload = find(sum))
+    for (Slot& slot : upload->slots) empty(slot);
+}
+
+void Uploads::empty(Slot& slot) {
+  release(slot);
+  slot.state = State::empty;
+}
+
 void Uploads::release(Slot& slot) {
   slot.whole = SharedBytes();
   slot.filling = MutableBytes();
@@ -111,10 +145,7 @@ void Uploads::clear(std::span<const modes::Lease> kept) {
       ++left;
       continue;
     }
-    for (Slot& slot : uploads_[i].slots) {
-      release(slot);
-      slot.state = State::empty;
-    }
+    for (Slot& slot : uploads_[i].slots) empty(slot);
   }
   used_ = left;
 }

@@ -31,6 +31,15 @@ class Uploads {
   [[nodiscard]] std::optional<codec::Encoded> encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;
   /// The same where a device may have it. REQUIRES the same.
   [[nodiscard]] GradientPart part(modes::LeaseId lease, ChunkId chunk) const;
+  /// The chunk of this number is the sum of those of the leases: the first gets it, and the others none of their own.
+  /// REQUIRES it is whole, and none of them came whole by itself.
+  void share(modes::LeaseId sum, ChunkId chunk, std::span<const modes::LeaseId> leases);
+  /// What they shared is gone, and each may come by itself.
+  void unshare(ChunkId chunk, std::span<const modes::LeaseId> leases);
+  /// Its values are in the sum that the one before it has.
+  [[nodiscard]] bool shared(modes::LeaseId lease, ChunkId chunk) const noexcept;
+  /// All of that number.
+  void forget(modes::LeaseId sum);
   /// Frees a payload; more frames for it are ignored.
   void release(modes::LeaseId lease, ChunkId chunk);
   /// Releases whatever of the lease `coverage` did not accept.
@@ -39,7 +48,7 @@ class Uploads {
   void clear(std::span<const modes::Lease> kept = {});
 
  private:
-  enum class State : std::uint8_t { empty, filling, whole, released };
+  enum class State : std::uint8_t { empty, filling, whole, shared, released };
   struct Slot {
     State state = State::empty;
     wire::CodecId codec = wire::CodecId::fp32;
@@ -52,8 +61,10 @@ class Uploads {
     std::vector<Slot> slots;
   };
   Upload* find(modes::LeaseId lease) noexcept;
+  Upload& make(modes::LeaseId lease);
   [[nodiscard]] const Upload* find(modes::LeaseId lease) const noexcept;
   void release(Slot& slot);
+  void empty(Slot& slot);
 
   std::size_t chunks_;
   std::vector<Upload> uploads_;  // the first used_ are in use

@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/assert.h"
-
 namespace motley::engine {
 
-std::span<double> StepNorms::of(std::span<const modes::Coverage::Piece> pieces, const modes::Coverage& coverage) {
+std::span<double> StepNorms::of(std::span<const Part> parts) {
   if (useless_) return {};
   if (ranges_.empty()) {
-    for (const modes::Coverage::Piece& piece : pieces) {
-      const modes::Contribution* from = coverage.find(piece.lease);
-      MOTLEY_ASSERT(from != nullptr);
-      ranges_.push_back(piece.range);
-      weights_.push_back(from->weight);
+    for (const Part& part : parts) {
+      ranges_.push_back(part.range);
+      weights_.push_back(part.weight);
     }
     squares_.assign(ranges_.size(), 0);
   }
-  useless_ = pieces.size() < 2 || !std::ranges::equal(pieces, ranges_, {}, &modes::Coverage::Piece::range);
+  useless_ = parts.size() < 2 || !std::ranges::equal(parts, ranges_, {}, &Part::range);
   if (useless_) return {};
   return squares_;
 }

@@ -5,16 +5,21 @@
 #include <span>
 #include <vector>
 
-#include "modes/work/coverage.h"
+#include "modes/work/interval_set.h"
 #include "plan/noise_scale.h"
 
 namespace motley::engine {
 
 class StepNorms {
  public:
-  /// Where the squared norm of each piece of a gradient chunk is to be added. Empty where it would say nothing: one
-  /// piece only, or other pieces than the chunks before had, because a range was computed again in parts.
-  std::span<double> of(std::span<const modes::Coverage::Piece> pieces, const modes::Coverage& coverage);
+  /// What is summed as one.
+  struct Part {
+    modes::Interval range{};
+    double weight = 0;
+  };
+  /// Where the squared norm of each part of a gradient chunk is to be added. Empty where it would say nothing: one part
+  /// only, or others than the chunks before had, because a range was computed again in parts.
+  std::span<double> of(std::span<const Part> parts);
   /// Of the chunk's mean gradient.
   void add_mean(double square) noexcept { mean_square_ += square; }
   /// What the step says; empty if nothing. Starts the next one.

@@ -152,7 +152,33 @@ void Worker::Impl::disconnect(const WorkerAction& action) {
   output.disconnect(action.reconnect, error);
 }
 
+void Worker::Impl::send_sums() {
+  while (std::optional<Merging::Outgoing> sum = merging.next()) {
+    wire::FrameHeader header = sum->frame.header;
+    header.run = run;
+    header.fence = fence;
+    if (sum->to != 0) {
+      output.hand_up(sum->to, {header, std::move(sum->frame.body)});
+    } else {
+      output.send(wire::seal(header, std::move(sum->frame.body), checksums), Lane::gradients);
+    }
+  }
+}
+
+void Worker::Impl::give_up_merging() {
+  if (const std::optional<wire::Unmerge> end = merging.give_up()) send(*end);
+}
+
+void Worker::Impl::send_kept(const wire::Unmerge& unmerge, Time now) {
+  const Merging::Kept kept = merging.end(unmerge);
+  for (const auto& [chunk, gradient] : kept.chunks) send_chunk(kept.lease, chunk, gradient, now);
+}
+
 void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now) {
+  if (merging.is_of(lease.lease)) {
+    merging.add(lease, chunk, gradient, now);
+    return send_sums();
+  }
   wire::FrameHeader header;
   header.run = run;
   header.fence = fence;
@@ -178,6 +204,7 @@ void Worker::connected(Time now, bool checksums) {
   w.blob.reset();
   w.weights.forget();
   w.following.reset(0);
+  w.merging.reset();
   w.state.reset();
   w.arriving.reset();
   w.layout.reset();
@@ -221,6 +248,7 @@ void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::
   w.layout = layout;
   w.weights.reset(*w.layout);
   w.following.reset(w.layout->chunks().size());
+  w.merging.prepare(*w.layout);
   w.train_fingerprint = std::move(train_fingerprint);
   w.test_fingerprint = std::move(test_fingerprint);
   w.samples = samples;
@@ -330,6 +358,13 @@ void Worker::from_source(std::uint64_t id, const wire::Frame& frame, Time now) {
   w.take_all_weights(now);
 }
 
+void Worker::from_guest(std::uint64_t id, const wire::Frame& frame, Time now) {
+  Impl& w = *impl_;
+  if (!w.machine.open() || !w.admitted || id == 0) return;
+  if (!w.merging.add_from_guest(id, frame, now)) return w.give_up_merging();
+  w.send_sums();
+}
+
 void Worker::source_lost(std::uint64_t id) {
   Impl& w = *impl_;
   if (!w.machine.open()) return;
@@ -340,6 +375,7 @@ void Worker::source_lost(std::uint64_t id) {
 void Worker::tick(Time now) {
   Impl& w = *impl_;
   if (w.machine.open() && w.following.overdue(now)) w.unfollow(w.following.wrong());
+  if (w.machine.open() && w.merging.overdue(now)) w.give_up_merging();
   w.decide(event::Tick{}, now);
 }
 

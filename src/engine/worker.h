@@ -83,6 +83,8 @@ class WorkerOutput {
   virtual void unfollow(std::uint64_t /*id*/) {}
   /// To all that were let in.
   virtual void hand_on(const wire::Frame&) {}
+  /// Of gradients, to whom it follows.
+  virtual void hand_up(std::uint64_t /*source*/, const wire::Frame&) {}
   virtual void admitted(std::uint64_t worker) = 0;
   virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
   /// The channel must be closed, if it is not. Exactly once for each connected() (and once for leave() without a
@@ -135,6 +137,8 @@ class Worker {
   void follows(std::uint64_t id, Time now);
   void from_source(std::uint64_t id, const wire::Frame& frame, Time now);
   void source_lost(std::uint64_t id);
+  /// Of gradients, by who was let in.
+  void from_guest(std::uint64_t id, const wire::Frame& frame, Time now);
 
   /// More came on the lanes of weights, if not a whole frame: on a slow link one takes seconds.
   void bytes_came(Time now);

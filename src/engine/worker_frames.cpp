@@ -49,6 +49,7 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
       opened = StepRange{pass->epoch, pass->first, pass->count};
     decide(*pass, now);
   } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
+    merging.closed(closed->pass);
     decide(*closed, now);
   } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {
     if (Status sound = check_grant(*grant, samples); !sound) return malformed(std::move(sound).error(), now);
@@ -67,12 +68,14 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
   } else if (const auto* trim = std::get_if<wire::Trim>(&message)) {
     decide(*trim, now);
   } else if (const auto* cancel = std::get_if<wire::Cancel>(&message)) {
+    merging.taken(cancel->lease);
     decide(*cancel, now);
   } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
     why = error_of_bye(*bye);
     decide(*bye, now);
   } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
     gradients.taken(*taken, now);
+    merging.taken(taken->lease);
   } else if (const auto* guest = std::get_if<wire::Guest>(&message)) {
     output.let_in(*guest);
   } else if (const auto* source = std::get_if<wire::Source>(&message)) {
@@ -81,6 +84,11 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
   } else if (const auto* settled = std::get_if<wire::Unfollows>(&message)) {
     following.settled(settled->id, settled->version);
     if (following.lacks()) decide(event::WeightsMissed{}, now);
+  } else if (const auto* merge = std::get_if<wire::Merge>(&message)) {
+    merging.begin(*merge, now);
+    send_sums();
+  } else if (const auto* unmerge = std::get_if<wire::Unmerge>(&message)) {
+    send_kept(*unmerge, now);
   } else if (const auto* piece = std::get_if<wire::State>(&message)) {
     if (Status added = state.add(*piece); !added) malformed(std::move(added).error(), now);
   }

@@ -12,6 +12,7 @@
 #include "engine/worker.h"
 #include "engine/worker_following.h"
 #include "engine/worker_gradients.h"
+#include "engine/worker_merging.h"
 #include "engine/worker_report.h"
 #include "engine/worker_weights.h"
 #include "plan/time_model.h"
@@ -31,6 +32,10 @@ struct Worker::Impl {
   void perform(const cluster::WorkerAction& action, Time now);
   void send(const wire::Message& message);
   void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now);
+  /// What of sums is to go on by now.
+  void send_sums();
+  void give_up_merging();
+  void send_kept(const wire::Unmerge& unmerge, Time now);
   void send_finish(const cluster::WorkerAction& action);
   void start_task(const cluster::WorkerAction& action, Time now);
   void disconnect(const cluster::WorkerAction& action);
@@ -76,6 +81,7 @@ struct Worker::Impl {
   bool ready = false;
   std::optional<Error> why;  // of the disconnect under way
   GradientSender gradients;
+  Merging merging;
 
   // Of the running task.
   struct Arriving {

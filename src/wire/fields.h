@@ -8,38 +8,17 @@
 #include <string_view>
 #include <tuple>
 
+#include "wire/field.h"
+#include "wire/fields_peers.h"
 #include "wire/limits.h"
 #include "wire/messages.h"
 
 namespace motley::wire {
 
-/// How a field looks on the wire where its C++ type leaves a choice.
-enum class Form : std::uint8_t {
-  plain,  // integers as varints, strings as they are
-  fixed,  // 64-bit identifiers whose high bits are in use: always eight bytes
-  whole,  // byte strings of bytes_max bytes, or of none
-  text,  // strings for people: cut to the limit and made valid UTF-8 before they are sent, printable when they are read
-};
-
-template <class Owner, class Member>
-struct Field {
-  std::uint32_t number = 0;
-  std::string_view name;
-  Member Owner::* member = nullptr;
-  Form form = Form::plain;
-  std::size_t bytes_max = kStringBytesMax;              // strings and byte strings
-  std::size_t characters_max = kSentenceCharactersMax;  // of text, as it is read
-};
-template <class Owner, class Member, class... Rest>
-Field(std::uint32_t, const char*, Member Owner::*, Rest...) -> Field<Owner, Member>;
-
-inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 39";
+inline constexpr std::string_view kKindsKnown = "1 to 22, 25, 26 or 29 to 41";
 
 /// Envelope fields below this number are message kinds; from here on they are attributes that a reader may ignore.
 inline constexpr std::uint32_t kKindsEnd = 200;
-
-template <class Message>
-struct Table;
 
 template <>
 struct Table<StepRange> {
@@ -329,39 +308,6 @@ struct Table<Keeps> {
   static constexpr std::tuple kFields{Field{1, "sha256", &Keeps::sha256, Form::whole, kHashBytesMax},
                                       Field{2, "whole", &Keeps::whole}};
 };
-template <>
-struct Table<Guest> {
-  static constexpr std::string_view kName = "Guest";
-  static constexpr std::uint32_t kKind = 36;
-  static constexpr std::tuple kFields{Field{1, "id", &Guest::id, Form::fixed},
-                                      Field{2, "secret", &Guest::secret, Form::whole, kGuestSecretBytes},
-                                      Field{3, "spki", &Guest::spki, Form::whole, kHashBytesMax}};
-};
-template <>
-struct Table<Source> {
-  static constexpr std::string_view kName = "Source";
-  static constexpr std::uint32_t kKind = 37;
-  static constexpr std::tuple kFields{Field{1, "id", &Source::id, Form::fixed}, Field{2, "port", &Source::port},
-                                      Field{3, "addresses", &Source::addresses, Form::plain, kAddressBytesMax},
-                                      Field{4, "secret", &Source::secret, Form::whole, kGuestSecretBytes},
-                                      Field{5, "spki", &Source::spki, Form::whole, kHashBytesMax}};
-};
-
-template <>
-struct Table<Follows> {
-  static constexpr std::string_view kName = "Follows";
-  static constexpr std::uint32_t kKind = 38;
-  static constexpr std::tuple kFields{Field{1, "id", &Follows::id, Form::fixed}};
-};
-template <>
-struct Table<Unfollows> {
-  static constexpr std::string_view kName = "Unfollows";
-  static constexpr std::uint32_t kKind = 39;
-  static constexpr std::tuple kFields{
-      Field{1, "id", &Unfollows::id, Form::fixed}, Field{2, "version", &Unfollows::version},
-      Field{3, "has", &Unfollows::has, Form::plain, kChunkBitmapBytesMax}, Field{4, "wrong", &Unfollows::wrong}};
-};
-
 template <>
 struct Table<Pair> {
   static constexpr std::string_view kName = "Pair";

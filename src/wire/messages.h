@@ -211,6 +211,22 @@ struct Unfollows {
   bool operator==(const Unfollows&) const = default;
 };
 
+// Gradients from worker to worker, beside Guest and Source: docs/formats/session.md.
+/// Coordinator to worker: chunks of that lease are added to those that the guest `from` sends of the lease `before` (0,
+/// 0: it is the first), and go on to the source `to` (0: to the coordinator).
+struct Merge {
+  std::uint64_t pass = 0, lease = 0;
+  std::uint64_t from = 0, before = 0, to = 0;
+  bool operator==(const Merge&) const = default;
+};
+/// Coordinator to worker: that is over; of this lease all chunks but `has` (as Taken.discarded) are to come as ever.
+/// Worker to coordinator: it cannot be.
+struct Unmerge {
+  std::uint64_t pass = 0, lease = 0;
+  std::vector<std::uint8_t> has{};
+  bool operator==(const Unmerge&) const = default;
+};
+
 /// Of the train samples of whom: those at positions [first, first + count) of the order of `epoch`, or `all`.
 struct Stock {
   std::uint64_t epoch = 0, first = 0, count = 0;
@@ -241,10 +257,10 @@ struct Paired {  // head -> joiner
   bool operator==(const Paired&) const = default;
 };
 
-using Message =
-    std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
-                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye, Want, Offered,
-                 State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest, Source, Follows, Unfollows>;
+using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
+                             Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
+                             Bye, Want, Offered, State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest,
+                             Source, Follows, Unfollows, Merge, Unmerge>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

@@ -1,4 +1,5 @@
-"""Weights from worker to worker (wire.chain), on several machines (tools/lab): who hands them on is killed, stands still, comes back.
+"""Weights from worker to worker (wire.chain), and gradients the other way, on several machines (tools/lab): who hands them on is killed,
+stands still, comes back.
 
 Needs root, network namespaces and tc; skipped where they are missing.
 """
@@ -23,6 +24,24 @@ def followers(step):
     """Who computed something in a step, and got no more from the head meanwhile than hashes: the weights are four times as much in int8."""
     return {part["worker"].split("/")[0] for part in step["workers"]
             if part["samples"] and part["worker"] != "head/cpu" and 0 < part["received_bytes"] < WEIGHTS / 16}
+
+
+def adders(step):
+    """Who computed something in a step and sent the head next to nothing of it."""
+    return {part["worker"].split("/")[0] for part in step["workers"]
+            if part["samples"] and part["worker"] != "head/cpu" and 0 < part["sent_bytes"] < WEIGHTS / 16}
+
+
+def evenly(step):
+    return [part["samples"] for part in step["workers"]] == [25] * 4
+
+
+def start_all(motley, run, *more):
+    head = motley.start("train", "softmax", *RUN, *settings(train_min_workers=4, train_micro_batch=25), *more, "--run", run,
+                        "--device", "cpu", "--threads", "1", "--name", "head", "--token-file", run + ".token",
+                        "--listen", f"{lab('ip', 'head')}:7117", prefix=on("head"))
+    return head, {host: motley.start("join", "--token-file", run + ".token", "--name", host, "--threads", "1", prefix=on(host))
+                  for host in ("first", "second", "third")}
 
 
 @pytest.mark.parametrize("weights", ["fp32", "int8"])
@@ -64,3 +83,48 @@ def test_chain_breaks_and_is_made_anew(motley_path, tmp_path, weights):
         assert alone.process.returncode == 0, alone.story()
     assert audit["samples"] == 100 * len(losses)
     assert relative(losses, alone.losses()) < (1e-4 if weights == "fp32" else 1e-2)
+
+
+def test_gradients_are_added_up_on_the_way(motley_path, tmp_path):
+    with laboratory(HOSTS), Starter(motley_path, tmp_path) as motley:
+        both = settings(train_steps=100000, wire_chain="both")
+        head, workers = start_all(motley, "run", *both)
+
+        def added(count):
+            return head.wait_event("step", lambda step: len(adders(step)) == count, head.seen())
+
+        added(2)
+        for host in sorted(adders(added(2))):
+            before = head.seen()
+            workers[host].kill()
+            head.wait_event("worker", after=before, worker=host + "/cpu", change="lost")
+            added(1)
+            workers[host] = motley.start("join", "--token-file", "run.token", "--name", host, "--threads", "1", prefix=on(host))
+            head.wait_event("worker", after=before, worker=host + "/cpu", change="readmitted")
+            added(2)
+        head.stop()
+        losses = head.losses()
+        audit = motley.audit("run")
+        alone = motley.run("train", "softmax", *RUN, *settings(train_steps=len(losses)), "--run", "alone", "--device", "cpu",
+                           "--listen", "127.0.0.1:0")
+        assert alone.process.returncode == 0, alone.story()
+    assert audit["samples"] == 100 * len(losses)
+    assert relative(losses, alone.losses()) < 1e-4
+
+
+def test_the_bits_are_those_without_a_chain(motley_path, tmp_path):
+    with laboratory(HOSTS), Starter(motley_path, tmp_path) as motley:
+        def run(name, *more):
+            head, workers = start_all(motley, name, *more)
+            assert head.end() == 0, head.story()
+            for worker in workers.values():
+                worker.end()
+            return head.named("step")
+
+        joint = run("joint", *settings(train_steps=120, wire_chain="both"))
+        alike = run("alike", *settings(train_steps=120))
+    assert any(len(adders(step)) == 2 for step in joint)
+    for step, other in zip(joint, alike):
+        if not (evenly(step) and evenly(other)):  # somebody was late on a busy machine, and others did his part: another cut
+            break
+        assert step["loss"] == other["loss"], step["step"]

@@ -68,6 +68,7 @@ struct Lease {
   std::uint64_t ahead = 0;          // likewise: LeaseBegun::ahead
   bool early = false;               // granted before its pass opened: modes/exact/early.h
   bool withheld = false;            // it does not count before somebody else comes to the same
+  bool merged = false;              // some of it counts in sums with others: it counts with all of them, or none does
   bool compared = false;            // with claims for just these positions: nothing of it goes to others
   std::uint32_t unlike = 0;         // claims that it differs from, by bit
 

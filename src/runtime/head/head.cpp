@@ -89,7 +89,9 @@ CoordinatorHostOptions host_options(const Run& run) {
   if (e.helper_share > 0 && !e.gradients) e.gradients = codec::CodecId::int8;  // as few bits as late gradients bear
   using Chain = engine::CoordinatorOptions::Chain;
   const std::string& chain = run.config.wire_chain;
-  e.chain = chain == "weights" ? Chain::weights : chain == "auto" ? Chain::measured : Chain::none;
+  if (chain == "weights") e.chain = Chain::weights;
+  if (chain == "auto") e.chain = Chain::measured;
+  if (chain == "both") e.chain = Chain::both;
   e.hasher = transport::sha256;
   if (config::leaves_codec_open(run.config)) {
     const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();

@@ -10,7 +10,7 @@ namespace motley::runtime {
 BlockDoor::BlockDoor(std::shared_ptr<const Offers> offers, const fleet::JoinToken& token, transport::Identity identity)
     : desk_(std::move(offers), token.run, false), door_(token, std::move(identity), kFiles, *this) {}
 
-void BlockDoor::open(std::uint64_t id, std::shared_ptr<transport::Connection> connection) {
+void BlockDoor::open(std::uint64_t id, std::uint64_t /*guest*/, std::shared_ptr<transport::Connection> connection) {
   desk_.open(id, std::move(connection));
 }
 

@@ -29,7 +29,7 @@ class BlockDoor final : PeerDoor::Room {
   void set_training(bool training) { desk_.set_training(training); }
 
  private:
-  void open(std::uint64_t id, std::shared_ptr<transport::Connection> connection) override;
+  void open(std::uint64_t id, std::uint64_t guest, std::shared_ptr<transport::Connection> connection) override;
   Status hear(std::uint64_t id, const wire::Message& message) override;
   void close(std::uint64_t id) override { desk_.close(id); }
 

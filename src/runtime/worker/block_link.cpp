@@ -13,8 +13,8 @@ namespace motley::runtime {
 namespace {
 
 constexpr std::chrono::milliseconds kDialTimeout{5000};
-constexpr std::size_t kUntakenBytesMax = 256U << 20;  // of weights that wait to be taken, with what holds them
-constexpr std::size_t kUntoldMax = 256;               // events that nobody took, of what the head may say unasked
+constexpr std::size_t kUntakenWeightsMax = 256U << 20;  // of weights that wait to be taken, with what holds them
+constexpr std::size_t kUntoldMax = 256;                 // events that nobody took, of what the head may say unasked
 
 }  // namespace
 
@@ -100,7 +100,7 @@ void BlockLink::on_frame(std::uint64_t generation, const wire::Frame& frame) {
   if (!proven_) return end(Refused{{ErrorCode::protocol, "data came before a proof", ""}});
   if (frame.header.type == wire::FrameType::weights && takes_weights()) {
     const std::size_t bytes = sizeof frame + frame.body.size();
-    if (inbox_->untaken_bytes + bytes > kUntakenBytesMax)
+    if (inbox_->untaken_bytes + bytes > kUntakenWeightsMax)
       return end(Broken{"weights came faster than they were taken"});
     inbox_->untaken_bytes += bytes;
     return tell(frame);
@@ -182,6 +182,11 @@ void BlockLink::send_now(const wire::Message& message) {
 void BlockLink::send(const wire::Message& message) {
   const std::lock_guard lock(inbox_->mutex);
   if (proven_) send_now(message);
+}
+
+void BlockLink::send(const wire::Frame& frame, transport::Priority priority) {
+  const std::lock_guard lock(inbox_->mutex);
+  if (proven_) connection_->send(frame, priority);
 }
 
 void BlockLink::ask(std::uint64_t offer) {

@@ -69,6 +69,7 @@ class BlockLink {
   void want(const blocks::Hash& hash, std::size_t bytes, bool waited_for = false);
   /// Lost where there is no connection that is proven.
   void send(const wire::Message& message);
+  void send(const wire::Frame& frame, transport::Priority priority);
 
   /// The next event where there is one, of an inbox of its own. REQUIRES mutex() held.
   [[nodiscard]] std::optional<Event> take();

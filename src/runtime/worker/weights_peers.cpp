@@ -4,14 +4,22 @@
 #include "runtime/worker/block_fetch.h"
 
 namespace motley::runtime {
+namespace {
+
+constexpr std::size_t kUntakenBytesMax = 256U << 20;  // of gradients that wait to be taken
+
+std::size_t bytes_of(const wire::Frame& frame) { return sizeof frame + frame.body.size(); }
+
+}  // namespace
 
 WeightsPeers::WeightsPeers(fleet::JoinToken token, std::string name, transport::Identity identity,
                            std::function<void()> came)
     : token_(std::move(token)),
       name_(std::move(name)),
       identity_(std::move(identity)),
+      came_(std::move(came)),
       door_(token_, identity_, engine::kChain, *this) {
-  inbox_->told = std::move(came);
+  inbox_->told = came_;
 }
 
 bool WeightsPeers::follow(const wire::Source& source) {
@@ -49,10 +57,18 @@ void WeightsPeers::hand_on(const wire::Frame& frame, std::size_t unread_max) {
   header.fence = header.pass = 0;
   header.order = 0;
   const wire::Frame sent = wire::seal(header, frame.body, token_.plaintext);
-  for (const auto& [id, connection] : guests_) {
-    connection->send(sent, transport::Priority::weights);
-    if (connection->queued_bytes() > unread_max) connection->close();
+  for (const auto& [id, guest] : guests_) {
+    guest.connection->send(sent, transport::Priority::weights);
+    if (guest.connection->queued_bytes() > unread_max) guest.connection->close();
   }
+}
+
+void WeightsPeers::hand_up(std::uint64_t source, const wire::Frame& frame) {
+  if (followed_ != source || !link_) return;
+  wire::FrameHeader header = frame.header;
+  header.run = token_.run;
+  header.fence = 0;
+  link_->send(wire::seal(header, frame.body, token_.plaintext), transport::Priority::gradients);
 }
 
 std::size_t WeightsPeers::guests() {
@@ -72,9 +88,33 @@ std::optional<WeightsPeers::Event> WeightsPeers::take() {
   return std::nullopt;
 }
 
-void WeightsPeers::open(PeerDoor::LinkId id, std::shared_ptr<transport::Connection> connection) {
+std::optional<WeightsPeers::FromGuest> WeightsPeers::take_from_guest() {
   const std::lock_guard lock(mutex_);
-  guests_[id] = std::move(connection);
+  if (from_guests_.empty()) return std::nullopt;
+  FromGuest first = std::move(from_guests_.front());
+  from_guests_.pop_front();
+  untaken_bytes_ -= bytes_of(first.second);
+  return first;
+}
+
+void WeightsPeers::open(PeerDoor::LinkId id, std::uint64_t guest, std::shared_ptr<transport::Connection> connection) {
+  const std::lock_guard lock(mutex_);
+  guests_[id] = {guest, std::move(connection)};
+}
+
+Status WeightsPeers::take(PeerDoor::LinkId id, const wire::Frame& frame) {
+  const bool gradient =
+      frame.header.type == wire::FrameType::gradient || frame.header.type == wire::FrameType::statistic;
+  if (!gradient) return PeerDoor::Room::take(id, frame);
+  {
+    const std::lock_guard lock(mutex_);
+    if (untaken_bytes_ + bytes_of(frame) > kUntakenBytesMax)
+      return Error{ErrorCode::protocol, "gradients came faster than they were taken", ""};
+    untaken_bytes_ += bytes_of(frame);
+    from_guests_.emplace_back(guests_.at(id).number, frame);
+  }
+  came_();
+  return {};
 }
 
 Status WeightsPeers::hear(PeerDoor::LinkId /*id*/, const wire::Message& message) {

@@ -61,6 +61,7 @@ void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_sp
   engine::WorkerOptions options;
   if (options_.identity) {
     options_.hello.features.emplace_back(engine::kChain);
+    options_.hello.features.emplace_back(engine::kMerge);
     options.hasher = transport::sha256;
     const auto came = [this, mailbox = mailbox_] { mailbox->post([this] { on_peers(); }); };
     peers_ = std::make_unique<WeightsPeers>(*token_, options_.hello.name, *options_.identity, came);

@@ -118,6 +118,7 @@ class WorkerHost final : engine::WorkerOutput {
   void follow(const wire::Source& source) override;
   void unfollow(std::uint64_t id) override;
   void hand_on(const wire::Frame& frame) override;
+  void hand_up(std::uint64_t source, const wire::Frame& frame) override;
   void on_peers();
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;

@@ -32,7 +32,16 @@ void WorkerHost::hand_on(const wire::Frame& frame) {
   if (peers_) peers_->hand_on(frame, kUnreadBytesLeast + kUnreadModels * model);
 }
 
+void WorkerHost::hand_up(std::uint64_t source, const wire::Frame& frame) {
+  if (peers_) peers_->hand_up(source, frame);
+}
+
 void WorkerHost::on_peers() {
+  while (peers_) {
+    const std::optional<WeightsPeers::FromGuest> frame = peers_->take_from_guest();
+    if (!frame) break;
+    worker_->from_guest(frame->first, frame->second, now());
+  }
   while (peers_) {
     const std::optional<WeightsPeers::Event> event = peers_->take();
     if (!event) return;

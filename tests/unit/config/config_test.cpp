@@ -230,6 +230,17 @@ TEST(Config, HelpersAreRefusedWhatLateGradientsDoNotBear) {
     EXPECT_FALSE(load("mlp", {"train.mode=helper", other})) << other;
 }
 
+TEST(Config, GradientsAreAddedUpOnTheWayInFp32Alone) {
+  EXPECT_TRUE(load("mlp", {"wire.chain=both"}));
+  EXPECT_TRUE(load("mlp", {"wire.chain=both", "wire.gradients=auto"}));
+  for (const char* other : {"wire.gradients=bf16", "wire.gradients=int8", "train.mode=helper", "train.mode=rounds"}) {
+    const auto refused = load("mlp", {"wire.chain=both", other});
+    ASSERT_FALSE(refused) << other;
+    EXPECT_THAT(refused.error().message, HasSubstr("wire.chain"));
+  }
+  EXPECT_TRUE(load("mlp", {"wire.chain=weights", "wire.gradients=int8"}));
+}
+
 // 1,000 samples in batches of 10 are an epoch of 100 steps.
 std::string refusal_of_rounds(const std::vector<std::string>& overrides) {
   std::vector<std::string> all{"train.mode=rounds", "train.global_batch=10"};

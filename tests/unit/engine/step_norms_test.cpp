@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "coordinator_fixture.h"
+#include "modes/work/coverage.h"
 
 namespace motley::engine {
 namespace {
@@ -24,7 +25,9 @@ class StepNormsTest : public testing::Test {
   }
   /// Reduces a chunk where each piece's sum has this squared norm.
   bool reduce(ChunkId chunk, double square, double mean_square) {
-    const auto squares = norms.of(coverage.pieces(chunk), coverage);
+    std::vector<StepNorms::Part> parts;
+    for (const auto& piece : coverage.pieces(chunk)) parts.push_back({piece.range, coverage.find(piece.lease)->weight});
+    const auto squares = norms.of(parts);
     for (double& each : squares) each += square;
     norms.add_mean(mean_square);
     return !squares.empty();

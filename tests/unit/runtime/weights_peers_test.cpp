@@ -30,19 +30,27 @@ class Peer {
           changed_.notify_all();
         }) {}
   WeightsPeers::Event next() {
+    return wait<WeightsPeers::Event>([this] { return peers.take(); });
+  }
+  WeightsPeers::FromGuest from_guest() {
+    return wait<WeightsPeers::FromGuest>([this] { return peers.take_from_guest(); });
+  }
+
+ private:
+  template <class T, class Take>
+  T wait(Take take) {
     for (;;) {
       std::size_t before = 0;
       {
         const std::lock_guard lock(mutex_);
         before = came_;
       }
-      if (auto event = peers.take()) return std::move(*event);
+      if (std::optional<T> found = take()) return *std::move(found);
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return came_ > before; });
     }
   }
 
- private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t came_ = 0;
@@ -103,6 +111,28 @@ TEST_P(WeightsPeersTest, WhoWasNamedGetsWhatIsHandedOn) {
   }
   source.peers.let_out(11);
   EXPECT_TRUE(over(follower.next()));
+}
+
+TEST_P(WeightsPeersTest, GradientsGoTheOtherWay) {
+  ASSERT_TRUE(follower.peers.follow(introduce(11)));
+  ASSERT_TRUE(std::holds_alternative<BlockLink::Connected>(follower.next().second));
+  wire::Frame sent = some_weights(3);
+  sent.header.type = wire::FrameType::gradient;
+  sent.header.order = 0;
+  sent.header.flags = wire::kMerged;
+  sent.header.pass = 5;
+  sent.header.subject = 6;
+  follower.peers.hand_up(12, sent);
+  follower.peers.hand_up(11, sent);
+  const WeightsPeers::FromGuest got = source.from_guest();
+  EXPECT_EQ(got.first, 11U);
+  EXPECT_EQ(got.second.header.pass, 5U);
+  EXPECT_EQ(got.second.header.subject, 6U);
+  EXPECT_EQ(got.second.header.flags, wire::kMerged);
+  EXPECT_EQ(got.second.header.fence, 0U) << "of the follower's own session";
+  EXPECT_EQ(got.second.body.bytes()[69999], static_cast<std::byte>(3));
+  follower.peers.hand_up(11, some_weights(3));
+  EXPECT_TRUE(over(follower.next())) << "weights go one way only";
 }
 
 TEST_P(WeightsPeersTest, WhoHasAnotherSecretIsNotLetIn) {

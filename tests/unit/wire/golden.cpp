@@ -130,6 +130,8 @@ std::vector<Named> messages() {
                         octets("fedcba9876543210fedcba9876543210")}},
       {"follows", Follows{0x8877665544332211}},
       {"unfollows", Unfollows{0x8877665544332211, 6, {0, 130}, true}},
+      {"merge", Merge{kPass, 9, 0x8877665544332211, 8, 0x1122334455667788}},
+      {"unmerge", Unmerge{kPass, 9, {0, 130}}},
       {"pair", Pair{1, "laptop", share(2)}},
       {"pair_share", PairShare{"desktop", share(3)}},
       {"pair_confirm", PairConfirm{octets("0123456789abcdef0123456789abcdef")}},

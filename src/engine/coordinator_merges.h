@@ -1,0 +1,65 @@
+#pragma once
+// Contributions that come as one sum: each worker of a chain adds its own to what the one behind it sends, in order of
+// positions from the first one of the pass on, and the last sends that to the coordinator. What each declares comes
+// from itself. Where anything is wrong with it, each is told to send its own. One thread at a time.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "cluster/coordinator_machine.h"
+#include "engine/coordinator.h"
+#include "engine/coordinator_pace.h"
+#include "engine/coordinator_sessions.h"
+#include "engine/coordinator_uploads.h"
+#include "motley/layout.h"
+#include "wire/frame.h"
+#include "wire/messages.h"
+
+namespace motley::engine {
+
+class Merges {
+ public:
+  /// After something was wrong there are none before so many steps are made; each time twice as many.
+  static constexpr std::uint64_t kBarredSteps = 50;
+  /// The number under which sums are kept until they are whole; no lease has it.
+  static constexpr modes::LeaseId kSum = 0;
+
+  /// REQUIRES all outlive this.
+  Merges(const CoordinatorOptions& options, const cluster::CoordinatorMachine& machine, const Layout& layout,
+         Sessions& sessions, Uploads& uploads, MeasuredPace& pace);
+
+  /// Between two steps: who is to get which positions.
+  void choose_order();
+  /// When all that happened is dealt with: what follows from it here. To be called again after what it returns.
+  [[nodiscard]] std::optional<modes::Event> next();
+  /// A segment of a sum. REQUIRES it fits the layout.
+  void add(const Session& from, const wire::Frame& frame);
+  void on_unmerge(const Session& from, const wire::Unmerge& unmerge);
+  /// A chunk of a sum does not count.
+  void refused(ChunkId chunk);
+
+ private:
+  [[nodiscard]] const Session* source_of(const Session& session) const;
+  [[nodiscard]] bool may_merge(const modes::Lease& lease) const;
+  void begin();
+  enum class Standing : std::uint8_t { good, over, broken, faulty };
+  [[nodiscard]] Standing standing() const;
+  [[nodiscard]] bool all_begun() const;
+  void end(bool faulty);
+
+  bool wanted_;
+  std::optional<wire::CodecId> gradients_;
+  const cluster::CoordinatorMachine& machine_;
+  const Layout& layout_;
+  Sessions& sessions_;
+  Uploads& uploads_;
+  MeasuredPace& pace_;
+  std::uint64_t pass_ = 0;              // the newest that was looked at
+  std::vector<modes::LeaseId> leases_;  // that merge, in order of positions; empty: none do
+  std::vector<ChunkId> whole_;          // of sums that are here
+  std::uint64_t barred_until_ = 0, barred_steps_ = 0;
+};
+
+}  // namespace motley::engine

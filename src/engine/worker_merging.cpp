@@ -1,0 +1,189 @@
+#include "engine/worker_merging.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "wire/limits.h"
+
+namespace motley::engine {
+namespace {
+
+constexpr Duration kStoodStill = std::chrono::milliseconds(500);  // between two looks: what came is still unread
+constexpr std::size_t kEarlyBytesLeast = 32U << 20;
+
+wire::FrameType type_of(const Chunk& chunk) {
+  return chunk.kind == ChunkKind::statistics ? wire::FrameType::statistic : wire::FrameType::gradient;
+}
+
+}  // namespace
+
+void Merging::reset() {
+  layout_.reset();
+  merge_.reset();
+  lease_.reset();
+  slots_.clear();
+  out_.clear();
+  over_ = 0;
+  drop_early();
+}
+
+void Merging::prepare(const Layout& layout) { layout_ = layout; }
+
+void Merging::drop_early() {
+  early_.clear();
+  early_bytes_ = 0;
+}
+
+void Merging::begin(const wire::Merge& merge, Time now) {
+  if (!layout_) return;
+  merge_ = merge;
+  lease_.reset();
+  slots_.assign(layout_->chunks().size(), {});
+  out_.clear();
+  newest_ = looked_ = now;
+  gave_up_ = false;
+  for (const auto& [guest, frame] : std::exchange(early_, {}))
+    if (guest == merge.from && merge.from != 0 && is_ours(frame.header) && !take(frame)) return drop_early();
+  early_bytes_ = 0;
+}
+
+wire::FrameHeader Merging::header_of(ChunkId chunk) const {
+  const Chunk& place = layout_->chunks()[chunk];
+  wire::FrameHeader header;
+  header.type = type_of(place);
+  header.flags = wire::kMerged;
+  header.pass = lease_->pass;
+  header.subject = lease_->lease;
+  header.version = lease_->version;
+  header.chunk = chunk;
+  header.total = static_cast<std::uint32_t>(place.elements * sizeof(float));
+  return header;
+}
+
+void Merging::add(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now) {
+  MOTLEY_ASSERT(is_of(lease.lease) && chunk < slots_.size());
+  Slot& slot = slots_[chunk];
+  if (!slot.own.empty()) return;  // the coordinator granted it twice
+  if (!waits()) newest_ = now;
+  lease_ = lease;
+  slot.own = gradient;
+  if (merge_->from != 0) {
+    for (const wire::Frame& frame : std::exchange(slot.came, {})) pass_on(frame);
+    return;
+  }
+  wire::FrameHeader header = header_of(chunk);
+  for (std::size_t offset = 0; offset < gradient.size(); offset += wire::kBodyBytesMax) {
+    const std::size_t count = std::min(wire::kBodyBytesMax, gradient.size() - offset);
+    header.offset = static_cast<std::uint32_t>(offset);
+    header.length = static_cast<std::uint32_t>(count);
+    out_.push_back({merge_->to, {header, gradient.slice(offset, count)}});
+  }
+}
+
+bool Merging::is_ours(const wire::FrameHeader& header) const noexcept {
+  return merge_ && header.pass == merge_->pass && header.subject == merge_->before;
+}
+
+bool Merging::fits(const wire::FrameHeader& header, std::size_t body) const {
+  if (header.chunk >= layout_->chunks().size() || header.codec != wire::CodecId::fp32) return false;
+  const Chunk& place = layout_->chunks()[header.chunk];
+  return header.type == type_of(place) && header.total == place.elements * sizeof(float) && header.length == body &&
+         body > 0 && body % sizeof(float) == 0 && header.offset % sizeof(float) == 0 &&
+         std::uint64_t{header.offset} + header.length <= header.total;
+}
+
+bool Merging::add_from_guest(std::uint64_t guest, const wire::Frame& frame, Time now) {
+  if (!layout_ || !fits(frame.header, frame.body.size())) return false;
+  if (is_ours(frame.header) && merge_->from == guest) {
+    newest_ = now;
+    return gave_up_ || take(frame);
+  }
+  if (frame.header.pass == over_) return true;
+  // Maybe of the step to come.
+  const std::size_t most = std::max(kEarlyBytesLeast, layout_->flat_elements() * sizeof(float));
+  if (early_.size() == kEarlyFramesMax || early_bytes_ + frame.body.size() > most) drop_early();
+  early_bytes_ += frame.body.size();
+  early_.emplace_back(guest, frame);
+  return true;
+}
+
+bool Merging::take(const wire::Frame& frame) {
+  Slot& slot = slots_[frame.header.chunk];
+  slot.came_bytes += frame.body.size();
+  if (slot.came_bytes > frame.header.total) return false;
+  if (slot.own.empty()) {
+    slot.came.push_back(frame);
+  } else {
+    pass_on(frame);
+  }
+  return true;
+}
+
+void Merging::pass_on(const wire::Frame& frame) {
+  wire::FrameHeader header = header_of(frame.header.chunk);
+  header.offset = frame.header.offset;
+  header.length = frame.header.length;
+  MutableBytes sum = pool_.take(frame.body.size());
+  std::memcpy(sum.bytes().data(), frame.body.bytes().data(), frame.body.size());
+  const std::span<float> into = sum.floats();
+  const std::span<const float> own =
+      slots_[header.chunk].own.floats().subspan(header.offset / sizeof(float), into.size());
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] += own[i];
+  out_.push_back({merge_->to, {header, std::move(sum).seal()}});
+}
+
+std::optional<Merging::Outgoing> Merging::next() {
+  if (out_.empty()) return std::nullopt;
+  Outgoing first = std::move(out_.front());
+  out_.pop_front();
+  return first;
+}
+
+bool Merging::waits() const {
+  return merge_ && merge_->from != 0 && std::ranges::any_of(slots_, [](const Slot& slot) {
+           return !slot.own.empty() && slot.came_bytes < slot.own.size();
+         });
+}
+
+bool Merging::overdue(Time now) {
+  if (now - std::exchange(looked_, now) > kStoodStill) newest_ = now;
+  return !gave_up_ && now - newest_ > kPatience && waits();
+}
+
+std::optional<wire::Unmerge> Merging::give_up() {
+  if (!merge_ || std::exchange(gave_up_, true)) return std::nullopt;
+  return wire::Unmerge{.pass = merge_->pass, .lease = merge_->lease};
+}
+
+Merging::Kept Merging::end(const wire::Unmerge& unmerge) {
+  Kept kept;
+  if (!is_of(unmerge.lease) || merge_->pass != unmerge.pass) return kept;
+  if (lease_) kept.lease = *lease_;
+  const auto has = [&](ChunkId chunk) {
+    return chunk / 8 < unmerge.has.size() && (unmerge.has[chunk / 8] >> chunk % 8 & 1) != 0;
+  };
+  for (ChunkId chunk = 0; chunk < slots_.size(); ++chunk)
+    if (!slots_[chunk].own.empty() && !has(chunk)) kept.chunks.emplace_back(chunk, std::move(slots_[chunk].own));
+  taken(unmerge.lease);
+  return kept;
+}
+
+void Merging::taken(std::uint64_t lease) {
+  if (!is_of(lease)) return;
+  over_ = merge_->pass;
+  merge_.reset();
+  slots_.clear();
+  out_.clear();
+}
+
+void Merging::closed(std::uint64_t pass) {
+  if (merge_ && merge_->pass == pass) taken(merge_->lease);
+  over_ = pass;
+  std::erase_if(early_, [&](const auto& came) { return came.second.header.pass == pass; });
+  early_bytes_ = 0;
+  for (const auto& [guest, frame] : early_) early_bytes_ += frame.body.size();
+}
+
+}  // namespace motley::engine
