@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-auto bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-helper-quality bench-accelerator wheels docs sbom fmt fmt-check clean
+.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-scale bench-rounds bench-auto bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-helper-quality bench-accelerator wheels docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -106,6 +106,10 @@ bench-plan: bench-build ## predicted against reached speed over mixes, links and
 
 bench-chain: bench-build ## four hosts that hand the weights on to each other, beside the head sending them to all (Linux, root)
 	$(PYTHON) bench/lab_chain.py
+
+bench-scale: bench-build ## 8, 32 and 128 simulated workers, models of 25.6 million and a billion parameters: seconds a step, memory (Linux)
+	@$(NINJA) --target motley_sim_scale
+	$(PYTHON) bench/sim_scale.py
 
 bench-rounds: bench-build ## how much of the time hosts compute in rounds over slow links (Linux, root)
 	$(PYTHON) bench/lab_rounds.py

@@ -94,6 +94,8 @@ void Chain::on_source(const Session& from, const wire::Source& source) {
   follower->follows->named = true;
   wire::Source named = output_.complete(from.id, source);
   named.secret = follower->follows->guest.secret;
+  named.hops = 0;
+  for (const Session* each = &from; each->follows; each = &sessions_.at(each->follows->source)) ++named.hops;
   sessions_.say(*follower, named);
 }
 

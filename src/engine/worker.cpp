@@ -345,7 +345,7 @@ void Worker::opened(const wire::Source& source) {
 void Worker::follows(std::uint64_t id, Time now) {
   Impl& w = *impl_;
   if (!w.machine.open()) return;
-  w.following.begin(id, now);
+  w.following.begin(id, now, w.newest_source.id == id ? w.newest_source.hops : 0);
   w.send(wire::Follows{id});
 }
 

@@ -13,6 +13,8 @@ constexpr std::size_t kVersionsKept = 3;
 constexpr std::size_t kPlacesMax = 1U << 17;
 // What others bring must come at this part of what the coordinator's own link was seen to carry, within these bounds.
 constexpr double kPartOfLink = 0.125, kSlowest = 64 << 10, kFastest = 4 << 20, kUnknown = 1 << 20;
+// A segment is whole before it is handed on: with each hop it may come later by so many times what that takes.
+constexpr double kHopFactor = 2, kHopSecondsMax = 2;
 constexpr Duration kSlept = std::chrono::milliseconds(500);  // between two looks: what came meanwhile is still unread
 
 std::size_t kept_bytes(const wire::Frame& frame) noexcept { return sizeof frame + frame.body.size(); }
@@ -36,8 +38,9 @@ void Following::drop_early() {
   early_bytes_ = 0;
 }
 
-void Following::begin(std::uint64_t id, Time now) {
+void Following::begin(std::uint64_t id, Time now, std::uint32_t hops) {
   source_ = newest_ = id;
+  hops_ = hops;
   wait_ = {.since = now, .newest = now};
   wrong_ = false;
   drop_early();
@@ -97,6 +100,12 @@ double Following::least_bytes_per_second() const noexcept {
   return link ? std::clamp(kPartOfLink * *link, kSlowest, kFastest) : kUnknown;
 }
 
+Duration Following::patience() const noexcept {
+  const double hop = kHopFactor * wire::kBodyBytesMax / link_.bytes_per_second().value_or(kUnknown);
+  const double hops = hops_ * std::min(hop, kHopSecondsMax);
+  return kPatience + Duration(static_cast<Duration::rep>(1e9 * hops));
+}
+
 bool Following::overdue(Time now) {
   if (now - looked_ > kSlept) {
     wait_.since = std::min(now, wait_.since + (now - looked_));
@@ -105,7 +114,7 @@ bool Following::overdue(Time now) {
   looked_ = now;
   if (source_ == 0 || (awaited() == nullptr && !wrong_)) return false;
   const double slow = static_cast<double>(wait_.bytes + wire::kBodyBytesMax) / least_bytes_per_second();
-  return wrong_ || now - wait_.newest > kPatience || seconds(now - wait_.since - kPatience) > slow;
+  return wrong_ || now - wait_.newest > patience() || seconds(now - wait_.since - patience()) > slow;
 }
 
 void Following::measure(const wire::Frame& frame, Time now) {

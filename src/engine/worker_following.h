@@ -20,7 +20,7 @@ namespace motley::engine {
 
 class Following {
  public:
-  static constexpr Duration kPatience = std::chrono::seconds(1);  // nothing came that is waited for
+  static constexpr Duration kPatience = std::chrono::seconds(1);  // nothing came that is waited for, beside hops
   static constexpr std::size_t kEarlyBytesMax = 32U << 20;        // that came before their hashes, with what holds them
   static constexpr std::size_t kEarlyFramesMax = 4096;            // likewise
 
@@ -29,8 +29,9 @@ class Following {
 
   /// A new session, with a model of so many chunks.
   void reset(std::size_t chunks);
-  /// What the source of this number sends is what the coordinator may send hashes of.
-  void begin(std::uint64_t id, Time now);
+  /// What the source of this number sends is what the coordinator may send hashes of. `hops`: workers that hand it on
+  /// before that one, a segment at a time.
+  void begin(std::uint64_t id, Time now, std::uint32_t hops = 0);
   [[nodiscard]] std::uint64_t source() const noexcept { return source_; }
   /// The coordinator is to send what is missing, and everything from now on. REQUIRES source() is not 0.
   wire::Unfollows give_up(bool wrong);
@@ -79,6 +80,7 @@ class Following {
   void drop_early();
   void measure(const wire::Frame& frame, Time now);
   [[nodiscard]] double least_bytes_per_second() const noexcept;
+  [[nodiscard]] Duration patience() const noexcept;
   void put(Place& place, const wire::FrameHeader& header, SharedBytes body);
   [[nodiscard]] const Place* awaited() const noexcept;
 
@@ -92,6 +94,7 @@ class Following {
   // Of the newest versions, the segments by chunk and offset, with the length of the chunk.
   std::map<std::uint64_t, std::map<std::pair<ChunkId, std::uint32_t>, std::uint32_t>> by_hash_;
   plan::LinkModel link_;  // from the coordinator
+  std::uint32_t hops_ = 0;
   Arrival arrival_;
   Wait wait_;
   Time looked_{};

@@ -1,5 +1,6 @@
 // From frames to events.
 
+#include <algorithm>
 #include <utility>
 
 #include "cluster/fence.h"
@@ -78,9 +79,10 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     merging.taken(taken->lease);
   } else if (const auto* guest = std::get_if<wire::Guest>(&message)) {
     output.let_in(*guest);
-  } else if (const auto* source = std::get_if<wire::Source>(&message)) {
+  } else if (const auto* named = std::get_if<wire::Source>(&message)) {
     if (following.source() != 0) unfollow(false);
-    output.follow(*source);
+    newest_source = {named->id, std::min<std::uint32_t>(named->hops, wire::kSessionsMax)};
+    output.follow(*named);
   } else if (const auto* settled = std::get_if<wire::Unfollows>(&message)) {
     following.settled(settled->id, settled->version);
     if (following.lacks()) decide(event::WeightsMissed{}, now);

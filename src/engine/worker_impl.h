@@ -70,6 +70,11 @@ struct Worker::Impl {
   BlobAssembler blob;
   WeightsAssembler weights;
   Following following;
+  struct Named {
+    std::uint64_t id = 0;
+    std::uint32_t hops = 0;
+  };
+  Named newest_source;  // that the coordinator named last
   LossStateAssembler state;
   std::optional<Layout> layout;
   std::string train_fingerprint, test_fingerprint;

@@ -22,10 +22,12 @@ template <>
 struct Table<Source> {
   static constexpr std::string_view kName = "Source";
   static constexpr std::uint32_t kKind = 37;
-  static constexpr std::tuple kFields{Field{1, "id", &Source::id, Form::fixed}, Field{2, "port", &Source::port},
+  static constexpr std::tuple kFields{Field{1, "id", &Source::id, Form::fixed},
+                                      Field{2, "port", &Source::port},
                                       Field{3, "addresses", &Source::addresses, Form::plain, kAddressBytesMax},
                                       Field{4, "secret", &Source::secret, Form::whole, kGuestSecretBytes},
-                                      Field{5, "spki", &Source::spki, Form::whole, kHashBytesMax}};
+                                      Field{5, "spki", &Source::spki, Form::whole, kHashBytesMax},
+                                      Field{6, "hops", &Source::hops}};
 };
 
 template <>

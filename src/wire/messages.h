@@ -193,6 +193,7 @@ struct Source {  // who hands files on -> coordinator, about itself -> who fetch
   std::vector<std::string> addresses;  // numeric
   std::vector<std::uint8_t> secret;
   std::vector<std::uint8_t> spki;  // hash of the key of who hands on; empty without TLS
+  std::uint32_t hops = 0;          // of the coordinator: other workers that hand weights on before that one
   bool operator==(const Source&) const = default;
 };
 

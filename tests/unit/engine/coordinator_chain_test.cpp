@@ -76,6 +76,8 @@ TEST_F(CoordinatorChain, TheHeadSendsOnceWhatAllGet) {
   link();
   EXPECT_EQ(peers[2].all<wire::Source>().at(0).secret, peers[1].all<wire::Guest>().at(0).secret);
   EXPECT_EQ(peers[2].all<wire::Source>().at(0).spki, std::vector<std::uint8_t>(32, 6)) << "as the runtime knows it";
+  EXPECT_EQ(peers[2].all<wire::Source>().at(0).hops, 0U);
+  EXPECT_EQ(peers[3].all<wire::Source>().at(0).hops, 1U);
   step();
   const std::vector<ChunkId> large{0, 1, 2};
   EXPECT_THAT(by_hash(1, 3), IsEmpty());

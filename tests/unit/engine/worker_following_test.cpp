@@ -88,6 +88,19 @@ TEST_F(FollowingTest, BytesMayBeThereBeforeTheirHash) {
   EXPECT_FALSE(following.overdue(now));
 }
 
+TEST_F(FollowingTest, WhatManyHandOnMayComeLater) {
+  say(by_hash(4, 0));
+  const auto waits = [&](Duration time) {
+    bool late = false;
+    for (Duration done{}; done < time; done += milliseconds(100)) late = following.overdue(now += milliseconds(100));
+    return late;
+  };
+  following.begin(8, now, 3);
+  say(by_hash(5, 0, 8));
+  EXPECT_FALSE(waits(Following::kPatience + milliseconds(3 * 1500))) << "a second and a half for each hop";
+  EXPECT_TRUE(waits(milliseconds(3 * 1000))) << "no more than two";
+}
+
 TEST_F(FollowingTest, OtherBytesAreNotTakenWheneverTheyCome) {
   say(by_hash(4, 0));
   EXPECT_FALSE(following.add_from_source(bytes_of(4, 0, 1), now));
