@@ -95,7 +95,8 @@ void Chain::on_source(const Session& from, const wire::Source& source) {
   wire::Source named = output_.complete(from.id, source);
   named.secret = follower->follows->guest.secret;
   named.hops = 0;
-  for (const Session* each = &from; each->follows; each = &sessions_.at(each->follows->source)) ++named.hops;
+  for (const Session* each = &from; each != nullptr && each->follows; each = sessions_.find(each->follows->source))
+    ++named.hops;
   sessions_.say(*follower, named);
 }
 

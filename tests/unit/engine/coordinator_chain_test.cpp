@@ -189,6 +189,17 @@ TEST_F(CoordinatorChain, WhoFollowsALostOneIsSentAllAndFollowsAnother) {
   run_exact(12);
 }
 
+TEST_F(CoordinatorChain, WhoNamesItselfMayHaveLostItsOwnSource) {
+  start(3);
+  step();
+  coordinator->session_closed(1, "the connection was reset", now);
+  output.closed[1] = {};
+  collect();
+  const wire::Guest guest = peers[2].all<wire::Guest>().at(0);
+  say(peers[2], wire::Source{.id = guest.id, .port = 9, .addresses = {"10.0.0.1"}, .secret = {}, .spki = {}});
+  EXPECT_EQ(peers[3].all<wire::Source>().at(0).hops, 1U);
+}
+
 TEST_F(CoordinatorChain, WhoCannotIsLeftOut) {
   make_with({1, 1, 1});
   join(1);
