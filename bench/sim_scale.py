@@ -33,7 +33,7 @@ def main():
     parser.add_argument("--program", help="sim_scale (default: of the release build)")
     parser.add_argument("--workers", type=int, action="append", help="repeatable (default: 8, 32, 128)")
     parser.add_argument("--parameters", type=float, action="append", help="repeatable (default: 25.6e6, 1e9)")
-    parser.add_argument("--chain", action="append", help="repeatable (default: none, weights)")
+    parser.add_argument("--chain", action="append", help="repeatable (default: none, weights, both)")
     parser.add_argument("--rate", type=float, default=1000, help="Mbit/s of each link, in both directions")
     parser.add_argument("--steps", type=int, default=5, help="of which the last one counts")
     args = parser.parse_args()
@@ -42,7 +42,7 @@ def main():
     rows = []
     for parameters in args.parameters or [25.6e6, 1e9]:
         for workers in args.workers or [8, 32, 128]:
-            for chain in args.chain or ["none", "weights"]:
+            for chain in args.chain or ["none", "weights", "both"]:
                 row = one(program, workers, parameters, chain, args)
                 measure.emit(**row)
                 rows.append([(row.get(key, "-")[-1:] or ["-"])[0] if key in ("in", "out") else row.get(key, "-") for key in columns])

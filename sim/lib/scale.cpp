@@ -45,8 +45,13 @@ struct ScaleWorld {
   }
   /// What came is in memory of whom it came to.
   static wire::Frame received(BufferPool& pool, wire::Frame frame) {
-    if (frame.body.size() >= SharedLinks::kShortBytes) frame.body = pool.take(frame.body.size()).seal();
+    if (frame.body.size() >= SharedLinks::kShortBytes) frame.body = zeros(pool, frame.body.size());
     return frame;
+  }
+  static SharedBytes zeros(BufferPool& pool, std::size_t bytes) {
+    MutableBytes buffer = pool.take(bytes);
+    std::ranges::fill(buffer.bytes(), std::byte{});
+    return std::move(buffer).seal();
   }
 
   const ScaleSetup& setup;
@@ -136,12 +141,20 @@ class ScaleWorker final : public engine::WorkerOutput {
       source_ = door->second.stream = world_.links.open(from, machine_, [this, id](wire::Frame frame) {
         world_.as(machine_, [&] { worker_.from_source(id, ScaleWorld::received(pool_, std::move(frame)), now()); });
       });
+      to_source_ = world_.links.open(machine_, from, [&there, id](wire::Frame frame) {
+        there.world_.as(there.machine_, [&] { there.from_guest(id, std::move(frame)); });
+      });
       worker_.follows(id, now());
     });
   }
   void unfollow(std::uint64_t) override {
-    if (source_) world_.links.close(*source_);
-    source_.reset();
+    for (std::optional<SharedLinks::Stream>* stream : {&source_, &to_source_}) {
+      if (*stream) world_.links.close(**stream);
+      stream->reset();
+    }
+  }
+  void hand_up(std::uint64_t, const wire::Frame& frame) override {
+    if (to_source_) world_.links.send(*to_source_, frame);
   }
   void hand_on(const wire::Frame& frame) override {
     for (const auto& [id, guest] : guests_)
@@ -161,6 +174,9 @@ class ScaleWorker final : public engine::WorkerOutput {
     worker_.tick(now());
     later(kScaleTick, [this] { tick(); });
   }
+  void from_guest(std::uint64_t id, wire::Frame frame) {
+    if (guests_.contains(id)) worker_.from_guest(id, ScaleWorld::received(pool_, std::move(frame)), now());
+  }
   void source_gone(std::uint64_t id) {
     later(world_.links.delay(), [this, id] { worker_.source_lost(id); });
   }
@@ -176,7 +192,7 @@ class ScaleWorker final : public engine::WorkerOutput {
     if (train) worker_.task_begin(number, count, {weight, 0}, now());
     const auto chunks = world_.layout.chunks();
     for (ChunkId chunk = 0; train && chunk < chunks.size(); ++chunk)
-      worker_.task_chunk(number, chunk, pool_.take(chunks[chunk].elements * sizeof(float)).seal(), now());
+      worker_.task_chunk(number, chunk, ScaleWorld::zeros(pool_, chunks[chunk].elements * sizeof(float)), now());
     order_.reset();
     worker_.task_finished(number, {.count = count, .weight = weight}, seconds(world_.setup.compute), 0, now());
   }
@@ -188,7 +204,7 @@ class ScaleWorker final : public engine::WorkerOutput {
   std::optional<engine::TaskOrder> order_;
   std::size_t missing_ = 0;
   std::map<std::uint64_t, Door> guests_;
-  std::optional<SharedLinks::Stream> source_;
+  std::optional<SharedLinks::Stream> source_, to_source_;
 };
 
 class ScaleHead final : public engine::CoordinatorOutput {
@@ -196,7 +212,7 @@ class ScaleHead final : public engine::CoordinatorOutput {
   explicit ScaleHead(ScaleWorld& world) : world_(world) {
     ps::Snapshot snapshot;
     for (const Chunk& chunk : world.layout.chunks())
-      snapshot.weights.push_back(pool_.take(chunk.elements * sizeof(float)).seal());
+      snapshot.weights.push_back(ScaleWorld::zeros(pool_, chunk.elements * sizeof(float)));
     ps::OptimizerSpec optimizer;
     optimizer.groups = {{}};
     Result<ps::Server> server = ps::Server::make(world.layout, optimizer, {}, 0, snapshot);
@@ -265,7 +281,7 @@ class ScaleHead final : public engine::CoordinatorOutput {
     hello.protocol = wire::kProtocolVersion;
     hello.name = hello.machine = "host" + std::to_string(machine);
     hello.device = "cpu";
-    hello.features = {engine::kChain};
+    hello.features = {engine::kChain, engine::kMerge};
     coordinator_->session_opened(machine, hello, engine::Reach::network, now());
     world_.as(machine, [&] { worker.connected(); });
     world_.as(0, [] {});

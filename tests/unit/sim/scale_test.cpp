@@ -56,6 +56,16 @@ TEST(Scale, AStarCarriesAModelForEachAndAChainOfWeightsOne) {
   EXPECT_LT(chain.steps.back(), star.steps.back() + 0.1);
 }
 
+TEST(Scale, AChainBothWaysCarriesAModelInAndOneOut) {
+  const ScaleSetup setup{
+      .workers = 3, .parameters = 1 << 20, .bytes_per_second = 10e6, .chain = engine::CoordinatorOptions::Chain::both};
+  const ScaleReport chain = run_scaled(setup);
+  ASSERT_TRUE(chain.finished);
+  EXPECT_THAT(chain.news, IsEmpty());
+  EXPECT_NEAR(models(chain.head.back().out, setup), 1, 0.05);
+  EXPECT_NEAR(models(chain.head.back().in, setup), 1, 0.05);
+}
+
 TEST(Scale, AChainHoldsWhereTheHopsTakeMoreThanASecond) {
   const ScaleSetup setup{.workers = 16,
                          .parameters = 1 << 18,
