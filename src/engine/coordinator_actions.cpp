@@ -76,11 +76,14 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::diverged:
       return diverged(action);
     case ActionKind::finished:
-      uploads.clear();
-      sketches.clear();
-      if (!failed) output.finished();
-      return;
+      return finish();
   }
+}
+
+void Coordinator::Impl::finish() {
+  uploads.clear();
+  sketches.clear();
+  if (!failed) output.finished();
 }
 
 /// What is done with the optimizer's state, on the host.

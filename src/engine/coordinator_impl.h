@@ -34,6 +34,7 @@ struct Coordinator::Impl {
     return [this](const modes::Event& event) { feed(event); };
   }
   void perform(const modes::Action& action);
+  void finish();
   void perform_here(const modes::Action& action);
   void perform_beside(const modes::Action& action);
 
