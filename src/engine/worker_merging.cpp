@@ -42,7 +42,8 @@ void Merging::begin(const wire::Merge& merge, Time now) {
   lease_.reset();
   slots_.assign(layout_->chunks().size(), {});
   out_.clear();
-  newest_ = looked_ = now;
+  newest_ = looked_ = begun_ = now;
+  patience_ = kPatience;
   gave_up_ = false;
   for (const auto& [guest, frame] : std::exchange(early_, {}))
     if (guest == merge.from && merge.from != 0 && is_ours(frame.header) && !take(frame)) return drop_early();
@@ -67,6 +68,7 @@ void Merging::add(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gr
   Slot& slot = slots_[chunk];
   if (!slot.own.empty()) return;  // the coordinator granted it twice
   if (!waits()) newest_ = now;
+  if (!lease_) patience_ = std::max(kPatience, (now - begun_) / kOfItsOwnTime);
   lease_ = lease;
   slot.own = gradient;
   if (merge_->from != 0) {
@@ -149,7 +151,7 @@ bool Merging::waits() const {
 
 bool Merging::overdue(Time now) {
   if (now - std::exchange(looked_, now) > kStoodStill) newest_ = now;
-  return !gave_up_ && now - newest_ > kPatience && waits();
+  return !gave_up_ && now - newest_ > patience_ && waits();
 }
 
 std::optional<wire::Unmerge> Merging::give_up() {

@@ -19,8 +19,11 @@ namespace motley::engine {
 
 class Merging {
  public:
-  static constexpr Duration kPatience = std::chrono::seconds(1);  // nothing came that is waited for
-  static constexpr std::size_t kEarlyFramesMax = 4096;            // that came before it was known what for
+  // Nothing came that is waited for: so long at least, and such a part of what its own took, since shares that are to
+  // end at the same time do not quite.
+  static constexpr Duration kPatience = std::chrono::seconds(1);
+  static constexpr int kOfItsOwnTime = 4;
+  static constexpr std::size_t kEarlyFramesMax = 4096;  // that came before it was known what for
 
   /// What is to go on, under a header without a session.
   struct Outgoing {
@@ -76,7 +79,8 @@ class Merging {
   std::deque<std::pair<std::uint64_t, wire::Frame>> early_;  // by guest
   std::size_t early_bytes_ = 0;
   std::uint64_t over_ = 0;  // the newest pass in which nothing is to be summed any more
-  Time newest_{}, looked_{};
+  Time newest_{}, looked_{}, begun_{};
+  Duration patience_ = kPatience;
   bool gave_up_ = false;
   BufferPool pool_;
 };

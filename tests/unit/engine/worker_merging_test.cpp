@@ -137,7 +137,7 @@ TEST_F(MergingTest, WhatDoesNotFitIsRefused) {
 
 TEST_F(MergingTest, NobodyIsWaitedForLongerThanASecond) {
   begin(kGuest, kSource);
-  EXPECT_FALSE(pass_time(std::chrono::seconds(5))) << "nothing of its own waits";
+  EXPECT_FALSE(pass_time(std::chrono::seconds(4))) << "nothing of its own waits";
   add_own(kSmall, ramp(kSmall, 1));
   EXPECT_FALSE(pass_time(std::chrono::milliseconds(900)));
   EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(0, std::vector<float>(4)), now));
@@ -166,6 +166,14 @@ TEST_F(MergingTest, WhatTheCoordinatorLacksGoesToItAlone) {
   EXPECT_EQ(kept.chunks[0].first, kSmall);
   EXPECT_FALSE(merging.is_of(kLease)) << "what comes of it later goes the same way";
   EXPECT_TRUE(merging.end({.pass = pass_of(3), .lease = kLease, .has = {}}).chunks.empty());
+}
+
+TEST_F(MergingTest, WhoseOwnTookLongWaitsLonger) {
+  begin(kGuest, kSource);
+  EXPECT_FALSE(pass_time(std::chrono::seconds(20))) << "nothing of its own";
+  add_own(kSmall, ramp(kSmall, 2));
+  EXPECT_FALSE(pass_time(std::chrono::seconds(5)));
+  EXPECT_TRUE(pass_time(std::chrono::milliseconds(200)));
 }
 
 TEST_F(MergingTest, NothingIsKeptOfWhatWasTaken) {
