@@ -32,11 +32,6 @@ bool can_start(const wire::Grant& lease, const HeldWeights& held) {
   return train && held.confirmed && lease.version == *held.version + 1 && due;
 }
 
-/// Weights of its version were here, and are not any more.
-bool is_gone(const wire::Grant& lease, const HeldWeights& held) {
-  return held.version && lease.version < *held.version && !is_probe(lease);
-}
-
 }  // namespace
 
 void WorkerTasks::finish_empty(const wire::Grant& lease, WorkerReason reason, WorkerActions& out) {
@@ -53,8 +48,8 @@ bool WorkerTasks::remember(const wire::Grant& grant) {
 }
 
 bool WorkerTasks::granted(const wire::Grant& grant, bool leaving, const HeldWeights& held, WorkerActions& out) {
-  const bool late = grant.version < held.closed && !is_probe(grant);
-  const bool stale = grant.count == 0 || late || is_gone(grant, held);
+  const bool late = grant.version < held.closed || (held.version && grant.version < *held.version);
+  const bool stale = grant.count == 0 || (late && !is_probe(grant));
   if (leaving || stale || queue_.size() == kLeasesMax) {
     finish_empty(grant,
                  leaving ? WorkerReason::leave_asked
@@ -69,12 +64,7 @@ bool WorkerTasks::granted(const wire::Grant& grant, bool leaving, const HeldWeig
 }
 
 void WorkerTasks::start_next(const HeldWeights& held, WorkerActions& out) {
-  if (running_) return;
-  while (!queue_.empty() && is_gone(queue_.front().lease, held)) {
-    finish_empty(queue_.front().lease, WorkerReason::lease_stale, out);
-    queue_.pop_front();
-  }
-  if (queue_.empty() || !can_start(queue_.front().lease, held)) return;
+  if (running_ || queue_.empty() || !can_start(queue_.front().lease, held)) return;
   running_ = Running{};
   running_->number = ++numbers_;
   running_->lease = queue_.front().lease;

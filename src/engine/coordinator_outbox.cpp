@@ -79,7 +79,7 @@ void Outbox::admit(const modes::Action& action) {
                        worker.seen ? "it came back" : "model and data are the same");
   worker.seen = true;
   // Its connection may have broken before it came: without, error feedback would add a second time what counted.
-  for (const wire::Taken& taken : worker.taken) parts_.sessions.say(session, taken);
+  if (worker.taken) parts_.sessions.say(session, *worker.taken);
 }
 
 void Outbox::report_closed(const Session& session, const modes::Action& action, const std::string& reason) {
@@ -205,9 +205,7 @@ void Outbox::send_taken(const modes::Action& action) {
       taken.discarded.resize(chunk / 8 + 1);
       taken.discarded.back() = static_cast<std::uint8_t>(taken.discarded.back() | 1U << chunk % 8);
     }
-    std::vector<wire::Taken>& newest = parts_.workers.at(action.worker).taken;
-    if (newest.size() == KnownWorker::kTakenMax) newest.erase(newest.begin());
-    newest.push_back(taken);
+    parts_.workers.at(action.worker).taken = taken;
   }
   parts_.sessions.say(parts_.sessions.at(action.session), taken);
 }

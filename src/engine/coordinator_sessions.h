@@ -109,9 +109,7 @@ struct KnownWorker {
   bool seen = false;                             // was a member before
   double compute_seconds = 0, wait_seconds = 0;  // of its last finished lease
   double finish_seconds = 0;                     // of its first lease of the pass
-  std::vector<wire::Taken> taken{};              // of its newest leases with feedback, kTakenMax at the most
-
-  static constexpr std::size_t kTakenMax = 2;  // as many as may be under way
+  std::optional<wire::Taken> taken{};            // of its newest lease with feedback
 };
 
 class KnownWorkers {

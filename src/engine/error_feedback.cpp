@@ -4,7 +4,6 @@
 #include <span>
 
 #include "codec/codec.h"
-#include "modes/work/pass.h"
 #include "ps/kernels.h"
 
 namespace motley::engine {
@@ -12,10 +11,6 @@ namespace {
 
 // Of what top64 leaves out, which waits for many rounds, so much is kept for the next one (arXiv:2603.08163).
 constexpr float kKeptOfTop = 0.95F;
-
-void set_right(std::vector<float>& values, const std::vector<float>& more, const std::vector<float>& less) {
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] += more[i] - less[i];
-}
 
 }  // namespace
 
@@ -26,11 +21,6 @@ void ErrorFeedback::admitted(std::uint64_t run, std::uint32_t incarnation) {
   lease_ = 0;
 }
 
-void ErrorFeedback::connected() noexcept {
-  for (Slot& slot : slots_)
-    for (Sent& sent : slot.sent) sent.before = true;
-}
-
 SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::span<const float> gradient) {
   const auto codec = static_cast<codec::CodecId>(lease.codec);
   MutableBytes body = pool_.take(codec::encoded_bytes(codec, gradient.size()));
@@ -38,61 +28,34 @@ SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::
     codec::encode(codec, gradient, {}, body.bytes(), {});
     return std::move(body).seal();
   }
-  if (std::exchange(lease_, lease.lease) != lease.lease) left2_ = gradient2_ = 0;
+  if (std::exchange(lease_, lease.lease) != lease.lease) forget_sent();
   if (chunk >= slots_.size()) slots_.resize(chunk + 1);
   Slot& slot = slots_[chunk];
   // A coordinator that says it is the one before may come with another model.
-  if (slot.residual.size() != gradient.size()) slot = {};
-  slot.residual.resize(gradient.size());
-  auto& [first, second] = slot.sent;
-  // Where nothing was said of one, it was cancelled.
-  while (second.lease != 0 || (first.lease != 0 && !may_still_count(first, lease))) resolve(slot, 0, false);
-  Sent& sent = first.lease == 0 ? first : second;
-  sent.lease = lease.lease;
-  sent.pass = lease.pass;
-  sent.before = false;
-  sent.left.resize(gradient.size());
-  codec::encode(codec, gradient, &sent == &first ? slot.residual : first.left, body.bytes(), sent.left);
-  left2_ += ps::squares(sent.left);
+  if (slot.residual.size() != gradient.size()) slot.residual.clear();
+  slot.left.resize(gradient.size());
+  codec::encode(codec, gradient, slot.residual, body.bytes(), slot.left);
+  slot.sent = true;
+  left2_ += ps::squares(slot.left);
   gradient2_ += ps::squares(gradient);
   if (codec == codec::CodecId::top64)
-    for (float& value : sent.left) value *= kKeptOfTop;
+    for (float& value : slot.left) value *= kKeptOfTop;
   return std::move(body).seal();
 }
 
-// Those of a helper, of two steps one after the other.
-bool ErrorFeedback::may_still_count(const Sent& sent, const wire::Grant& next) {
-  const modes::PassId pass = modes::PassId::unpack(next.pass);
-  const bool ahead = pass.kind == PassKind::train && pass.number > next.version;
-  return ahead && !sent.before && sent.pass + 1 == next.pass;
-}
-
-void ErrorFeedback::resolve(Slot& slot, std::size_t which, bool counts) {
-  auto& [first, second] = slot.sent;
-  const bool both = second.lease != 0;
-  if (which == 0) {
-    if (counts) {
-      std::swap(slot.residual, first.left);
-    } else if (both) {
-      set_right(second.left, slot.residual, first.left);
-    }
-    std::swap(first, second);
-  } else if (counts) {  // the first one goes on from what this one left
-    set_right(slot.residual, second.left, first.left);
-    std::swap(first.left, second.left);
-  }
-  second.lease = 0;
+void ErrorFeedback::forget_sent() {
+  for (Slot& slot : slots_) slot.sent = false;
+  left2_ = gradient2_ = 0;
 }
 
 double ErrorFeedback::residual_ratio() const { return gradient2_ > 0 ? std::sqrt(left2_ / gradient2_) : 0; }
 
 void ErrorFeedback::taken(const wire::Taken& taken) {
+  if (taken.lease != lease_) return;
   for (ChunkId chunk = 0; chunk < slots_.size(); ++chunk) {
     const std::size_t byte = chunk / 8;
     const bool discarded = byte < taken.discarded.size() && (taken.discarded[byte] >> chunk % 8 & 1) != 0;
-    auto& sent = slots_[chunk].sent;
-    for (std::size_t which = 0; which < sent.size(); ++which)
-      if (taken.lease != 0 && sent[which].lease == taken.lease) resolve(slots_[chunk], which, !discarded);
+    if (std::exchange(slots_[chunk].sent, false) && !discarded) std::swap(slots_[chunk].residual, slots_[chunk].left);
   }
 }
 

@@ -11,7 +11,6 @@ namespace motley::engine {
 void GradientSender::connected() {
   lease_ = 0;
   sent_.reset();
-  feedback_.connected();
 }
 
 void GradientSender::send(const wire::Grant& lease, wire::FrameHeader header, const Chunk& place,

@@ -66,7 +66,7 @@ class Helped:
 
 
 def test_a_helped_run_is_the_plain_program(motley, tmp_path):
-    run = Helped(motley, tmp_path, 20)  # on a busy machine it is late again and again
+    run = Helped(motley, tmp_path, 6)
     head, guest = run.begin()
     assert head.end() == 0, head.story()
     assert guest.end() == 0, guest.story()

@@ -17,9 +17,8 @@ bool HelperMode::open(Time now) {
   const std::vector<Lease> before = early_;
   for (const Lease& lease : before) {
     const Member* member = run_.roster.find(lease.session);
-    // Whoever is not heard of now, or rests, will hardly be in time.
-    const bool helps = member != nullptr && member->state != MemberState::parked && !run_.is_unheard(*member, now);
-    if (!is_whole(lease) && (!helps || !run_.has_fast()))
+    // Whoever is not heard of now will hardly be in time.
+    if (!is_whole(lease) && (member == nullptr || run_.is_unheard(*member, now) || !run_.has_fast()))
       drop(lease.id, {.code = ReasonCode::lost_lease, .worker = lease.worker});
   }
   const std::vector<Lease> kept = std::exchange(early_, {});
@@ -31,13 +30,11 @@ bool HelperMode::open(Time now) {
 
 void HelperMode::credit() {
   for (const Lease& lease : exact_.work().leases.all()) {
-    if (!lease.early || lease.live() || std::ranges::find(credited_, lease.id) != credited_.end()) continue;
+    if (!lease.early || lease.settled < lease.chunks.size() ||
+        std::ranges::find(credited_, lease.id) != credited_.end())
+      continue;
     credited_.push_back(lease.id);
-    HelperSize& size = sizes_[lease.worker];
-    if (lease.settled == lease.chunks.size())
-      size.in_time(lease.range.count);
-    else
-      size.late(lease.range.count);
+    sizes_[lease.worker].in_time(lease.range.count);
   }
 }
 
@@ -112,6 +109,8 @@ void HelperMode::settle(Time now) {
     late = late || lease.live();
   }
   if (!late) return;
+  for (const Lease& lease : work.leases.all())
+    if (lease.early && lease.live()) sizes_[lease.worker].late(lease.range.count);
   exact_.end_early({.code = ReasonCode::overdue});
   host_.all_idle();
   exact_.settle(now);
@@ -143,10 +142,9 @@ void HelperMode::drop(LeaseId id, Reason reason) {
   act_on(lease, ActionKind::abandon, reason);
 }
 
-// Of the step that opens it may have a slice under way: its link is slow in one way while the other one has time.
 bool HelperMode::may_help(const Member& member, const StepRange& next, Time now) const {
   return run_.helps_only(member) && member.state == MemberState::member && member.streams && !member.unproven &&
-         member.stock.has(next) && !run_.is_unheard(member, now);
+         member.stock.has(next) && !run_.is_unheard(member, now) && !exact_.busy(member.session);
 }
 
 // What is looked at or changed between two steps is not known one step before.

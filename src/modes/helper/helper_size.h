@@ -25,7 +25,6 @@ class HelperSize {
     size_ = too_many_ == 0 || twice < too_many_ ? twice : samples + (too_many_ - std::min(samples, too_many_)) / 2;
   }
   void late(std::uint64_t samples) noexcept {
-    if (size_ > 0 && samples > size_) return;  // it was asked for these before so many were known to be too much
     ++late_;
     in_time_ = 0;
     too_many_ = samples;

@@ -115,12 +115,14 @@ std::optional<report::ModeOutlook> helper_outlook(const report::PlanMade& exact,
     if (other.beside || other.up_bytes_per_s <= 0 || other.down_bytes_per_s <= 0) continue;
     const double up = bytes / other.up_bytes_per_s, down = bytes / other.down_bytes_per_s;
     if (std::max(up, down) > step) continue;
-    // Two slices of it are under way: while one is sent, the weights of the next one come.
-    const double seconds = std::clamp(2 * step - up - down, 0.0, step);
-    const double slice = std::min(share * batch, std::floor(other.alone_samples_per_s * seconds));
-    if (slice <= 0) continue;
-    helped += slice;
-    exchanged += 2 * bytes;
+    const auto slice = [&](double seconds) {
+      return std::min(share * batch, std::floor(other.alone_samples_per_s * std::clamp(seconds, 0.0, step)));
+    };
+    // It is asked for the next slice when a step opens and the one before is back: in each step or in every second one.
+    const double each = slice(step - up - down), second = slice(2 * step - up - down) / 2;
+    if (std::max(each, second) <= 0) continue;
+    helped += std::max(each, second);
+    exchanged += each >= second ? 2 * bytes : bytes;
   }
   const double part = std::floor(std::min(share, helped / batch) * batch) / batch;
   report::ModeOutlook found{.mode = "helper", .samples_per_s = own / (1 - part)};

@@ -75,46 +75,10 @@ TEST_F(HelperMachineTest, WhatComesWhileItsStepIsOpenCountsToo) {
   happen(ChunkArrived{kHelper, ahead.lease, 1, {0.1, 0}});
   own_part();
   happen(ChunkArrived{kHelper, ahead.lease, 0, {0.1, 0}});
+  EXPECT_EQ(grants(kHelper), 1U) << "the next step after the open one has its turn when that opens";
   own_part();
   EXPECT_EQ(machine->version(), 2U);
   EXPECT_EQ(early, 2U);
-}
-
-TEST_F(HelperMachineTest, WhileOneSliceIsUnderWayItHasTheNext) {
-  start();
-  const Action before = grant(kHelper);
-  own_part();
-  const Action next = grant(kHelper);
-  EXPECT_EQ(next.pass.number, 2U);
-  EXPECT_EQ(next.version, 1U) << "each at the version before its step";
-  deliver(before);
-  own_part();
-  EXPECT_EQ(machine->version(), 2U);
-  EXPECT_EQ(early, 2U);
-  EXPECT_EQ(grants(kHelper), 3U) << "two at a time, one of each step";
-  own_part();
-  own_part();
-  EXPECT_EQ(machine->version(), 3U);
-  EXPECT_EQ(early, 0U) << "it was late";
-  begin(grant(kHelper));
-  happen(SessionEnded{kHelper, false});
-  EXPECT_TRUE(machine->early().empty());
-}
-
-TEST_F(HelperMachineTest, AVersionThatIsGoneWhereItIsCountsAsLate) {
-  start();
-  while (grant(kHelper).range.count < 8) {
-    deliver(grant(kHelper));
-    own_part();
-  }
-  const Action gone = grant(kHelper);
-  own_part();
-  happen(LeaseFinished{.session = kHelper, .lease = gone.lease});
-  const auto own = of(ActionKind::grant, kOwn);
-  EXPECT_EQ(own.back().range, gone.range);
-  deliver(own[own.size() - 2]);
-  deliver(own.back());
-  EXPECT_EQ(grant(kHelper).range.count, 4U);
 }
 
 TEST_F(HelperMachineTest, NobodyWaitsForWhatIsNotThere) {
@@ -181,16 +145,6 @@ TEST_F(HelperMachineTest, WhoIsLateAgainAndAgainRests) {
   const std::size_t before = grants(kHelper);
   own_part();
   EXPECT_EQ(grants(kHelper), before);
-}
-
-TEST_F(HelperMachineTest, TwoOfOneSizeAreLateOnce) {
-  start();
-  std::size_t asked = 0;
-  while (count(ActionKind::park) == 0) {
-    own_part();
-    asked = grants(kHelper);
-  }
-  EXPECT_EQ(asked, 7U) << "2 samples are late twice, which counts once, then five times 1";
 }
 
 TEST_F(HelperMachineTest, WhoWouldHoldUpExactStepsHelps) {

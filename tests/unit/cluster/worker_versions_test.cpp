@@ -30,24 +30,6 @@ TEST_F(WorkerMachineTest, LeasesQueueAndWaitForTheirVersion) {
   EXPECT_EQ(last().lease.lease, 3U);
 }
 
-TEST_F(WorkerMachineTest, WhatWaitsForAVersionThatIsGoneHoldsUpNothing) {
-  join(0);
-  tell(opened(0));
-  wire::Grant early = grant(0, 1);
-  early.pass = pass_of(1);
-  tell(early);
-  early.lease = 2;
-  tell(early);
-  tell(event::VersionWhole{1});
-  EXPECT_THAT(tell(opened(1)), ElementsAre(Kind::adopt)) << "the task goes on, for its step is open";
-  wire::Grant next = grant(1, 3);
-  next.pass = pass_of(2);
-  EXPECT_THAT(tell(next), IsEmpty());
-  tell(event::TaskBegun{1, 8});
-  EXPECT_THAT(tell(event::TaskFinished{1, 8}), ElementsAre(Kind::send_finish, Kind::send_finish, Kind::start_task));
-  EXPECT_EQ(last().lease.lease, 3U);
-}
-
 TEST_F(WorkerMachineTest, ATrainTaskStartsWhileItsWeightsAreOnTheirWay) {
   join(0);
   tell(opened(0));

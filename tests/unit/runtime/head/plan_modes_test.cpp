@@ -50,7 +50,8 @@ TEST(PlanModes, SayWhatHelpersGain) {
   made.shares[0].beside = true;  // a step of 10 s
   made.shares[1].up_bytes_per_s = made.shares[1].down_bytes_per_s = 1e6;
   EXPECT_DOUBLE_EQ(helped(0.1, 1e6).samples_per_s, 30 / 0.9) << "it has time for 100 samples, and 30 are asked of it";
-  EXPECT_DOUBLE_EQ(helped(0.5, 9e6).samples_per_s, 30 / (1 - 20 / 300.0)) << "2 s are left to compute";
+  EXPECT_DOUBLE_EQ(helped(0.5, 9e6).samples_per_s, 30 / (1 - 10 / 300.0))
+      << "2 s are left to compute, of every second step";
   EXPECT_EQ(helped(0.1, 10e6).samples_per_s, 30) << "none are";
   EXPECT_EQ(helped(0.1, 11e6).samples_per_s, 30);
   EXPECT_EQ(helped(0.1, 11e6).bytes_a_day, 0);
