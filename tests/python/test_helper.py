@@ -23,7 +23,7 @@ def begin(motley, name):
 
 
 def helper(motley, name):
-    return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--name", "helper", name)
+    return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--nice", "0", "--name", "helper", name)
 
 
 def told_by(head):
