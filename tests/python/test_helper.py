@@ -16,14 +16,15 @@ SCRIPT = str(SCRIPTS / "helped.py")
 
 
 def begin(motley, name):
-    """A slow head that waits for its first helper."""
+    """A slow head that waits for its first helper, which comes when the head's own device is there: alone it would make all steps."""
     there = ["--token-file", "token", "--set", "train.min_workers=2"]
     head = motley.start("train", SCRIPT, *HERE, *there, name, prefix=["env", "SLOW_HEAD=1"])
+    head.wait_event("worker", change="joined")
     return head, helper(motley, name)
 
 
 def helper(motley, name):
-    return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--nice", "0", "--name", "helper", name)
+    return motley.start("join", "--token-file", "token", SCRIPT, "--threads", "1", "--name", "helper", name)
 
 
 def told_by(head):

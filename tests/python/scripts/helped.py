@@ -1,4 +1,4 @@
-"""helped.py CASE: trains one of cases.py with mode="helper". Where SLOW_HEAD is set a forward pass takes as long as two hundred, so that
+"""helped.py CASE: trains one of cases.py with mode="helper". Where SLOW_HEAD is set a forward pass takes as long as a hundred, so that
 others are always in time to help."""
 
 import os
@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 import cases
 import motley
 
-SLOW = 200
+SLOW = 100
 
 if __name__ == "__main__":
     case = cases.make(sys.argv[1])
