@@ -104,7 +104,7 @@ bool Merging::add_from_guest(std::uint64_t guest, const wire::Frame& frame, Time
   }
   if (frame.header.pass == over_) return true;
   // Maybe of the step to come.
-  const std::size_t most = std::max(kEarlyBytesLeast, layout_->flat_elements() * sizeof(float));
+  const auto most = std::max<std::uint64_t>(kEarlyBytesLeast, layout_->flat_elements() * sizeof(float));
   if (early_.size() == kEarlyFramesMax || early_bytes_ + frame.body.size() > most) drop_early();
   early_bytes_ += frame.body.size();
   early_.emplace_back(guest, frame);
