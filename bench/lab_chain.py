@@ -10,7 +10,6 @@ models of fp32.
 
 import argparse
 import subprocess
-import threading
 import time
 
 import lab
@@ -20,28 +19,22 @@ STEPS_MEASURED = 12  # the last ones, on the interface
 LOOK_S = 0.25
 
 
-class Interface:
+class Interface(measure.Looking):
     """How many bytes went in and out of a host, and when, as long as this is open."""
 
     def __init__(self, host):
         loop = "while read -r _ <&0; do grep eth0 /proc/net/dev; done"
         self.process = subprocess.Popen(lab.on(host, ["sh", "-c", loop]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.seen, self.over = [], threading.Event()
-        self.thread = threading.Thread(target=self.watch)
+        super().__init__(LOOK_S)
+        self.seen = []
 
-    def watch(self):
-        while not self.over.wait(LOOK_S):
-            print(file=self.process.stdin, flush=True)
-            words = self.process.stdout.readline().split(":")[1].split()
-            self.seen.append((time.monotonic(), int(words[0]), int(words[8])))
-
-    def __enter__(self):
-        self.thread.start()
-        return self
+    def look(self):
+        print(file=self.process.stdin, flush=True)
+        words = self.process.stdout.readline().split(":")[1].split()
+        self.seen.append((time.monotonic(), int(words[0]), int(words[8])))
 
     def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
+        super().__exit__()
         self.process.stdin.close()
         self.process.wait()
 

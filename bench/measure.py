@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -118,6 +119,29 @@ def orderly():
     finally:
         if signal.getsignal(signal.SIGTERM) is end:
             signal.signal(signal.SIGTERM, before)
+
+
+class Looking:
+    """Calls look() every `every_s` seconds on a thread of its own, as long as this is open."""
+
+    def __init__(self, every_s):
+        self._every_s, self._over = every_s, threading.Event()
+        self._thread = threading.Thread(target=self._loop)
+
+    def look(self):
+        raise NotImplementedError
+
+    def _loop(self):
+        while not self._over.wait(self._every_s):
+            self.look()
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
 
 
 class Scratch:

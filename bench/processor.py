@@ -3,7 +3,8 @@
 import collections
 import os
 import pathlib
-import threading
+
+import measure
 
 LOOK_S = 0.2
 COMPUTES = "motley-compute"
@@ -26,29 +27,21 @@ def threads_of(process):
     return seconds
 
 
-class Watch:
+class Watch(measure.Looking):
     """From the step `first` of a run to its end, as far as it was seen. processes: by host; output: of the head with --json."""
 
     def __init__(self, processes, output, first):
+        super().__init__(LOOK_S)
         self.processes, self.output, self.first = processes, output, first
-        self.looks, self.over = [], threading.Event()
-        self.thread = threading.Thread(target=self.watch)
+        self.looks = []
 
-    def watch(self):
-        while not self.over.wait(LOOK_S):
-            steps = pathlib.Path(self.output).read_text().count('"event":"step"')
-            if steps >= self.first and (not self.looks or steps > self.looks[-1][0]):
-                look = {host: threads_of(process) for host, process in self.processes.items()}
-                if all(seconds[COMPUTES] for seconds in look.values()):
-                    self.looks[1:] = [(steps, look)]
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
+    def look(self):
+        steps = pathlib.Path(self.output).read_text().count('"event":"step"')
+        if steps < self.first or self.looks and steps == self.looks[-1][0]:
+            return
+        look = {host: threads_of(process) for host, process in self.processes.items()}
+        if all(seconds[COMPUTES] for seconds in look.values()):
+            self.looks[1:] = [(steps, look)]
 
     def a_step(self):
         """By host: seconds of the processor a step, by name of thread, and the part that is not computing; empty if too little was seen."""
