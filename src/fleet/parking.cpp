@@ -57,10 +57,13 @@ void Parking::link_answered(Member& member, Time now) {
 }
 
 Verdict Parking::judge(const Member& member, std::uint64_t samples) {
-  if (helped_ && !member.local) return {};
+  if (helped_ && !member.beside) return {};
   others_.clear();
-  for (const Member& other : roster_.all())
-    if (other.state == MemberState::member && other.session != member.session) others_.push_back(other.worker);
+  for (const Member& other : roster_.all()) {
+    const bool shares = other.beside || !helped_;
+    if (shares && other.state == MemberState::member && other.session != member.session)
+      others_.push_back(other.worker);
+  }
   if (others_.empty()) return {};
   return speeds_.judge(samples, others_, member.worker);
 }

@@ -33,7 +33,8 @@ class Attendance {
 
 class Parking {
  public:
-  /// `helped`: nobody waits for workers of other processes, so each of them pays. REQUIRES all outlive this.
+  /// `helped`: nobody waits for workers of other machines, so each of them pays, and the head's own devices are judged
+  /// among themselves. REQUIRES all outlive this.
   Parking(Roster& roster, Speeds& speeds, Attendance& attendance, Duration measure_again, bool helped = false)
       : roster_(roster), speeds_(speeds), attendance_(attendance), measure_again_(measure_again), helped_(helped) {}
 

@@ -16,7 +16,7 @@ SCRIPT = str(SCRIPTS / "helped.py")
 
 
 def begin(motley, name):
-    """A slow head that waits for its first helper, which comes when the head's own device is there: alone it would make all steps."""
+    """A slow head that waits for its first helper, which comes when the head's own device is there."""
     there = ["--token-file", "token", "--set", "train.min_workers=2"]
     head = motley.start("train", SCRIPT, *HERE, *there, name, prefix=["env", "SLOW_HEAD=1"])
     head.wait_event("worker", change="joined")
