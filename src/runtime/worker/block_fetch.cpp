@@ -1,6 +1,5 @@
 #include "runtime/worker/block_fetch.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "runtime/mailbox.h"
@@ -13,33 +12,7 @@ namespace {
 constexpr std::uint64_t kTriedMax = 1000;                                     // other machines, in one fetch
 constexpr std::uint64_t kOrigin = std::numeric_limits<std::uint64_t>::max();  // its number
 
-bool is_numeric(const std::string& address) {
-  constexpr std::string_view kOf = "0123456789abcdefABCDEF.:";
-  return !address.empty() && address.size() <= wire::kAddressBytesMax &&
-         address.find_first_not_of(kOf) == std::string::npos;
-}
-
 }  // namespace
-
-Result<fleet::JoinToken> token_for(const wire::Source& source, const fleet::JoinToken& of_head) {
-  const bool right = source.port > 0 && source.port <= 0xFFFF && !source.addresses.empty() &&
-                     source.addresses.size() <= fleet::JoinToken::kAddressesMax &&
-                     std::ranges::all_of(source.addresses, is_numeric) &&
-                     source.secret.size() == sizeof fleet::JoinToken::secret &&
-                     source.spki.size() == (of_head.plaintext ? 0 : sizeof fleet::JoinToken::spki);
-  if (!right)
-    return Error{ErrorCode::protocol, "the head named a machine that cannot be",
-                 "install the same version of motley on both machines"};
-  fleet::JoinToken token;
-  token.addresses = source.addresses;
-  token.port = static_cast<std::uint16_t>(source.port);
-  token.plaintext = of_head.plaintext;
-  token.run = of_head.run;
-  token.id = source.id;
-  std::ranges::copy(source.secret, token.secret.begin());
-  std::ranges::copy(source.spki, token.spki.begin());
-  return token;
-}
 
 BlockFetch::BlockFetch(fleet::JoinToken token, std::string name, transport::Identity identity)
     : token_(std::move(token)), name_(std::move(name)), identity_(std::move(identity)) {

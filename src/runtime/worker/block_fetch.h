@@ -83,8 +83,4 @@ class BlockFetch {
   std::map<std::uint64_t, std::unique_ptr<BlockLink>> links_;
 };
 
-/// The token by which a machine that the head named lets this one in. Errors: protocol, where an address is no numeric
-/// one, or anything else of it cannot be.
-Result<fleet::JoinToken> token_for(const wire::Source& source, const fleet::JoinToken& of_head);
-
 }  // namespace motley::runtime

@@ -1,16 +1,8 @@
 #include "runtime/worker/weights_peers.h"
 
 #include "engine/coordinator.h"
-#include "runtime/worker/block_fetch.h"
 
 namespace motley::runtime {
-namespace {
-
-constexpr std::size_t kUntakenBytesMax = 256U << 20;  // of gradients that wait to be taken
-
-std::size_t bytes_of(const wire::Frame& frame) { return sizeof frame + frame.body.size(); }
-
-}  // namespace
 
 WeightsPeers::WeightsPeers(fleet::JoinToken token, std::string name, transport::Identity identity,
                            std::function<void()> came)
@@ -18,15 +10,14 @@ WeightsPeers::WeightsPeers(fleet::JoinToken token, std::string name, transport::
       name_(std::move(name)),
       identity_(std::move(identity)),
       came_(std::move(came)),
-      door_(token_, identity_, engine::kChain, *this) {
-  inbox_->told = came_;
-}
+      inbox_(came_),
+      door_(token_, identity_, engine::kChain, *this) {}
 
 bool WeightsPeers::follow(const wire::Source& source) {
   Result<fleet::JoinToken> token = token_for(source, token_);
-  if (!token || source.id == BlockLink::kHead) return false;
+  if (!token || source.id == 0) return false;
   end_link();
-  link_ = std::make_unique<BlockLink>(std::move(*token), name_, identity_, inbox_, source.id, engine::kChain);
+  link_ = std::make_unique<WeightsLink>(std::move(*token), name_, identity_, inbox_, source.id);
   followed_ = source.id;
   link_->dial();
   return true;
@@ -68,7 +59,7 @@ void WeightsPeers::hand_up(std::uint64_t source, const wire::Frame& frame) {
   wire::FrameHeader header = frame.header;
   header.run = token_.run;
   header.fence = 0;
-  link_->send(wire::seal(header, frame.body, token_.plaintext), transport::Priority::gradients);
+  link_->send_gradient(wire::seal(header, frame.body, token_.plaintext));
 }
 
 std::size_t WeightsPeers::guests() {
@@ -77,14 +68,8 @@ std::size_t WeightsPeers::guests() {
 }
 
 std::optional<WeightsPeers::Event> WeightsPeers::take() {
-  const std::lock_guard lock(inbox_->mutex);
-  while (!inbox_->events.empty()) {
-    Event first = std::move(inbox_->events.front());
-    inbox_->events.pop_front();
-    if (const auto* frame = std::get_if<wire::Frame>(&first.second))
-      inbox_->untaken_bytes -= sizeof *frame + frame->body.size();
-    if (first.first == followed_) return first;
-  }
+  while (std::optional<Event> next = inbox_.take())
+    if (next->first == followed_) return next;
   return std::nullopt;
 }
 
@@ -93,7 +78,7 @@ std::optional<WeightsPeers::FromGuest> WeightsPeers::take_from_guest() {
   if (from_guests_.empty()) return std::nullopt;
   FromGuest first = std::move(from_guests_.front());
   from_guests_.pop_front();
-  untaken_bytes_ -= bytes_of(first.second);
+  untaken_.take(first.second);
   return first;
 }
 
@@ -108,9 +93,7 @@ Status WeightsPeers::take(PeerDoor::LinkId id, const wire::Frame& frame) {
   if (!gradient) return PeerDoor::Room::take(id, frame);
   {
     const std::lock_guard lock(mutex_);
-    if (untaken_bytes_ + bytes_of(frame) > kUntakenBytesMax)
-      return Error{ErrorCode::protocol, "gradients came faster than they were taken", ""};
-    untaken_bytes_ += bytes_of(frame);
+    if (!untaken_.put(frame)) return Error{ErrorCode::protocol, "gradients came faster than they were taken", ""};
     from_guests_.emplace_back(guests_.at(id).number, frame);
   }
   came_();

@@ -15,8 +15,9 @@
 
 #include "fleet/token.h"
 #include "motley/result.h"
-#include "runtime/worker/block_link.h"
 #include "runtime/worker/peer_door.h"
+#include "runtime/worker/untaken.h"
+#include "runtime/worker/weights_link.h"
 #include "transport/crypto.h"
 #include "wire/messages.h"
 
@@ -41,7 +42,7 @@ class WeightsPeers final : PeerDoor::Room {
   /// That were let in and have come.
   [[nodiscard]] std::size_t guests();
 
-  using Event = std::pair<std::uint64_t, BlockLink::Event>;  // by the number of the source
+  using Event = WeightsLink::Inbox::Entry;  // by the number of the source
   /// The next of whom it follows now.
   [[nodiscard]] std::optional<Event> take();
   using FromGuest = std::pair<std::uint64_t, wire::Frame>;
@@ -59,7 +60,7 @@ class WeightsPeers final : PeerDoor::Room {
   const std::string name_;
   const transport::Identity identity_;
   const std::function<void()> came_;
-  const std::shared_ptr<BlockLink::Inbox> inbox_ = std::make_shared<BlockLink::Inbox>();
+  WeightsLink::Inbox inbox_;
   std::mutex mutex_;
   struct Guest {
     std::uint64_t number = 0;
@@ -67,8 +68,8 @@ class WeightsPeers final : PeerDoor::Room {
   };
   std::map<PeerDoor::LinkId, Guest> guests_;
   std::deque<FromGuest> from_guests_;
-  std::size_t untaken_bytes_ = 0;  // of these
-  std::unique_ptr<BlockLink> link_;
+  Untaken untaken_;  // of these
+  std::unique_ptr<WeightsLink> link_;
   std::future<void> ending_;  // of the link before
   std::uint64_t followed_ = 0;
   PeerDoor door_;

@@ -48,9 +48,9 @@ void WorkerHost::on_peers() {
     const auto& [source, what] = *event;
     if (const auto* frame = std::get_if<wire::Frame>(&what)) {
       worker_->from_source(source, *frame, now());
-    } else if (std::holds_alternative<BlockLink::Connected>(what)) {
+    } else if (std::holds_alternative<PeerLink::Connected>(what)) {
       worker_->follows(source, now());
-    } else if (std::holds_alternative<BlockLink::Broken>(what) || std::holds_alternative<BlockLink::Refused>(what)) {
+    } else if (std::holds_alternative<PeerLink::Broken>(what) || std::holds_alternative<PeerLink::Refused>(what)) {
       worker_->source_lost(source);
     }
   }

@@ -85,8 +85,8 @@ class WeightsPeersTest : public testing::TestWithParam<bool> {
   }
   static bool plaintext() { return GetParam(); }
   static bool over(const WeightsPeers::Event& event) {
-    return std::holds_alternative<BlockLink::Broken>(event.second) ||
-           std::holds_alternative<BlockLink::Refused>(event.second);
+    return std::holds_alternative<PeerLink::Broken>(event.second) ||
+           std::holds_alternative<PeerLink::Refused>(event.second);
   }
 
   Peer source{"source", plaintext()}, follower{"follower", plaintext()};
@@ -96,7 +96,7 @@ TEST_P(WeightsPeersTest, WhoWasNamedGetsWhatIsHandedOn) {
   ASSERT_TRUE(follower.peers.follow(introduce(11)));
   WeightsPeers::Event event = follower.next();
   EXPECT_EQ(event.first, 11U);
-  ASSERT_TRUE(std::holds_alternative<BlockLink::Connected>(event.second));
+  ASSERT_TRUE(std::holds_alternative<PeerLink::Connected>(event.second));
   while (source.peers.guests() == 0) std::this_thread::yield();
   for (const ChunkId chunk : {3U, 4U}) source.peers.hand_on(some_weights(chunk), 1 << 20);
   for (const ChunkId chunk : {3U, 4U}) {
@@ -115,7 +115,7 @@ TEST_P(WeightsPeersTest, WhoWasNamedGetsWhatIsHandedOn) {
 
 TEST_P(WeightsPeersTest, GradientsGoTheOtherWay) {
   ASSERT_TRUE(follower.peers.follow(introduce(11)));
-  ASSERT_TRUE(std::holds_alternative<BlockLink::Connected>(follower.next().second));
+  ASSERT_TRUE(std::holds_alternative<PeerLink::Connected>(follower.next().second));
   wire::Frame sent = some_weights(3);
   sent.header.type = wire::FrameType::gradient;
   sent.header.order = 0;
@@ -145,7 +145,7 @@ TEST_P(WeightsPeersTest, WhoHasAnotherSecretIsNotLetIn) {
 
 TEST_P(WeightsPeersTest, WhoLeavesTooMuchUnreadIsLetOut) {
   ASSERT_TRUE(follower.peers.follow(introduce(11)));
-  ASSERT_TRUE(std::holds_alternative<BlockLink::Connected>(follower.next().second));
+  ASSERT_TRUE(std::holds_alternative<PeerLink::Connected>(follower.next().second));
   while (source.peers.guests() == 0) std::this_thread::yield();
   while (source.peers.guests() > 0) source.peers.hand_on(some_weights(1), 0);  // the kernel may take one at once
   while (!over(follower.next())) continue;
@@ -156,7 +156,7 @@ TEST_P(WeightsPeersTest, ALinkThatWasReplacedSaysNothingAnyMore) {
   ASSERT_TRUE(follower.peers.follow(introduce(12)));
   const WeightsPeers::Event event = follower.next();
   EXPECT_EQ(event.first, 12U);
-  EXPECT_TRUE(std::holds_alternative<BlockLink::Connected>(event.second));
+  EXPECT_TRUE(std::holds_alternative<PeerLink::Connected>(event.second));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, WeightsPeersTest, testing::Bool(),
