@@ -39,7 +39,8 @@ class Way:
     """`shares`: samples of a step of 64 that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before
     its weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another does.
     `momentum` and `fixed_rate`: of the step that a round makes; without `fixed_rate` that of so many workers. `keeps`: the part of what a
-    codec leaves that stays for the next round."""
+    codec leaves that stays for the next round. `fragments`: the layers are exchanged in so many parts, one after the other within a round,
+    and what comes of one is there `delay` steps later and mixed, half and half, with what the worker has by then (arXiv:2501.18512)."""
 
     name: str
     shares: tuple[int, ...]
@@ -49,6 +50,8 @@ class Way:
     momentum: float = 0.9
     fixed_rate: float = 0
     keeps: float = 1
+    fragments: int = 0
+    delay: int = 0
 
     @property
     def exact(self):
@@ -73,6 +76,9 @@ WAYS = [Way("exact", (64,)), Way("two workers", (32, 32)), Way("four workers", (
         Way("four workers, means", (16,) * 4, momentum=0, fixed_rate=1),
         Way("four workers, half the momentum", (16,) * 4, momentum=0.5, fixed_rate=0.7),
         Way("two workers, means", (32, 32), momentum=0, fixed_rate=1),
+        Way("two workers, means, half ahead", (32, 32), ahead=0.5, momentum=0, fixed_rate=1),
+        Way("two workers, means, two fragments", (32, 32), momentum=0, fixed_rate=1, fragments=2, delay=5),
+        Way("two workers, two fragments", (32, 32), fragments=2, delay=5),
         Way("four workers, top64, means", (16,) * 4, "top64", momentum=0, fixed_rate=1),
         Way("four workers, top64, means, of the rest 0.95", (16,) * 4, "top64", momentum=0, fixed_rate=1, keeps=0.95),
         Way("four workers, top64, of the rest 0.95", (16,) * 4, "top64", keeps=0.95),
@@ -205,6 +211,11 @@ class Group:
             tensor[row] = outer[name] + (tensor[row] - start[name])
 
     @torch.no_grad()
+    def mix(self, row, outer, names):
+        for name in names:
+            self.weights[name][row].lerp_(outer[name], 0.5)
+
+    @torch.no_grad()
     def begin_anew(self, row, like):
         self.steps[row] = 0 if like is None else self.steps[like]
         for state in (self.means, self.squares):
@@ -221,7 +232,8 @@ class Training:
 
     def __init__(self, way, seed, weights):
         self.way, self.seed, self.weights = way, seed, {name: tensor.clone() for name, tensor in weights.items()}
-        self.momentum, self.residuals, self.curve = None, {}, []
+        self.momentum, self.residuals, self.curve = {}, {}, []
+        self.under_way = {}  # by fragment: the step at which it is there, the mean change
 
     def take(self, worker, there):
         """The change of a worker in a round, times its samples."""
@@ -233,16 +245,19 @@ class Training:
         self.residuals[worker] = {name: self.way.keeps * (change[name] + left[name] - sent[name]) for name in change}
         return sent
 
-    def end_round(self, changes):
-        mean = {name: sum(change[name] for change in changes) / sum(self.way.shares) for name in self.weights}
-        if self.way.exact:
-            for name, tensor in self.weights.items():
-                tensor -= mean[name]
-            return
-        kept = self.way.momentum
-        self.momentum = mean if self.momentum is None else {name: kept * self.momentum[name] + mean[name] for name in mean}
-        for name, tensor in self.weights.items():
-            tensor -= self.way.rate * (mean[name] + kept * self.momentum[name])
+    def mean_of(self, changes):
+        return {name: sum(change[name] for change in changes) / sum(self.way.shares) for name in changes[0]}
+
+    def end_round(self, mean):
+        kept, rate = (0, 1) if self.way.exact else (self.way.momentum, self.way.rate)
+        for name, change in mean.items():
+            self.momentum[name] = kept * self.momentum.get(name, 0) + change
+            self.weights[name] -= rate * (change + kept * self.momentum[name])
+
+    def fragment_of(self, name):
+        """Layers one after the other; what is before the first and behind the last goes with these."""
+        layer = int(name.split(".")[1]) if name.startswith("blocks.") else LAYERS - 1 if name.startswith(("norm", "out")) else 0
+        return layer * self.way.fragments // LAYERS
 
 
 @torch.no_grad()
@@ -283,6 +298,7 @@ def run(args, device):
                 picked.append(orders[trainings[i].seed][at : at + shares[worker]])
             windows = train[torch.cat(picked)].to(device).view(len(picked), group.batch, BLOCK + 1)
             group.step(windows, lr_at(step, args.steps))
+        exchange_fragments(trainings, groups, step + 1, args)
         if (step + 1) % args.local == 0 or step + 1 == args.steps:
             exchange(trainings, groups, (step + 1) // args.local)
             if (step + 1) // args.local % args.every == 0 or step + 1 == args.steps:
@@ -293,16 +309,41 @@ def run(args, device):
 
 
 @torch.no_grad()
+def exchange_fragments(trainings, groups, steps, args):
+    """After so many steps. At the end all are exchanged at once."""
+    last = steps == args.steps
+    for i, training in enumerate(trainings):
+        rows = [(group, row, worker) for group in groups for row, (of, worker) in enumerate(group.members) if of == i]
+        for fragment in range(training.way.fragments):
+            names = [name for name in training.weights if training.fragment_of(name) == fragment]
+            there, mean = training.under_way.get(fragment, (0, None))
+            if steps == there or (last and steps < there):
+                training.end_round(mean)
+                for group, row, _ in rows:
+                    group.mix(row, training.weights, names)
+            if last or (steps - fragment * args.local // training.way.fragments) % args.local == 0:
+                mean = training.mean_of([training.take(worker, {name: group.weights[name][row] for name in names})
+                                         for group, row, worker in rows])
+                training.under_way[fragment] = steps + training.way.delay, mean
+                if last:
+                    training.end_round(mean)
+
+
+@torch.no_grad()
 def exchange(trainings, groups, rounds):
     changes = [[] for _ in trainings]
     for group in groups:
         for row, (i, worker) in enumerate(group.members):
-            changes[i].append(trainings[i].take(worker, {name: tensor[row] for name, tensor in group.weights.items()}))
+            if not trainings[i].way.fragments:
+                changes[i].append(trainings[i].take(worker, {name: tensor[row] for name, tensor in group.weights.items()}))
     for training, found in zip(trainings, changes, strict=True):
-        training.end_round(found)
+        if found:
+            training.end_round(training.mean_of(found))
     for group in groups:
         for row, (i, worker) in enumerate(group.members):
             way = trainings[i].way
+            if way.fragments:
+                continue
             if way.ahead > 0:
                 group.start[row] = {name: tensor[row].clone() for name, tensor in group.weights.items()}
                 continue

@@ -6,7 +6,7 @@ A plain PyTorch program of the rounds, as rounds_quality.py has for text: AdamW 
 stays there; the head makes the mean of what they came to, or a step of it with Nesterov's momentum. Loss and accuracy are those on the
 10,000 test images. Nothing here measures time. One JSON object a line on standard output, a table on standard error.
 
-  bench/rounds_vision.py [--steps 1140] [--seeds 3] [--local 30]
+  bench/rounds_vision.py [--steps 1140] [--seeds 3] [--local 30] [--way NAME …]
 """
 
 import argparse
@@ -31,6 +31,7 @@ class Way:
     name: str
     workers: int
     momentum: float = 0.0
+    faster: float = 1.0  # times the learning rate
 
     @property
     def rate(self):
@@ -38,7 +39,8 @@ class Way:
 
 
 WAYS = [Way("exact", 1), Way("two workers", 2), Way("four workers", 4), Way("two workers, momentum 0.9", 2, 0.9),
-        Way("four workers, momentum 0.9", 4, 0.9)]
+        Way("four workers, momentum 0.9", 4, 0.9), Way("exact, twice the rate", 1, faster=2),
+        Way("exact, four times the rate", 1, faster=4), Way("two workers, twice the rate", 2, faster=2)]
 
 
 class Cnn(nn.Module):
@@ -118,7 +120,7 @@ def train(args, way, seed, data, test):
             for k in range(local):
                 at = first * BATCH + (number * local + k) * share
                 pick = order[at : at + share]
-                worker.step(data[0][pick], data[1][pick], lr_at(first + k, args.steps))
+                worker.step(data[0][pick], data[1][pick], way.faster * lr_at(first + k, args.steps))
         end_round(way, weights, momentum, workers)
     return evaluate(workers[0], weights, test)
 
@@ -136,12 +138,13 @@ def main():
     parser.add_argument("--steps", type=int, default=1140, help="of 64 images; 940 are an epoch")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--local", type=int, default=30, help="steps of a round")
+    parser.add_argument("--way", action="append", choices=[way.name for way in WAYS[1:]], help="beside exact steps; repeatable (all)")
     args = parser.parse_args()
     torch.set_num_threads(1)
     directory = measure.images(args.motley)
     data, test = images(directory, "train"), images(directory, "t10k")
     rows, exact = [], None
-    for way in WAYS:
+    for way in WAYS[:1] + [way for way in WAYS[1:] if not args.way or way.name in args.way]:
         found = [train(args, way, seed, data, test) for seed in range(args.seeds)]
         losses, right = [100 * math.log(loss) for loss, _ in found], [100 * accuracy for _, accuracy in found]
         exact = exact or (losses, right)

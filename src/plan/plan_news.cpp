@@ -5,7 +5,8 @@
 namespace motley::plan {
 namespace {
 
-// Of a worker by itself, before its speed is told: so many steps, or fewer where they are long.
+// Of a worker by itself, before its speed is told: so many steps, or fewer where they are long. Of short ones again,
+// after these seconds.
 constexpr std::uint32_t kStepsTold = 30, kLongStepsTold = 3;
 constexpr double kSecondsTold = 5;
 
@@ -19,8 +20,12 @@ void PlanNews::shared(std::span<const std::uint64_t> workers) {
 void PlanNews::alone(double seconds) noexcept {
   ++alone_.steps;
   alone_.seconds += seconds;
-  const bool known = alone_.steps >= kStepsTold || (alone_.steps >= kLongStepsTold && alone_.seconds >= kSecondsTold);
-  if (known && !std::exchange(alone_.told, true)) outdated();
+  if (alone_.stage() > std::exchange(alone_.told, alone_.stage())) outdated();
+}
+
+Settling::Stage PlanNews::Alone::stage() const noexcept {
+  if (steps >= kLongStepsTold && seconds >= kSecondsTold) return Settling::Stage::settled_for_seconds;
+  return steps >= kStepsTold ? Settling::Stage::settled : Settling::Stage::unsettled;
 }
 
 void PlanNews::told(Settling::Stage stage) {

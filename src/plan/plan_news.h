@@ -27,11 +27,13 @@ class PlanNews {
  private:
   std::vector<std::uint64_t> sharing_, told_;
   Settling::Stage told_stage_ = Settling::Stage::unsettled;
-  struct {
+  struct Alone {
     std::uint32_t steps = 0;
     double seconds = 0;
-    bool told = false;
-  } alone_;  // since the last pass
+    Settling::Stage told = Settling::Stage::unsettled;
+    [[nodiscard]] Settling::Stage stage() const noexcept;
+  };
+  Alone alone_;  // since the last pass
 };
 
 }  // namespace motley::plan

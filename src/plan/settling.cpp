@@ -16,13 +16,14 @@ void Settling::begin() noexcept {
 }
 
 void Settling::closed(double seconds) noexcept {
-  if (!settled()) seconds_ += seconds;
+  seconds_ += seconds;
   ++passes_;
 }
 
 Settling::Stage Settling::stage() const noexcept {
-  if (passes_ >= kPassesSettled) return Stage::settled;
-  return passes_ >= kLongPassesSettled && seconds_ >= kSecondsSettled ? Stage::few_long_passes : Stage::unsettled;
+  const bool long_enough = seconds_ >= kSecondsSettled;
+  if (passes_ >= kPassesSettled) return long_enough ? Stage::settled_for_seconds : Stage::settled;
+  return passes_ >= kLongPassesSettled && long_enough ? Stage::few_long_passes : Stage::unsettled;
 }
 
 }  // namespace motley::plan

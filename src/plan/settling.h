@@ -9,7 +9,12 @@ namespace motley::plan {
 /// long.
 class Settling {
  public:
-  enum class Stage : std::uint8_t { unsettled, few_long_passes, settled };
+  enum class Stage : std::uint8_t {
+    unsettled,
+    few_long_passes,
+    settled,
+    settled_for_seconds,  // where passes are short the first of them are over at once, and estimates still move
+  };
 
   /// Others take part from now on, or one of them made a step alone.
   void begin() noexcept;
@@ -22,7 +27,7 @@ class Settling {
 
  private:
   std::uint32_t passes_ = 0;
-  double seconds_ = 0;  // of those until it is settled
+  double seconds_ = 0;  // of these
 };
 
 }  // namespace motley::plan
