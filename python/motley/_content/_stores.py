@@ -119,7 +119,7 @@ class Store:
         """Begins to fetch; None where the library answers one question after the other."""
         if wanted.first == wanted.end or not getattr(self._system, "async_impl", False):
             return None
-        return asyncio.run_coroutine_threadsafe(self._system._cat_file(remote, start=wanted.first, end=wanted.end), self._system.loop)
+        return asyncio.run_coroutine_threadsafe(self._system._cat_file(remote, **_limits(wanted)), self._system.loop)
 
     def _content(self, remote: str, wanted: Range, future: Any) -> bytes:
         """Of the range that was asked for; of another question for it, where that failed."""
@@ -129,7 +129,7 @@ class Store:
         while True:
             try:
                 if future is None:
-                    got = self._system.cat_file(remote, start=wanted.first, end=wanted.end)
+                    got = self._system.cat_file(remote, **_limits(wanted))
                 else:
                     while not concurrent.futures.wait([future], WAIT_S).done:
                         pass
@@ -171,6 +171,10 @@ def _ranges(each: str, size: int | None, first: int) -> Iterator[Range]:
         return
     for begin in range(first, size, RANGE_BYTES) if first < size else (size,):
         yield Range(each, begin, min(begin + RANGE_BYTES, size))
+
+
+def _limits(wanted: Range) -> dict[str, int]:
+    return {} if wanted.end is None else {"start": wanted.first, "end": wanted.end}
 
 
 def _told(about: dict[str, Any]) -> dict[str, Any]:
