@@ -1,6 +1,7 @@
-"""Serves a file on port 7118: lab_address_server.py http|s3 FILE RESETS. Every so many answers are cut off in their middle; 0: none.
+"""Serves a file on port 7118: lab_address_server.py http|s3|moto FILE RESETS. Every so many answers are cut off in their middle; 0: none.
 
-Of http that is /set.bin, of s3 (moto's server, which copies all of an object for each part that it gives of it) pieces below bucket/set.
+Of http that is /set.bin; of the two that speak S3, pieces below bucket/set: s3 sends them from the file, as a store does, to who has signed
+with the key; moto (moto's server) looks at no signature, and copies all of a piece for each part that it gives of it.
 It says "{}" once it can be asked.
 """
 
@@ -11,9 +12,11 @@ import socket
 import struct
 import sys
 import threading
+import urllib.parse
 
 PORT = 7118
 PIECE_BYTES = 40 << 20
+SCOPE = ("test", "us-east-1", "s3")
 
 
 class Cuts:
@@ -34,39 +37,103 @@ def cut(handler):
     handler.close_connection = True
 
 
-def serve_http(path, cuts):
-    size = os.path.getsize(path)
+class Ranges(http.server.BaseHTTPRequestHandler):
+    """Parts of a file, by sendfile."""
 
-    class Ranges(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    protocol_version = "HTTP/1.1"
+    path_of_file, cuts = "", Cuts(0)
 
-        def do_GET(self):
-            first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
-            last = min(last, size - 1)
-            self.send_response(206)
-            self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
-            self.send_header("Content-Length", str(last + 1 - first))
-            self.send_header("ETag", '"one"')
-            self.end_headers()
-            ends_early = cuts.next()
-            with open(path, "rb") as file:
-                self.connection.sendfile(file, first, (last + 1 - first) // (2 if ends_early else 1))
-            if ends_early:
-                cut(self)
+    def send_range(self, tag, begins, size):
+        """What is asked for of `size` bytes from `begins` on."""
+        first, last = map(int, self.headers["Range"].removeprefix("bytes=").split("-"))
+        last = min(last, size - 1)
+        self.send_response(206)
+        self.send_header("Content-Range", f"bytes {first}-{last}/{size}")
+        self.send_header("Content-Length", str(last + 1 - first))
+        self.send_header("ETag", f'"{tag}"')
+        self.end_headers()
+        ends_early = self.cuts.next()
+        with open(self.path_of_file, "rb") as file:
+            self.connection.sendfile(file, begins + first, (last + 1 - first) // (2 if ends_early else 1))
+        if ends_early:
+            cut(self)
 
-        def log_message(self, *_):
-            pass
+    def log_message(self, *_):
+        pass
 
-        def finish(self):
-            if not self.wfile.closed and self.connection.fileno() >= 0:
-                super().finish()
+    def finish(self):
+        if not self.wfile.closed and self.connection.fileno() >= 0:
+            super().finish()
 
-    server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), Ranges)
+
+class File(Ranges):
+    def do_GET(self):
+        self.send_range("one", 0, os.path.getsize(self.path_of_file))
+
+
+class Store(Ranges):
+    """As much of S3 as reading takes."""
+
+    def is_signed(self):
+        from botocore.auth import S3SigV4Auth
+        from botocore.awsrequest import AWSRequest
+        from botocore.credentials import Credentials
+
+        key, region, service = SCOPE
+        said = dict(part.strip().split("=", 1) for part in self.headers.get("Authorization", "").partition(" ")[2].split(","))
+        signed = {name: self.headers[name] for name in said["SignedHeaders"].split(";")}
+        request = AWSRequest(self.command, f"http://{self.headers['Host']}{self.path}", headers=signed)
+        request.context["timestamp"] = self.headers["X-Amz-Date"]
+        signer = S3SigV4Auth(Credentials(key, key), service, region)
+        return said["Signature"] == signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
+
+    def pieces(self):
+        """By key, where each begins and its size."""
+        size = os.path.getsize(self.path_of_file)
+        return {f"set/{number:03}.bin": (begins, min(PIECE_BYTES, size - begins))
+                for number, begins in enumerate(range(0, size, PIECE_BYTES))}
+
+    def answer(self, status, text="", **headers):
+        self.send_response(status)
+        for name, value in {"Content-Length": len(text), "Content-Type": "application/xml", **headers}.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def do_HEAD(self):
+        begins, size = self.pieces().get(self.path.removeprefix("/bucket/"), (0, 0))
+        if not self.is_signed():
+            self.answer(403)
+        elif size:
+            self.answer(200, Content_Length=size, ETag=f'"{begins}"', Last_Modified="Thu, 26 Nov 2026 00:00:00 GMT")
+        else:
+            self.answer(404)
+
+    def do_GET(self):
+        where = urllib.parse.urlsplit(self.path)
+        begins, size = self.pieces().get(where.path.removeprefix("/bucket/"), (0, 0))
+        if not self.is_signed():
+            self.answer(403, "<Error><Code>SignatureDoesNotMatch</Code></Error>")
+        elif size:
+            self.send_range(begins, begins, size)
+        elif where.query:
+            prefix = dict(urllib.parse.parse_qsl(where.query)).get("prefix", "")
+            self.answer(200, "<ListBucketResult><IsTruncated>false</IsTruncated>" + "".join(
+                f"<Contents><Key>{key}</Key><LastModified>2026-11-26T00:00:00.000Z</LastModified><ETag>&quot;{begins}&quot;</ETag>"
+                f"<Size>{size}</Size></Contents>" for key, (begins, size) in self.pieces().items() if key.startswith(prefix))
+                + "</ListBucketResult>")
+        else:
+            self.answer(404, "<Error><Code>NoSuchKey</Code></Error>")
+
+
+def serve(kind, path, cuts):
+    handler = type("Handler", (kind,), {"path_of_file": path, "cuts": cuts})
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", PORT), handler)
     print("{}", flush=True)
     server.serve_forever()
 
 
-def serve_s3(path, cuts):
+def serve_moto(path, cuts):
     import boto3
     from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
@@ -99,4 +166,7 @@ def serve_s3(path, cuts):
 
 if __name__ == "__main__":
     kind, file, resets = sys.argv[1:]
-    {"http": serve_http, "s3": serve_s3}[kind](file, Cuts(int(resets)))
+    if kind == "moto":
+        serve_moto(file, Cuts(int(resets)))
+    else:
+        serve({"http": File, "s3": Store}[kind], file, Cuts(int(resets)))

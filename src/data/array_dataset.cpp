@@ -38,7 +38,7 @@ class ArrayDataset final : public Dataset {
     const std::uint64_t element_bytes = bytes_of(parts_.sample_dtype);
     const bool of_classes = parts_.target_kind == TargetKind::classes;
     MOTLEY_ASSERT(parts_.size > 0 && sample_elements_ > 0);
-    MOTLEY_ASSERT(parts_.sample_dtype == DType::u8 || parts_.sample_dtype == DType::f32);
+    MOTLEY_ASSERT(parts_.from || parts_.sample_dtype == DType::u8 || parts_.sample_dtype == DType::f32);
     MOTLEY_ASSERT(parts_.samples.size() == parts_.size * sample_elements_ * element_bytes);
     MOTLEY_ASSERT(parts_.classes.size() == (of_classes ? parts_.size : 0));
     MOTLEY_ASSERT(parts_.values.size() == (of_classes ? 0 : parts_.size * parts_.target_elements));
@@ -73,8 +73,11 @@ class ArrayDataset final : public Dataset {
       if (parts_.sample_dtype == DType::u8) {
         const std::byte* pixels = samples + indices[i] * sample_elements_;
         for (std::size_t j = 0; j < row.size(); ++j) row[j] = pixel_[std::to_integer<std::size_t>(pixels[j])];
-      } else {
+      } else if (parts_.sample_dtype == DType::f32) {
         copy_floats(samples + indices[i] * row.size_bytes(), row);
+      } else {
+        const std::byte* elements = samples + indices[i] * sample_elements_ * bytes_of(parts_.sample_dtype);
+        for (std::size_t j = 0; j < row.size(); ++j) row[j] = float_at(elements, parts_.sample_dtype, j);
       }
     }
   }

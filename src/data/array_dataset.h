@@ -1,6 +1,6 @@
 #pragma once
-// The one implementation of Dataset: samples as bytes (u8 or little-endian float32), targets decoded. Immutable; any
-// thread may gather.
+// The one implementation of Dataset: samples as bytes (u8 or little-endian float32; of other types where they come
+// while it is used), targets decoded. Immutable; any thread may gather.
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ constexpr std::int64_t kClassesMax = std::int64_t{1} << 20;
 
 struct Parts {
   std::uint64_t size = 0;
-  DType sample_dtype = DType::u8;  // u8 or f32
+  DType sample_dtype = DType::u8;  // u8 or f32; where they come, what an Array may be of
   std::vector<std::int64_t> sample_shape;
   SharedBytes samples;
   TargetKind target_kind = TargetKind::classes;

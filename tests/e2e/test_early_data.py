@@ -2,6 +2,7 @@
 
 import pathlib
 
+import numpy as np
 import pytest
 
 from conftest import arrays
@@ -15,9 +16,12 @@ SAMPLES, FEATURES = 4096, 2048  # 8 KiB each: 32 blocks
 STEPS, BATCH = 20, 64  # ten blocks, in their order
 
 
-@pytest.fixture
-def data(tmp_path):
-    return arrays(tmp_path / "data", SAMPLES, FEATURES)
+@pytest.fixture(params=["<f4", "<i4"])
+def data(tmp_path, request):
+    """As they are used, and of a type that is converted."""
+    place = arrays(tmp_path / "data", SAMPLES, FEATURES)
+    np.save(place / "x.npy", np.load(place / "x.npy").astype(request.param))
+    return place
 
 
 def words_of(uri):

@@ -122,42 +122,105 @@ def test_every_tenth_request_is_reset(store, server, monkeypatch):
         assert read(place, f"{number}.bin") == content(number)
 
 
+def begins(server):
+    """Of the ranges that were asked for, in order."""
+    asked = [ranged for method, _, ranged in server.requests if method == "GET" and ranged]
+    return sorted(int(ranged.removeprefix("bytes=").partition("-")[0]) for ranged in asked)
+
+
+def stopped_after(monkeypatch, ranges):
+    """A fetch is interrupted by its user once so many ranges are here."""
+    put, done = _stores.Store._put, []
+
+    def stopped(self, wanted, version, content):
+        if len(done) == ranges:
+            raise KeyboardInterrupt
+        done.append(wanted)
+        put(self, wanted, version, content)
+
+    monkeypatch.setattr(_stores.Store, "_put", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        _origins.bring("s3://bucket/set")
+    monkeypatch.setattr(_stores.Store, "_put", put)
+
+
 def test_a_fetch_that_was_stopped_goes_on_within_a_file(store, server, monkeypatch):
     monkeypatch.setattr(_stores, "RANGE_BYTES", 1 << 20)
-    store.pipe("bucket/big.bin", content(5))
-    fetch, done = _stores.Store._range, []
-
-    def stopped(self, remote, first, size):
-        if len(done) == 2:
-            raise KeyboardInterrupt
-        done.append(first)
-        return fetch(self, remote, first, size)
-
-    monkeypatch.setattr(_stores.Store, "_range", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        _origins.bring("s3://bucket/big.bin")
-    monkeypatch.setattr(_stores.Store, "_range", fetch)
+    store.pipe("bucket/set", content(5))
+    stopped_after(monkeypatch, 2)
     server.requests.clear()
-    assert read(_origins.bring("s3://bucket/big.bin")) == content(5)
-    ranges = [ranged for method, path, ranged in server.requests if method == "GET" and ranged]
-    assert ranges and ranges[0].startswith("bytes=2097152-"), ranges
+    assert read(_origins.bring("s3://bucket/set")) == content(5)
+    assert begins(server) == [2 << 20, 3 << 20]
+
+
+def test_a_part_that_is_here_is_used_though_a_file_came_before_it(store, server, monkeypatch):
+    monkeypatch.setattr(_stores, "RANGE_BYTES", 1 << 20)
+    store.pipe({"bucket/set/b.bin": content(5), "bucket/set/c.bin": content(6)})
+    stopped_after(monkeypatch, 2)
+    store.pipe({"bucket/set/a.bin": content(7)})
+    server.requests.clear()
+    place = _origins.bring("s3://bucket/set")
+    assert [read(place, f"{name}.bin") for name in "abc"] == [content(7), content(5), content(6)]
+    assert begins(server) == [0, 0, 1 << 20, 1 << 20, 2 << 20, 2 << 20, 2 << 20, 3 << 20, 3 << 20, 3 << 20]
+
+
+def test_files_of_no_bytes_and_of_few_come_as_well(store):
+    files = {"a": b"", "b": b"b", "c": b"", "d": content(1), "e": b""}
+    store.pipe({f"bucket/set/{name}": file for name, file in files.items()})
+    place = _origins.bring("s3://bucket/set")
+    assert {name: read(place, name) for name in files} == files == {name: read(place, name) for name in os.listdir(place)}
+
+
+def test_so_many_ranges_are_asked_for_at_once_and_no_more(store, monkeypatch):
+    monkeypatch.setattr(_stores, "RANGE_BYTES", 1 << 18)
+    store.pipe({f"bucket/set/{number}": content(number) for number in range(3)})
+    ask, content_of, open_now, most = _stores.Store._ask, _stores.Store._content, [0], [0]
+
+    def asks(self, remote, wanted):
+        open_now[0] += 1
+        most[0] = max(most[0], open_now[0])
+        return ask(self, remote, wanted)
+
+    def has(self, remote, wanted, future):
+        open_now[0] -= 1
+        return content_of(self, remote, wanted, future)
+
+    monkeypatch.setattr(_stores.Store, "_ask", asks)
+    monkeypatch.setattr(_stores.Store, "_content", has)
+    place = _origins.bring("s3://bucket/set")
+    assert most == [_stores.AT_ONCE] and open_now == [0]
+    assert [read(place, str(number)) for number in range(3)] == [content(number) for number in range(3)]
+
+
+def test_a_library_that_answers_one_question_after_the_other(tmp_path, monkeypatch):
+    import fsspec
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(_stores, "RANGE_BYTES", 1 << 20)
+    system = fsspec.filesystem("memory")
+    system.pipe({"/set/a.bin": content(1), "/set/more/b.bin": content(2)})
+    try:
+        place = _origins.bring("memory://set")
+        assert read(place, "a.bin") == content(1) and read(place, "more", "b.bin") == content(2)
+    finally:
+        system.rm("/set", recursive=True)
 
 
 def meddling(monkeypatch, meddle):
-    """Calls meddle() after the first range of each file."""
-    fetch = _stores.Store._range
+    """Calls meddle() once the first range of a file is here."""
+    content_of = _stores.Store._content
 
-    def ranged(self, remote, first, size):
-        got = fetch(self, remote, first, size)
-        if first == 0:
+    def ranged(self, remote, wanted, future):
+        got = content_of(self, remote, wanted, future)
+        if wanted.first == 0:
             meddle()
         return got
 
-    monkeypatch.setattr(_stores.Store, "_range", ranged)
+    monkeypatch.setattr(_stores.Store, "_content", ranged)
 
 
 def test_a_file_that_becomes_another_is_never_mixed(store, monkeypatch):
-    monkeypatch.setattr(_stores, "RANGE_BYTES", 1 << 20)
+    monkeypatch.setattr(_stores, "RANGE_BYTES", 1 << 18)
     store.pipe("bucket/big.bin", content(6))
     changes = iter([content(7)])
     meddling(monkeypatch, lambda: store.pipe("bucket/big.bin", next(changes, content(7))))
@@ -165,7 +228,7 @@ def test_a_file_that_becomes_another_is_never_mixed(store, monkeypatch):
 
 
 def test_a_file_that_never_stays_is_refused(store, monkeypatch):
-    monkeypatch.setattr(_stores, "RANGE_BYTES", 1 << 20)
+    monkeypatch.setattr(_stores, "RANGE_BYTES", 1 << 18)
     store.pipe("bucket/big.bin", content(8))
     seeds = iter(range(100, 200))
     meddling(monkeypatch, lambda: store.pipe("bucket/big.bin", content(next(seeds))))

@@ -15,9 +15,10 @@ from typing import Any
 
 from motley._content import _kept, _locks, _manifest, _stores
 from motley._content._retrieve import STALL_SECONDS, Redirects
-from motley._content._stores import RANGE_BYTES, RESTARTS_MAX, TRIES_MAX
+from motley._content._stores import RESTARTS_MAX, TRIES_MAX
 from motley._errors import Error
 
+RANGE_BYTES = 32 << 20
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 

@@ -1,22 +1,38 @@
 """Data in a store that fsspec knows (S3 and what speaks like it, Google, Azure, …), as files of this machine.
 
-Each file comes in ranges, and belongs to what the store listed: where it says something else once all are here, what changed comes again.
+Files come in ranges, of which some are asked for at once where the library can: one connection to such a store seldom fills a link. They
+belong to what the store listed: where it says something else once all are here, what changed comes again.
 """
 
+import asyncio
+import collections
+import concurrent.futures
+import itertools
 import json
 import pathlib
 import posixpath
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from motley._content import _kept, _manifest
 from motley._errors import Error
 
-RANGE_BYTES = 32 << 20
+RANGE_BYTES = 16 << 20
+AT_ONCE = 4  # ranges that are asked for, and in memory
+WAIT_S = 1  # after which a person who interrupts is heard, also on Windows
 TRIES_MAX = 5  # in a row that brought nothing
 RESTARTS_MAX = 3  # because what lies there became something else
 HINTS = {"s3": "pip install s3fs", "s3a": "pip install s3fs", "gs": "pip install gcsfs", "gcs": "pip install gcsfs",
          "az": "pip install adlfs", "abfs": "pip install adlfs", "hf": "pip install huggingface_hub"}
 VERSIONS = ("ETag", "etag", "md5Hash", "LastModified", "mtime", "created")  # what these libraries call it
+
+
+class Range(NamedTuple):
+    """Of the file `each`; end: None where the store does not say how long that is."""
+
+    each: str
+    first: int
+    end: int | None
 
 
 class Store:
@@ -47,9 +63,7 @@ class Store:
                 each = old.relative_to(base).as_posix() if old.is_relative_to(base) else ""
                 if each not in listed or self._known.get(each) != _version(listed[each]):
                     old.unlink()
-            for each, about in listed.items():
-                if not (base / each).is_file():
-                    self._fetch(each, about, base / each, single)
+            self._fetch({each: about for each, about in listed.items() if not (base / each).is_file()}, base, single)
             again = self._list()
             if again == (listed, single):
                 return base / self._name if single else base
@@ -70,38 +84,74 @@ class Store:
         _manifest.check_names(files)
         return files, single
 
-    def _fetch(self, each: str, about: dict[str, Any], local: pathlib.Path, single: bool) -> None:
-        remote = self._root if single else posixpath.join(self._root, each)
-        version, size = _version(about), about["size"]
-        if self._known.get("\0part") != [each, version] or not self._part.is_file():
-            self._part.write_bytes(b"")
-            self._remember(**{"\0part": [each, version]})
+    def _fetch(self, missing: dict[str, dict[str, Any]], base: pathlib.Path, single: bool) -> None:
+        """Into `base`, one after the other; a file of which a part is here first."""
+        begun, had = self._begun(missing)
+        order = sorted(missing, key=lambda each: each != begun)
+        ranges = itertools.chain.from_iterable(_ranges(each, missing[each]["size"], had if each == begun else 0) for each in order)
+        asked: collections.deque[tuple[Range, str, Any]] = collections.deque()
+        try:
+            while True:
+                for wanted in itertools.islice(ranges, AT_ONCE - len(asked)):
+                    remote = self._root if single else posixpath.join(self._root, wanted.each)
+                    asked.append((wanted, remote, self._ask(remote, wanted)))
+                if not asked:
+                    return
+                wanted, remote, future = asked.popleft()
+                version = _version(missing[wanted.each])
+                self._put(wanted, version, self._content(remote, wanted, future))
+                if wanted.end == missing[wanted.each]["size"]:
+                    self._finish(wanted.each, version, base / wanted.each)
+        finally:
+            for _, _, future in asked:
+                if future is not None:
+                    future.cancel()
+
+    def _begun(self, missing: dict[str, dict[str, Any]]) -> tuple[str, int]:
+        """The file of which a part is here from an earlier fetch, and the bytes of that."""
+        each, version = self._known.get("\0part") or ("", "")
+        if each not in missing or version != _version(missing[each]) or not self._part.is_file():
+            return "", 0
+        had = self._part.stat().st_size
+        return each, had if had <= (missing[each]["size"] or 0) else 0
+
+    def _ask(self, remote: str, wanted: Range) -> Any:
+        """Begins to fetch; None where the library answers one question after the other."""
+        if wanted.first == wanted.end or not getattr(self._system, "async_impl", False):
+            return None
+        return asyncio.run_coroutine_threadsafe(self._system._cat_file(remote, **_limits(wanted)), self._system.loop)
+
+    def _content(self, remote: str, wanted: Range, future: Any) -> bytes:
+        """Of the range that was asked for; of another question for it, where that failed."""
+        if wanted.first == wanted.end:
+            return b""
         tries = 0
-        while (had := self._part.stat().st_size) != size:
+        while True:
             try:
-                with open(self._part, "ab") as out:
-                    out.write(self._range(remote, had, size))
-                tries = 0
-            except OSError as error:
-                if error.filename == str(self._part):
-                    raise
-                tries = self._failed(each, error, tries)
-            except Exception as error:
-                tries = self._failed(each, error, tries)
-            if size is None:
-                break
+                if future is None:
+                    got = self._system.cat_file(remote, **_limits(wanted))
+                else:
+                    while not concurrent.futures.wait([future], WAIT_S).done:
+                        pass
+                    got = future.result()
+                if wanted.end is not None and len(got) != wanted.end - wanted.first:
+                    raise ConnectionError(f"{len(got)} bytes came of {wanted.end - wanted.first}")
+                return got
+            except Exception as error:  # each of these libraries has its own
+                tries = self._failed(wanted.each, error, tries)
+            future = self._ask(remote, wanted)
+
+    def _put(self, wanted: Range, version: str, content: bytes) -> None:
+        if wanted.first == 0:
+            self._part.write_bytes(b"")
+            self._remember(**{"\0part": [wanted.each, version]})
+        with open(self._part, "ab") as out:
+            out.write(content)
+
+    def _finish(self, each: str, version: str, local: pathlib.Path) -> None:
         local.parent.mkdir(parents=True, exist_ok=True)
         self._part.replace(local)
         self._remember(**{each: version, "\0part": None})
-
-    def _range(self, remote: str, first: int, size: int | None) -> bytes:
-        if size is None:
-            return self._system.cat_file(remote)
-        end = min(first + RANGE_BYTES, size)
-        got = self._system.cat_file(remote, start=first, end=end)
-        if len(got) != end - first:
-            raise ConnectionError(f"{len(got)} bytes came of {end - first}")
-        return got
 
     def _failed(self, each: str, error: Exception, tries: int) -> int:
         if tries + 1 >= TRIES_MAX:
@@ -112,6 +162,19 @@ class Store:
     def _remember(self, **known: Any) -> None:
         self._known |= known
         _kept.write_whole(self._memo, json.dumps(self._known).encode())
+
+
+def _ranges(each: str, size: int | None, first: int) -> Iterator[Range]:
+    """What is missing of a file from `first` on; of one that has all or nothing, a range of nothing."""
+    if size is None:
+        yield Range(each, 0, None)
+        return
+    for begin in range(first, size, RANGE_BYTES) if first < size else (size,):
+        yield Range(each, begin, min(begin + RANGE_BYTES, size))
+
+
+def _limits(wanted: Range) -> dict[str, int]:
+    return {} if wanted.end is None else {"start": wanted.first, "end": wanted.end}
 
 
 def _told(about: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <filesystem>
 #include <map>
+#include <type_traits>
 #include <vector>
 
 #include "../fixtures.h"
@@ -98,6 +100,9 @@ class ComingData : public testing::Test {
     return early;
   }
 
+  template <class T>
+  void expect_converted(const std::string& type);
+
   test::Directory directory_;
   std::map<std::string, std::shared_ptr<Coming>> sources_;
 };
@@ -134,13 +139,46 @@ TEST_F(ComingData, AText) {
   EXPECT_EQ(sources_["book.txt"]->came(), 10U) << "two samples, and the byte behind each";
 }
 
-TEST_F(ComingData, WhatIsNotUsedAsItLiesThereIsWaitedForWhole) {
-  add("x.npy", npy("{'descr': '<i4', 'fortran_order': False, 'shape': (4, 2)}", numbers(32)));
-  add("y.npy", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (4,)}", from_hex("00010001")));
-  const auto set = open(at("x.npy") + "+" + at("y.npy"), true);
+// Of a type that is converted: elements from -3 on, and the targets 0, 1, 2, 3, 0, ...
+template <class T>
+void ComingData::expect_converted(const std::string& type) {
+  Bytes bytes(kMany * 2 * sizeof(T));
+  for (std::size_t i = 0; i < std::size_t{kMany} * 2; ++i) {
+    using Word = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+    store_le(&bytes[i * sizeof(T)], std::bit_cast<Word>(static_cast<T>(static_cast<T>(i) - 3)));
+  }
+  Bytes targets(kMany);
+  for (std::size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<std::byte>(i % 4);
+  add("x.npy", npy("{'descr': '" + type + "', 'fortran_order': False, 'shape': (131072, 2)}", bytes));
+  add("y.npy", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (131072,)}", targets));
+  const auto set = expect_to_come(at("x.npy") + "+" + at("y.npy"), "x.npy");
+  ASSERT_NE(set, nullptr);
+  std::vector<float> x(4);
+  set->gather(std::vector<std::uint64_t>{0, kMany - 1}, x);
+  EXPECT_THAT(x, ElementsAre(-3, -2, 2 * kMany - 5.0F, 2 * kMany - 4.0F));
+}
+
+TEST_F(ComingData, OtherTypesAreConvertedOnceTheyCame) {
+  expect_converted<std::int32_t>("<i4");
+  expect_converted<std::int64_t>("<i8");
+  expect_converted<double>("<f8");
+}
+
+TEST_F(ComingData, TruthValues) {
+  Bytes bytes(kMany * 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i % 3 == 0);
+  add("x.npy", npy("{'descr': '|b1', 'fortran_order': False, 'shape': (131072, 2)}", bytes));
+  add("y.npy", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (131072,)}", Bytes(kMany)));
+  expect_to_come(at("x.npy") + "+" + at("y.npy"), "x.npy");
+}
+
+TEST_F(ComingData, WhatIsPackedIsWaitedForWhole) {
+  add("x.gz", test::gzip(idx({4, 2, 2}, numbers(16))));
+  add("y", idx({4}, from_hex("00010001")));
+  const auto set = open(at("x.gz") + "+" + at("y"), true);
   ASSERT_NE(set, nullptr);
   EXPECT_FALSE(set->comes());
-  EXPECT_EQ(sources_["x.npy"]->came(), sources_["x.npy"]->size());
+  EXPECT_EQ(sources_["x.gz"]->came(), sources_["x.gz"]->size());
 }
 
 TEST_F(ComingData, WhatDoesNotComeIsSaid) {
