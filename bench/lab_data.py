@@ -9,12 +9,15 @@ computes, with the samples that are there. `payback`: like `beside`, by a machin
 steps is lent, and then for all of them, so that it never computes. `others`: the head's link has `--slow`; another machine has the set,
 and the machine that joins fetches it: from the head alone, then with that machine beside it, then with that machine killed in the middle.
 `origin`: likewise, where the set is one file that the head has from an address of another machine: from the head alone, then from that
-address too, then where every tenth answer of the address is cut off in its middle.
+address too, then where every tenth answer of the address is cut off in its middle. `address`: like `beside`, where the set is one file that
+the head has from an address of a fourth machine, and the machine that comes asks that address too. All hosts are one machine: so in turns
+with it a plain program fetches the same there, hashes and writes it, and what steps are slower beside that is the laboratory's.
 
 share = (bytes of the set * 8 / seconds of the fetch) / rate of the link (of the head's in `others` and `origin`). One JSON object a phase
 on standard output, a table on standard error.
 
-  bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--phase idle|cable|early|beside|payback|others|origin] [--slow 100mbit]
+  bench/lab_data.py [--megabytes 1000] [--rate 1gbit] [--turns 4] [--slow 100mbit]
+                    [--phase idle|cable|early|beside|payback|others|origin|address]
 """
 
 import argparse
@@ -37,10 +40,11 @@ IMAGE_BYTES = 3 * 32 * 32  # as in lab_data_script.py
 TIMEOUT_S = 240
 RATES = {"gbit": 1e9, "mbit": 1e6}
 OTHERS = {"one": 0.6, "two": 0.6, "three": 0.6}
-PHASES = ("idle", "cable", "early", "beside", "payback", "others", "origin")
+ADDRESS = BESIDE | {"four": 0.3}
+PHASES = ("idle", "cable", "early", "beside", "payback", "others", "origin", "address")
 WARM_UP_S, SETTLE_S, GLANCE_S = 12, 2, 0.01
-REST_STEPS = 60
-RESETS = 10
+REST_STEPS, RESETS = 60, 10
+PLAIN = measure.ROOT / "bench/lab_plain_fetch.py"
 
 
 def arguments():
@@ -222,12 +226,25 @@ def seconds_of(steps):
     return sum(step["seconds"] for step in steps) / sum(step["samples"] for step in steps)
 
 
-def fetch_beside(args, scratch, place, size, rate, whole="yes"):
-    head, join = head_of(args, scratch, place, 2, 100_000)
+def fetch_plainly(args, scratch, head, size, named):
+    """Steps of the head meanwhile, and bits a second."""
+    takes = Watched(on("three", [sys.executable, PLAIN, named, size]), scratch.fresh("takes"), scratch.fresh("home"))
+    takes.until("a piece", lambda each: isinstance(each, dict), head)
+    begins, before = time.monotonic(), takes.received()
+    head.watch(args.seconds)
+    ends, came = time.monotonic(), takes.received() - before
+    takes.stop()
+    return head.steps(begins, ends), came * 8 / (ends - begins)
+
+
+def fetch_beside(args, scratch, place, size, rate, whole="yes", named=""):
+    """named: an address of what lies at `place`."""
+    head, join = head_of(args, scratch, named or place, 2, 100_000)
     worker = join("two", place)
+    there, more = named or scratch.path / "nowhere", ("--origin", named.rpartition("/")[0]) if named else ()
     head.until("a share", is_first_share_of("two"), worker)
     head.watch(WARM_UP_S)
-    rests, fetches, turns = [], [], []
+    rests, fetches, plains, turns = [], [], [], []
 
     def rest():
         begins = time.monotonic()
@@ -236,7 +253,7 @@ def fetch_beside(args, scratch, place, size, rate, whole="yes"):
 
     rests.append(rest())
     for _ in range(args.turns):
-        joiner = join("three", scratch.path / "nowhere", whole=whole)
+        joiner = join("three", there, whole=whole, more=more)
         joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"), head)
         begins, before = time.monotonic(), joiner.received()
         head.watch(args.seconds, lambda: joiner.received() - before > 0.95 * size)
@@ -248,8 +265,15 @@ def fetch_beside(args, scratch, place, size, rate, whole="yes"):
         slower = 2 * seconds_of(fetches[-1]) / (seconds_of(rests[-2]) + seconds_of(rests[-1])) - 1
         turns.append({"steps_slower": round(slower, 4), "share": round(came * 8 / (ends - begins) / rate, 4),
                       "step_s": round(measure.median([step["seconds"] for step in rests[-1]]), 4)})
+        if named:
+            steps, bits = fetch_plainly(args, scratch, head, size, named)
+            plains.append(steps)
+            head.watch(SETTLE_S)
+            rests.append(rest())
+            slower = 2 * seconds_of(steps) / (seconds_of(rests[-2]) + seconds_of(rests[-1])) - 1
+            turns[-1] |= {"plain_slower": round(slower, 4), "plain_share": round(bits / rate, 4)}
         measure.say(f"beside: {turns[-1]}")
-    joiner = join("three", scratch.path / "nowhere")
+    joiner = join("three", there, more=more)
     began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"))
     lease = head.until("a lease", is_first_share_of("three"), joiner)
     joiner.look()
@@ -257,8 +281,10 @@ def fetch_beside(args, scratch, place, size, rate, whole="yes"):
     head.stop(signal.SIGINT)
     for each in (worker, joiner):
         each.stop()
-    every = [[step for steps in many for step in steps] for many in (fetches, rests)]
-    return {"turns": turns, "steps_slower": round(measure.median([turn["steps_slower"] for turn in turns]), 4),
+    every = [[step for steps in many for step in steps] for many in (fetches, rests, plains)]
+    plain = {"plain_slower": round(measure.median([turn["plain_slower"] for turn in turns]), 4),
+             "plain_slower_all": round(seconds_of(every[2]) / seconds_of(every[1]) - 1, 4)} if named else {}
+    return {"turns": turns, **plain, "steps_slower": round(measure.median([turn["steps_slower"] for turn in turns]), 4),
             "steps_slower_all": round(seconds_of(every[0]) / seconds_of(every[1]) - 1, 4), "steps": [len(each) for each in every],
             "share": round(measure.median([turn["share"] for turn in turns]), 4),
             "fetch_begins_s": round(began - joiner.began, 2), "fetch_s": ended and round(ended - began, 2),
@@ -295,30 +321,42 @@ def fetch_from_others(args, scratch, place, size):
     return found
 
 
+def one_file(scratch, place):
+    whole = scratch.path / "set.bin"
+    whole.write_bytes(b"".join(shard.read_bytes() for shard in sorted(place.iterdir())))
+    return whole
+
+
+def served(scratch, host, whole, resets):
+    """The program that serves it, and its address."""
+    server = [sys.executable, measure.ROOT / "bench/lab_address_server.py", "http", whole, resets]
+    serves = Watched(on(host, server), scratch.fresh("serves"), scratch.fresh("home"))
+    serves.until("a door", lambda each: isinstance(each, dict))
+    return serves, f"http://{lab('ip', host)}:{PORT}/set.bin"
+
+
 def fetch_from_origin(args, scratch, place, size):
     """Likewise."""
-    whole = scratch.path / "set.bin"
-    with open(whole, "wb") as out:
-        for shard in sorted(place.iterdir()):
-            out.write(shard.read_bytes())
-
-    def served(resets):
-        server = [sys.executable, measure.ROOT / "bench/lab_address_server.py", "http", whole, resets]
-        serves = Watched(on("two", server), scratch.fresh("serves"), scratch.fresh("home"))
-        serves.until("a door", lambda each: isinstance(each, dict))
-        return serves
-
-    serves = served(0)
-    named = f"http://{lab('ip', 'two')}:{PORT}"
-    head, join = head_of(args, scratch, f"{named}/set.bin", 4, REST_STEPS)
+    whole = one_file(scratch, place)
+    serves, named = served(scratch, "two", whole, 0)
+    origin = named.rpartition("/")[0]
+    head, join = head_of(args, scratch, named, 4, REST_STEPS)
     lab("rate", "one", args.slow)
     found = fetch_whole(args, scratch, head, join, size, "alone")
-    found |= fetch_whole(args, scratch, head, join, size, "fetch", more=("--origin", named))
+    found |= fetch_whole(args, scratch, head, join, size, "fetch", more=("--origin", origin))
     serves.stop()
-    serves = served(RESETS)
-    found |= fetch_whole(args, scratch, head, join, size, "resets", more=("--origin", named))
-    for each in (head, serves):
-        each.stop()
+    serves, _ = served(scratch, "two", whole, RESETS)
+    found |= fetch_whole(args, scratch, head, join, size, "resets", more=("--origin", origin))
+    head.stop()
+    serves.stop()
+    return found
+
+
+def fetch_beside_address(args, scratch, place, size, rate):
+    whole = one_file(scratch, place)
+    serves, named = served(scratch, "four", whole, 0)
+    found = fetch_beside(args, scratch, whole, size, rate, named=named)
+    serves.stop()
     return found
 
 
@@ -338,13 +376,14 @@ def main():
         place = scratch.path / "set"
         size = write_set(place, args.megabytes * 10**6)
         for phase in args.phase or PHASES:
-            hosts = {"beside": BESIDE, "payback": BESIDE, "others": OTHERS, "origin": OTHERS}.get(phase, ALONE)
+            hosts = {"beside": BESIDE, "payback": BESIDE, "others": OTHERS, "origin": OTHERS, "address": ADDRESS}.get(phase, ALONE)
             with laboratory(hosts, args.rate):
                 found = (fetch_beside(args, scratch, place, size, rate) if phase == "beside" else
                          fetch_beside(args, scratch, place, size, rate, "lends") if phase == "payback" else
                          compute_early(args, scratch, place) if phase == "early" else
                          fetch_from_others(args, scratch, place, size) if phase == "others" else
                          fetch_from_origin(args, scratch, place, size) if phase == "origin" else
+                         fetch_beside_address(args, scratch, place, size, rate) if phase == "address" else
                          fetch_alone(args, scratch, place, size, rate, phase == "cable"))
             results[phase] = found
             measure.emit(bench="lab_data", phase=phase, bytes=size, rate=args.rate, hosts=hosts, **found)

@@ -18,7 +18,7 @@ from motley._content import _kept, _manifest
 from motley._errors import Error
 
 RANGE_BYTES = 16 << 20
-AT_ONCE = 4  # ranges that are asked for, and in memory
+AT_ONCE = 4  # ranges that are asked for; they are in memory, and one more
 WAIT_S = 1  # after which a person who interrupts is heard, also on Windows
 TRIES_MAX = 5  # in a row that brought nothing
 RESTARTS_MAX = 3  # because what lies there became something else
@@ -88,18 +88,17 @@ class Store:
         """Into `base`, one after the other; a file of which a part is here first."""
         begun, had = self._begun(missing)
         order = sorted(missing, key=lambda each: each != begun)
-        ranges = itertools.chain.from_iterable(_ranges(each, missing[each]["size"], had if each == begun else 0) for each in order)
+        sizes = itertools.chain((RANGE_BYTES * part // AT_ONCE for part in range(1, AT_ONCE)), itertools.repeat(RANGE_BYTES))
+        ranges = (wanted for each in order for wanted in _ranges(each, missing[each]["size"], had if each == begun else 0, sizes))
         asked: collections.deque[tuple[Range, str, Any]] = collections.deque()
         try:
-            while True:
-                for wanted in itertools.islice(ranges, AT_ONCE - len(asked)):
-                    remote = self._root if single else posixpath.join(self._root, wanted.each)
-                    asked.append((wanted, remote, self._ask(remote, wanted)))
-                if not asked:
-                    return
+            self._ask_for(ranges, asked, single)
+            while asked:
                 wanted, remote, future = asked.popleft()
+                content = self._content(remote, wanted, future)
+                self._ask_for(ranges, asked, single)  # and the link is busy while this is written
                 version = _version(missing[wanted.each])
-                self._put(wanted, version, self._content(remote, wanted, future))
+                self._put(wanted, version, content)
                 if wanted.end == missing[wanted.each]["size"]:
                     self._finish(wanted.each, version, base / wanted.each)
         finally:
@@ -114,6 +113,11 @@ class Store:
             return "", 0
         had = self._part.stat().st_size
         return each, had if had <= (missing[each]["size"] or 0) else 0
+
+    def _ask_for(self, ranges: Iterator[Range], asked: collections.deque[tuple[Range, str, Any]], single: bool) -> None:
+        for wanted in itertools.islice(ranges, AT_ONCE - len(asked)):
+            remote = self._root if single else posixpath.join(self._root, wanted.each)
+            asked.append((wanted, remote, self._ask(remote, wanted)))
 
     def _ask(self, remote: str, wanted: Range) -> Any:
         """Begins to fetch; None where the library answers one question after the other."""
@@ -164,13 +168,18 @@ class Store:
         _kept.write_whole(self._memo, json.dumps(self._known).encode())
 
 
-def _ranges(each: str, size: int | None, first: int) -> Iterator[Range]:
-    """What is missing of a file from `first` on; of one that has all or nothing, a range of nothing."""
+def _ranges(each: str, size: int | None, first: int, sizes: Iterator[int]) -> Iterator[Range]:
+    """What is missing of a file from `first` on; of one that has all or nothing, a range of nothing. The first ones of a fetch are
+    smaller, so that those that go on at once do not end at once."""
     if size is None:
         yield Range(each, 0, None)
         return
-    for begin in range(first, size, RANGE_BYTES) if first < size else (size,):
-        yield Range(each, begin, min(begin + RANGE_BYTES, size))
+    while True:
+        end = min(first + next(sizes), size) if first < size else size
+        yield Range(each, first, end)
+        if end == size:
+            return
+        first = end
 
 
 def _limits(wanted: Range) -> dict[str, int]:
