@@ -79,8 +79,8 @@ void Merging::add(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gr
     return;
   }
   wire::FrameHeader header = header_of(chunk);
-  for (std::size_t offset = 0; offset < gradient.size(); offset += wire::kMergedBytesMax) {
-    const std::size_t count = std::min(wire::kMergedBytesMax, gradient.size() - offset);
+  for (std::size_t offset = 0; offset < gradient.size(); offset += wire::kHandedOnBytesMax) {
+    const std::size_t count = std::min(wire::kHandedOnBytesMax, gradient.size() - offset);
     header.offset = static_cast<std::uint32_t>(offset);
     header.length = static_cast<std::uint32_t>(count);
     out_.push_back({merge_->to, {header, gradient.slice(offset, count)}});
@@ -95,8 +95,8 @@ bool Merging::fits(const wire::FrameHeader& header, std::size_t body) const {
   if (header.chunk >= layout_->chunks().size() || header.codec != wire::CodecId::fp32) return false;
   const Chunk& place = layout_->chunks()[header.chunk];
   return header.type == type_of(place) && header.total == place.elements * sizeof(float) && header.length == body &&
-         header.offset < header.total && header.offset % wire::kMergedBytesMax == 0 &&
-         body == std::min<std::size_t>(wire::kMergedBytesMax, header.total - header.offset);
+         header.offset < header.total && header.offset % wire::kHandedOnBytesMax == 0 &&
+         body == std::min<std::size_t>(wire::kHandedOnBytesMax, header.total - header.offset);
 }
 
 bool Merging::add_from_guest(std::uint64_t guest, const wire::Frame& frame, Time now) {

@@ -85,16 +85,16 @@ TEST_F(MergingTest, TheFirstSendsItsOwnToWhomItFollows) {
 TEST_F(MergingTest, OthersAddTheirsSegmentBySegmentWhicheverComesFirst) {
   LayoutEntry entry;
   entry.name = "long";
-  entry.shape = {3 << 20};  // its chunks are longer than a segment
+  entry.shape = {6 << 20};  // its chunks are longer than a segment
   layout = *Layout::make({entry});
   merging.prepare(layout);
   begin(kGuest, 0);
   const std::vector<float> theirs = ramp(0, 0.1F), own = ramp(0, 0.3F);
-  constexpr std::size_t kCut = wire::kMergedBytesMax / sizeof(float);
+  constexpr std::size_t kCut = wire::kHandedOnBytesMax / sizeof(float);
   ASSERT_LT(kCut, own.size());
   const std::vector<float> low(theirs.begin(), theirs.begin() + kCut), high(theirs.begin() + kCut, theirs.end());
   EXPECT_FALSE(merging.add_from_guest(kGuest, from_guest(0, theirs), now)) << "more than goes at once";
-  EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(0, high, wire::kMergedBytesMax), now));
+  EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(0, high, wire::kHandedOnBytesMax), now));
   EXPECT_FALSE(merging.next());
   add_own(0, own);
   EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(0, low), now));
