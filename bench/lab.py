@@ -16,6 +16,7 @@ One JSON object a line on standard output, a table on standard error.
 """
 
 import argparse
+import collections
 import contextlib
 import dataclasses
 import os
@@ -153,6 +154,13 @@ def alone(args, hosts, scratch, batches=None):
     return [steady(measure.finish(each, TIMEOUT_S), args.work.warm_up)[0] for each in started]
 
 
+def merged(steps):
+    """With wire.chain=both: in how many steps gradients of how many workers came as one sum, and why they did not in others."""
+    said = [step["merged"] for step in steps if "merged" in step]
+    words = [each["ended"].split(": ") if each["ended"] else [str(each["workers"])] for each in said]
+    return dict(collections.Counter(each[-1] if len(each) == 1 else f"rests: {each[-1]}" for each in words))
+
+
 def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
@@ -185,7 +193,7 @@ def joint(args, hosts, scratch):
                 mine[key] += part[key] / len(steps)
     return {"parameters": measure.event(lines, "run")["parameters"],
             "joint": round(speed, 1), "exposed": round(exposed, 4), "predicted": measure.event(lines, "done")["predicted_samples_per_s"],
-            "processor": watch.a_step(),
+            "processor": watch.a_step(), "merged": merged(steps),
             "workers": {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()},
             "changes": [line for line in lines if line["event"] in ("plan", "worker")]}
 

@@ -5,7 +5,11 @@ models of fp32.
 
 `hosts` is what comes to each host on the head's connections. Needs root; prints JSON lines, and a table on standard error.
 
-  bench/lab_chain.py [--hosts 4] [--cores 0.4] [--rate 100mbit …] [--codec auto …] [--chain none …] [--pairs 2] [--plaintext]
+`merged`: in how many steps gradients of how many workers came as one sum, and why they did not in others. Where the measuring is to be
+done in short turns, `--alone` is what the hosts do alone, as an earlier one said (`alone` of each row).
+
+  bench/lab_chain.py [--hosts 4] [--cores 0.4] [--rate 100mbit …] [--codec auto …] [--chain weights …] [--pairs 2] [--steps N]
+    [--alone SAMPLES_PER_S] [--plaintext]
 """
 
 import argparse
@@ -15,7 +19,7 @@ import time
 import lab
 import measure
 
-STEPS_MEASURED = 12  # the last ones, on the interface
+STEPS_MEASURED, SECONDS_MEASURED = 12, 3  # the last ones, on the interface: so many, and so long, at the least
 LOOK_S = 0.25
 
 
@@ -42,7 +46,7 @@ class Interface(measure.Looking):
         """(bytes in, bytes out) of a step, in the last ones; `busy`: bytes by which what is between two looks counts as training."""
         looks = zip(self.seen, self.seen[1:])
         end = max(late[0] for early, late in looks if late[2] - early[2] > busy)
-        before = [look for look in self.seen if look[0] <= end - STEPS_MEASURED * step_s][-1]
+        before = [look for look in self.seen if look[0] <= end - max(STEPS_MEASURED * step_s, SECONDS_MEASURED)][-1]
         last = [look for look in self.seen if look[0] <= end][-1]
         steps = (last[0] - before[0]) / step_s
         return [(last[way] - before[way]) / steps for way in (1, 2)]
@@ -55,7 +59,8 @@ def one(args, codec, chain, hosts, scratch):
     model = 4 * result["parameters"]
     went_in, went_out = interface.a_step(args.work.batch / result["joint"], model / 100)
     parts = result["workers"].items()
-    return {"joint": result["joint"], "exposed": result["exposed"], "in": round(went_in / model, 3), "out": round(went_out / model, 3),
+    return {"joint": result["joint"], "merged": result["merged"], "exposed": result["exposed"],
+            "in": round(went_in / model, 3), "out": round(went_out / model, 3),
             "hosts": {name: round(part["received_bytes"] / model, 3) for name, part in parts if part["received_bytes"]},
             "wait_s": {name: round(part["wait_s"], 3) for name, part in parts}}
 
@@ -70,6 +75,8 @@ def main():
     parser.add_argument("--chain", action="append", help="what is held against none; repeatable (default: weights)")
     parser.add_argument("--recipe", choices=lab.WORKS, default="gpt-mini")
     parser.add_argument("--pairs", type=int, default=2)
+    parser.add_argument("--steps", type=int, help="of each run, beside those that warm up")
+    parser.add_argument("--alone", type=float, help="samples/s of all hosts, each alone: not measured then")
     parser.add_argument("--plaintext", action="store_true", help="without TLS")
     args = parser.parse_args()
     args.motley, args.script, args.local_steps, args.set = measure.motley(args.motley), False, 0, []
@@ -79,14 +86,16 @@ def main():
     for rate in args.rate or ["1gbit", "100mbit"]:
         with lab.laboratory(dict.fromkeys(hosts, args.cores), rate), measure.Scratch() as scratch:
             lab.choose(args, args.recipe, scratch)
-            alone = lab.alone(args, hosts, scratch)
+            args.work.steps = args.steps or args.work.steps
+            alone = args.alone or sum(lab.alone(args, hosts, scratch))
             for codec in args.codec or ["auto"]:
                 for chain in ["none", *(args.chain or ["weights"])] * args.pairs:
                     result = one(args, codec, chain, hosts, scratch)
-                    row = {"rate": rate, "codec": codec, "chain": chain, "eta": round(result["joint"] / sum(alone), 4), **result}
+                    row = {"rate": rate, "codec": codec, "chain": chain, "alone": round(alone, 2), "eta": round(result["joint"] / alone, 4)}
+                    row |= result
                     measure.emit(bench="lab-chain", **row)
                     rows.append(row)
-    columns = ["rate", "codec", "chain", "joint", "eta", "exposed", "in", "out"]
+    columns = ["rate", "codec", "chain", "joint", "eta", "exposed", "in", "out", "merged"]
     measure.say(f"\n{args.recipe}, {args.hosts} hosts of {args.cores} cores, on {measure.machine()['processor']}")
     measure.table(columns, [[row[column] for column in columns] for row in rows])
 

@@ -250,7 +250,8 @@ class ScaleHead final : public engine::CoordinatorOutput {
     if (change.event != engine::Membership::joined && !world_.over) world_.tell(change.name + ": " + change.reason);
   }
   void warning(std::string text) override { world_.tell(text); }
-  void step_closed(const engine::StepClosed&) override {
+  void step_closed(const engine::StepClosed& step) override {
+    if (step.merged && !step.merged->ended.empty()) world_.tell(step.merged->ended);
     world_.report.steps.push_back(seconds(now() - last_));
     last_ = now();
     const SharedLinks::Carried carried = world_.links.carried(0);

@@ -43,7 +43,7 @@ struct Timeouts {
 };
 
 /// A Hello's feature: follows other workers, and lets them follow.
-inline constexpr const char* kChain = "chain";
+inline constexpr const char* kChain = "chain-256k";
 /// A Hello's feature: adds its contribution to that of who follows it.
 inline constexpr const char* kMerge = "merge";
 /// A Hello's feature: not to compute, but to have the files of the run's script.
@@ -144,6 +144,13 @@ struct Noise {
   std::optional<double> useful_batch;  // the most progress a second with the workers that share the steps
 };
 
+/// Contributions that came as one sum.
+struct Merged {
+  std::uint64_t workers = 0;  // whose they are; 0: none came so, or not all of them
+  std::string ended{};        // why not; empty: nothing was wrong
+  bool operator==(const Merged&) const = default;
+};
+
 struct StepClosed {
   std::uint64_t step = 0;  // the version the gradients were computed at
   std::uint64_t epoch = 0;
@@ -161,6 +168,7 @@ struct StepClosed {
   std::vector<CommittedLate> late{};        // of a round: of those before it
   std::vector<Owed> owed{};                 // likewise: by all rounds so far
   std::optional<double> drift{};            // likewise: StepNorms::cosine()
+  std::optional<Merged> merged{};           // where contributions may
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };

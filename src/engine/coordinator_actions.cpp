@@ -171,6 +171,7 @@ void Coordinator::Impl::clip() {
 
 void Coordinator::Impl::close_step(const modes::Action& action) {
   StepClosed step = steps.describe(machine, workers, now);
+  step.merged = merges.told();
   if (options.local_steps == 0) {
     batch.close_step(step.samples);
   } else {

@@ -58,7 +58,12 @@ void Merges::begin() {
   MOTLEY_ASSERT(leases_.empty());
   const auto leases = machine_.leases();
   const auto looked_at = [](const modes::Lease& lease) { return lease.withheld || lease.compared; };
-  if (machine_.version() < barred_until_ || std::ranges::any_of(leases, looked_at)) return;
+  told_ = {};
+  if (machine_.version() < resting_until_) {
+    told_.ended = "not before step " + std::to_string(resting_until_) + ": " + rests_because_;
+    return;
+  }
+  if (std::ranges::any_of(leases, looked_at)) return;
   std::uint64_t position = 0;
   const Session* next = nullptr;  // whose turn it is
   for (bool first = true; first || next != nullptr; first = false) {
@@ -69,9 +74,10 @@ void Merges::begin() {
     next = source_of(sessions_.at(lease->session));
   }
   if (leases_.size() < 2) return leases_.clear();
+  told_.workers = leases_.size();
   for (std::size_t i = 0; i < leases_.size(); ++i) {
     const Session& to = sessions_.at(machine_.lease(leases_[i])->session);
-    wire::Merge merge{.pass = pass_, .lease = leases_[i]};
+    wire::Merge merge{.pass = pass_, .lease = leases_[i], .hops = static_cast<std::uint32_t>(i)};
     if (i > 0) {
       merge.before = leases_[i - 1];
       merge.from = sessions_.at(machine_.lease(merge.before)->session).follows->number;
@@ -81,25 +87,34 @@ void Merges::begin() {
   }
 }
 
-Merges::Standing Merges::standing() const {
-  bool live = false;
+std::optional<Merges::Broken> Merges::broken() const {
   std::optional<std::uint64_t> position = 0;  // where the next one is to begin; empty: not known
   for (std::size_t i = 0; i < leases_.size(); ++i) {
     const modes::Lease* lease = machine_.lease(leases_[i]);
-    if (lease == nullptr) return Standing::broken;
-    live = live || lease->live();
-    if (!lease->live() && lease->settled < lease->chunks.size()) return Standing::broken;
-    if (lease->overdue) return Standing::faulty;
-    if (lease->withheld) return Standing::broken;
+    if (lease == nullptr) return Broken{"a share is gone"};
+    const Session* session = sessions_.find(lease->session);
+    const auto name = [&] { return session == nullptr ? "a worker that left" : session->name; };
+    if (!lease->live() && lease->settled < lease->chunks.size())
+      return Broken{"the share of " + name() + " ended before all of it had come"};
+    if (lease->overdue) return Broken{"the share of " + name() + " is overdue", true};
+    if (lease->withheld) return Broken{"the share of " + name() + " is looked at twice"};
     const bool begun = lease->state != modes::LeaseState::granted;
-    if (begun && position && lease->range.first != *position) return Standing::broken;
+    if (begun && position && lease->range.first != *position)
+      return Broken{"the share before that of " + name() + " was cut short"};
     position = begun ? std::optional(lease->range.end()) : std::nullopt;
     if (i + 1 == leases_.size() || !lease->live()) continue;
-    const Session* session = sessions_.find(lease->session);
     const Session* source = session == nullptr ? nullptr : source_of(*session);
-    if (source == nullptr || source->id != machine_.lease(leases_[i + 1])->session) return Standing::broken;
+    if (source == nullptr || source->id != machine_.lease(leases_[i + 1])->session)
+      return Broken{name() + " follows the next one no longer"};
   }
-  return live ? Standing::good : Standing::over;
+  return std::nullopt;
+}
+
+bool Merges::over() const {
+  return std::ranges::none_of(leases_, [this](modes::LeaseId id) {
+    const modes::Lease* lease = machine_.lease(id);
+    return lease == nullptr || lease->live();
+  });
 }
 
 bool Merges::all_begun() const {
@@ -112,15 +127,18 @@ std::optional<modes::Event> Merges::next() {
   const auto& pass = machine_.pass();
   const std::uint64_t open = pass && pass->id.kind == PassKind::train ? pass->id.pack() : 0;
   if (open != pass_) {
+    if (pass_ != 0 && told_.workers > 0 && ++good_ % kGoodSteps == 0) rest_ /= 2;
     pass_ = open;
     leases_.clear();
     whole_.clear();
     if (open != 0) begin();
   }
   if (leases_.empty()) return std::nullopt;
-  const Standing now = standing();
-  if (now == Standing::over) leases_.clear();
-  if (now == Standing::broken || now == Standing::faulty) end(now == Standing::faulty);
+  if (std::optional<Broken> now = broken()) {
+    end(*std::move(now));
+  } else if (over()) {
+    leases_.clear();
+  }
   if (leases_.empty() || whole_.empty() || !all_begun()) return std::nullopt;
   const ChunkId chunk = whole_.back();
   whole_.pop_back();
@@ -128,7 +146,7 @@ std::optional<modes::Event> Merges::next() {
     return machine_.lease(id)->chunks[chunk] == modes::Lease::ChunkState::awaited;
   };
   if (!std::ranges::all_of(leases_, awaits)) {
-    end(true);
+    end({"a part of a share came by itself and in a sum", true});
     return std::nullopt;
   }
   uploads_.share(kSum, chunk, leases_);
@@ -145,7 +163,8 @@ void Merges::add(const Session& from, const wire::Frame& frame) {
   const modes::Lease* last = machine_.lease(leases_.back());
   if (last == nullptr || last->session != from.id) return;
   if (last->chunks[header.chunk] != modes::Lease::ChunkState::awaited) return;
-  if (header.version != machine_.version() || header.codec != wire::CodecId::fp32) return end(true);
+  if (header.version != machine_.version() || header.codec != wire::CodecId::fp32)
+    return end({"a sum came in another form", true});
   if (uploads_.add(kSum, frame)) whole_.push_back(header.chunk);
 }
 
@@ -153,16 +172,20 @@ void Merges::on_unmerge(const Session& from, const wire::Unmerge& unmerge) {
   if (leases_.empty() || unmerge.pass != pass_) return;
   const modes::Lease* lease = machine_.lease(unmerge.lease);
   if (lease != nullptr && lease->session == from.id && std::ranges::find(leases_, lease->id) != leases_.end())
-    end(true);
+    end({unmerge.wrong ? from.name + " got numbers that do not fit its own"
+                       : from.name + " waited in vain for what it was to add its own to",
+         true});
 }
 
 void Merges::refused(ChunkId chunk) {
   uploads_.unshare(chunk, leases_);
-  if (!leases_.empty()) end(true);
+  if (!leases_.empty()) end({"a sum is not finite or of an unusual size", true});
 }
 
+std::optional<Merged> Merges::told() const { return wanted_ ? std::optional(told_) : std::nullopt; }
+
 // From here on no sum counts, so that what does count of each lease is known.
-void Merges::end(bool faulty) {
+void Merges::end(Broken broken) {
   for (const modes::LeaseId id : std::exchange(leases_, {})) {
     const modes::Lease* lease = machine_.lease(id);
     const Session* to = lease != nullptr && lease->live() ? sessions_.find(lease->session) : nullptr;
@@ -175,9 +198,12 @@ void Merges::end(bool faulty) {
   }
   whole_.clear();
   uploads_.forget(kSum);
-  if (!faulty) return;
-  barred_steps_ = std::max(2 * barred_steps_, kBarredSteps);
-  barred_until_ = machine_.version() + barred_steps_;
+  told_ = {.workers = 0, .ended = broken.why};
+  good_ = 0;
+  if (!broken.faulty) return;
+  rest_ = std::max(2 * rest_, kRestSteps);
+  resting_until_ = machine_.version() + rest_;
+  rests_because_ = std::move(broken.why);
 }
 
 }  // namespace motley::engine

@@ -21,8 +21,9 @@ namespace motley::engine {
 
 class Merges {
  public:
-  /// After something was wrong there are none before so many steps are made; each time twice as many.
-  static constexpr std::uint64_t kBarredSteps = 50;
+  /// After something was wrong there are none for so many steps, and each time for twice as many; for half as many
+  /// again where it went well for so long.
+  static constexpr std::uint64_t kRestSteps = 4, kGoodSteps = 50;
   /// The number under which sums are kept until they are whole; no lease has it.
   static constexpr modes::LeaseId kSum = 0;
 
@@ -39,15 +40,23 @@ class Merges {
   void on_unmerge(const Session& from, const wire::Unmerge& unmerge);
   /// A chunk of a sum does not count.
   void refused(ChunkId chunk);
+  /// Of the pass that is about to be closed; empty where contributions never are summed.
+  [[nodiscard]] std::optional<Merged> told() const;
 
  private:
   [[nodiscard]] const Session* source_of(const Session& session) const;
   [[nodiscard]] bool may_merge(const modes::Lease& lease) const;
   void begin();
-  enum class Standing : std::uint8_t { good, over, broken, faulty };
-  [[nodiscard]] Standing standing() const;
+  /// Why they cannot be summed any more.
+  struct Broken {
+    std::string why;
+    bool faulty = false;  // and not to be tried again at once
+  };
+  /// Where they can be: empty.
+  [[nodiscard]] std::optional<Broken> broken() const;
+  [[nodiscard]] bool over() const;
   [[nodiscard]] bool all_begun() const;
-  void end(bool faulty);
+  void end(Broken broken);
 
   bool wanted_;
   std::optional<wire::CodecId> gradients_;
@@ -59,7 +68,9 @@ class Merges {
   std::uint64_t pass_ = 0;              // the newest that was looked at
   std::vector<modes::LeaseId> leases_;  // that merge, in order of positions; empty: none do
   std::vector<ChunkId> whole_;          // of sums that are here
-  std::uint64_t barred_until_ = 0, barred_steps_ = 0;
+  Merged told_;
+  std::uint64_t resting_until_ = 0, rest_ = 0, good_ = 0;  // steps
+  std::string rests_because_;
 };
 
 }  // namespace motley::engine

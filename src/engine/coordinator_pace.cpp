@@ -118,10 +118,21 @@ Duration MeasuredPace::deadline(PassKind kind, fleet::WorkerId worker, std::uint
   return times_predicted(kPatience, kind, worker, samples);
 }
 
+// A contribution goes the way that the first version came, and others may go it at the same time. That took as long as
+// the worker says; beyond a bound, not longer than twice what another one says.
+Duration MeasuredPace::guess(fleet::WorkerId worker) const {
+  constexpr double kVersions = 2, kOfAnother = 2, kOwnWord = 5;
+  double believed = kOwnWord * seconds(timeouts_.lease_unknown);
+  for (fleet::WorkerId other = 1; other <= workers_.size(); ++other)
+    if (other != worker) believed = std::max(believed, kOfAnother * of(other).train.wire().expected());
+  const double version = std::min(of(worker).train.wire().expected(), believed);
+  return std::min<Duration>(timeouts_.lease_unknown + duration(kVersions * version), timeouts_.lease_max);
+}
+
 Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::WorkerId worker,
                                        std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
-  if (!time) return timeouts_.lease_unknown;
+  if (!time) return guess(worker);
   const Duration predicted = duration(time->seconds(static_cast<double>(samples)));
   const auto patience = Duration(static_cast<Duration::rep>(factor * static_cast<double>(predicted.count())));
   return std::clamp<Duration>(patience, timeouts_.lease_min, timeouts_.lease_max);
@@ -129,7 +140,7 @@ Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::Work
 
 Duration MeasuredPace::unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
-  if (!time) return timeouts_.lease_unknown;
+  if (!time) return guess(worker);
   return std::min<Duration>(2 * duration(time->seconds(static_cast<double>(samples))), timeouts_.lease_max);
 }
 

@@ -47,6 +47,9 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] std::uint32_t place(fleet::WorkerId worker) const override;
   [[nodiscard]] Duration allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] Duration deadline(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
+  [[nodiscard]] bool guesses(PassKind kind, fleet::WorkerId worker) const override {
+    return !of(worker).speed(kind).time();
+  }
   [[nodiscard]] Duration unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t calibration(fleet::WorkerId worker) const override;
   [[nodiscard]] std::uint64_t unit(fleet::WorkerId worker) const override;
@@ -108,6 +111,8 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] std::optional<double> lost_samples() const;
 
  private:
+  /// As long as a lease of `worker` may take of which nothing was measured.
+  [[nodiscard]] Duration guess(fleet::WorkerId worker) const;
   [[nodiscard]] Duration times_predicted(double factor, PassKind kind, fleet::WorkerId worker,
                                          std::uint64_t samples) const;
   struct Worker {

@@ -9,6 +9,7 @@
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "wire/frame.h"
+#include "wire/limits.h"
 
 namespace motley::engine {
 
@@ -17,8 +18,9 @@ class VersionFrames {
   /// A chunk's delta has the hash of what it leads to once in so many versions; chunks take turns.
   static constexpr std::uint64_t kHashEvery = 64;
 
-  /// `hasher`: of what goes by its hash; null: nothing does.
-  explicit VersionFrames(std::size_t chunks, wire::Hasher hasher = {}) : chunks_(chunks), hasher_(std::move(hasher)) {}
+  /// `hasher`: of what goes by its hash, in segments of wire::kHandedOnBytesMax then; null: nothing does.
+  explicit VersionFrames(std::size_t chunks, wire::Hasher hasher = {})
+      : chunks_(chunks), hasher_(std::move(hasher)), step_(hasher_ ? wire::kHandedOnBytesMax : wire::kBodyBytesMax) {}
 
   void set_version(std::uint64_t version) noexcept { version_ = version; }
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
@@ -78,13 +80,16 @@ class VersionFrames {
     std::uint64_t hash = 0;                     // of `whole`; 0: not its turn
   };
   static void set(Form& form, SharedBytes bytes);
-  [[nodiscard]] static std::size_t body_bytes(Reader reader) noexcept;
+  [[nodiscard]] std::size_t body_bytes(Reader reader) const noexcept {
+    return reader.background ? wire::kSegmentBytesMax : step_;
+  }
   wire::Frame segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader) const;
   [[nodiscard]] const SharedBytes& hash_of(Form& form, std::size_t offset) const;
 
   std::uint64_t version_ = 0;
   std::vector<ChunkFrames> chunks_;
   wire::Hasher hasher_;
+  std::size_t step_;  // bytes of a segment
 };
 
 }  // namespace motley::engine

@@ -7,6 +7,13 @@
 #include "wire/limits.h"
 
 namespace motley::engine {
+namespace {
+
+wire::Hasher hasher_of(const CoordinatorOptions& options) {
+  return options.chain == CoordinatorOptions::Chain::none ? wire::Hasher{} : options.hasher;
+}
+
+}  // namespace
 
 WeightsSender::WeightsSender(const ps::Server& server, const CoordinatorOptions& options, Sessions& sessions,
                              const fleet::Roster& members, const MeasuredPace& pace)
@@ -16,8 +23,8 @@ WeightsSender::WeightsSender(const ps::Server& server, const CoordinatorOptions&
       sessions_(sessions),
       members_(members),
       pace_(pace),
-      current_(chunks(), options.hasher),
-      next_(chunks(), options.hasher) {
+      current_(chunks(), hasher_of(options)),
+      next_(chunks(), hasher_of(options)) {
   current_.set_version(server.version());
   next_.set_version(server.version() + 1);
   for (ChunkId chunk = 0; chunk < chunks(); ++chunk) current_.set(chunk, server.weights(chunk));
@@ -149,7 +156,7 @@ std::size_t WeightsSender::version_bytes() const {
 std::size_t WeightsSender::hop_bytes() const {
   std::size_t most = 0;
   for (ChunkId chunk = 0; chunk < chunks(); ++chunk) most = std::max(most, current_.bytes(chunk));
-  return std::min(most, wire::kBodyBytesMax);
+  return std::min(most, wire::kHandedOnBytesMax);
 }
 
 bool WeightsSender::held_exactly() const {

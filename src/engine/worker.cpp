@@ -165,8 +165,8 @@ void Worker::Impl::send_sums() {
   }
 }
 
-void Worker::Impl::give_up_merging() {
-  if (const std::optional<wire::Unmerge> end = merging.give_up()) send(*end);
+void Worker::Impl::give_up_merging(bool wrong) {
+  if (const std::optional<wire::Unmerge> end = merging.give_up(wrong)) send(*end);
 }
 
 void Worker::Impl::send_kept(const wire::Unmerge& unmerge, Time now) {
@@ -361,7 +361,7 @@ void Worker::from_source(std::uint64_t id, const wire::Frame& frame, Time now) {
 void Worker::from_guest(std::uint64_t id, const wire::Frame& frame, Time now) {
   Impl& w = *impl_;
   if (!w.machine.open() || !w.admitted || id == 0) return;
-  if (!w.merging.add_from_guest(id, frame, now)) return w.give_up_merging();
+  if (!w.merging.add_from_guest(id, frame, now)) return w.give_up_merging(true);
   w.send_sums();
 }
 
@@ -375,7 +375,7 @@ void Worker::source_lost(std::uint64_t id) {
 void Worker::tick(Time now) {
   Impl& w = *impl_;
   if (w.machine.open() && w.following.overdue(now)) w.unfollow(w.following.wrong());
-  if (w.machine.open() && w.merging.overdue(now)) w.give_up_merging();
+  if (w.machine.open() && w.merging.overdue(now)) w.give_up_merging(false);
   w.decide(event::Tick{}, now);
 }
 

@@ -62,7 +62,7 @@ wire::Unfollows Following::give_up(bool wrong) {
   if (const auto version = by_hash_.find(end.version); version != by_hash_.end()) {
     for (const auto& [segment, length] : version->second) {
       const ChunkId chunk = segment.first;
-      covered[chunk] += wire::kBodyBytesMax;
+      covered[chunk] += wire::kHandedOnBytesMax;
       if (covered[chunk] >= length)
         end.has[chunk / 8] = static_cast<std::uint8_t>(end.has[chunk / 8] | 1U << chunk % 8);
     }
@@ -100,11 +100,12 @@ double Following::least_bytes_per_second() const noexcept {
   return link ? std::clamp(kPartOfLink * *link, kSlowest, kFastest) : kUnknown;
 }
 
-Duration Following::patience() const noexcept {
-  const double hop = kHopFactor * wire::kBodyBytesMax / link_.bytes_per_second().value_or(kUnknown);
-  const double hops = hops_ * std::min(hop, kHopSecondsMax);
-  return kPatience + Duration(static_cast<Duration::rep>(1e9 * hops));
+Duration Following::hop() const noexcept {
+  const double hop = kHopFactor * wire::kHandedOnBytesMax / link_.bytes_per_second().value_or(kUnknown);
+  return Duration(static_cast<Duration::rep>(1e9 * std::min(hop, kHopSecondsMax)));
 }
+
+Duration Following::patience() const noexcept { return kPatience + hops_ * hop(); }
 
 bool Following::overdue(Time now) {
   if (now - looked_ > kSlept) {

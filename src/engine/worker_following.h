@@ -45,6 +45,8 @@ class Following {
   [[nodiscard]] bool overdue(Time now);
   [[nodiscard]] bool wrong() const noexcept { return wrong_; }
   [[nodiscard]] std::size_t early_bytes() const noexcept { return early_bytes_; }
+  /// How much later a segment may be for each worker that hands it on.
+  [[nodiscard]] Duration hop() const noexcept;
 
   /// Of the coordinator, in its order. ErrorCode::protocol for what is no hash.
   Status add(const wire::Frame& frame, Time now);

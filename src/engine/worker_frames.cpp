@@ -87,7 +87,7 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     following.settled(settled->id, settled->version);
     if (following.lacks()) decide(event::WeightsMissed{}, now);
   } else if (const auto* merge = std::get_if<wire::Merge>(&message)) {
-    merging.begin(*merge, now);
+    merging.begin(*merge, following.hop(), now);
     send_sums();
   } else if (const auto* unmerge = std::get_if<wire::Unmerge>(&message)) {
     send_kept(*unmerge, now);

@@ -34,7 +34,7 @@ struct Worker::Impl {
   void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now);
   /// What of sums is to go on by now.
   void send_sums();
-  void give_up_merging();
+  void give_up_merging(bool wrong);
   void send_kept(const wire::Unmerge& unmerge, Time now);
   void send_finish(const cluster::WorkerAction& action);
   void start_task(const cluster::WorkerAction& action, Time now);

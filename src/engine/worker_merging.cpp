@@ -11,7 +11,9 @@ namespace motley::engine {
 namespace {
 
 constexpr Duration kStoodStill = std::chrono::milliseconds(500);  // between two looks: what came is still unread
-constexpr std::size_t kEarlyBytesLeast = 32U << 20;
+constexpr std::size_t kEarlyBytesLeast = 32U << 20;               // of what came before it was known what for
+
+std::size_t bytes_of_early(const wire::Frame& frame) noexcept { return sizeof frame + frame.body.size(); }
 
 wire::FrameType type_of(const Chunk& chunk) {
   return chunk.kind == ChunkKind::statistics ? wire::FrameType::statistic : wire::FrameType::gradient;
@@ -36,14 +38,15 @@ void Merging::drop_early() {
   early_bytes_ = 0;
 }
 
-void Merging::begin(const wire::Merge& merge, Time now) {
+void Merging::begin(const wire::Merge& merge, Duration hop, Time now) {
   if (!layout_) return;
   merge_ = merge;
   lease_.reset();
   slots_.assign(layout_->chunks().size(), {});
   out_.clear();
   newest_ = looked_ = begun_ = now;
-  patience_ = kPatience;
+  hops_ = kWaysOfAHop * std::min<std::uint32_t>(merge.hops, wire::kSessionsMax) * hop;
+  patience_ = kPatience + hops_;
   gave_up_ = false;
   for (const auto& [guest, frame] : std::exchange(early_, {}))
     if (guest == merge.from && merge.from != 0 && is_ours(frame.header) && !take(frame)) return drop_early();
@@ -68,7 +71,7 @@ void Merging::add(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gr
   Slot& slot = slots_[chunk];
   if (!slot.own.empty()) return;  // the coordinator granted it twice
   if (!waits()) newest_ = now;
-  if (!lease_) patience_ = std::max(kPatience, (now - begun_) / kOfItsOwnTime);
+  if (!lease_) patience_ = std::max(kPatience, (now - begun_) / kOfItsOwnTime) + hops_;
   lease_ = lease;
   slot.own = gradient;
   if (merge_->from != 0) {
@@ -76,8 +79,8 @@ void Merging::add(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gr
     return;
   }
   wire::FrameHeader header = header_of(chunk);
-  for (std::size_t offset = 0; offset < gradient.size(); offset += wire::kBodyBytesMax) {
-    const std::size_t count = std::min(wire::kBodyBytesMax, gradient.size() - offset);
+  for (std::size_t offset = 0; offset < gradient.size(); offset += wire::kHandedOnBytesMax) {
+    const std::size_t count = std::min(wire::kHandedOnBytesMax, gradient.size() - offset);
     header.offset = static_cast<std::uint32_t>(offset);
     header.length = static_cast<std::uint32_t>(count);
     out_.push_back({merge_->to, {header, gradient.slice(offset, count)}});
@@ -92,8 +95,8 @@ bool Merging::fits(const wire::FrameHeader& header, std::size_t body) const {
   if (header.chunk >= layout_->chunks().size() || header.codec != wire::CodecId::fp32) return false;
   const Chunk& place = layout_->chunks()[header.chunk];
   return header.type == type_of(place) && header.total == place.elements * sizeof(float) && header.length == body &&
-         body > 0 && body % sizeof(float) == 0 && header.offset % sizeof(float) == 0 &&
-         std::uint64_t{header.offset} + header.length <= header.total;
+         header.offset < header.total && header.offset % wire::kHandedOnBytesMax == 0 &&
+         body == std::min<std::size_t>(wire::kHandedOnBytesMax, header.total - header.offset);
 }
 
 bool Merging::add_from_guest(std::uint64_t guest, const wire::Frame& frame, Time now) {
@@ -104,9 +107,9 @@ bool Merging::add_from_guest(std::uint64_t guest, const wire::Frame& frame, Time
   }
   if (frame.header.pass == over_) return true;
   // Maybe of the step to come.
-  const auto most = std::max<std::uint64_t>(kEarlyBytesLeast, layout_->flat_elements() * sizeof(float));
-  if (early_.size() == kEarlyFramesMax || early_bytes_ + frame.body.size() > most) drop_early();
-  early_bytes_ += frame.body.size();
+  const auto most = std::max<std::uint64_t>(kEarlyBytesLeast, 2 * layout_->flat_elements() * sizeof(float));
+  if (early_bytes_ + bytes_of_early(frame) > most) drop_early();
+  early_bytes_ += bytes_of_early(frame);
   early_.emplace_back(guest, frame);
   return true;
 }
@@ -154,9 +157,9 @@ bool Merging::overdue(Time now) {
   return !gave_up_ && now - newest_ > patience_ && waits();
 }
 
-std::optional<wire::Unmerge> Merging::give_up() {
+std::optional<wire::Unmerge> Merging::give_up(bool wrong) {
   if (!merge_ || std::exchange(gave_up_, true)) return std::nullopt;
-  return wire::Unmerge{.pass = merge_->pass, .lease = merge_->lease};
+  return wire::Unmerge{.pass = merge_->pass, .lease = merge_->lease, .has = {}, .wrong = wrong};
 }
 
 Merging::Kept Merging::end(const wire::Unmerge& unmerge) {
@@ -185,7 +188,7 @@ void Merging::closed(std::uint64_t pass) {
   over_ = pass;
   std::erase_if(early_, [&](const auto& came) { return came.second.header.pass == pass; });
   early_bytes_ = 0;
-  for (const auto& [guest, frame] : early_) early_bytes_ += frame.body.size();
+  for (const auto& [guest, frame] : early_) early_bytes_ += bytes_of_early(frame);
 }
 
 }  // namespace motley::engine

@@ -20,10 +20,11 @@ namespace motley::engine {
 class Merging {
  public:
   // Nothing came that is waited for: so long at least, and such a part of what its own took, since shares that are to
-  // end at the same time do not quite.
+  // end at the same time do not quite; and for each hop behind it what a segment takes twice, as weights, by which
+  // those begin, come later to who is behind, and numbers come that way back.
   static constexpr Duration kPatience = std::chrono::seconds(1);
   static constexpr int kOfItsOwnTime = 4;
-  static constexpr std::size_t kEarlyFramesMax = 4096;  // that came before it was known what for
+  static constexpr int kWaysOfAHop = 2;
 
   /// What is to go on, under a header without a session.
   struct Outgoing {
@@ -38,7 +39,8 @@ class Merging {
   /// A new session.
   void reset();
   void prepare(const Layout& layout);
-  void begin(const wire::Merge& merge, Time now);
+  /// `hop`: how much later a segment may be for each worker that hands it on.
+  void begin(const wire::Merge& merge, Duration hop, Time now);
   /// Chunks of this lease go through add().
   [[nodiscard]] bool is_of(std::uint64_t lease) const noexcept { return merge_ && merge_->lease == lease; }
   /// Of its own contribution. REQUIRES is_of() that lease, and a chunk of the layout.
@@ -49,7 +51,7 @@ class Merging {
   /// Nothing came that is waited for: give_up(). REQUIRES called every 100 ms or so.
   [[nodiscard]] bool overdue(Time now);
   /// What to say; once for each contribution.
-  [[nodiscard]] std::optional<wire::Unmerge> give_up();
+  [[nodiscard]] std::optional<wire::Unmerge> give_up(bool wrong);
   /// What the coordinator lacks is to go to it, as far as it is there; what is not yet goes there by itself.
   [[nodiscard]] Kept end(const wire::Unmerge& unmerge);
   /// Nothing more is needed of the lease, or of the pass.
@@ -80,7 +82,7 @@ class Merging {
   std::size_t early_bytes_ = 0;
   std::uint64_t over_ = 0;  // the newest pass in which nothing is to be summed any more
   Time newest_{}, looked_{}, begun_{};
-  Duration patience_ = kPatience;
+  Duration patience_ = kPatience, hops_{};
   bool gave_up_ = false;
   BufferPool pool_;
 };

@@ -23,6 +23,8 @@ class Pace : public fleet::Speeds {
   [[nodiscard]] virtual std::uint32_t place(WorkerId) const { return 0; }
   /// How long `worker` may take for `samples` before its lease is overdue.
   [[nodiscard]] virtual Duration allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
+  /// Whether that is guessed: nothing was measured of its leases yet.
+  [[nodiscard]] virtual bool guesses(PassKind, WorkerId) const { return false; }
   /// Likewise while nothing is heard of it; not longer.
   [[nodiscard]] virtual Duration unheard_allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
   /// How long others wait for it at the most.

@@ -68,7 +68,7 @@ class JsonSink final : public Sink {
       if (part.early > 0) workers.back()["early"] = part.early;
       if (part.ahead > 0) workers.back()["ahead"] = part.ahead;
     }
-    return line({{"event", "step"},
+    Json step = {{"event", "step"},
                  {"step", e.step},
                  {"epoch", e.epoch},
                  {"loss", number(e.loss)},
@@ -80,7 +80,9 @@ class JsonSink final : public Sink {
                  {"global_batch", e.global_batch},
                  {"steps", e.steps},
                  {"update_s", number(e.update_s)},
-                 {"workers", std::move(workers)}});
+                 {"workers", std::move(workers)}};
+    if (e.merged) step["merged"] = {{"workers", e.merged->workers}, {"ended", e.merged->ended}};
+    return line(std::move(step));
   }
   static std::string json(const AdviceGiven& e) {
     return line({{"event", "advice"},

@@ -51,14 +51,15 @@ struct Table<Merge> {
   static constexpr std::uint32_t kKind = 40;
   static constexpr std::tuple kFields{Field{1, "pass", &Merge::pass, Form::fixed}, Field{2, "lease", &Merge::lease},
                                       Field{3, "from", &Merge::from, Form::fixed}, Field{4, "before", &Merge::before},
-                                      Field{5, "to", &Merge::to, Form::fixed}};
+                                      Field{5, "to", &Merge::to, Form::fixed},     Field{6, "hops", &Merge::hops}};
 };
 template <>
 struct Table<Unmerge> {
   static constexpr std::string_view kName = "Unmerge";
   static constexpr std::uint32_t kKind = 41;
   static constexpr std::tuple kFields{Field{1, "pass", &Unmerge::pass, Form::fixed}, Field{2, "lease", &Unmerge::lease},
-                                      Field{3, "has", &Unmerge::has, Form::plain, kChunkBitmapBytesMax}};
+                                      Field{3, "has", &Unmerge::has, Form::plain, kChunkBitmapBytesMax},
+                                      Field{4, "wrong", &Unmerge::wrong}};
 };
 
 }  // namespace motley::wire

@@ -218,6 +218,7 @@ struct Unfollows {
 struct Merge {
   std::uint64_t pass = 0, lease = 0;
   std::uint64_t from = 0, before = 0, to = 0;
+  std::uint32_t hops = 0;  // leases that are in what that guest sends
   bool operator==(const Merge&) const = default;
 };
 /// Coordinator to worker: that is over; of this lease all chunks but `has` (as Taken.discarded) are to come as ever.
@@ -225,6 +226,7 @@ struct Merge {
 struct Unmerge {
   std::uint64_t pass = 0, lease = 0;
   std::vector<std::uint8_t> has{};
+  bool wrong = false;  // what came does not fit; else nothing came
   bool operator==(const Unmerge&) const = default;
 };
 

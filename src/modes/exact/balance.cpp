@@ -34,6 +34,7 @@ void Balance::progress(Lease& lease, const LeaseProgress& event, Time now) {
   const std::uint64_t done = std::min(event.done, lease.range.count);
   if (done > lease.last.samples) {
     lease.last = {done, now};
+    lease.moves(now);
     if (lease.first.samples == 0) lease.first = lease.last;
     work_.balance = work_.training();
   }

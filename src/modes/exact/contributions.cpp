@@ -117,6 +117,7 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   }
   MOTLEY_ASSERT(event.chunk < lease->chunks.size());
   MOTLEY_ASSERT(lease->chunks[event.chunk] == Lease::ChunkState::awaited);
+  lease->moves(now);
   if (lease->early) {
     note_early(*lease, event);
     return commit_early(*lease, now);
@@ -175,6 +176,7 @@ void Contributions::on(const MergedArrived& event, Time now) {
     const auto [gradient, statistic] = part_of(event, lease);
     lease.largest = {std::max(lease.largest.gradient, gradient), std::max(lease.largest.statistic, statistic)};
     lease.merged = true;
+    lease.moves(now);
     take_chunk(lease, event.chunk);
   }
   chunks_.reduce_if_ready(event.chunk);

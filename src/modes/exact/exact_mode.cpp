@@ -99,6 +99,7 @@ void ExactMode::shift(Duration gap, Time now) noexcept {
     lease.granted = std::min(lease.granted + gap, now);
     lease.deadline += gap;
     lease.unheard_deadline += gap;
+    lease.latest += gap;
     for (Lease::Report* report : {&lease.first, &lease.last}) report->at = std::min(report->at + gap, now);
   }
   if (work_.pass) work_.pass->opened = std::min(work_.pass->opened + gap, now);

@@ -221,6 +221,11 @@ LeaseId Grants::grant(const Member& to, Interval range, Interval ceiling, bool f
   lease.withheld = withheld;
   lease.granted = now;
   lease.deadline = now + run_.pace.allowance(work_.pass->id.kind, to.worker, outstanding);
+  if (run_.pace.guesses(work_.pass->id.kind, to.worker)) {
+    // What comes of all may share one link, and takes as long as there are of them.
+    lease.patience = lease.deadline - now;
+    lease.latest = now + static_cast<Duration::rep>(run_.roster.count(MemberState::member)) * lease.patience;
+  }
   lease.unheard_deadline = now + run_.pace.unheard_allowance(work_.pass->id.kind, to.worker, outstanding);
   Action& action = work_.act_on(lease, ActionKind::grant, reason);
   action.range = range;

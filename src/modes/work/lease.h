@@ -53,6 +53,8 @@ struct Lease {
   Time granted{};
   Time deadline{};
   Time unheard_deadline{};
+  Duration patience{};  // from whatever comes of it on; 0: its deadline stays
+  Time latest{};        // then: but not beyond this
   struct Report {
     std::uint64_t samples = 0;
     Time at{};
@@ -73,6 +75,10 @@ struct Lease {
   std::uint32_t unlike = 0;         // claims that it differs from, by bit
 
   [[nodiscard]] bool live() const noexcept { return state != LeaseState::ended; }
+  /// Something new came of it.
+  void moves(Time now) noexcept {
+    if (patience > Duration{}) deadline = std::max(deadline, std::min(latest, now + patience));
+  }
   [[nodiscard]] bool all_arrived() const noexcept {
     return std::ranges::find(chunks, ChunkState::awaited) == chunks.end();
   }

@@ -99,6 +99,38 @@ TEST_F(CoordinatorMachineTest, AnOverdueWorkerGetsNothingMore) {
   EXPECT_EQ(of(ActionKind::grant)[1].reason.code, ReasonCode::overdue);
 }
 
+TEST_F(CoordinatorMachineTest, WhereNothingWasMeasuredWhatKeepsComingIsNotOverdueUpToABound) {
+  config.min_workers = 2;
+  config.chunks = 4;
+  pace.guessed = true;
+  start();
+  join(1);
+  join(2);
+  happen(Ticked{});
+  ASSERT_EQ(of(ActionKind::grant).size(), 2u);
+  const Action slow = of(ActionKind::grant)[0], other = of(ActionKind::grant)[1];
+  begin(slow);
+  begin(other);
+  const auto pass = [&](int tenths) {
+    for (int i = 0; i < tenths; ++i) {
+      now += milliseconds(100);
+      tick();
+    }
+  };
+  const auto overdue = [&](const Action& grant) { return machine->lease(grant.lease)->overdue; };
+  pass(90);
+  happen(ChunkArrived{slow.session, slow.lease, 0});
+  pass(20);
+  EXPECT_FALSE(overdue(slow));
+  EXPECT_TRUE(overdue(other)) << "nothing came of it";
+  pass(70);
+  happen(ChunkArrived{slow.session, slow.lease, 1});
+  pass(10);
+  EXPECT_FALSE(overdue(slow));
+  pass(20);
+  EXPECT_TRUE(overdue(slow)) << "a step is not longer than so many times as there are members";
+}
+
 TEST_F(CoordinatorMachineTest, AnUnheardWorkerIsOverdueSooner) {
   pace.allowed_unheard = milliseconds(500);
   config.min_workers = 2;

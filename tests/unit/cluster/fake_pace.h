@@ -19,6 +19,7 @@ struct FakePace : Pace {
   std::uint64_t grain = 1;  // of uneven shares and of what moves
   bool moves = false;       // what is under way, by fractions that differ from call to call
   Duration allowed = std::chrono::seconds(10), allowed_unheard = std::chrono::seconds(10);
+  bool guessed = false;  // how long that is
   std::uint64_t to_calibrate = 0;
   Verdict verdict, comparison, resolution;
 
@@ -31,6 +32,7 @@ struct FakePace : Pace {
     }
   }
   Duration allowance(PassKind, WorkerId, std::uint64_t) const override { return allowed; }
+  bool guesses(PassKind, WorkerId) const override { return guessed; }
   Duration unheard_allowance(PassKind, WorkerId, std::uint64_t) const override { return allowed_unheard; }
   std::uint64_t calibration(WorkerId) const override { return to_calibrate; }
   std::uint64_t trial(WorkerId) const override { return 4; }

@@ -82,8 +82,10 @@ TEST_F(CoordinatorMerges, WhoGetsWeightsLastComputesTheFirstPositions) {
   const std::uint64_t low = peers[3].all<wire::Source>().back().id, high = peers[2].all<wire::Source>().back().id;
   const std::uint64_t pass = grants.at(1).pass;
   EXPECT_EQ(peers[3].all<wire::Merge>().back(), (wire::Merge{pass, grants.at(3).lease, 0, 0, low}));
-  EXPECT_EQ(peers[2].all<wire::Merge>().back(), (wire::Merge{pass, grants.at(2).lease, low, grants.at(3).lease, high}));
-  EXPECT_EQ(peers[1].all<wire::Merge>().back(), (wire::Merge{pass, grants.at(1).lease, high, grants.at(2).lease, 0}));
+  EXPECT_EQ(peers[2].all<wire::Merge>().back(),
+            (wire::Merge{pass, grants.at(2).lease, low, grants.at(3).lease, high, 1}));
+  EXPECT_EQ(peers[1].all<wire::Merge>().back(),
+            (wire::Merge{pass, grants.at(1).lease, high, grants.at(2).lease, 0, 2}));
   EXPECT_EQ(merges(kOwn), 0U);
 }
 
@@ -99,6 +101,7 @@ TEST_F(CoordinatorMerges, ASumCountsAsWhatIsInIt) {
       push(peers[kOwn], grants.at(kOwn), chunk);
     }
     ASSERT_EQ(output.steps.size(), 3U);
+    EXPECT_EQ(output.steps.back().merged, (Merged{3, ""}));
     std::vector<std::string> names;
     for (const CommittedRange& range : output.steps.back().ranges) names.push_back(range.worker);
     EXPECT_THAT(names, ElementsAre("w3", "w2", "w1", "own"));
@@ -150,11 +153,40 @@ TEST_F(CoordinatorMerges, WhoCannotSaysSoAndNobodyTriesAgainForAWhile) {
     for (ChunkId chunk = 0; chunk < chunks(); ++chunk) push(peers[id], grant, chunk);
   ASSERT_EQ(output.steps.size(), 3U);
   expect_exact(3);
+  EXPECT_EQ(output.steps.back().merged, (Merged{0, "w2 waited in vain for what it was to add its own to"}));
   const std::size_t before = merges(1);
-  for (std::uint64_t i = 2; i < Merges::kBarredSteps; ++i) step();  // the one in which it was said counts
+  for (std::uint64_t i = 2; i < Merges::kRestSteps; ++i) step();  // the one in which it was said counts
   EXPECT_EQ(merges(1), before);
+  EXPECT_THAT(output.steps.back().merged->ended, testing::StartsWith("not before step 6: w2 waited in vain"));
   step();
   EXPECT_EQ(merges(1), before + 1);
+}
+
+TEST_F(CoordinatorMerges, ARestIsTwiceAsLongEachTimeAndShorterAgainWhereItGoesWell) {
+  start();
+  const auto rest_after_a_fault = [&] {
+    const auto grants = all_begin();
+    say(peers[2], wire::Unmerge{grants.at(2).pass, grants.at(2).lease, {}});
+    for (const auto& [id, grant] : grants)
+      for (ChunkId chunk = 0; chunk < chunks(); ++chunk) push(peers[id], grant, chunk);
+    std::uint64_t steps = 1;
+    for (const std::size_t before = merges(1); merges(1) == before; ++steps) step();
+    return steps;
+  };
+  const auto good_steps = [&] {
+    for (std::uint64_t i = 0; i < Merges::kGoodSteps; ++i) {
+      const auto grants = all_begin();
+      for (ChunkId chunk = 0; chunk < chunks(); ++chunk) {
+        deliver(peers[1], sum_frame(grants, chunk));
+        push(peers[kOwn], grants.at(kOwn), chunk);
+      }
+    }
+  };
+  EXPECT_EQ(rest_after_a_fault(), Merges::kRestSteps);
+  EXPECT_EQ(rest_after_a_fault(), 2 * Merges::kRestSteps);
+  EXPECT_EQ(rest_after_a_fault(), 4 * Merges::kRestSteps);
+  good_steps();
+  EXPECT_EQ(rest_after_a_fault(), 4 * Merges::kRestSteps);
 }
 
 TEST_F(CoordinatorMerges, WhatIsNotFiniteOrInAnotherCodecIsNoSum) {

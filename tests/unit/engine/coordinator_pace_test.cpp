@@ -105,6 +105,23 @@ TEST_F(MeasuredPaceTest, WhoWouldLengthenTheStepBecauseOfTheSharedLinkIsLeftOutF
   EXPECT_TRUE(pace_.judge(kBatch, Workers{1, 2, 3}, 4).pays) << "it is tried again in the end";
 }
 
+TEST(MeasuredPaceGuess, AFirstLeaseMayTakeAsLongAsTheFirstVersionTook) {
+  CoordinatorOptions options;
+  options.shares = {1, 1, 1};
+  MeasuredPace pace(options);
+  for (fleet::WorkerId worker = 1; worker <= 3; ++worker) pace.connected(worker, true);
+  const auto allowed = [&](fleet::WorkerId worker) { return seconds(pace.allowance(PassKind::train, worker, 8)); };
+  EXPECT_TRUE(pace.guesses(PassKind::train, 1));
+  EXPECT_DOUBLE_EQ(allowed(1), 60) << "nothing is known of it";
+  pace.reached(1, duration_of(100));
+  EXPECT_DOUBLE_EQ(allowed(1), 260);
+  pace.reached(2, duration_of(1e6));
+  EXPECT_DOUBLE_EQ(allowed(2), 660) << "its own word, up to a bound";
+  pace.reached(3, duration_of(900));
+  EXPECT_DOUBLE_EQ(allowed(3), 60 + 2 * 900);
+  EXPECT_DOUBLE_EQ(allowed(2), 60 + 2 * 1800) << "twice what another one says";
+}
+
 TEST_F(MeasuredPaceTest, StepsTellWhatRoundsWouldTake) {
   passes(10, {1, 2}, 0.05);
   const std::uint64_t local_steps = 7;

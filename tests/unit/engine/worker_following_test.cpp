@@ -97,8 +97,8 @@ TEST_F(FollowingTest, WhatManyHandOnMayComeLater) {
   };
   following.begin(8, now, 3);
   say(by_hash(5, 0, 8));
-  EXPECT_FALSE(waits(Following::kPatience + milliseconds(3 * 1500))) << "a second and a half for each hop";
-  EXPECT_TRUE(waits(milliseconds(3 * 1000))) << "no more than two";
+  EXPECT_FALSE(waits(Following::kPatience + milliseconds(3 * 400))) << "what a segment takes twice, for each hop";
+  EXPECT_TRUE(waits(milliseconds(3 * 200)));
 }
 
 TEST_F(FollowingTest, OtherBytesAreNotTakenWheneverTheyCome) {

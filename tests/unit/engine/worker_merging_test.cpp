@@ -30,9 +30,10 @@ class MergingTest : public testing::Test {
  protected:
   MergingTest() { merging.prepare(layout); }
 
-  void begin(std::uint64_t from, std::uint64_t to) {
-    merging.begin({.pass = pass_of(3), .lease = kLease, .from = from, .before = from == 0 ? 0 : kBefore, .to = to},
-                  now);
+  void begin(std::uint64_t from, std::uint64_t to, std::uint32_t hops = 0) {
+    merging.begin(
+        {.pass = pass_of(3), .lease = kLease, .from = from, .before = from == 0 ? 0 : kBefore, .to = to, .hops = hops},
+        std::chrono::milliseconds(50), now);
   }
   wire::Frame from_guest(ChunkId chunk, const std::vector<float>& values, std::size_t offset = 0) const {
     wire::FrameHeader header;
@@ -82,15 +83,21 @@ TEST_F(MergingTest, TheFirstSendsItsOwnToWhomItFollows) {
 }
 
 TEST_F(MergingTest, OthersAddTheirsSegmentBySegmentWhicheverComesFirst) {
+  LayoutEntry entry;
+  entry.name = "long";
+  entry.shape = {6 << 20};  // its chunks are longer than a segment
+  layout = *Layout::make({entry});
+  merging.prepare(layout);
   begin(kGuest, 0);
-  const std::vector<float> theirs = ramp(kSmall, 0.1F), own = ramp(kSmall, 0.3F);
-  const std::size_t half = own.size() / 2;
-  const std::vector<float> low(theirs.begin(), theirs.begin() + static_cast<std::ptrdiff_t>(half));
-  const std::vector<float> high(theirs.begin() + static_cast<std::ptrdiff_t>(half), theirs.end());
-  EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(kSmall, high, half * sizeof(float)), now));
+  const std::vector<float> theirs = ramp(0, 0.1F), own = ramp(0, 0.3F);
+  constexpr std::size_t kCut = wire::kHandedOnBytesMax / sizeof(float);
+  ASSERT_LT(kCut, own.size());
+  const std::vector<float> low(theirs.begin(), theirs.begin() + kCut), high(theirs.begin() + kCut, theirs.end());
+  EXPECT_FALSE(merging.add_from_guest(kGuest, from_guest(0, theirs), now)) << "more than goes at once";
+  EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(0, high, wire::kHandedOnBytesMax), now));
   EXPECT_FALSE(merging.next());
-  add_own(kSmall, own);
-  EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(kSmall, low), now));
+  add_own(0, own);
+  EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(0, low), now));
   std::vector<float> sum(own.size());
   for (int i = 0; i < 2; ++i) {
     const auto sent = merging.next();
@@ -140,11 +147,11 @@ TEST_F(MergingTest, NobodyIsWaitedForLongerThanASecond) {
   EXPECT_FALSE(pass_time(std::chrono::seconds(4))) << "nothing of its own waits";
   add_own(kSmall, ramp(kSmall, 1));
   EXPECT_FALSE(pass_time(std::chrono::milliseconds(900)));
-  EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(0, std::vector<float>(4)), now));
+  EXPECT_TRUE(merging.add_from_guest(kGuest, from_guest(0, ramp(0, 1)), now));
   EXPECT_FALSE(pass_time(std::chrono::milliseconds(900))) << "something came";
   EXPECT_TRUE(pass_time(std::chrono::milliseconds(300)));
-  EXPECT_EQ(merging.give_up(), (wire::Unmerge{.pass = pass_of(3), .lease = kLease, .has = {}}));
-  EXPECT_FALSE(merging.give_up()) << "that is said once";
+  EXPECT_EQ(merging.give_up(true), (wire::Unmerge{.pass = pass_of(3), .lease = kLease, .has = {}, .wrong = true}));
+  EXPECT_FALSE(merging.give_up(true)) << "that is said once";
   EXPECT_FALSE(pass_time(std::chrono::seconds(5)));
 }
 
@@ -166,6 +173,16 @@ TEST_F(MergingTest, WhatTheCoordinatorLacksGoesToItAlone) {
   EXPECT_EQ(kept.chunks[0].first, kSmall);
   EXPECT_FALSE(merging.is_of(kLease)) << "what comes of it later goes the same way";
   EXPECT_TRUE(merging.end({.pass = pass_of(3), .lease = kLease, .has = {}}).chunks.empty());
+}
+
+TEST_F(MergingTest, WhomManyAreBehindWaitsLonger) {
+  begin(kGuest, kSource, 30);
+  add_own(kSmall, ramp(kSmall, 1));
+  EXPECT_FALSE(pass_time(std::chrono::milliseconds(3900))) << "a second, and 30 hops both ways";
+  EXPECT_TRUE(pass_time(std::chrono::milliseconds(300)));
+  begin(kGuest, kSource, 1U << 31);
+  add_own(kSmall, ramp(kSmall, 1));
+  EXPECT_TRUE(pass_time(std::chrono::seconds(30))) << "a run has no more workers than it may";
 }
 
 TEST_F(MergingTest, WhoseOwnTookLongWaitsLonger) {
