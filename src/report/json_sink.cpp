@@ -82,7 +82,7 @@ class JsonSink final : public Sink {
                  {"update_s", number(e.update_s)},
                  {"workers", std::move(workers)}};
     if (e.merged) step["merged"] = {{"workers", e.merged->workers}, {"ended", e.merged->ended}};
-    return line(std::move(step));
+    return line(step);
   }
   static std::string json(const AdviceGiven& e) {
     return line({{"event", "advice"},
