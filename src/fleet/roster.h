@@ -17,13 +17,13 @@ struct WorkerRecord {
   std::uint32_t strikes = 0;
   std::uint64_t struck_at = 0;  // version of the last strike
   bool excluded = false;
-  std::uint32_t handed_back = 0;  // leases in a row
+  std::uint32_t handed_back = 0;  // leases, less those that were made since
 };
 
 class Roster {
  public:
   static constexpr std::uint32_t kStrikesMax = 3;
-  static constexpr std::uint32_t kHandedBackMax = 3;       // leases in a row; from then on each is a strike
+  static constexpr std::uint32_t kHandedBackMax = 3;       // WorkerRecord's; from then on each is a strike
   static constexpr std::uint64_t kStrikeDecaySteps = 100;  // one strike is forgiven after so many steps
 
   Member& open(SessionId session, bool local, Time now);

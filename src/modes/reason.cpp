@@ -81,7 +81,7 @@ std::string sentence(const Reason& reason, const NameOf& name) {
       return who + " comes to another gradient for " + positions(reason) +
              " than who computed them before; somebody else computes them, which shows who is wrong";
     case ReasonCode::handed_back:
-      return who + " handed " + number(reason.a) + " leases back without a sample computed";
+      return who + " handed back " + number(reason.a) + " leases more than it computed";
     case ReasonCode::failed_lease:
       return who + " could not compute its lease";
     case ReasonCode::overlap:

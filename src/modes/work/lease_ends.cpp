@@ -1,5 +1,6 @@
 #include "modes/work/lease_ends.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace motley::modes {
@@ -70,7 +71,8 @@ void LeaseEnds::end_open() {
 
 void LeaseEnds::end_whole(Lease& lease, Time now) {
   lease.state.enter(LeaseState::ended);
-  work_.run.roster.record(lease.worker).handed_back = 0;
+  fleet::WorkerRecord& record = work_.run.roster.record(lease.worker);
+  record.handed_back -= std::min(record.handed_back, 1U);
   work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
   if (lease.first_of_pass && !lease.early) {  // its time is not that of a share
     Action& measured = work_.act(ActionKind::measured);

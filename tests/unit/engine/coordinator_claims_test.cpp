@@ -92,6 +92,21 @@ TEST_F(CoordinatorClaims, LeasesHandedBackAreStrikes) {
   run_exact(12);
 }
 
+TEST_F(CoordinatorClaims, OneThatIsComputedNowAndThenDoesNotMakeUpForMoreThatAreHandedBack) {
+  steps(60);
+  for (int lease = 0; output.closed.count(1) == 0 && lease < 60; ++lease) {
+    while (!b->grants.empty() && a->grants.empty()) work(*b);
+    ASSERT_FALSE(a->grants.empty());
+    if (lease % 3 == 2) {
+      work(*a);
+    } else {
+      hand_back(*a, take(*a));
+    }
+  }
+  EXPECT_EQ(output.closed.at(1).code, "excluded");
+  run_exact(60);
+}
+
 TEST_F(CoordinatorClaims, ALeaseHandedBackGoesToTheOther) {
   steps(4);
   const wire::Grant grant = take(*a);
