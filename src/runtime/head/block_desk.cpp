@@ -95,7 +95,7 @@ BlockDesk::~BlockDesk() { mailbox_.stop(); }
 void BlockDesk::open(LinkId id, std::shared_ptr<transport::Connection> connection) {
   const std::lock_guard lock(mutex_);
   sessions_[id] = {.connection = std::move(connection), .heard = now()};
-  beside_.set_wanted(true);
+  flow_.set_wanted(true);
 }
 
 Status BlockDesk::ask(LinkId id, const wire::Want& want) {
@@ -112,19 +112,19 @@ Status BlockDesk::ask(LinkId id, const wire::Want& want) {
 void BlockDesk::close(LinkId id) {
   const std::lock_guard lock(mutex_);
   sessions_.erase(id);
-  beside_.set_wanted(!sessions_.empty());
+  flow_.set_wanted(!sessions_.empty());
 }
 
 void BlockDesk::step(double seconds, std::uint64_t samples) {
   const std::lock_guard lock(mutex_);
-  const bool flowed = beside_.flows();
-  beside_.step(seconds, samples);
-  if (!flowed && beside_.flows()) mailbox_.post([this] { answer_all(); });
+  const bool flowed = flow_.flows();
+  flow_.step(seconds, samples);
+  if (!flowed && flow_.flows()) mailbox_.post([this] { answer_all(); });
 }
 
 void BlockDesk::set_training(bool training) {
   const std::lock_guard lock(mutex_);
-  beside_.set_training(training);
+  flow_.set_training(training);
 }
 
 void BlockDesk::answer(LinkId id) {
@@ -137,8 +137,8 @@ void BlockDesk::answer(LinkId id) {
       const auto session = sessions_.find(id);
       if (session == sessions_.end() || session->second.connection->queued_bytes() >= kQueuedBytesMax) return;
       blocks::Serving& serving = session->second.serving;
-      lent = !beside_.flows();
-      if (lent && !(serving.waited_for() && beside_.lends())) return reassure(session->second);
+      lent = !flow_.flows();
+      if (lent && !(serving.waited_for() && flow_.lends())) return reassure(session->second);
       session->second.heard = now();
       wanted = lent ? serving.next_waited_for() : serving.next();
       connection = session->second.connection;
@@ -146,7 +146,7 @@ void BlockDesk::answer(LinkId id) {
     const std::optional<std::size_t> bytes = wanted ? answer_one(*connection, *wanted) : std::nullopt;
     if (!bytes) return;
     const std::lock_guard lock(mutex_);
-    if (lent) beside_.lent(*bytes);
+    if (lent) flow_.lent(*bytes);
   }
 }
 

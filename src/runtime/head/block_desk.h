@@ -11,7 +11,7 @@
 
 #include "blocks/catalogue.h"
 #include "blocks/serving.h"
-#include "plan/beside.h"
+#include "plan/background_flow.h"
 #include "runtime/mailbox.h"
 #include "transport/connection.h"
 
@@ -88,7 +88,7 @@ class BlockDesk {
   const bool names_files_;
   std::mutex mutex_;
   std::map<LinkId, Session> sessions_;
-  plan::Beside beside_;
+  plan::BackgroundFlow flow_;
   Mailbox mailbox_;
 };
 

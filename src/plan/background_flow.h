@@ -11,7 +11,7 @@
 
 namespace motley::plan {
 
-class Beside {
+class BackgroundFlow {
  public:
   static constexpr double kSlowdownMax = 0.02;  // of the steps on average; 0.03 is promised
   static constexpr double kPartMin = 0.005;     // of the steps in which it flows: else nothing is learned

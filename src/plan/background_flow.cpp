@@ -1,4 +1,4 @@
-#include "plan/beside.h"
+#include "plan/background_flow.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,26 +17,26 @@ constexpr std::uint64_t kRestUnknownMax = 80;
 
 }  // namespace
 
-void Beside::set_wanted(bool wanted) {
+void BackgroundFlow::set_wanted(bool wanted) {
   partly_ = partly_ || wanted != wanted_;
   wanted_ = wanted;
 }
 
-void Beside::set_training(bool training) {
+void BackgroundFlow::set_training(bool training) {
   partly_ = partly_ || training != training_;
   training_ = training;
 }
 
-double Beside::slowdown() const noexcept {
+double BackgroundFlow::slowdown() const noexcept {
   if (slowdown_.weight == 0) return 1;
   const double spread = spread_.weight < kStepsKnown ? kSpread : std::sqrt(spread_.mean());
   const double error = spread * std::sqrt(1 / slowdown_.weight + 1 / seconds_.weight);
   return std::max(0.0, slowdown_.mean()) + error;
 }
 
-double Beside::part() const noexcept { return std::clamp(kSlowdownMax / slowdown(), kPartMin, kPartMax); }
+double BackgroundFlow::part() const noexcept { return std::clamp(kSlowdownMax / slowdown(), kPartMin, kPartMax); }
 
-void Beside::step(double seconds, std::uint64_t samples) {
+void BackgroundFlow::step(double seconds, std::uint64_t samples) {
   if (samples == 0 || !(seconds > 0)) return;
   step_seconds_.add(seconds, kMemoryResting);
   const bool first = std::exchange(fresh_, false);
@@ -62,17 +62,17 @@ void Beside::step(double seconds, std::uint64_t samples) {
 }
 
 // Where it is not known how long the step takes without, half of it.
-void Beside::borrow(double seconds, std::uint64_t samples) {
+void BackgroundFlow::borrow(double seconds, std::uint64_t samples) {
   const double expected = seconds_.weight > 0 ? seconds_.mean() * static_cast<double>(samples) : seconds / 2;
   debt_ = std::max(0.0, debt_ + std::min(seconds - expected, kUnlikeMax * expected));
 }
 
-void Beside::take_flowing(double each) {
+void BackgroundFlow::take_flowing(double each) {
   if (seconds_.weight == 0) return;
   slowdown_.add(std::clamp(each / seconds_.mean() - 1, -kUnlikeMax, kUnlikeMax), kMemoryFlowing);
 }
 
-void Beside::take_resting(double each) {
+void BackgroundFlow::take_resting(double each) {
   if (seconds_.weight > 0) {
     const double off = std::clamp(each / seconds_.mean() - 1, -kUnlikeMax, kUnlikeMax);
     spread_.add(off * off, kMemoryResting);
@@ -82,7 +82,7 @@ void Beside::take_resting(double each) {
 
 // A turn in which it rests has steps to compare with, and one in which it flows is so long that what is queued at its
 // end matters little.
-void Beside::turn() {
+void BackgroundFlow::turn() {
   fresh_ = true;
   if (!flowing_ && slowdown_.weight == 0) {
     left_ = unknown_;

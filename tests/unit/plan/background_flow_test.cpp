@@ -1,4 +1,4 @@
-#include "plan/beside.h"
+#include "plan/background_flow.h"
 
 #include <gtest/gtest.h>
 
@@ -15,15 +15,15 @@ struct World {
   double with = 0;
 
   /// `waits`: somebody does, all the time.
-  void make(Beside& beside, std::uint64_t count, bool waits = false) {
+  void make(BackgroundFlow& flow, std::uint64_t count, bool waits = false) {
     for (std::uint64_t i = 0; i < count; ++i) {
-      const bool lends = waits && !beside.flows() && beside.lends();
-      if (lends) beside.lent(1U << 20);
+      const bool lends = waits && !flow.flows() && flow.lends();
+      if (lends) flow.lent(1U << 20);
       lent += lends ? 1 : 0;
-      const bool flows = beside.flows() || lends;
+      const bool flows = flow.flows() || lends;
       const double off = noise * (2 * random.uniform() - 1);
       const double took = step_s * (1 + off) * (flows ? 1 + cost : 1);
-      beside.step(took, 64);
+      flow.step(took, 64);
       flowed += flows ? 1 : 0;
       with += (flows ? cost : 0);
       ++steps;
@@ -33,95 +33,95 @@ struct World {
   double part() const { return static_cast<double>(flowed) / static_cast<double>(steps); }
 };
 
-Beside wanted_beside() {
-  Beside beside;
-  beside.set_training(true);
-  beside.set_wanted(true);
-  return beside;
+BackgroundFlow wanted_flow() {
+  BackgroundFlow flow;
+  flow.set_training(true);
+  flow.set_wanted(true);
+  return flow;
 }
 
 TEST(BesideTest, WhereNothingIsTrainedItFlows) {
-  Beside beside;
-  beside.set_wanted(true);
-  EXPECT_TRUE(beside.flows());
+  BackgroundFlow flow;
+  flow.set_wanted(true);
+  EXPECT_TRUE(flow.flows());
 }
 
 TEST(BesideTest, StepsAreNotLongerThanPromised) {
   for (const double cost : {0.05, 0.3, 1.0, 3.0}) {
-    Beside beside = wanted_beside();
+    BackgroundFlow flow = wanted_flow();
     World world{.cost = cost};
-    world.make(beside, 8000);
+    world.make(flow, 8000);
     EXPECT_LE(world.slower(), 0.03) << cost;
     EXPECT_GE(world.part(), std::min(0.3, 0.01 / cost)) << cost;
   }
 }
 
 TEST(BesideTest, WhatCostsNothingFlowsNearlyAlways) {
-  Beside beside = wanted_beside();
+  BackgroundFlow flow = wanted_flow();
   World world{.cost = 0};
-  world.make(beside, 500);
+  world.make(flow, 500);
   world.steps = world.flowed = 0;
-  world.make(beside, 1000);
+  world.make(flow, 1000);
   EXPECT_GE(world.part(), 0.8);
 }
 
 TEST(BesideTest, TheFirstThingFlowsAtOnce) {
-  Beside beside;
-  beside.set_training(true);
+  BackgroundFlow flow;
+  flow.set_training(true);
   World world;
-  world.make(beside, 100);
+  world.make(flow, 100);
   EXPECT_EQ(world.flowed, 0U);
-  beside.set_wanted(true);
-  EXPECT_TRUE(beside.flows());
+  flow.set_wanted(true);
+  EXPECT_TRUE(flow.flows());
 }
 
 TEST(BesideTest, WhoComesAgainAndAgainDoesNotBeginAnew) {
-  Beside beside;
-  beside.set_training(true);
+  BackgroundFlow flow;
+  flow.set_training(true);
   World world{.cost = 1};
   for (int i = 0; i < 300; ++i) {
-    beside.set_wanted(true);
-    world.make(beside, 5);
-    beside.set_wanted(false);
-    world.make(beside, 2);
+    flow.set_wanted(true);
+    world.make(flow, 5);
+    flow.set_wanted(false);
+    world.make(flow, 2);
   }
   EXPECT_LE(world.slower(), 0.03);
 }
 
 TEST(BesideTest, LongStepsCountOneByOne) {
-  Beside beside = wanted_beside();
+  BackgroundFlow flow = wanted_flow();
   World world{.step_s = 20, .cost = 0.5};
-  world.make(beside, 400);
+  world.make(flow, 400);
   EXPECT_LE(world.slower(), 0.03);
   EXPECT_GE(world.flowed, 8U);
 }
 
 TEST(BesideTest, ItFollowsWhatBecomesDearer) {
-  Beside beside = wanted_beside();
+  BackgroundFlow flow = wanted_flow();
   World world{.cost = 0};
-  world.make(beside, 500);
+  world.make(flow, 500);
   world.cost = 0.5;
-  world.make(beside, 200);
+  world.make(flow, 200);
   world.steps = 0;
   world.with = 0;
-  world.make(beside, 1000);
+  world.make(flow, 1000);
   EXPECT_LE(world.slower(), 0.03);
 }
 
 TEST(BesideTest, WhatIsWaitedForComesAtOnceAndIsPaidBack) {
   for (const double cost : {0.1, 0.3, 1.0}) {
-    Beside beside = wanted_beside();
+    BackgroundFlow flow = wanted_flow();
     World world{.cost = cost};
-    world.make(beside, 1000);
+    world.make(flow, 1000);
     world.steps = world.lent = 0;
     world.with = 0;
-    const double most = Beside::kDebtMax / (cost * world.step_s);
-    world.make(beside, 20, true);
+    const double most = BackgroundFlow::kDebtMax / (cost * world.step_s);
+    world.make(flow, 20, true);
     EXPECT_GE(static_cast<double>(world.lent), std::min(10.0, most)) << cost;
     EXPECT_LE(static_cast<double>(world.lent), most * 1.5 + 2) << cost;
-    world.make(beside, 150);
+    world.make(flow, 150);
     EXPECT_LE(world.slower(), 0.03) << cost;
-    world.make(beside, 2000);
+    world.make(flow, 2000);
     EXPECT_LE(world.slower(), 0.03) << cost;
     EXPECT_GE(world.part(), std::min(0.3, 0.01 / cost)) << cost;
   }
@@ -129,32 +129,32 @@ TEST(BesideTest, WhatIsWaitedForComesAtOnceAndIsPaidBack) {
 
 TEST(BesideTest, WhoAlwaysWaitsHasNoMoreThanOthers) {
   for (const double cost : {0.1, 0.3, 1.0}) {
-    Beside beside = wanted_beside();
+    BackgroundFlow flow = wanted_flow();
     World world{.cost = cost};
-    world.make(beside, 3000, true);
+    world.make(flow, 3000, true);
     EXPECT_LE(world.slower(), 0.03) << cost;
   }
 }
 
 TEST(BesideTest, WithinALongStepSoMuchIsLent) {
-  Beside beside = wanted_beside();
+  BackgroundFlow flow = wanted_flow();
   World world{.step_s = 20};
-  world.make(beside, 3);
-  ASSERT_FALSE(beside.flows());
-  for (std::size_t sent = 0; sent < Beside::kLentBytesMax; sent += 1U << 20) {
-    EXPECT_TRUE(beside.lends());
-    beside.lent(1U << 20);
+  world.make(flow, 3);
+  ASSERT_FALSE(flow.flows());
+  for (std::size_t sent = 0; sent < BackgroundFlow::kLentBytesMax; sent += 1U << 20) {
+    EXPECT_TRUE(flow.lends());
+    flow.lent(1U << 20);
   }
-  EXPECT_FALSE(beside.lends());
-  world.make(beside, 1);
-  EXPECT_TRUE(beside.lends()) << "it cost nothing";
+  EXPECT_FALSE(flow.lends());
+  world.make(flow, 1);
+  EXPECT_TRUE(flow.lends()) << "it cost nothing";
 }
 
 TEST(BesideTest, AStepOfNothingSaysNothing) {
-  Beside beside = wanted_beside();
-  beside.step(0, 64);
-  beside.step(1, 0);
-  EXPECT_TRUE(beside.flows());
+  BackgroundFlow flow = wanted_flow();
+  flow.step(0, 64);
+  flow.step(1, 0);
+  EXPECT_TRUE(flow.flows());
 }
 
 }  // namespace
