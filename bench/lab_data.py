@@ -21,6 +21,7 @@ on standard output, a table on standard error.
 """
 
 import argparse
+import functools
 import json
 import os
 import pathlib
@@ -41,7 +42,6 @@ TIMEOUT_S = 240
 RATES = {"gbit": 1e9, "mbit": 1e6}
 OTHERS = {"one": 0.6, "two": 0.6, "three": 0.6}
 ADDRESS = BESIDE | {"four": 0.3}
-PHASES = ("idle", "cable", "early", "beside", "payback", "others", "origin", "address")
 WARM_UP_S, SETTLE_S, GLANCE_S = 12, 2, 0.01
 REST_STEPS, RESETS = 60, 10
 PLAIN = measure.ROOT / "bench/lab_plain_fetch.py"
@@ -210,7 +210,7 @@ def bare(scratch, size):
     return came["bits_per_second"]
 
 
-def compute_early(args, scratch, place):
+def compute_early(args, scratch, place, *_):
     head, join = head_of(args, scratch, place, 2, REST_STEPS)
     joiner = join("three", scratch.path / "nowhere")
     began = joiner.until("a fetch", lambda each: isinstance(each, str) and each.startswith("fetching"))
@@ -308,7 +308,7 @@ def fetch_whole(args, scratch, head, join, size, name, has=None, more=()):
             f"{name}_said": said}
 
 
-def fetch_from_others(args, scratch, place, size):
+def fetch_from_others(args, scratch, place, size, _):
     """The run waits for one machine more than there will be, so that nobody computes."""
     head, join = head_of(args, scratch, place, 4, REST_STEPS)
     lab("rate", "one", args.slow)
@@ -335,7 +335,7 @@ def served(scratch, host, whole, resets):
     return serves, f"http://{lab('ip', host)}:{PORT}/set.bin"
 
 
-def fetch_from_origin(args, scratch, place, size):
+def fetch_from_origin(args, scratch, place, size, _):
     """Likewise."""
     whole = one_file(scratch, place)
     serves, named = served(scratch, "two", whole, 0)
@@ -364,6 +364,12 @@ def rate_of(text):
     return float(text[:-4]) * RATES[text[-4:]]
 
 
+PHASES = {"idle": (ALONE, functools.partial(fetch_alone, cable=False)), "cable": (ALONE, functools.partial(fetch_alone, cable=True)),
+          "early": (ALONE, compute_early), "beside": (BESIDE, fetch_beside),
+          "payback": (BESIDE, functools.partial(fetch_beside, whole="lends")), "others": (OTHERS, fetch_from_others),
+          "origin": (OTHERS, fetch_from_origin), "address": (ADDRESS, fetch_beside_address)}
+
+
 def main():
     args = arguments()
     if not os.access(args.motley, os.X_OK):
@@ -376,15 +382,9 @@ def main():
         place = scratch.path / "set"
         size = write_set(place, args.megabytes * 10**6)
         for phase in args.phase or PHASES:
-            hosts = {"beside": BESIDE, "payback": BESIDE, "others": OTHERS, "origin": OTHERS, "address": ADDRESS}.get(phase, ALONE)
+            hosts, measured = PHASES[phase]
             with laboratory(hosts, args.rate):
-                found = (fetch_beside(args, scratch, place, size, rate) if phase == "beside" else
-                         fetch_beside(args, scratch, place, size, rate, "lends") if phase == "payback" else
-                         compute_early(args, scratch, place) if phase == "early" else
-                         fetch_from_others(args, scratch, place, size) if phase == "others" else
-                         fetch_from_origin(args, scratch, place, size) if phase == "origin" else
-                         fetch_beside_address(args, scratch, place, size, rate) if phase == "address" else
-                         fetch_alone(args, scratch, place, size, rate, phase == "cable"))
+                found = measured(args, scratch, place, size, rate)
             results[phase] = found
             measure.emit(bench="lab_data", phase=phase, bytes=size, rate=args.rate, hosts=hosts, **found)
     measure.emit(bench="lab_data", machine=measure.machine())

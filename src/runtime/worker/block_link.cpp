@@ -4,7 +4,6 @@
 
 #include "runtime/lanes.h"
 #include "transport/crypto.h"
-#include "wire/limits.h"
 
 namespace motley::runtime {
 namespace {
