@@ -105,7 +105,7 @@ void visit_optimizer_and_wire(Config& c, F& f) {
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
   f("wire.chain", c.wire_chain,
     "weights: each worker of another machine gets the new weights from another one, the first of them from the head, "
-    "whose link carries them once; both: gradients in fp32 as well, added up the other way; none: the head sends and "
+    "whose link carries them once; both: gradients as well, added up the other way; none: the head sends and "
     "gets them all; auto: weights, where the links make that pay; not in rounds");
 }
 

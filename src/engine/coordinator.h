@@ -44,8 +44,8 @@ struct Timeouts {
 
 /// A Hello's feature: follows other workers, and lets them follow.
 inline constexpr const char* kChain = "chain-256k";
-/// A Hello's feature: adds its contribution to that of who follows it.
-inline constexpr const char* kMerge = "merge";
+/// A Hello's feature: adds its contribution to that of who follows it, in any codec.
+inline constexpr const char* kMerge = "merge-codecs";
 /// A Hello's feature: not to compute, but to have the files of the run's script.
 inline constexpr const char* kFetch = "fetch";
 
@@ -95,7 +95,7 @@ struct CoordinatorOptions {
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
   enum class Chain : std::uint8_t { none, weights, measured, both };
-  // Weights go from worker to worker; measured: where that pays; both: gradients in fp32 as well, the other way.
+  // Weights go from worker to worker; measured: where that pays; both: gradients as well, the other way.
   Chain chain = Chain::none;
   wire::Hasher hasher{};               // then: SHA-256
   std::size_t chain_bytes_min = 4096;  // what is shorter is there sooner from the coordinator

@@ -139,11 +139,11 @@ void Coordinator::Impl::compare_aside(fleet::WorkerId worker) {
   feed(modes::AsideCompared{worker, difference.empty()});
 }
 
-// What came in a sum took as long as all that is in it.
 void Coordinator::Impl::measure(const modes::Action& action) {
   workers.at(action.worker).finish_seconds = seconds(action.elapsed);
-  if (const modes::Lease* lease = machine.lease(action.lease); lease == nullptr || !lease->merged)
-    pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
+  if (const modes::Lease* lease = machine.lease(action.lease); lease != nullptr && lease->merged)
+    return pace.summed(action.worker, action.lease, action.range.count, action.elapsed);
+  pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
 }
 
 void Coordinator::Impl::measure_late(const modes::Action& action) {
@@ -192,7 +192,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
     server.set_rate_changes(batch.change(*step.batch_change));
   }
   outbox.close_pass(action, server.version());
-  pace.closed(step.duration);
+  pace.closed(step.duration, step.merged && step.merged->workers > 0);
   for (const fleet::Member& member : machine.members().all())
     if (member.share > 0) pace.weigh_codec(member.worker);
   output.step_closed(step);

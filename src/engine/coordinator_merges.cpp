@@ -51,7 +51,11 @@ void Merges::choose_order() {
 bool Merges::may_merge(const modes::Lease& lease) const {
   const Session* session = sessions_.find(lease.session);
   return session != nullptr && can_merge(*session) && lease.first_of_pass && lease.live() && !lease.early &&
-         gradients_.value_or(pace_.codec(lease.worker)) == wire::CodecId::fp32;
+         codec_of(lease) <= codec::kLastDense;
+}
+
+wire::CodecId Merges::codec_of(const modes::Lease& lease) const {
+  return gradients_.value_or(pace_.codec(lease.worker));
 }
 
 void Merges::begin() {
@@ -163,9 +167,12 @@ void Merges::add(const Session& from, const wire::Frame& frame) {
   const modes::Lease* last = machine_.lease(leases_.back());
   if (last == nullptr || last->session != from.id) return;
   if (last->chunks[header.chunk] != modes::Lease::ChunkState::awaited) return;
-  if (header.version != machine_.version() || header.codec != wire::CodecId::fp32)
+  const Chunk& place = layout_.chunks()[header.chunk];
+  const wire::CodecId codec = place.kind == ChunkKind::large ? codec_of(*last) : wire::CodecId::fp32;
+  const std::optional<SumSegment> segment = segment_of(header, place.elements);
+  if (header.version != machine_.version() || header.codec != codec || !segment)
     return end({"a sum came in another form", true});
-  if (uploads_.add(kSum, frame)) whole_.push_back(header.chunk);
+  if (uploads_.add_segment(kSum, frame, *segment, place.elements)) whole_.push_back(header.chunk);
 }
 
 void Merges::on_unmerge(const Session& from, const wire::Unmerge& unmerge) {

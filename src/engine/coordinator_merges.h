@@ -46,6 +46,8 @@ class Merges {
  private:
   [[nodiscard]] const Session* source_of(const Session& session) const;
   [[nodiscard]] bool may_merge(const modes::Lease& lease) const;
+  /// In which its large chunks come.
+  [[nodiscard]] wire::CodecId codec_of(const modes::Lease& lease) const;
   void begin();
   /// Why they cannot be summed any more.
   struct Broken {

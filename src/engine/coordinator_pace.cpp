@@ -56,7 +56,7 @@ std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<c
 }
 
 double MeasuredPace::link_seconds(std::span<const fleet::WorkerId> workers) const {
-  if (!fixed_.empty()) return 0;
+  if (!fixed_.empty() || in_sums_) return 0;  // a sum is one contribution, whoever else is in it
   double least = std::numeric_limits<double>::infinity();
   for (const fleet::WorkerId worker : workers) {
     const codec::CodecId codec = gradients_.value_or(this->codec(worker));
@@ -216,7 +216,31 @@ void MeasuredPace::late(fleet::WorkerId worker, modes::LeaseId lease, std::uint6
   at(worker).train.late(lease, samples, seconds(time), computes);
 }
 
-void MeasuredPace::closed(Duration time) {
+void MeasuredPace::summed(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time) {
+  summed_.push_back({worker, lease, samples, seconds(time)});
+}
+
+// A sum is whole at the same time for all who are in it. What that takes beyond the longest computing is what each
+// waits: by that it is nobody's fault, and shares follow what devices take.
+void MeasuredPace::learn_from_sums() {
+  double computing = 0, took = 0;
+  for (const Summed& each : summed_) {
+    const std::optional<double> own = of(each.worker).train.computed(each.lease);
+    if (!own) return;
+    computing = std::max(computing, *own);
+    took = std::max(took, each.seconds);
+  }
+  for (const Summed& each : summed_) {
+    plan::WorkerSpeed& speed = at(each.worker).train;
+    if (!in_sums_) speed.wire().scale(1);  // it was another way
+    speed.elapsed(each.lease, each.samples, *speed.computed(each.lease) + std::max(0.0, took - computing));
+  }
+}
+
+void MeasuredPace::closed(Duration time, bool in_sums) {
+  if (in_sums) learn_from_sums();
+  summed_.clear();
+  in_sums_ = in_sums;
   const double took = seconds(time);
   comparison_.closed(took, settling_.settled());
   settling_.closed(took);

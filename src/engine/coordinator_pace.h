@@ -65,8 +65,11 @@ class MeasuredPace final : public modes::Pace {
   void elapsed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time);
   void computed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, double seconds);
   void late(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time, bool computes);
-  /// A train pass is closed, from its opening until every chunk was updated.
-  void closed(Duration time);
+  /// A contribution that came in a sum with others took so long.
+  void summed(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time);
+  /// A train pass is closed, from its opening until every chunk was updated. `in_sums`: contributions were summed on
+  /// their way, from its beginning to its end.
+  void closed(Duration time, bool in_sums = false);
   /// Likewise, for each that had a share in it: its codec may change.
   void weigh_codec(fleet::WorkerId worker);
   /// A step that `worker` made by itself.
@@ -140,6 +143,7 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] std::optional<std::vector<plan::MeasuredWorker>> measured(
       std::uint64_t total, std::span<const fleet::WorkerId> workers) const;
   void begin_others(std::span<const fleet::WorkerId> sharing);
+  void learn_from_sums();
 
   ContributionBytes contribution_bytes_;
   std::optional<codec::CodecId> gradients_;
@@ -155,6 +159,14 @@ class MeasuredPace final : public modes::Pace {
   std::vector<Worker> workers_;
   plan::Shares train_, evaluate_;
   plan::SharedLink shared_link_;
+  struct Summed {
+    fleet::WorkerId worker = 0;
+    modes::LeaseId lease = 0;
+    std::uint64_t samples = 0;
+    double seconds = 0;
+  };
+  std::vector<Summed> summed_;  // of the open pass
+  bool in_sums_ = false;        // the newest pass
   plan::Settling settling_;
   plan::Slack slack_;
   plan::Comparison comparison_;

@@ -43,32 +43,56 @@ bool Uploads::fits(modes::LeaseId lease, const wire::FrameHeader& header) const 
   return slot.state != State::filling || slot.codec == header.codec;
 }
 
+Uploads::Slot* Uploads::filling(modes::LeaseId lease, const wire::FrameHeader& header) {
+  MOTLEY_ASSERT(header.chunk < chunks_ && std::uint64_t{header.offset} + header.length <= header.total);
+  Slot& slot = make(lease).slots[header.chunk];
+  if (slot.state != State::empty && slot.state != State::filling) return nullptr;
+  slot.codec = header.codec;
+  if (slot.state == State::empty) {
+    slot.filling = pool_.take(header.total);
+    slot.received.clear();
+    slot.state = State::filling;
+  }
+  MOTLEY_ASSERT(slot.filling.bytes().size() == header.total);
+  return &slot;
+}
+
+bool Uploads::filled(Slot& slot, const wire::FrameHeader& header) {
+  slot.received.insert({header.offset, header.length});
+  if (slot.received.size() < header.total) return false;
+  slot.whole = std::move(slot.filling).seal();
+  slot.filling = MutableBytes();
+  slot.state = State::whole;
+  return true;
+}
+
 bool Uploads::add(modes::LeaseId lease, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   MOTLEY_ASSERT(header.chunk < chunks_ && header.length == frame.body.size());
-  MOTLEY_ASSERT(std::uint64_t{header.offset} + header.length <= header.total);
-  Slot& slot = make(lease).slots[header.chunk];
-  if (slot.state != State::empty && slot.state != State::filling) return false;
-  slot.codec = header.codec;
   const auto body = frame.body.bytes();
   if (header.length == header.total && holds_floats(body)) {
+    Slot& slot = make(lease).slots[header.chunk];
+    if (slot.state != State::empty && slot.state != State::filling) return false;
     if (slot.state == State::filling) release(slot);
+    slot.codec = header.codec;
     slot.whole = frame.body;
-  } else {
-    if (slot.state == State::empty) {
-      slot.filling = pool_.take(header.total);
-      slot.received.clear();
-      slot.state = State::filling;
-    }
-    MOTLEY_ASSERT(slot.filling.bytes().size() == header.total);
-    std::memcpy(slot.filling.bytes().data() + header.offset, body.data(), body.size());
-    slot.received.insert({header.offset, header.length});
-    if (slot.received.size() < header.total) return false;
-    slot.whole = std::move(slot.filling).seal();
-    slot.filling = MutableBytes();
+    slot.state = State::whole;
+    return true;
   }
-  slot.state = State::whole;
-  return true;
+  Slot* slot = filling(lease, header);
+  if (slot == nullptr) return false;
+  std::memcpy(slot->filling.bytes().data() + header.offset, body.data(), body.size());
+  return filled(*slot, header);
+}
+
+bool Uploads::add_segment(modes::LeaseId sum, const wire::Frame& frame, const SumSegment& segment,
+                          std::size_t elements) {
+  const wire::FrameHeader& header = frame.header;
+  if (header.length == header.total) return add(sum, frame);
+  Slot* slot = filling(sum, header);
+  if (slot == nullptr) return false;
+  codec::insert(header.codec, frame.body.bytes(), segment.first, segment.count, slot->filling.bytes(), elements);
+  return filled(*slot, header);
 }
 
 std::optional<codec::Encoded> Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/sum_segment.h"
 #include "modes/work/coverage.h"
 #include "modes/work/interval_set.h"
 #include "modes/work/lease.h"
@@ -26,6 +27,8 @@ class Uploads {
   /// True when the chunk is whole with this frame; false if bytes are missing, or it was whole before.
   /// REQUIRES a header that fits the layout and what came before.
   bool add(modes::LeaseId lease, const wire::Frame& frame);
+  /// Likewise of a segment that was encoded by itself, of a chunk of so many elements.
+  bool add_segment(modes::LeaseId sum, const wire::Frame& frame, const SumSegment& segment, std::size_t elements);
   /// As it came; empty: it is not what an encoder writes. REQUIRES the chunk is whole, not released, and of so many
   /// elements.
   [[nodiscard]] std::optional<codec::Encoded> encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;
@@ -63,6 +66,10 @@ class Uploads {
   Upload* find(modes::LeaseId lease) noexcept;
   Upload& make(modes::LeaseId lease);
   [[nodiscard]] const Upload* find(modes::LeaseId lease) const noexcept;
+  /// Where segments of it are put together; null: it is whole, or nothing more is wanted.
+  Slot* filling(modes::LeaseId lease, const wire::FrameHeader& header);
+  /// True when that was the last segment.
+  bool filled(Slot& slot, const wire::FrameHeader& header);
   void release(Slot& slot);
   void empty(Slot& slot);
 

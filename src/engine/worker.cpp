@@ -114,7 +114,7 @@ void Worker::Impl::forget_source() {
 
 void Worker::Impl::send_finish(const WorkerAction& action) {
   wire::Finish finish = report.finish(action.lease, action.count);
-  if (action.count > 0) finish.residual = gradients.residual_ratio();
+  if (action.count > 0) finish.residual = feedback.residual_ratio();
   gradients.report(finish);
   send(finish);
 }

@@ -41,7 +41,7 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
     if (admitted || !layout) return;
     admitted = true;
     fence = ticket->fence;
-    gradients.admitted(run, cluster::Fence::unpack(fence).incarnation);
+    feedback.admitted(run, cluster::Fence::unpack(fence).incarnation);
     if (early_fence && *early_fence != fence) forget_early(now);
     output.admitted(ticket->worker);
     decide(event::Admitted{}, now);

@@ -1,6 +1,6 @@
 #pragma once
 // The gradient of a worker on its way to the coordinator: encoded as the lease says, cut into frames, and timed, so
-// that the coordinator learns what the link carries. Error feedback outlives sessions. One thread at a time.
+// that the coordinator learns what the link carries. One thread at a time.
 
 #include <cstdint>
 #include <optional>
@@ -18,24 +18,22 @@ namespace motley::engine {
 
 class GradientSender {
  public:
-  /// REQUIRES output outlives this.
-  explicit GradientSender(WorkerOutput& output) : output_(output) {}
+  /// REQUIRES both outlive this.
+  GradientSender(WorkerOutput& output, ErrorFeedback& feedback) : output_(output), feedback_(feedback) {}
 
   /// A new channel: what went over the last one says nothing of it.
   void connected();
-  void admitted(std::uint64_t run, std::uint32_t incarnation) { feedback_.admitted(run, incarnation); }
   /// A chunk of the contribution, under a header with the run and the fence.
   void send(const wire::Grant& lease, wire::FrameHeader header, const Chunk& place, const SharedBytes& gradient,
             bool checksums, Time now);
   /// The coordinator has what it needs of a lease.
   void taken(const wire::Taken& taken, Time now);
-  [[nodiscard]] double residual_ratio() const { return feedback_.residual_ratio(); }
   /// Of the contribution that was taken last, once.
   void report(wire::Finish& finish);
 
  private:
   WorkerOutput& output_;
-  ErrorFeedback feedback_;
+  ErrorFeedback& feedback_;
   std::uint64_t lease_ = 0;  // the newest contribution; 0: none, or it was taken
   std::vector<plan::Departure> departures_;
   struct Sent {

@@ -26,7 +26,8 @@ struct Worker::Impl {
         machine({options.timeouts.heartbeat, options.timeouts.silence}),
         weights(options.instructions),
         following(options.hasher),
-        gradients(output) {}
+        gradients(output, feedback),
+        merging(feedback) {}
 
   void decide(const cluster::WorkerEvent& happened, Time now);
   void perform(const cluster::WorkerAction& action, Time now);
@@ -85,6 +86,7 @@ struct Worker::Impl {
   std::optional<StepRange> opened{};
   bool ready = false;
   std::optional<Error> why;  // of the disconnect under way
+  ErrorFeedback feedback;  // outlives sessions
   GradientSender gradients;
   Merging merging;
 

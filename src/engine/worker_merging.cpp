@@ -1,10 +1,10 @@
 #include "engine/worker_merging.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/assert.h"
+#include "codec/codec.h"
 #include "wire/limits.h"
 
 namespace motley::engine {
@@ -58,12 +58,21 @@ wire::FrameHeader Merging::header_of(ChunkId chunk) const {
   wire::FrameHeader header;
   header.type = type_of(place);
   header.flags = wire::kMerged;
+  header.codec = place.kind == ChunkKind::large ? static_cast<wire::CodecId>(lease_->codec) : wire::CodecId::fp32;
   header.pass = lease_->pass;
   header.subject = lease_->lease;
   header.version = lease_->version;
   header.chunk = chunk;
-  header.total = static_cast<std::uint32_t>(place.elements * sizeof(float));
   return header;
+}
+
+void Merging::send(ChunkId chunk, const SumSegment& segment, SharedBytes sum) {
+  const std::size_t elements = layout_->chunks()[chunk].elements;
+  wire::FrameHeader header = header_of(chunk);
+  describe(header, segment, elements);
+  if (header.codec != wire::CodecId::fp32)
+    sum = feedback_.encode(*lease_, chunk, elements, segment.first, sum.floats());
+  out_.push_back({merge_->to, {header, std::move(sum)}});
 }
 
 void Merging::add(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now) {
@@ -78,12 +87,10 @@ void Merging::add(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gr
     for (const wire::Frame& frame : std::exchange(slot.came, {})) pass_on(frame);
     return;
   }
-  wire::FrameHeader header = header_of(chunk);
-  for (std::size_t offset = 0; offset < gradient.size(); offset += wire::kHandedOnBytesMax) {
-    const std::size_t count = std::min(wire::kHandedOnBytesMax, gradient.size() - offset);
-    header.offset = static_cast<std::uint32_t>(offset);
-    header.length = static_cast<std::uint32_t>(count);
-    out_.push_back({merge_->to, {header, gradient.slice(offset, count)}});
+  const std::size_t elements = layout_->chunks()[chunk].elements;
+  for (std::size_t first = 0; first < elements; first += kSegmentElements) {
+    const std::size_t count = std::min(kSegmentElements, elements - first);
+    send(chunk, {first, count}, gradient.slice(first * sizeof(float), count * sizeof(float)));
   }
 }
 
@@ -92,11 +99,11 @@ bool Merging::is_ours(const wire::FrameHeader& header) const noexcept {
 }
 
 bool Merging::fits(const wire::FrameHeader& header, std::size_t body) const {
-  if (header.chunk >= layout_->chunks().size() || header.codec != wire::CodecId::fp32) return false;
+  if (header.chunk >= layout_->chunks().size() || header.length != body) return false;
   const Chunk& place = layout_->chunks()[header.chunk];
-  return header.type == type_of(place) && header.total == place.elements * sizeof(float) && header.length == body &&
-         header.offset < header.total && header.offset % wire::kHandedOnBytesMax == 0 &&
-         body == std::min<std::size_t>(wire::kHandedOnBytesMax, header.total - header.offset);
+  const bool exact = place.kind != ChunkKind::large;
+  return header.type == type_of(place) && (!exact || header.codec == wire::CodecId::fp32) &&
+         segment_of(header, place.elements);
 }
 
 bool Merging::add_from_guest(std::uint64_t guest, const wire::Frame& frame, Time now) {
@@ -116,8 +123,9 @@ bool Merging::add_from_guest(std::uint64_t guest, const wire::Frame& frame, Time
 
 bool Merging::take(const wire::Frame& frame) {
   Slot& slot = slots_[frame.header.chunk];
-  slot.came_bytes += frame.body.size();
-  if (slot.came_bytes > frame.header.total) return false;
+  const std::size_t elements = layout_->chunks()[frame.header.chunk].elements;
+  slot.came_elements += segment_of(frame.header, elements)->count;
+  if (slot.came_elements > elements) return false;
   if (slot.own.empty()) {
     slot.came.push_back(frame);
   } else {
@@ -127,16 +135,14 @@ bool Merging::take(const wire::Frame& frame) {
 }
 
 void Merging::pass_on(const wire::Frame& frame) {
-  wire::FrameHeader header = header_of(frame.header.chunk);
-  header.offset = frame.header.offset;
-  header.length = frame.header.length;
-  MutableBytes sum = pool_.take(frame.body.size());
-  std::memcpy(sum.bytes().data(), frame.body.bytes().data(), frame.body.size());
+  const SumSegment segment = *segment_of(frame.header, layout_->chunks()[frame.header.chunk].elements);
+  const auto came = codec::Encoded::make(frame.header.codec, frame.body.bytes(), segment.count);
+  MOTLEY_ASSERT(came);
+  MutableBytes sum = pool_.take(segment.count * sizeof(float));
   const std::span<float> into = sum.floats();
-  const std::span<const float> own =
-      slots_[header.chunk].own.floats().subspan(header.offset / sizeof(float), into.size());
-  for (std::size_t i = 0; i < into.size(); ++i) into[i] += own[i];
-  out_.push_back({merge_->to, {header, std::move(sum).seal()}});
+  std::ranges::copy(slots_[frame.header.chunk].own.floats().subspan(segment.first, segment.count), into.begin());
+  came->add_to(0, into);
+  send(frame.header.chunk, segment, std::move(sum).seal());
 }
 
 std::optional<Merging::Outgoing> Merging::next() {
@@ -148,7 +154,7 @@ std::optional<Merging::Outgoing> Merging::next() {
 
 bool Merging::waits() const {
   return merge_ && merge_->from != 0 && std::ranges::any_of(slots_, [](const Slot& slot) {
-           return !slot.own.empty() && slot.came_bytes < slot.own.size();
+           return !slot.own.empty() && slot.came_elements * sizeof(float) < slot.own.size();
          });
 }
 

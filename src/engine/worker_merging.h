@@ -1,7 +1,8 @@
 #pragma once
 // A worker's part in a sum of contributions: its own chunks wait for those of the worker behind it, are added to them
-// segment by segment, and what that comes to goes on. Its own are kept until the coordinator has what it needs, in case
-// that it is to send them itself. Nothing from the other worker is believed. One thread at a time.
+// segment by segment, and what that comes to goes on, encoded as its own would be. Its own are kept until the
+// coordinator has what it needs, in case that it is to send them itself. Nothing from the other worker is believed. One
+// thread at a time.
 
 #include <cstdint>
 #include <deque>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "base/time.h"
+#include "engine/error_feedback.h"
+#include "engine/sum_segment.h"
 #include "motley/bytes.h"
 #include "motley/layout.h"
 #include "wire/frame.h"
@@ -35,6 +38,9 @@ class Merging {
     wire::Grant lease;
     std::vector<std::pair<ChunkId, SharedBytes>> chunks;
   };
+
+  /// REQUIRES it outlives this.
+  explicit Merging(ErrorFeedback& feedback) : feedback_(feedback) {}
 
   /// A new session.
   void reset();
@@ -62,7 +68,7 @@ class Merging {
   struct Slot {
     SharedBytes own;
     std::vector<wire::Frame> came;  // before its own
-    std::size_t came_bytes = 0;     // also of what went on
+    std::size_t came_elements = 0;  // also of what went on
   };
   [[nodiscard]] bool fits(const wire::FrameHeader& header, std::size_t body) const;
   /// It came for what is summed now. False: as add_from_guest().
@@ -70,9 +76,11 @@ class Merging {
   [[nodiscard]] bool is_ours(const wire::FrameHeader& header) const noexcept;
   [[nodiscard]] wire::FrameHeader header_of(ChunkId chunk) const;
   void pass_on(const wire::Frame& frame);
+  void send(ChunkId chunk, const SumSegment& segment, SharedBytes sum);
   [[nodiscard]] bool waits() const;
   void drop_early();
 
+  ErrorFeedback& feedback_;
   std::optional<Layout> layout_;
   std::optional<wire::Merge> merge_;
   std::optional<wire::Grant> lease_;  // of it, once a chunk of it is there

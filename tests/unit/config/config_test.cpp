@@ -230,15 +230,15 @@ TEST(Config, HelpersAreRefusedWhatLateGradientsDoNotBear) {
     EXPECT_FALSE(load("mlp", {"train.mode=helper", other})) << other;
 }
 
-TEST(Config, GradientsAreAddedUpOnTheWayInFp32Alone) {
+TEST(Config, GradientsAreAddedUpOnTheWayInAnyCodec) {
   EXPECT_TRUE(load("mlp", {"wire.chain=both"}));
-  EXPECT_TRUE(load("mlp", {"wire.chain=both", "wire.gradients=auto"}));
-  for (const char* other : {"wire.gradients=bf16", "wire.gradients=int8", "train.mode=helper", "train.mode=rounds"}) {
+  for (const char* codec : {"auto", "bf16", "int8", "int4"})
+    EXPECT_TRUE(load("mlp", {"wire.chain=both", "wire.gradients=" + std::string(codec)})) << codec;
+  for (const char* other : {"train.mode=helper", "train.mode=rounds"}) {
     const auto refused = load("mlp", {"wire.chain=both", other});
     ASSERT_FALSE(refused) << other;
     EXPECT_THAT(refused.error().message, HasSubstr("wire.chain"));
   }
-  EXPECT_TRUE(load("mlp", {"wire.chain=weights", "wire.gradients=int8"}));
 }
 
 // 1,000 samples in batches of 10 are an epoch of 100 steps.

@@ -5,8 +5,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <limits>
 
+#include "codec/codec.h"
 #include "coordinator_fixture.h"
 #include "engine/coordinator_chain.h"
 
@@ -111,6 +113,51 @@ TEST_F(CoordinatorMerges, ASumCountsAsWhatIsInIt) {
       EXPECT_THAT(over(id), IsEmpty());
     }
   }
+}
+
+TEST_F(CoordinatorMerges, ASumInFewerBitsIsWhatItDecodesTo) {
+  options.gradients = wire::CodecId::int8;
+  start();
+  ps::Server server = reference(2);
+  const auto grants = all_begin();
+  const auto encoded = [&](ChunkId chunk, wire::CodecId codec) {
+    wire::Frame frame = sum_frame(grants, chunk);
+    if (layout.chunks()[chunk].kind != ChunkKind::large) return frame;
+    std::vector<std::byte> body(codec::encoded_bytes(codec, layout.chunks()[chunk].elements));
+    codec::encode(codec, frame.body.floats(), {}, body, {});
+    frame.header.codec = codec;
+    frame.header.total = static_cast<std::uint32_t>(body.size());
+    return wire::seal(frame.header, SharedBytes::copy_of(body));
+  };
+  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) {
+    const wire::Frame sum = encoded(chunk, wire::CodecId::int8);
+    const Chunk& place = layout.chunks()[chunk];
+    std::vector<float> decoded(place.elements);
+    codec::Encoded::make(sum.header.codec, sum.body.bytes(), place.elements)->decode(0, decoded);
+    const std::vector<float> own = gradient_sum(place, grants.at(kOwn).pass_first + grants.at(kOwn).first, 4);
+    server.reduce(chunk, std::vector<std::span<const float>>{decoded, own}, 16, 16);
+    deliver(peers[1], sum);
+    push(peers[kOwn], grants.at(kOwn), chunk);
+  }
+  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) server.apply(chunk);
+  server.finish_step();
+  ASSERT_EQ(output.steps.size(), 3U);
+  EXPECT_EQ(output.steps.back().merged, (Merged{3, ""}));
+  for (ChunkId chunk = 0; chunk < chunks(); ++chunk)
+    EXPECT_TRUE(std::ranges::equal(server.weights(chunk).bytes(), coordinator->server().weights(chunk).bytes()));
+}
+
+TEST_F(CoordinatorMerges, ASumInAnotherCodecThanItsLeaseIsNone) {
+  options.gradients = wire::CodecId::int8;
+  start();
+  const auto grants = all_begin();
+  ASSERT_EQ(layout.chunks()[0].kind, ChunkKind::large);
+  deliver(peers[1], sum_frame(grants, 0));
+  ASSERT_EQ(over(1).size(), 1U);
+  for (const auto& [id, grant] : grants)
+    for (ChunkId chunk = 0; chunk < chunks(); ++chunk) push(peers[id], grant, chunk);
+  ASSERT_EQ(output.steps.size(), 3U);
+  EXPECT_EQ(output.steps.back().merged, (Merged{0, "a sum came in another form"}));
 }
 
 TEST_F(CoordinatorMerges, WhatCameBeforeAllHadBegunWaits) {

@@ -184,5 +184,24 @@ TEST(MeasuredPaceCodec, FollowsWhatTheProcessorsOfBothEndsHaveToDo) {
   }
 }
 
+// It is whole for all at the same time, so that the slowest of them makes nobody look as if he waited for his link.
+TEST_F(MeasuredPaceTest, WhatASumTakesBeyondTheLongestComputingIsWhatEachWaits) {
+  const Workers workers{2, 3, 4};
+  std::vector<std::uint64_t> counts(workers.size());
+  for (int pass = 0; pass < 20; ++pass) {
+    pace_.split(PassKind::train, kBatch, workers, false, counts);
+    const double longest = kPerSample * static_cast<double>(*std::ranges::max_element(counts));
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      pace_.computed(PassKind::train, workers[i], ++lease_, counts[i], kPerSample * static_cast<double>(counts[i]));
+      pace_.summed(workers[i], lease_, counts[i], duration_of(longest + 0.05));
+    }
+    pace_.closed(duration_of(longest + 0.05), true);
+  }
+  for (const std::uint64_t count : counts) EXPECT_NEAR(static_cast<double>(count), kBatch / 3.0, kBatch / 100.0);
+  const auto planned = pace_.forecast(kBatch, workers, {});
+  ASSERT_TRUE(planned);
+  EXPECT_NEAR(planned->step.seconds, kPerSample * kBatch / 3 + 0.05, 0.01);
+}
+
 }  // namespace
 }  // namespace motley::engine

@@ -5,9 +5,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "base/philox.h"
+#include "codec/codec.h"
 #include "ps/server.h"
 #include "wire/limits.h"
 #include "worker_session.h"
@@ -62,7 +65,8 @@ class MergingTest : public testing::Test {
   }
 
   Layout layout = two_tensors();
-  Merging merging;
+  ErrorFeedback feedback;
+  Merging merging{feedback};
   Time now{std::chrono::seconds(1)};
   wire::Grant lease{pass_of(3), kLease, 3, 0, 0, 16, 8};
 };
@@ -131,7 +135,12 @@ TEST_F(MergingTest, WhatDoesNotFitIsRefused) {
   EXPECT_FALSE(merging.add_from_guest(kGuest, other, now));
   other = from_guest(kSmall, all);
   other.header.codec = wire::CodecId::int8;
-  EXPECT_FALSE(merging.add_from_guest(kGuest, other, now));
+  EXPECT_FALSE(merging.add_from_guest(kGuest, other, now)) << "small tensors are exact";
+  other = from_guest(0, ramp(0, 1));
+  other.header.codec = wire::CodecId::top64;
+  EXPECT_FALSE(merging.add_from_guest(kGuest, other, now)) << "not for each element";
+  other.header.codec = wire::CodecId::int8;
+  EXPECT_FALSE(merging.add_from_guest(kGuest, other, now)) << "longer than it is in that codec";
   other = from_guest(kSmall, all);
   other.header.type = wire::FrameType::statistic;
   EXPECT_FALSE(merging.add_from_guest(kGuest, other, now));
@@ -238,6 +247,76 @@ TEST_F(MergingTest, ASumHasTheBitsThatTheCoordinatorWouldComeTo) {
     }
   }
 }
+
+// A worker of a chain by itself.
+struct Hop {
+  explicit Hop(const Layout& layout) { merging.prepare(layout); }
+  ErrorFeedback feedback;
+  Merging merging{feedback};
+};
+
+class MergingInFewerBits : public testing::TestWithParam<wire::CodecId> {};
+
+// What is not in the sums yet is in what the workers kept for the next one.
+TEST_P(MergingInFewerBits, NothingIsLost) {
+  LayoutEntry entry;
+  entry.name = "long";
+  entry.shape = {6 << 20};  // its chunks are longer than a segment
+  const Layout layout = *Layout::make({entry});
+  const std::size_t elements = layout.chunks()[0].elements;
+  ASSERT_GT(elements * sizeof(float), wire::kHandedOnBytesMax);
+  std::vector<Hop> hops;
+  hops.reserve(3);
+  for (int i = 0; i < 3; ++i) hops.emplace_back(layout);
+  std::vector<double> wanted(elements), came(elements);
+  Philox random(3);
+  const Time now{std::chrono::seconds(1)};
+  for (std::uint64_t step = 1; step <= 4; ++step) {
+    std::vector<wire::Frame> below;
+    for (std::size_t hop = 0; hop < hops.size(); ++hop) {
+      const std::uint64_t number = 10 * step + hop;
+      wire::Grant lease{pass_of(step), number, step, 0, 0, 16, 8};
+      lease.codec = static_cast<std::uint32_t>(GetParam());
+      lease.feedback = true;
+      std::vector<float> own(elements);
+      for (std::size_t i = 0; i < elements; ++i) {
+        own[i] = static_cast<float>(random.uniform() - 0.5);
+        wanted[i] += own[i];
+      }
+      Merging& merging = hops[hop].merging;
+      const std::uint64_t from = hop == 0 ? 0 : kGuest, to = hop + 1 == hops.size() ? 0 : kSource;
+      merging.begin({.pass = lease.pass, .lease = number, .from = from, .before = hop == 0 ? 0 : number - 1, .to = to},
+                    {}, now);
+      merging.add(lease, 0, bytes_of(own), now);
+      for (const wire::Frame& frame : below) ASSERT_TRUE(merging.add_from_guest(kGuest, frame, now));
+      below.clear();
+      while (auto sent = merging.next()) below.push_back(std::move(sent->frame));
+      ASSERT_EQ(below.size(), 2U);
+      hops[hop].feedback.taken({.pass = lease.pass, .lease = number, .discarded = {}});
+    }
+    for (const wire::Frame& frame : below) {
+      EXPECT_EQ(frame.header.codec, GetParam());
+      EXPECT_EQ(frame.header.total, codec::encoded_bytes(GetParam(), elements));
+      const bool first = frame.header.offset == 0;
+      const std::size_t cut = wire::kHandedOnBytesMax / sizeof(float);
+      std::vector<float> part(first ? cut : elements - cut);
+      codec::Encoded::make(GetParam(), frame.body.bytes(), part.size())->decode(0, part);
+      for (std::size_t i = 0; i < part.size(); ++i) came[(first ? 0 : cut) + i] += part[i];
+    }
+  }
+  double largest = 0;
+  for (std::size_t i = 0; i < elements; ++i) {
+    double kept = 0;
+    for (const Hop& hop : hops) kept += hop.feedback.residual(0)[i];
+    EXPECT_NEAR(came[i] + kept, wanted[i], 1e-4);
+    largest = std::max(largest, std::abs(kept));
+  }
+  EXPECT_GT(largest, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, MergingInFewerBits,
+                         testing::Values(wire::CodecId::bf16, wire::CodecId::int8, wire::CodecId::int4),
+                         [](const auto& codec) { return std::string(codec::to_word(codec.param)); });
 
 class WorkerThatMerges : public WorkerTest {
  protected:
