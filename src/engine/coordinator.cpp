@@ -19,7 +19,7 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       uploads(server.layout().chunks().size()),
       state(options.state, sessions),
       weights(server, options, sessions, machine.members(), pace),
-      chain(options.chain, pace, weights, sessions, machine.members(), output),
+      chain(options, pace, weights, sessions, machine.members(), output),
       merges(options, machine, server.layout(), sessions, uploads, pace),
       batch(options, pace),
       sketches(options.verify.secret),
@@ -79,6 +79,7 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
   }
   planned->noise = batch.noise();
   planned->advice = plan::advise(planned->step, planned->workers, evaluation);
+  if (const std::string way = chain.told(); !way.empty()) planned->advice.recommendation += "; " + way;
   return planned;
 }
 

@@ -95,7 +95,7 @@ struct CoordinatorOptions {
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
   enum class Chain : std::uint8_t { none, weights, measured, both };
-  // Weights go from worker to worker; measured: where that pays; both: gradients as well, the other way.
+  // Weights go from worker to worker; both: gradients as well, the other way; measured: whatever is fastest.
   Chain chain = Chain::none;
   wire::Hasher hasher{};               // then: SHA-256
   std::size_t chain_bytes_min = 4096;  // what is shorter is there sooner from the coordinator

@@ -183,8 +183,8 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
-  chain.review(step.duration);
-  merges.choose_order();
+  chain.review(step);
+  merges.choose_order(chain.way() == plan::Way::both);
   uploads.clear(machine.early());
   sketches.clear();
   if (step.batch_change) {
@@ -194,7 +194,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   outbox.close_pass(action, server.version());
   pace.closed(step.duration, step.merged && step.merged->workers > 0);
   for (const fleet::Member& member : machine.members().all())
-    if (member.share > 0) pace.weigh_codec(member.worker);
+    if (member.share > 0 && pace.weigh_codec(member.worker)) chain.codecs_changed();
   output.step_closed(step);
   feed(modes::PassFinished{});
 }

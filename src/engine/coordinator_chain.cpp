@@ -5,9 +5,41 @@
 #include <utility>
 #include <vector>
 
-#include "plan/chain.h"
-
 namespace motley::engine {
+
+namespace {
+
+std::vector<plan::Way> ways(const CoordinatorOptions& options) {
+  if (options.chain != CoordinatorOptions::Chain::measured) return {plan::Way::star};
+  if (options.helper_share > 0) return {plan::Way::star, plan::Way::weights};
+  return {plan::Way::star, plan::Way::weights, plan::Way::both};
+}
+
+}  // namespace
+
+Chain::Chain(const CoordinatorOptions& options, MeasuredPace& pace, WeightsSender& weights, Sessions& sessions,
+             const fleet::Roster& members, CoordinatorOutput& output)
+    : wanted_(options.chain),
+      trial_(ways(options)),
+      pace_(pace),
+      weights_(weights),
+      sessions_(sessions),
+      members_(members),
+      output_(output) {}
+
+plan::Way Chain::way() const noexcept {
+  switch (wanted_) {
+    case CoordinatorOptions::Chain::none:
+      return plan::Way::star;
+    case CoordinatorOptions::Chain::weights:
+      return plan::Way::weights;
+    case CoordinatorOptions::Chain::measured:
+      return trial_.way();
+    case CoordinatorOptions::Chain::both:
+      return plan::Way::both;
+  }
+  return plan::Way::star;
+}
 
 bool Chain::takes_part(const fleet::Member& member) const {
   if (member.state != fleet::MemberState::member || !member.streams) return false;
@@ -28,27 +60,46 @@ bool Chain::barred(const Session& follower, const Session& source) const {
   return bar != follower.bars.end() && weights_.version() < bar->second.until;
 }
 
-bool Chain::pays(std::span<Session* const> parts, Duration step) const {
-  if (wanted_ != CoordinatorOptions::Chain::measured) return true;
-  std::vector<fleet::WorkerId> workers;
-  for (const Session* each : parts) workers.push_back(each->worker);
-  const std::optional<double> gain = pace_.chain_gain(workers, weights_.version_bytes(), weights_.hop_bytes());
-  const bool on = std::ranges::any_of(parts, [](const Session* each) { return each->follows.has_value(); });
-  return plan::chain_pays(gain, seconds(step), on);
+plan::Way Chain::went(const StepClosed& step, std::span<Session* const> parts) const {
+  if (step.merged && step.merged->workers > 1) return plan::Way::both;
+  const auto follow =
+      std::ranges::count_if(parts, [](const Session* each) { return each->follows && each->follows->live; });
+  return static_cast<std::size_t>(follow) + 1 < parts.size() ? plan::Way::star : plan::Way::weights;
 }
 
-void Chain::review(Duration step) {
+void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts) {
+  std::vector<SessionId> ids;
+  ids.reserve(parts.size());
+  for (const Session* each : parts) ids.push_back(each->id);
+  const bool others = !parts_.empty() && ids != parts_;
+  parts_ = std::move(ids);
+  if (parts.size() < 2) return pace_.went_way();
+  const plan::Way before = way(), gone = went(step, parts);
+  if (others) trial_.others();
+  const bool counts = pace_.settled() && step.verified == 0 && !step.batch_change;
+  trial_.closed(gone, seconds(step.duration) / static_cast<double>(std::max<std::uint64_t>(1, step.samples)), counts);
+  if (auto found = trial_.take_found()) {
+    found_ = found;
+    pace_.outdated();
+  }
+  pace_.try_ways(trial_.trying(), trial_.against_best());
+  if (way() != before) return pace_.begin_way();
+  if (gone == before) pace_.went_way();
+}
+
+void Chain::review(const StepClosed& step) {
   if (wanted_ == CoordinatorOptions::Chain::none) return;
   std::vector<Session*> parts;  // in the order of the roster
   for (const fleet::Member& member : members_.all())
     if (takes_part(member)) parts.push_back(&sessions_.at(member.session));
-  if (!pays(parts, step)) parts.clear();
+  compare_ways(step, parts);
+  if (way() == plan::Way::star) parts.clear();
   const auto here = [&](SessionId id) { return std::ranges::find(parts, id, &Session::id) != parts.end(); };
   for (const fleet::Member& member : members_.all()) {
     Session& each = sessions_.at(member.session);
     if (!each.follows) continue;
     const bool both_here = here(each.id) && here(each.follows->source);
-    each.follows->waited += step;
+    each.follows->waited += step.duration;
     const bool lost = both_here && !each.follows->live && each.follows->waited > kFoundWithin;
     if (lost) bar(each, sessions_.at(each.follows->source), false);
     if (lost || !both_here) part(each);

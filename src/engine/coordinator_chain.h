@@ -3,8 +3,10 @@
 // are in step. One thread at a time.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "engine/coordinator.h"
@@ -12,6 +14,7 @@
 #include "engine/coordinator_sessions.h"
 #include "engine/coordinator_weights_sender.h"
 #include "fleet/roster.h"
+#include "plan/way_trial.h"
 #include "wire/messages.h"
 
 namespace motley::engine {
@@ -24,12 +27,17 @@ class Chain {
   static constexpr Duration kFoundWithin = std::chrono::seconds(10);
 
   /// REQUIRES all outlive this.
-  Chain(CoordinatorOptions::Chain wanted, const MeasuredPace& pace, WeightsSender& weights, Sessions& sessions,
-        const fleet::Roster& members, CoordinatorOutput& output)
-      : wanted_(wanted), pace_(pace), weights_(weights), sessions_(sessions), members_(members), output_(output) {}
+  Chain(const CoordinatorOptions& options, MeasuredPace& pace, WeightsSender& weights, Sessions& sessions,
+        const fleet::Roster& members, CoordinatorOutput& output);
 
-  /// A step is closed that took so long.
-  void review(Duration step);
+  /// A step is closed.
+  void review(const StepClosed& step);
+  /// That numbers are to go in the steps to come.
+  [[nodiscard]] plan::Way way() const noexcept;
+  /// In how many bits, is another question since then.
+  void codecs_changed() noexcept { trial_.again(); }
+  /// What was found when ways were compared last, in a sentence; empty: nothing yet.
+  [[nodiscard]] std::string told() const { return found_ ? plan::told(*found_) : std::string(); }
   /// That session is about to be closed.
   void leaves(SessionId id);
   // What workers say.
@@ -39,7 +47,9 @@ class Chain {
   std::string on_unfollows(Session& session, const wire::Unfollows& end);
 
  private:
-  [[nodiscard]] bool pays(std::span<Session* const> parts, Duration step) const;
+  /// That of a step by `parts`.
+  [[nodiscard]] plan::Way went(const StepClosed& step, std::span<Session* const> parts) const;
+  void compare_ways(const StepClosed& step, std::span<Session* const> parts);
   [[nodiscard]] bool takes_part(const fleet::Member& member) const;
   [[nodiscard]] Session* follower_of(SessionId source);
   [[nodiscard]] bool barred(const Session& follower, const Session& source) const;
@@ -48,7 +58,10 @@ class Chain {
   void part(Session& follower);
 
   CoordinatorOptions::Chain wanted_;
-  const MeasuredPace& pace_;
+  plan::WayTrial trial_;  // where that is `measured`
+  std::optional<plan::WayTrial::Found> found_;
+  std::vector<SessionId> parts_;  // of the newest step
+  MeasuredPace& pace_;
   WeightsSender& weights_;
   Sessions& sessions_;
   const fleet::Roster& members_;

@@ -18,8 +18,9 @@ bool can_merge(const Session& session) {
 
 Merges::Merges(const CoordinatorOptions& options, const cluster::CoordinatorMachine& machine, const Layout& layout,
                Sessions& sessions, Uploads& uploads, MeasuredPace& pace)
-    : wanted_(options.chain == CoordinatorOptions::Chain::both && options.local_steps == 0 &&
-              options.helper_share == 0),
+    : possible_(
+          (options.chain == CoordinatorOptions::Chain::both || options.chain == CoordinatorOptions::Chain::measured) &&
+          options.local_steps == 0 && options.helper_share == 0),
       gradients_(options.gradients),
       machine_(machine),
       layout_(layout),
@@ -34,8 +35,10 @@ const Session* Merges::source_of(const Session& session) const {
 }
 
 // The longest chain, from its end on: who gets weights last computes the first positions.
-void Merges::choose_order() {
-  if (!wanted_) return;
+void Merges::choose_order(bool on) {
+  if (!possible_) return;
+  on_ = on;
+  if (!on) return pace_.set_order({});
   std::vector<fleet::WorkerId> longest;
   for (const fleet::Member& member : machine_.members().all()) {
     if (member.state != fleet::MemberState::member) continue;
@@ -127,7 +130,7 @@ bool Merges::all_begun() const {
 }
 
 std::optional<modes::Event> Merges::next() {
-  if (!wanted_) return std::nullopt;
+  if (!on_) return std::nullopt;
   const auto& pass = machine_.pass();
   const std::uint64_t open = pass && pass->id.kind == PassKind::train ? pass->id.pack() : 0;
   if (open != pass_) {
@@ -189,7 +192,7 @@ void Merges::refused(ChunkId chunk) {
   if (!leases_.empty()) end({"a sum is not finite or of an unusual size", true});
 }
 
-std::optional<Merged> Merges::told() const { return wanted_ ? std::optional(told_) : std::nullopt; }
+std::optional<Merged> Merges::told() const { return on_ ? std::optional(told_) : std::nullopt; }
 
 // From here on no sum counts, so that what does count of each lease is known.
 void Merges::end(Broken broken) {

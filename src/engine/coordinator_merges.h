@@ -31,8 +31,8 @@ class Merges {
   Merges(const CoordinatorOptions& options, const cluster::CoordinatorMachine& machine, const Layout& layout,
          Sessions& sessions, Uploads& uploads, MeasuredPace& pace);
 
-  /// Between two steps: who is to get which positions.
-  void choose_order();
+  /// Between two steps: who is to get which positions. `on`: contributions are to be summed.
+  void choose_order(bool on);
   /// When all that happened is dealt with: what follows from it here. To be called again after what it returns.
   [[nodiscard]] std::optional<modes::Event> next();
   /// A segment of a sum. REQUIRES it fits the layout.
@@ -60,7 +60,7 @@ class Merges {
   [[nodiscard]] bool all_begun() const;
   void end(Broken broken);
 
-  bool wanted_;
+  bool possible_, on_ = false;
   std::optional<wire::CodecId> gradients_;
   const cluster::CoordinatorMachine& machine_;
   const Layout& layout_;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "plan/chain.h"
 
 namespace motley::engine {
 namespace {
@@ -46,7 +45,35 @@ plan::Affine MeasuredPace::fixed_share(fleet::WorkerId worker) const {
 plan::Candidate MeasuredPace::candidate(PassKind kind, fleet::WorkerId worker) const {
   const Worker& about = of(worker);
   if (!fixed_.empty()) return {.time = fixed_share(worker), .remote = about.link.remote()};
-  return about.speed(kind).candidate(about.link.remote(), kind == PassKind::train ? link_seconds({&worker, 1}) : 0);
+  plan::Candidate found =
+      about.speed(kind).candidate(about.link.remote(), kind == PassKind::train ? link_seconds({&worker, 1}) : 0);
+  if (kind == PassKind::train && about.link.remote() && about.train.device().time())
+    expect_another_way(*found.time, about.train.wire());
+  return found;
+}
+
+std::size_t MeasuredPace::remotes() const noexcept {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(workers_, [](const Worker& each) { return each.link.remote(); }));
+}
+
+void MeasuredPace::expect_another_way(plan::Affine& time, const plan::Exposure& wire) const noexcept {
+  const std::size_t together = remotes();
+  if (untried_ == 0 || together < 2) return;
+  const double first = wire.version_seconds() / static_cast<double>(together);
+  time.fixed = std::max(0.0, time.fixed - wire.believed()) + first;
+}
+
+double MeasuredPace::untried_seconds(fleet::WorkerId worker) const noexcept {
+  if (untried_ == 0 || !of(worker).link.remote()) return 0;
+  // All of their numbers over one link, there and back.
+  const double version = std::max(plan::kSlowVersion, of(worker).train.wire().version_seconds());
+  return 2 * version * static_cast<double>(remotes());
+}
+
+void MeasuredPace::begin_way() {
+  untried_ = kUntried;
+  for (Worker& each : workers_) each.train.wire().scale(1);
 }
 
 std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const {
@@ -56,7 +83,7 @@ std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<c
 }
 
 double MeasuredPace::link_seconds(std::span<const fleet::WorkerId> workers) const {
-  if (!fixed_.empty() || in_sums_) return 0;  // a sum is one contribution, whoever else is in it
+  if (!fixed_.empty() || in_sums_ || untried_ > 0) return 0;  // a sum is one contribution, whoever else is in it
   double least = std::numeric_limits<double>::infinity();
   for (const fleet::WorkerId worker : workers) {
     const codec::CodecId codec = gradients_.value_or(this->codec(worker));
@@ -133,7 +160,7 @@ Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::Work
                                        std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return guess(worker);
-  const Duration predicted = duration(time->seconds(static_cast<double>(samples)));
+  const Duration predicted = duration(time->seconds(static_cast<double>(samples)) + untried_seconds(worker));
   const auto patience = Duration(static_cast<Duration::rep>(factor * static_cast<double>(predicted.count())));
   return std::clamp<Duration>(patience, timeouts_.lease_min, timeouts_.lease_max);
 }
@@ -141,7 +168,8 @@ Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::Work
 Duration MeasuredPace::unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return guess(worker);
-  return std::min<Duration>(2 * duration(time->seconds(static_cast<double>(samples))), timeouts_.lease_max);
+  const double predicted = time->seconds(static_cast<double>(samples)) + untried_seconds(worker);
+  return std::min<Duration>(2 * duration(predicted), timeouts_.lease_max);
 }
 
 std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {
@@ -181,7 +209,7 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
                                          fleet::WorkerId worker) {
   const std::vector<plan::Candidate> known = candidates(PassKind::train, members);
   const plan::Candidate mine = candidate(PassKind::train, worker);
-  if (!fixed_.empty() || !plan::measured(known) || !mine.time) return {};  // only passes tell
+  if (!fixed_.empty() || !plan::measured(known) || !mine.time || against_best_) return {};  // only passes tell
   std::vector<fleet::WorkerId> all(members.begin(), members.end());
   all.push_back(worker);
   std::optional<double> alone = members.size() == 1 ? of(members[0]).train.step_alone(total) : std::nullopt;
@@ -192,7 +220,7 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
 }
 
 modes::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId worker) {
-  if (!fixed_.empty() || train_.total() != total) return {};
+  if (!fixed_.empty() || train_.total() != total || trying_ || untried_ > 0) return {};
   const plan::WorkerSpeed& speed = of(worker).train;
   std::optional<double> computes;
   if (const auto compute = speed.device().time()) computes = compute->seconds(static_cast<double>(total));
@@ -239,6 +267,7 @@ void MeasuredPace::learn_from_sums() {
 
 void MeasuredPace::closed(Duration time, bool in_sums) {
   if (in_sums) learn_from_sums();
+  untried_ = in_sums || untried_ == 0 ? 0 : untried_ - 1;
   summed_.clear();
   in_sums_ = in_sums;
   const double took = seconds(time);
@@ -249,17 +278,18 @@ void MeasuredPace::closed(Duration time, bool in_sums) {
       std::ranges::count_if(news_.sharing(), [this](fleet::WorkerId each) { return of(each).link.remote(); })));
 }
 
-void MeasuredPace::weigh_codec(fleet::WorkerId worker) {
+bool MeasuredPace::weigh_codec(fleet::WorkerId worker) {
   Worker& about = at(worker);
   const std::optional<plan::WorkerSpeed::Pass> pass = about.train.take_pass();
-  if (!pass) return;
+  if (!pass || against_best_) return false;
   const plan::ByCodec processors =
       plan::held_up({about.link.costs(), about.part}, {head_cost_, head_part_}, contribution_bytes_, open_);
   const double factor = about.link.closed(pass->compute_seconds, pass->exposed_seconds, processors);
-  if (factor == 1) return;
+  if (factor == 1) return false;
   about.train.wire().scale(factor);
   comparison_.begin();
   news_.outdated();
+  return true;
 }
 
 void MeasuredPace::alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
@@ -354,18 +384,6 @@ std::optional<double> MeasuredPace::lost_samples() const {
     passes.push_back(*pass);
   }
   return plan::lost_samples(passes, *slack_.seconds());
-}
-
-std::optional<double> MeasuredPace::chain_gain(std::span<const fleet::WorkerId> workers, std::size_t bytes,
-                                               std::size_t hop_bytes) const {
-  std::vector<double> down;
-  for (const fleet::WorkerId worker : workers)
-    if (const std::optional<double> speed = of(worker).link.down_bytes_per_second()) down.push_back(*speed);
-  return plan::chain_gain({.workers = workers.size(),
-                           .bytes = static_cast<double>(bytes),
-                           .hop_bytes = static_cast<double>(hop_bytes),
-                           .bytes_per_second = down,
-                           .own = shared_link_.bytes_per_second()});
 }
 
 }  // namespace motley::engine

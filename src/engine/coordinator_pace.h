@@ -40,6 +40,7 @@ class MeasuredPace final : public modes::Pace {
         local_steps_(std::max<std::uint64_t>(1, options.local_steps)),
         fixed_(options.shares),
         timeouts_(options.timeouts),
+        untried_(options.chain == CoordinatorOptions::Chain::none ? 0 : kUntried),
         unknown_{.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))} {}
 
   void split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
@@ -71,7 +72,8 @@ class MeasuredPace final : public modes::Pace {
   /// their way, from its beginning to its end.
   void closed(Duration time, bool in_sums = false);
   /// Likewise, for each that had a share in it: its codec may change.
-  void weigh_codec(fleet::WorkerId worker);
+  /// True if it did.
+  bool weigh_codec(fleet::WorkerId worker);
   /// A step that `worker` made by itself.
   void alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
 
@@ -96,6 +98,15 @@ class MeasuredPace final : public modes::Pace {
 
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(fleet::WorkerId worker) const { return of(worker).link.codec(); }
+  /// Numbers go another way between machines than in the passes so far. Until one has gone it, for some passes at the
+  /// most, each worker is taken to wait as long as its first version took, had no others come at the same time.
+  void begin_way();
+  void went_way() noexcept { untried_ = 0; }
+  /// Ways are compared, and that of now may be one that will not stay: nobody is left out for it.
+  void try_ways(bool trying, bool against_best) noexcept { trying_ = trying, against_best_ = against_best; }
+  [[nodiscard]] bool settled() const noexcept { return settling_.settled(); }
+  void outdated() noexcept { news_.outdated(); }
+
   [[nodiscard]] bool news() const noexcept { return news_.news(settling_.stage()); }
   void told() { news_.told(settling_.stage()); }
   /// Of an evaluation by `members`; empty until one was seen.
@@ -107,9 +118,6 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
                                                 std::span<const fleet::WorkerId> parked,
                                                 std::uint64_t local_steps = 1) const;
-  /// plan::chain_gain() of a version of so many bytes, the longest segment of which has `hop_bytes`.
-  [[nodiscard]] std::optional<double> chain_gain(std::span<const fleet::WorkerId> workers, std::size_t bytes,
-                                                 std::size_t hop_bytes) const;
   /// plan::lost_samples() of the workers that have a share now; empty until all of them are measured.
   [[nodiscard]] std::optional<double> lost_samples() const;
 
@@ -144,6 +152,11 @@ class MeasuredPace final : public modes::Pace {
       std::uint64_t total, std::span<const fleet::WorkerId> workers) const;
   void begin_others(std::span<const fleet::WorkerId> sharing);
   void learn_from_sums();
+  [[nodiscard]] std::size_t remotes() const noexcept;
+  /// What a lease may take more, of which no pass went this way yet.
+  [[nodiscard]] double untried_seconds(fleet::WorkerId worker) const noexcept;
+  /// What is believed of the waiting of a remote one in `time`, as begin_way() has it.
+  void expect_another_way(plan::Affine& time, const plan::Exposure& wire) const noexcept;
 
   ContributionBytes contribution_bytes_;
   std::optional<codec::CodecId> gradients_;
@@ -154,7 +167,10 @@ class MeasuredPace final : public modes::Pace {
   std::uint64_t local_steps_;  // of a round
   std::vector<double> fixed_;
   std::vector<fleet::WorkerId> order_;
+  static constexpr std::uint32_t kUntried = 6;
   Timeouts timeouts_;
+  std::uint32_t untried_;  // passes for which the way is still untried
+  bool trying_ = false, against_best_ = false;
   Worker unknown_;  // whom nothing was told of
   std::vector<Worker> workers_;
   plan::Shares train_, evaluate_;

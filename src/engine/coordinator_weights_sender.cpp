@@ -147,18 +147,6 @@ void WeightsSender::adopt(const ps::Snapshot& after) {
     sessions_.at(member.session).by_hash = sessions_.at(member.session).next_by_hash = {};
 }
 
-std::size_t WeightsSender::version_bytes() const {
-  std::size_t sum = 0;
-  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) sum += current_.bytes(chunk);
-  return sum;
-}
-
-std::size_t WeightsSender::hop_bytes() const {
-  std::size_t most = 0;
-  for (ChunkId chunk = 0; chunk < chunks(); ++chunk) most = std::max(most, current_.bytes(chunk));
-  return std::min(most, wire::kHandedOnBytesMax);
-}
-
 bool WeightsSender::held_exactly() const {
   for (ChunkId chunk = 0; chunk < chunks(); ++chunk)
     if (current_.held(chunk).bytes().data() != server_.weights(chunk).bytes().data()) return false;

@@ -36,9 +36,6 @@ class WeightsSender {
   void adopt(const ps::Snapshot& after);
 
   [[nodiscard]] std::uint64_t version() const noexcept { return current_.version(); }
-  /// Of all of this version, to who held the one before, and of its longest segment.
-  [[nodiscard]] std::size_t version_bytes() const;
-  [[nodiscard]] std::size_t hop_bytes() const;
   [[nodiscard]] const SharedBytes& held(ChunkId chunk) const { return current_.held(chunk); }
   /// What workers hold of this version is what the server has.
   [[nodiscard]] bool held_exactly() const;

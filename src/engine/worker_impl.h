@@ -86,7 +86,7 @@ struct Worker::Impl {
   std::optional<StepRange> opened{};
   bool ready = false;
   std::optional<Error> why;  // of the disconnect under way
-  ErrorFeedback feedback;  // outlives sessions
+  ErrorFeedback feedback;    // outlives sessions
   GradientSender gradients;
   Merging merging;
 

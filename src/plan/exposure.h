@@ -34,6 +34,8 @@ class Exposure {
   [[nodiscard]] std::optional<double> seconds() const noexcept { return seconds_; }
   /// Likewise, or what is known of its link before.
   [[nodiscard]] double expected() const noexcept { return seconds_.value_or(version_seconds_); }
+  /// What the first version says, where that took long.
+  [[nodiscard]] double version_seconds() const noexcept { return version_seconds_; }
   /// What of it is believed.
   [[nodiscard]] double believed() const noexcept;
   /// What each further sender costs it, of a link that is busy with one contribution for `link_seconds`: computing may

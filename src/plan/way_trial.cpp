@@ -1,0 +1,110 @@
+#include "plan/way_trial.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/format.h"
+
+namespace motley::plan {
+
+WayTrial::WayTrial(std::vector<Way> ways) : ways_(std::move(ways)), best_(ways_.back()) {
+  MOTLEY_ASSERT(!ways_.empty() && std::ranges::is_sorted(ways_));
+  begin();
+}
+
+void WayTrial::begin() {
+  asked_ = false;
+  left_.clear();
+  std::ranges::copy_if(ways_, std::back_inserter(left_), [this](Way way) { return way != best_; });
+  closest_.reset();
+  next();
+}
+
+void WayTrial::begin_block(Way way) noexcept { trying_ = Block{.way = way}; }
+
+void WayTrial::again() noexcept {
+  if (trying_) begin_block(trying_->way);
+}
+
+void WayTrial::others() noexcept {
+  again();
+  asked_ = true;
+}
+
+void WayTrial::closed(Way went, double seconds, bool counts) noexcept {
+  if (!trying_) {
+    ++since_;
+    if (asked_ && since_ >= rest_) begin();
+    return;
+  }
+  Block& block = *trying_;
+  if (went == block.way && block.cold > 0) {
+    --block.cold;
+  } else if (went == block.way && counts) {
+    block.steps.add(seconds);
+    if (against_best() && block.steps.count >= kClearSteps) {
+      const double longer = block.steps.mean / of_best_.mean;
+      if (longer > kClear) return drop(longer - 1);
+      if (longer < 1 / kClear) return take(1 / longer - 1);
+    }
+    if (block.steps.count == kBlock) end_block();
+    return;
+  }
+  if (++block.waited < kPatience) return;
+  if (block.way != best_) return drop(0);  // it cannot be had, now
+  best_ = left_.back();
+  left_.pop_back();
+  next();
+}
+
+void WayTrial::end_block() {
+  if (trying_->way != best_) return weigh();
+  of_best_ = trying_->steps;
+  begin_block(left_.back());
+}
+
+void WayTrial::weigh() {
+  const bool more = trying_->way > best_;
+  const Durations &with = more ? trying_->steps : of_best_, &without = more ? of_best_ : trying_->steps;
+  const std::optional<bool> pays = pairs_.add(gain(with, without));
+  if (!pays) return begin_block(best_);
+  if (*pays != more) return drop(more ? -pairs_.mean() : pairs_.mean());
+  take(more ? pairs_.mean() : -pairs_.mean());
+}
+
+void WayTrial::take(double gain) {
+  closest_ = Found{.way = trying_->way, .instead = best_, .gain = gain};
+  best_ = trying_->way;
+  pairs_ = {kPairsMax, kLeastGain};
+  left_.pop_back();
+  next();
+}
+
+void WayTrial::drop(double gain) {
+  if (!closest_ || gain < closest_->gain) closest_ = Found{.way = best_, .instead = trying_->way, .gain = gain};
+  pairs_ = {kPairsMax, kLeastGain};
+  left_.pop_back();
+  next();
+}
+
+// Another one against the best, or the answer.
+void WayTrial::next() {
+  if (!left_.empty()) return begin_block(best_);
+  trying_.reset();
+  since_ = 0;
+  rest_ *= 2;
+  found_ = closest_;
+}
+
+std::string told(const WayTrial::Found& found) {
+  static constexpr const char* kWays[] = {"numbers go between the head and each machine",
+                                          "weights go from worker to worker",
+                                          "weights and gradients go from worker to worker"};
+  const std::string way = kWays[static_cast<std::size_t>(found.way)];
+  if (found.gain < 0.005) return way + ": no other way is faster";
+  return way + formatted(": any other way a step took %.0f %% longer", 100 * found.gain);
+}
+
+}  // namespace motley::plan
