@@ -89,6 +89,7 @@ void HeadNode::start() {
   options.weights = world_.scenario.codecs.weights;
   if (world_.scenario.chain) options.chain = engine::CoordinatorOptions::Chain::weights;
   if (world_.scenario.merges) options.chain = engine::CoordinatorOptions::Chain::both;
+  if (world_.scenario.tries_ways) options.chain = engine::CoordinatorOptions::Chain::measured;
   options.hasher = short_hash;
   options.chain_bytes_min = 0;
   options.head_cost = wire_cost(world_.scenario.codecs);

@@ -215,6 +215,7 @@ void add_fault(Scenario& scenario) {
 void make_chain(Scenario& scenario) {
   scenario.chain = true;
   scenario.merges = scenario.seed % 3 != 1;
+  scenario.tries_ways = scenario.seed % 5 == 0;
   if (scenario.seed % 3 == 0) scenario.chain_damaged = 0.02;
 }
 

@@ -102,6 +102,7 @@ struct Scenario {
   double verify = 0;         // part of the time in which shares are computed twice
   bool chain = false;        // weights go from worker to worker
   bool merges = false;       // then: gradients as well, the other way
+  bool tries_ways = false;   // then: or not, as the run finds
   double chain_damaged = 0;  // then: part of what one sends another that is damaged
 
   [[nodiscard]] bool faulty() const {

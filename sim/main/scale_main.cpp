@@ -91,12 +91,13 @@ int main(int argc, char** argv) {
   app.add_option("--rate", megabits, "Mbit/s of each machine's link, in both directions");
   app.add_option("--compute", compute, "seconds that each worker computes in a step");
   app.add_option("--steps", setup.steps, "of which the first ones are those without a chain");
-  app.add_option("--chain", chain, "wire.chain")->check(CLI::IsMember({"none", "weights", "both"}));
+  app.add_option("--chain", chain, "wire.chain")->check(CLI::IsMember({"none", "weights", "both", "auto"}));
   CLI11_PARSE(app, argc, argv);
   setup.bytes_per_second = megabits * 1e6 / 8;
   setup.compute = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(compute));
   if (chain == "weights") setup.chain = engine::CoordinatorOptions::Chain::weights;
   if (chain == "both") setup.chain = engine::CoordinatorOptions::Chain::both;
+  if (chain == "auto") setup.chain = engine::CoordinatorOptions::Chain::measured;
   buffers.begin(setup.workers + 1);
   setup.runs_as = [](std::size_t machine) { buffers.now = machine; };
   const sim::ScaleReport report = sim::run_scaled(setup);

@@ -193,8 +193,10 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   }
   outbox.close_pass(action, server.version());
   pace.closed(step.duration, step.merged && step.merged->workers > 0);
+  std::vector<fleet::WorkerId> sharing;
   for (const fleet::Member& member : machine.members().all())
-    if (member.share > 0 && pace.weigh_codec(member.worker)) chain.codecs_changed();
+    if (member.share > 0) sharing.push_back(member.worker);
+  if (pace.weigh_codecs(sharing)) chain.codecs_changed();
   output.step_closed(step);
   feed(modes::PassFinished{});
 }

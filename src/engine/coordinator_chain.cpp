@@ -76,7 +76,7 @@ void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts
   if (parts.size() < 2) return pace_.went_way();
   const plan::Way before = way(), gone = went(step, parts);
   if (others) trial_.others();
-  const bool counts = pace_.settled() && step.verified == 0 && !step.batch_change;
+  const bool counts = (pace_.settled() || trial_.against_best()) && step.verified == 0 && !step.batch_change;
   trial_.closed(gone, seconds(step.duration) / static_cast<double>(std::max<std::uint64_t>(1, step.samples)), counts);
   if (auto found = trial_.take_found()) {
     found_ = found;

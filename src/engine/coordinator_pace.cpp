@@ -52,30 +52,6 @@ plan::Candidate MeasuredPace::candidate(PassKind kind, fleet::WorkerId worker) c
   return found;
 }
 
-std::size_t MeasuredPace::remotes() const noexcept {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(workers_, [](const Worker& each) { return each.link.remote(); }));
-}
-
-void MeasuredPace::expect_another_way(plan::Affine& time, const plan::Exposure& wire) const noexcept {
-  const std::size_t together = remotes();
-  if (untried_ == 0 || together < 2) return;
-  const double first = wire.version_seconds() / static_cast<double>(together);
-  time.fixed = std::max(0.0, time.fixed - wire.believed()) + first;
-}
-
-double MeasuredPace::untried_seconds(fleet::WorkerId worker) const noexcept {
-  if (untried_ == 0 || !of(worker).link.remote()) return 0;
-  // All of their numbers over one link, there and back.
-  const double version = std::max(plan::kSlowVersion, of(worker).train.wire().version_seconds());
-  return 2 * version * static_cast<double>(remotes());
-}
-
-void MeasuredPace::begin_way() {
-  untried_ = kUntried;
-  for (Worker& each : workers_) each.train.wire().scale(1);
-}
-
 std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const {
   std::vector<plan::Candidate> found;
   for (const fleet::WorkerId worker : workers) found.push_back(candidate(kind, worker));
@@ -160,16 +136,16 @@ Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::Work
                                        std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return guess(worker);
-  const Duration predicted = duration(time->seconds(static_cast<double>(samples)) + untried_seconds(worker));
+  const Duration predicted = duration(time->seconds(static_cast<double>(samples)));
   const auto patience = Duration(static_cast<Duration::rep>(factor * static_cast<double>(predicted.count())));
-  return std::clamp<Duration>(patience, timeouts_.lease_min, timeouts_.lease_max);
+  return std::clamp<Duration>(patience + untried(worker), timeouts_.lease_min, timeouts_.lease_max);
 }
 
 Duration MeasuredPace::unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return guess(worker);
-  const double predicted = time->seconds(static_cast<double>(samples)) + untried_seconds(worker);
-  return std::min<Duration>(2 * duration(predicted), timeouts_.lease_max);
+  const double predicted = time->seconds(static_cast<double>(samples));
+  return std::min<Duration>(2 * duration(predicted) + untried(worker), timeouts_.lease_max);
 }
 
 std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {
@@ -244,27 +220,6 @@ void MeasuredPace::late(fleet::WorkerId worker, modes::LeaseId lease, std::uint6
   at(worker).train.late(lease, samples, seconds(time), computes);
 }
 
-void MeasuredPace::summed(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time) {
-  summed_.push_back({worker, lease, samples, seconds(time)});
-}
-
-// A sum is whole at the same time for all who are in it. What that takes beyond the longest computing is what each
-// waits: by that it is nobody's fault, and shares follow what devices take.
-void MeasuredPace::learn_from_sums() {
-  double computing = 0, took = 0;
-  for (const Summed& each : summed_) {
-    const std::optional<double> own = of(each.worker).train.computed(each.lease);
-    if (!own) return;
-    computing = std::max(computing, *own);
-    took = std::max(took, each.seconds);
-  }
-  for (const Summed& each : summed_) {
-    plan::WorkerSpeed& speed = at(each.worker).train;
-    if (!in_sums_) speed.wire().scale(1);  // it was another way
-    speed.elapsed(each.lease, each.samples, *speed.computed(each.lease) + std::max(0.0, took - computing));
-  }
-}
-
 void MeasuredPace::closed(Duration time, bool in_sums) {
   if (in_sums) learn_from_sums();
   untried_ = in_sums || untried_ == 0 ? 0 : untried_ - 1;
@@ -278,18 +233,30 @@ void MeasuredPace::closed(Duration time, bool in_sums) {
       std::ranges::count_if(news_.sharing(), [this](fleet::WorkerId each) { return of(each).link.remote(); })));
 }
 
-bool MeasuredPace::weigh_codec(fleet::WorkerId worker) {
-  Worker& about = at(worker);
-  const std::optional<plan::WorkerSpeed::Pass> pass = about.train.take_pass();
-  if (!pass || against_best_) return false;
-  const plan::ByCodec processors =
-      plan::held_up({about.link.costs(), about.part}, {head_cost_, head_part_}, contribution_bytes_, open_);
-  const double factor = about.link.closed(pass->compute_seconds, pass->exposed_seconds, processors);
-  if (factor == 1) return false;
-  about.train.wire().scale(factor);
+bool MeasuredPace::weigh_codecs(std::span<const fleet::WorkerId> sharing) {
+  std::optional<codec::CodecId> newest;
+  for (const fleet::WorkerId worker : sharing) {
+    const double factor = weigh_codec(worker);
+    if (factor == 1) continue;
+    at(worker).train.wire().scale(factor);
+    newest = codec(worker);
+  }
+  if (!newest) return false;
+  if (in_sums_)
+    for (const fleet::WorkerId worker : order_)
+      if (const double factor = at(worker).link.follow(*newest); factor != 1) at(worker).train.wire().scale(factor);
   comparison_.begin();
   news_.outdated();
   return true;
+}
+
+double MeasuredPace::weigh_codec(fleet::WorkerId worker) {
+  Worker& about = at(worker);
+  const std::optional<plan::WorkerSpeed::Pass> pass = about.train.take_pass();
+  if (!pass || against_best_) return 1;
+  const plan::ByCodec processors =
+      plan::held_up({about.link.costs(), about.part}, {head_cost_, head_part_}, contribution_bytes_, open_);
+  return about.link.closed(pass->compute_seconds, pass->exposed_seconds, processors);
 }
 
 void MeasuredPace::alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {

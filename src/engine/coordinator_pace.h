@@ -71,9 +71,9 @@ class MeasuredPace final : public modes::Pace {
   /// A train pass is closed, from its opening until every chunk was updated. `in_sums`: contributions were summed on
   /// their way, from its beginning to its end.
   void closed(Duration time, bool in_sums = false);
-  /// Likewise, for each that had a share in it: its codec may change.
-  /// True if it did.
-  bool weigh_codec(fleet::WorkerId worker);
+  /// Likewise, for those that had a share in it: their codecs may change. In a sum all have that of the newest who
+  /// changed, since a chain is as slow as its longest hop. True if any did.
+  bool weigh_codecs(std::span<const fleet::WorkerId> sharing);
   /// A step that `worker` made by itself.
   void alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
 
@@ -152,9 +152,10 @@ class MeasuredPace final : public modes::Pace {
       std::uint64_t total, std::span<const fleet::WorkerId> workers) const;
   void begin_others(std::span<const fleet::WorkerId> sharing);
   void learn_from_sums();
+  [[nodiscard]] double weigh_codec(fleet::WorkerId worker);
   [[nodiscard]] std::size_t remotes() const noexcept;
   /// What a lease may take more, of which no pass went this way yet.
-  [[nodiscard]] double untried_seconds(fleet::WorkerId worker) const noexcept;
+  [[nodiscard]] Duration untried(fleet::WorkerId worker) const noexcept;
   /// What is believed of the waiting of a remote one in `time`, as begin_way() has it.
   void expect_another_way(plan::Affine& time, const plan::Exposure& wire) const noexcept;
 

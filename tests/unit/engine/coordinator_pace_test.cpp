@@ -172,7 +172,7 @@ TEST(MeasuredPaceCodec, FollowsWhatTheProcessorsOfBothEndsHaveToDo) {
           pace.computed(PassKind::train, workers[at], ++lease, counts[at], computes);
           pace.elapsed(PassKind::train, workers[at], lease, counts[at], duration_of(computes));
         }
-        pace.weigh_codec(2);
+        pace.weigh_codecs(Workers{2});
       }
     };
     passes(8);
@@ -201,6 +201,86 @@ TEST_F(MeasuredPaceTest, WhatASumTakesBeyondTheLongestComputingIsWhatEachWaits) 
   const auto planned = pace_.forecast(kBatch, workers, {});
   ASSERT_TRUE(planned);
   EXPECT_NEAR(planned->step.seconds, kPerSample * kBatch / 3 + 0.05, 0.01);
+}
+
+// A chain is as slow as its longest hop.
+TEST(MeasuredPaceOfSums, WhoChangesItsCodecTakesTheOthersAlong) {
+  CoordinatorOptions options;
+  options.global_batch = kBatch;
+  options.gradients = options.weights = std::nullopt;
+  MeasuredPace pace{options, {kBytes, kBytes / 2, kBytes / 4, kBytes / 8}};
+  const Workers workers{1, 2};
+  for (const fleet::WorkerId worker : workers) {
+    pace.connected(worker, true);
+    while (const std::uint64_t samples = pace.calibration(worker))
+      pace.calibrated(worker, samples, kPerSample * static_cast<double>(samples));
+  }
+  pace.set_order(workers);
+  std::vector<std::uint64_t> counts(workers.size());
+  modes::LeaseId lease = 0;
+  bool changed = false;
+  for (int pass = 0; pass < 20 && !changed; ++pass) {
+    pace.split(PassKind::train, kBatch, workers, false, counts);
+    for (const fleet::WorkerId worker : workers) {
+      pace.computed(PassKind::train, worker, ++lease, counts[worker - 1], 0.1);
+      pace.summed(worker, lease, counts[worker - 1], duration_of(1.1));
+    }
+    pace.closed(duration_of(1.1), true);
+    changed = pace.weigh_codecs(Workers{2});
+  }
+  EXPECT_TRUE(changed);
+  EXPECT_EQ(pace.codec(2), codec::CodecId::int4);
+  EXPECT_EQ(pace.codec(1), codec::CodecId::int4) << "it was not asked";
+}
+
+// All versions came over the same link at the same time, which is what a chain spares it.
+TEST(MeasuredPaceOfAnUntriedWay, CountsTheFirstVersionAsIfItHadComeAlone) {
+  for (const bool chained : {false, true}) {
+    CoordinatorOptions options;
+    options.global_batch = kBatch;
+    options.gradients = options.weights = std::nullopt;
+    if (chained) options.chain = CoordinatorOptions::Chain::measured;
+    MeasuredPace pace{options, {kBytes, kBytes / 2, kBytes / 4, kBytes / 8}};
+    for (fleet::WorkerId worker = 1; worker <= 4; ++worker) {
+      pace.connected(worker, worker > 1);
+      while (const std::uint64_t samples = pace.calibration(worker))
+        pace.calibrated(worker, samples, 0.001 * static_cast<double>(samples));
+      if (worker > 1) pace.reached(worker, std::chrono::seconds(12));
+    }
+    const Workers head{1};
+    EXPECT_EQ(pace.judge(kBatch, head, 2).pays, chained) << "three seconds each of three, or one";
+    Workers all{1, 2, 3, 4};
+    std::vector<std::uint64_t> counts(all.size());
+    pace.split(PassKind::train, kBatch, all, false, counts);
+    EXPECT_EQ(counts[1] > kBatch / 10, chained);
+  }
+}
+
+TEST(MeasuredPaceOfAnUntriedWay, IsNotUntriedForLong) {
+  CoordinatorOptions options;
+  options.global_batch = kBatch;
+  options.chain = CoordinatorOptions::Chain::both;
+  MeasuredPace pace{options, {kBytes, kBytes, kBytes, kBytes}};
+  const Workers all{1, 2, 3};
+  for (const fleet::WorkerId worker : all) {
+    pace.connected(worker, worker > 1);
+    while (const std::uint64_t samples = pace.calibration(worker))
+      pace.calibrated(worker, samples, 0.001 * static_cast<double>(samples));
+  }
+  std::vector<std::uint64_t> counts(all.size());
+  modes::LeaseId lease = 0;
+  int passes = 0;
+  do {  // no chain comes about, and the star is no gain
+    pace.split(PassKind::train, kBatch, all, false, counts);
+    for (const fleet::WorkerId worker : all) {
+      if (counts[worker - 1] == 0) continue;
+      const double computes = 0.001 * static_cast<double>(counts[worker - 1]);
+      pace.computed(PassKind::train, worker, ++lease, counts[worker - 1], computes);
+      pace.elapsed(PassKind::train, worker, lease, counts[worker - 1], duration_of(computes + (worker > 1 ? 9 : 0)));
+    }
+    pace.closed(std::chrono::seconds(10));
+  } while (++passes < 20 && counts[1] > 0);
+  EXPECT_LT(passes, 12);
 }
 
 }  // namespace

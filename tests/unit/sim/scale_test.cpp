@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -64,6 +65,24 @@ TEST(Scale, AChainBothWaysCarriesAModelInAndOneOut) {
   EXPECT_THAT(chain.news, IsEmpty());
   EXPECT_NEAR(models(chain.head.back().out, setup), 1, 0.05);
   EXPECT_NEAR(models(chain.head.back().in, setup), 1, 0.05);
+}
+
+// Four gradients over one link, in steps that compute for a second: three times a hop's way and back.
+TEST(Scale, WhereWaysAreTriedItComesToTheFastest) {
+  ScaleSetup setup{.workers = 4,
+                   .parameters = 1 << 20,
+                   .bytes_per_second = 10e6,
+                   .steps = 50,
+                   .chain = engine::CoordinatorOptions::Chain::both};
+  const ScaleReport both = run_scaled(setup);
+  setup.chain = engine::CoordinatorOptions::Chain::measured;
+  const ScaleReport tried = run_scaled(setup);
+  ASSERT_TRUE(both.finished && tried.finished);
+  EXPECT_THAT(tried.news, IsEmpty());
+  EXPECT_NEAR(tried.steps.back(), both.steps.back(), 0.01 * both.steps.back());
+  EXPECT_NEAR(models(tried.head.back().in, setup), 1, 0.05);
+  const double all = std::accumulate(tried.steps.begin(), tried.steps.end(), 0.0);
+  EXPECT_LT(all, std::accumulate(both.steps.begin(), both.steps.end(), 0.0) + 11 * both.steps.back());
 }
 
 TEST(Scale, AChainHoldsWhereTheHopsTakeMoreThanASecond) {
