@@ -161,6 +161,20 @@ def merged(steps):
     return dict(collections.Counter(each[-1] if len(each) == 1 else f"rests: {each[-1]}" for each in words))
 
 
+def settled(lines):
+    """With wire.chain=auto: to which way it came and why, after how many steps, how often each was made, and samples/s from then on."""
+    steps = [line for line in lines if line.get("event") == "step"]
+    if not steps or "chain" not in steps[0]:
+        return None
+    tried = [index for index, step in enumerate(steps) if step["chain"]["trying"]]
+    after = tried[-1] + 1 if tried else 0
+    came_to = steps[-1]["chain"]
+    speed = round(steady(lines, after)[0], 1) if after < len(steps) else None
+    return {"way": came_to["way"], "trying": came_to["trying"], "why": came_to["why"], "after": after, "samples_per_s": speed,
+            "steps": dict(collections.Counter(step["chain"]["way"] for step in steps)),
+            "seconds": [[step["chain"]["way"], round(step["seconds"], 3)] for step in steps]}
+
+
 def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
@@ -193,7 +207,7 @@ def joint(args, hosts, scratch):
                 mine[key] += part[key] / len(steps)
     return {"parameters": measure.event(lines, "run")["parameters"],
             "joint": round(speed, 1), "exposed": round(exposed, 4), "predicted": measure.event(lines, "done")["predicted_samples_per_s"],
-            "processor": watch.a_step(), "merged": merged(steps),
+            "processor": watch.a_step(), "merged": merged(steps), "settled": settled(lines),
             "workers": {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()},
             "changes": [line for line in lines if line["event"] in ("plan", "worker")]}
 

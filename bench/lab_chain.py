@@ -3,6 +3,8 @@
 with it, in turns: eta = samples/s together over the sum of what the hosts do alone, and what goes over the head's interface a step, in
 models of fp32.
 
+With `--chain auto` it makes more steps, and `settled` says which way it came to, and samples/s from then on.
+
 `hosts` is what comes to each host on the head's connections. Needs root; prints JSON lines, and a table on standard error.
 
 `merged`: in how many steps gradients of how many workers came as one sum, and why they did not in others. Where the measuring is to be
@@ -13,6 +15,7 @@ done in short turns, `--alone` is what the hosts do alone, as an earlier one sai
 """
 
 import argparse
+import dataclasses
 import subprocess
 import time
 
@@ -21,6 +24,7 @@ import measure
 
 STEPS_MEASURED, SECONDS_MEASURED = 12, 3  # the last ones, on the interface: so many, and so long, at the least
 LOOK_S = 0.25
+TRIAL_STEPS = 60  # that wire.chain=auto makes besides, to try each way
 
 
 class Interface(measure.Looking):
@@ -54,12 +58,13 @@ class Interface(measure.Looking):
 
 def one(args, codec, chain, hosts, scratch):
     args.set = [f"wire.gradients={codec}", f"wire.weights={codec}", f"wire.chain={chain}"]
+    args.together = dataclasses.replace(args.work, steps=args.work.steps + (TRIAL_STEPS if chain == "auto" else 0))
     with Interface(hosts[0]) as interface:
         result = lab.joint(args, hosts, scratch)
     model = 4 * result["parameters"]
     went_in, went_out = interface.a_step(args.work.batch / result["joint"], model / 100)
     parts = result["workers"].items()
-    return {"joint": result["joint"], "merged": result["merged"], "exposed": result["exposed"],
+    return {"joint": result["joint"], "merged": result["merged"], "settled": result["settled"], "exposed": result["exposed"],
             "in": round(went_in / model, 3), "out": round(went_out / model, 3),
             "hosts": {name: round(part["received_bytes"] / model, 3) for name, part in parts if part["received_bytes"]},
             "wait_s": {name: round(part["wait_s"], 3) for name, part in parts}}

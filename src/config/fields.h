@@ -106,7 +106,7 @@ void visit_optimizer_and_wire(Config& c, F& f) {
   f("wire.chain", c.wire_chain,
     "weights: each worker of another machine gets the new weights from another one, the first of them from the head, "
     "whose link carries them once; both: gradients as well, added up the other way; none: the head sends and "
-    "gets them all; auto: weights, where the links make that pay; not in rounds");
+    "gets them all; auto: each is tried for some steps, and the fastest kept; not in rounds");
 }
 
 template <class Config, class F>

@@ -79,7 +79,6 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
   }
   planned->noise = batch.noise();
   planned->advice = plan::advise(planned->step, planned->workers, evaluation);
-  if (const std::string way = chain.told(); !way.empty()) planned->advice.recommendation += "; " + way;
   return planned;
 }
 

@@ -22,6 +22,7 @@
 #include "motley/task.h"
 #include "plan/advice.h"
 #include "plan/codec_cost.h"
+#include "plan/way_trial.h"
 #include "ps/server.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -151,6 +152,13 @@ struct Merged {
   bool operator==(const Merged&) const = default;
 };
 
+/// Which way weights and gradients go, where that is tried.
+struct ChainChoice {
+  plan::Way way = plan::Way::star;
+  bool trying = false;  // ways are being compared
+  std::string why{};    // one sentence
+};
+
 struct StepClosed {
   std::uint64_t step = 0;  // the version the gradients were computed at
   std::uint64_t epoch = 0;
@@ -169,6 +177,7 @@ struct StepClosed {
   std::vector<Owed> owed{};                 // likewise: by all rounds so far
   std::optional<double> drift{};            // likewise: StepNorms::cosine()
   std::optional<Merged> merged{};           // where contributions may
+  std::optional<ChainChoice> chain{};       // where that is tried: of this step
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };
@@ -218,6 +227,8 @@ class CoordinatorOutput {
   virtual wire::Source complete(SessionId /*source*/, wire::Source said) { return said; }
   virtual void worker_changed(const WorkerChange& change) = 0;
   virtual void warning(std::string text) = 0;
+  /// Something is being saved beside the steps, which may take longer for it.
+  [[nodiscard]] virtual bool saves() { return false; }
   /// Called before the next pass opens; the server may be snapshotted here.
   virtual void step_closed(const StepClosed& step) = 0;
   virtual void planned(const Planned& plan) = 0;  // each time other workers take part

@@ -109,6 +109,7 @@ void Coordinator::Impl::perform_beside(const modes::Action& action) {
     case ActionKind::take_in:
       return outbox.tell(action, Membership::readmitted);
     case ActionKind::evaluate_aside:
+      chain.disturbed();
       evaluations.begin_aside(action.version, weights.held_exactly());
       return outbox.send_evaluation_aside(action, now);
     case ActionKind::compare_aside:
@@ -172,6 +173,7 @@ void Coordinator::Impl::clip() {
 void Coordinator::Impl::close_step(const modes::Action& action) {
   StepClosed step = steps.describe(machine, workers, now);
   step.merged = merges.told();
+  step.chain = chain.told();
   if (options.local_steps == 0) {
     batch.close_step(step.samples);
   } else {
@@ -183,6 +185,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
+  if (output.saves()) chain.disturbed();
   chain.review(step);
   merges.choose_order(chain.way() == plan::Way::both);
   uploads.clear(machine.early());
@@ -202,6 +205,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
 }
 
 void Coordinator::Impl::close_evaluation(const modes::Action& action) {
+  chain.disturbed();
   const Evaluated result = evaluations.close(machine, weights.held_exactly());
   outbox.close_pass(action, action.version);
   output.evaluated(result);

@@ -41,6 +41,12 @@ plan::Way Chain::way() const noexcept {
   return plan::Way::star;
 }
 
+std::optional<ChainChoice> Chain::told() const {
+  if (wanted_ != CoordinatorOptions::Chain::measured) return std::nullopt;
+  if (parts_.size() < 2) return ChainChoice{.why = "no two machines beside the head take part"};
+  return ChainChoice{.way = trial_.way(), .trying = trial_.trying(), .why = trial_.why()};
+}
+
 bool Chain::takes_part(const fleet::Member& member) const {
   if (member.state != fleet::MemberState::member || !member.streams) return false;
   const Session& session = sessions_.at(member.session);
@@ -76,12 +82,9 @@ void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts
   if (parts.size() < 2) return pace_.went_way();
   const plan::Way before = way(), gone = went(step, parts);
   if (others) trial_.others();
-  const bool counts = (pace_.settled() || trial_.against_best()) && step.verified == 0 && !step.batch_change;
+  const bool quiet = !std::exchange(disturbed_, false) && step.verified == 0 && step.samples == step.global_batch;
+  const bool counts = quiet && (pace_.settled() || trial_.against_best());
   trial_.closed(gone, seconds(step.duration) / static_cast<double>(std::max<std::uint64_t>(1, step.samples)), counts);
-  if (auto found = trial_.take_found()) {
-    found_ = found;
-    pace_.outdated();
-  }
   pace_.try_ways(trial_.trying(), trial_.against_best());
   if (way() != before) return pace_.begin_way();
   if (gone == before) pace_.went_way();

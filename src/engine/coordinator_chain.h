@@ -36,8 +36,10 @@ class Chain {
   [[nodiscard]] plan::Way way() const noexcept;
   /// In how many bits, is another question since then.
   void codecs_changed() noexcept { trial_.again(); }
-  /// What was found when ways were compared last, in a sentence; empty: nothing yet.
-  [[nodiscard]] std::string told() const { return found_ ? plan::told(*found_) : std::string(); }
+  /// Something else went on beside the step that is closed next, or the one after it.
+  void disturbed() noexcept { disturbed_ = true; }
+  /// Where it is tried.
+  [[nodiscard]] std::optional<ChainChoice> told() const;
   /// That session is about to be closed.
   void leaves(SessionId id);
   // What workers say.
@@ -59,7 +61,7 @@ class Chain {
 
   CoordinatorOptions::Chain wanted_;
   plan::WayTrial trial_;  // where that is `measured`
-  std::optional<plan::WayTrial::Found> found_;
+  bool disturbed_ = false;
   std::vector<SessionId> parts_;  // of the newest step
   MeasuredPace& pace_;
   WeightsSender& weights_;

@@ -105,7 +105,6 @@ class MeasuredPace final : public modes::Pace {
   /// Ways are compared, and that of now may be one that will not stay: nobody is left out for it.
   void try_ways(bool trying, bool against_best) noexcept { trying_ = trying, against_best_ = against_best; }
   [[nodiscard]] bool settled() const noexcept { return settling_.settled(); }
-  void outdated() noexcept { news_.outdated(); }
 
   [[nodiscard]] bool news() const noexcept { return news_.news(settling_.stage()); }
   void told() { news_.told(settling_.stage()); }

@@ -1,6 +1,7 @@
 #include "plan/way_trial.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -75,7 +76,7 @@ void WayTrial::weigh() {
 }
 
 void WayTrial::take(double gain) {
-  closest_ = Found{.way = trying_->way, .instead = best_, .gain = gain};
+  closest_ = gain;
   best_ = trying_->way;
   pairs_ = {kPairsMax, kLeastGain};
   left_.pop_back();
@@ -83,7 +84,7 @@ void WayTrial::take(double gain) {
 }
 
 void WayTrial::drop(double gain) {
-  if (!closest_ || gain < closest_->gain) closest_ = Found{.way = best_, .instead = trying_->way, .gain = gain};
+  closest_ = closest_ ? std::min(*closest_, gain) : gain;
   pairs_ = {kPairsMax, kLeastGain};
   left_.pop_back();
   next();
@@ -98,13 +99,15 @@ void WayTrial::next() {
   found_ = closest_;
 }
 
-std::string told(const WayTrial::Found& found) {
-  static constexpr const char* kWays[] = {"numbers go between the head and each machine",
-                                          "weights go from worker to worker",
-                                          "weights and gradients go from worker to worker"};
-  const std::string way = kWays[static_cast<std::size_t>(found.way)];
-  if (found.gain < 0.005) return way + ": no other way is faster";
-  return way + formatted(": any other way a step took %.0f %% longer", 100 * found.gain);
+std::string WayTrial::why() const {
+  static constexpr std::array kWays{"the head sends and gets all numbers", "weights go from worker to worker",
+                                    "weights and gradients go from worker to worker"};
+  const std::string now = kWays[static_cast<std::size_t>(way())];
+  if (trying_) return now + " while ways are compared";
+  if (!found_) return now;
+  constexpr double kTold = 0.005;
+  return now + (*found_ < kTold ? ": no other way is faster, measured"
+                                : formatted(": any other way a step takes %.0f %% longer, measured", 100 * *found_));
 }
 
 }  // namespace motley::plan

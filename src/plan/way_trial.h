@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "plan/paired_blocks.h"
@@ -48,12 +47,11 @@ class WayTrial {
   void again() noexcept;
   /// Others take part.
   void others() noexcept;
-  struct Found {
-    Way way, instead;  // the best, and the one that came closest
-    double gain = 0;   // of a step, over that one
-  };
-  /// Since it was asked last.
-  [[nodiscard]] std::optional<Found> take_found() noexcept { return std::exchange(found_, std::nullopt); }
+  /// By which part a step took longer on the way that came closest, when ways were compared last; empty: not yet, or
+  /// there was no other.
+  [[nodiscard]] std::optional<double> gain() const noexcept { return found_; }
+  /// For people: the way of now, and what is known of it.
+  [[nodiscard]] std::string why() const;
 
  private:
   struct Block {
@@ -76,12 +74,9 @@ class WayTrial {
   std::optional<Block> trying_;  // the block of now
   Durations of_best_;            // its newest block
   PairedBlocks pairs_{kPairsMax, kLeastGain};
-  std::optional<Found> closest_, found_;
-  bool asked_ = false;  // others came since
+  std::optional<double> closest_, found_;  // gain(): of this comparison so far, of the last one
+  bool asked_ = false;                     // others came since
   std::uint64_t since_ = 0, rest_ = kBetween / 2;
 };
-
-/// For people.
-std::string told(const WayTrial::Found& found);
 
 }  // namespace motley::plan

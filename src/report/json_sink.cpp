@@ -82,6 +82,7 @@ class JsonSink final : public Sink {
                  {"update_s", number(e.update_s)},
                  {"workers", std::move(workers)}};
     if (e.merged) step["merged"] = {{"workers", e.merged->workers}, {"ended", e.merged->ended}};
+    if (e.chain) step["chain"] = {{"way", e.chain->way}, {"trying", e.chain->trying}, {"why", e.chain->why}};
     return line(step);
   }
   static std::string json(const AdviceGiven& e) {

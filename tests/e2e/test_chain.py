@@ -112,6 +112,26 @@ def test_gradients_are_added_up_on_the_way(motley_path, tmp_path):
     assert relative(losses, alone.losses()) < 1e-4
 
 
+def test_which_way_is_faster_is_tried(motley_path, tmp_path):
+    with laboratory(HOSTS), Starter(motley_path, tmp_path) as motley:
+        head, _ = start_all(motley, "run", *settings(train_steps=100000, wire_chain="auto"))
+        head.wait_event("step", lambda step: step["chain"]["trying"] and len(adders(step)) == 2)
+        for way in ("weights", "none", "both"):
+            head.wait_event("step", lambda step: step["chain"]["trying"] and step["chain"]["way"] == way)
+        # Which one it is depends on the machine.
+        settled = head.wait_event("step", lambda step: not step["chain"]["trying"], head.seen())
+        assert "measured" in settled["chain"]["why"]
+        head.wait_text(settled["chain"]["why"])
+        head.stop()
+        losses = head.losses()
+        audit = motley.audit("run")
+        alone = motley.run("train", "softmax", *RUN, *settings(train_steps=len(losses)), "--run", "alone", "--device", "cpu",
+                           "--listen", "127.0.0.1:0")
+        assert alone.process.returncode == 0, alone.story()
+    assert audit["samples"] == 100 * len(losses)
+    assert relative(losses, alone.losses()) < 1e-4
+
+
 def test_the_bits_are_those_without_a_chain(motley_path, tmp_path):
     with laboratory(HOSTS), Starter(motley_path, tmp_path) as motley:
         def run(name, *more):

@@ -76,6 +76,7 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
   void planned(const engine::Planned& plan) override;
+  [[nodiscard]] bool saves() override { return journal_.writes_checkpoint(); }
   void step_closed(const engine::StepClosed& step) override;
   void evaluated(const engine::Evaluated& evaluation) override;
   std::vector<double> rates_after(const engine::Evaluated& evaluation) override;

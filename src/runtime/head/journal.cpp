@@ -79,6 +79,7 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   note_position(step.step + 1);
   sink_.take(done);
   advise(done);
+  tell_way(done);
   tell_mark(step);
 
   const bool newest = step.step + 1 == engine_.server().version();  // else its weights are gone
@@ -96,6 +97,11 @@ void Journal::advise(const report::StepDone& done) {
       .sentence = "Clipping by the norm of the whole gradient makes all workers wait for the update, which begins when "
                   "the last gradient is in. With the norm of the step before, weights are updated and sent while "
                   "gradients arrive; what is clipped then differs a little."});
+}
+
+void Journal::tell_way(const report::StepDone& done) {
+  const bool tried = std::exchange(trying_, done.chain && done.chain->trying);
+  if (done.chain && tried && !trying_) sink_.take(report::Note{done.chain->why});
 }
 
 bool Journal::checkpoint_due() {
