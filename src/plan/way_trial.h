@@ -49,7 +49,7 @@ class WayTrial {
   void others() noexcept;
   /// By which part a step took longer on the way that came closest, when ways were compared last; empty: not yet, or
   /// there was no other.
-  [[nodiscard]] std::optional<double> gain() const noexcept { return found_; }
+  [[nodiscard]] std::optional<double> gained() const noexcept { return found_; }
   /// For people: the way of now, and what is known of it.
   [[nodiscard]] std::string why() const;
 
@@ -74,7 +74,7 @@ class WayTrial {
   std::optional<Block> trying_;  // the block of now
   Durations of_best_;            // its newest block
   PairedBlocks pairs_{kPairsMax, kLeastGain};
-  std::optional<double> closest_, found_;  // gain(): of this comparison so far, of the last one
+  std::optional<double> closest_, found_;  // gained(): of this comparison so far, of the last one
   bool asked_ = false;                     // others came since
   std::uint64_t since_ = 0, rest_ = kBetween / 2;
 };

@@ -81,8 +81,8 @@ TEST(WayTrial, WhatIsClearlySlowerIsLeftWithinAFewSteps) {
   EXPECT_EQ(trial.way(), Way::both);
   EXPECT_FALSE(trial.trying());
   EXPECT_LT(took, 60 + 5 * 1.1 + 5 * 2.2) << "five steps of each other way";
-  ASSERT_TRUE(trial.gain());
-  EXPECT_NEAR(*trial.gain(), 1, 0.1);
+  ASSERT_TRUE(trial.gained());
+  EXPECT_NEAR(*trial.gained(), 1, 0.1);
   EXPECT_THAT(trial.why(), testing::StartsWith("weights and gradients go from worker to worker: any other way a step"));
 }
 
