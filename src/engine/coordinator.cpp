@@ -78,7 +78,8 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
     planned->workers[i].beside = machine.members().is_beside(members[i]);
   }
   planned->noise = batch.noise();
-  planned->advice = plan::advise(planned->step, planned->workers, evaluation);
+  planned->advice = plan::advise(planned->step, planned->workers, evaluation,
+                                 options.chain == CoordinatorOptions::Chain::none && options.local_steps == 0);
   return planned;
 }
 

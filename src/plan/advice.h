@@ -35,7 +35,8 @@ struct Advice {
 };
 
 /// `evaluation_seconds`: of an evaluation by those who share, if one of the others does it beside the training.
-/// REQUIRES workers not empty, step.seconds > 0.
-Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds = {});
+/// `may_chain`: all numbers go to and from the coordinator, and need not. REQUIRES workers not empty, step.seconds > 0.
+Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds = {},
+              bool may_chain = false);
 
 }  // namespace motley::plan
