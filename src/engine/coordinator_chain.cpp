@@ -79,7 +79,10 @@ void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts
   for (const Session* each : parts) ids.push_back(each->id);
   const bool others = !parts_.empty() && ids != parts_;
   parts_ = std::move(ids);
-  if (parts.size() < 2) return pace_.went_way();
+  if (parts.size() < 2) {
+    pace_.try_ways(false, false);
+    return pace_.went_way();
+  }
   const plan::Way before = way(), gone = went(step, parts);
   if (others) trial_.others();
   const bool quiet = !std::exchange(disturbed_, false) && step.verified == 0 && step.samples == step.global_batch;

@@ -179,7 +179,7 @@ class MeasuredPace final : public modes::Pace {
     fleet::WorkerId worker = 0;
     modes::LeaseId lease = 0;
     std::uint64_t samples = 0;
-    double seconds = 0;
+    double seconds = 0, computed = 0;
   };
   std::vector<Summed> summed_;  // of the open pass
   bool in_sums_ = false;        // the newest pass

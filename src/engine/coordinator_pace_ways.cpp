@@ -34,23 +34,24 @@ void MeasuredPace::begin_way() {
 }
 
 void MeasuredPace::summed(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time) {
-  summed_.push_back({worker, lease, samples, seconds(time)});
+  summed_.push_back({.worker = worker, .lease = lease, .samples = samples, .seconds = seconds(time)});
 }
 
 // A sum is whole at the same time for all who are in it. What that takes beyond the longest computing is what each
 // waits: by that it is nobody's fault, and shares follow what devices take.
 void MeasuredPace::learn_from_sums() {
   double computing = 0, took = 0;
-  for (const Summed& each : summed_) {
-    const std::optional<double> own = of(each.worker).train.computed(each.lease);
-    if (!own) return;
-    computing = std::max(computing, *own);
+  for (Summed& each : summed_) {
+    const std::optional<double> said = of(each.worker).train.computed(each.lease);
+    if (!said) return;
+    each.computed = std::min(*said, each.seconds);  // nobody computes for longer than he has the lease
+    computing = std::max(computing, each.computed);
     took = std::max(took, each.seconds);
   }
   for (const Summed& each : summed_) {
     plan::WorkerSpeed& speed = at(each.worker).train;
     if (!in_sums_) speed.wire().scale(1);  // it was another way
-    speed.elapsed(each.lease, each.samples, *speed.computed(each.lease) + std::max(0.0, took - computing));
+    speed.elapsed(each.lease, each.samples, each.computed + took - computing);
   }
 }
 
