@@ -20,6 +20,7 @@ void WayTrial::begin() {
   left_.clear();
   std::ranges::copy_if(ways_, std::back_inserter(left_), [this](Way way) { return way != best_; });
   closest_.reset();
+  steps_ = 0;
   next();
 }
 
@@ -40,6 +41,10 @@ void WayTrial::closed(Way went, double seconds, bool counts) noexcept {
     if (asked_ && since_ >= rest_) begin();
     return;
   }
+  if (++steps_ > kStepsMax) {
+    left_.clear();
+    return next();
+  }
   Block& block = *trying_;
   if (went == block.way && block.cold > 0) {
     --block.cold;
@@ -54,7 +59,7 @@ void WayTrial::closed(Way went, double seconds, bool counts) noexcept {
     return;
   }
   if (++block.waited < kPatience) return;
-  if (block.way != best_) return drop(0);  // it cannot be had, now
+  if (block.way != best_) return drop({});
   best_ = left_.back();
   left_.pop_back();
   next();
@@ -83,8 +88,8 @@ void WayTrial::take(double gain) {
   next();
 }
 
-void WayTrial::drop(double gain) {
-  closest_ = closest_ ? std::min(*closest_, gain) : gain;
+void WayTrial::drop(std::optional<double> gain) {
+  if (gain) closest_ = std::min(*gain, closest_.value_or(*gain));
   pairs_ = {kPairsMax, kLeastGain};
   left_.pop_back();
   next();

@@ -30,6 +30,7 @@ class WayTrial {
   static constexpr double kClear = 1.25;           // times as long: no need to see more than
   static constexpr std::uint32_t kClearSteps = 3;  // these
   static constexpr std::uint32_t kPatience = 40;   // steps for a block that does not come about
+  static constexpr std::uint32_t kStepsMax = 400;  // of a comparison, whoever comes and goes meanwhile
   static constexpr std::uint64_t kBetween = 64;    // steps behind an answer at the least, twice as many after each
 
   /// REQUIRES `ways` not empty, each one once, in their order.
@@ -63,8 +64,8 @@ class WayTrial {
   void begin_block(Way way) noexcept;
   void end_block();
   void weigh();
-  /// What is tried against the best one is worse, or cannot be had; is better.
-  void drop(double gain);
+  /// What is tried against the best one is worse by that, or cannot be had; is better.
+  void drop(std::optional<double> gain);
   void take(double gain);
   void next();
 
@@ -76,6 +77,7 @@ class WayTrial {
   PairedBlocks pairs_{kPairsMax, kLeastGain};
   std::optional<double> closest_, found_;  // gained(): of this comparison so far, of the last one
   bool asked_ = false;                     // others came since
+  std::uint32_t steps_ = 0;                // of this comparison
   std::uint64_t since_ = 0, rest_ = kBetween / 2;
 };
 

@@ -103,6 +103,18 @@ TEST(WayTrial, AWayThatCannotBeHadIsLeft) {
   for (int i = 0; i < 200 && trial.trying(); ++i) trial.closed(Way::star, 1, true);
   EXPECT_EQ(trial.way(), Way::star);
   EXPECT_FALSE(trial.trying());
+  EXPECT_FALSE(trial.gained()) << "nothing was compared";
+}
+
+TEST(WayTrial, WhoComesAndGoesDoesNotKeepItFromEnding) {
+  WayTrial trial = trial_of_all();
+  std::uint32_t steps = 0;
+  for (; trial.trying() && steps < 1000; ++steps) {
+    if (steps % 5 == 0) trial.others();
+    trial.closed(trial.way(), 1, true);
+  }
+  EXPECT_LE(steps, WayTrial::kStepsMax + 1);
+  EXPECT_EQ(trial.way(), Way::both) << "as it began";
 }
 
 TEST(WayTrial, StepsThatDoNotCountAreNotCompared) {
