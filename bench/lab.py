@@ -171,8 +171,7 @@ def settled(lines):
     came_to = steps[-1]["chain"]
     speed = round(steady(lines, after)[0], 1) if after < len(steps) else None
     return {"way": came_to["way"], "trying": came_to["trying"], "why": came_to["why"], "after": after, "samples_per_s": speed,
-            "steps": dict(collections.Counter(step["chain"]["way"] for step in steps)),
-            "seconds": [[step["chain"]["way"], round(step["seconds"], 3)] for step in steps]}
+            "steps": dict(collections.Counter(step["chain"]["way"] for step in steps))}
 
 
 def joint(args, hosts, scratch):
