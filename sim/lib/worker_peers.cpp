@@ -90,9 +90,11 @@ void WorkerNode::hand_on(const wire::Frame& frame) {
 void WorkerNode::hand_up(std::uint64_t source, const wire::Frame& frame) {
   if (source != source_ || source_session_ == 0) return;
   wire::Frame sent = frame;
+  if (!mouth_.changes(sent)) return;
   if (world_.scenario.chain_damaged > 0 && damage_.uniform() < world_.scenario.chain_damaged) {
     std::vector<float> values(frame.body.floats().begin(), frame.body.floats().end());
-    switch (damage_.below(4)) {
+    // Other codes are numbers of a usual size.
+    switch (damage_.below(frame.header.codec == wire::CodecId::fp32 ? 4 : 3)) {
       case 0:
         return;
       case 1:

@@ -217,6 +217,7 @@ void MeasuredPace::computed(PassKind kind, fleet::WorkerId worker, modes::LeaseI
 
 void MeasuredPace::late(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time,
                         bool computes) {
+  untried_ = 0;  // this is no matter of the way any more
   at(worker).train.late(lease, samples, seconds(time), computes);
 }
 
