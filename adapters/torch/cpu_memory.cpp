@@ -88,7 +88,7 @@ class ReusingAllocator final : public c10::Allocator {
 
   void* take_small(std::size_t bytes) {
     if (bytes == 0) return nullptr;
-    if (live_.load(std::memory_order_relaxed) > static_cast<std::int64_t>(limit_.load(std::memory_order_relaxed)))
+    if (std::cmp_greater(live_.load(std::memory_order_relaxed), limit_.load(std::memory_order_relaxed)))
       full(bytes);
     void* block = c10::alloc_cpu(bytes);
     const std::int64_t size = size_of_small(block);
