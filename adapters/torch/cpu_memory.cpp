@@ -88,8 +88,7 @@ class ReusingAllocator final : public c10::Allocator {
 
   void* take_small(std::size_t bytes) {
     if (bytes == 0) return nullptr;
-    if (std::cmp_greater(live_.load(std::memory_order_relaxed), limit_.load(std::memory_order_relaxed)))
-      full(bytes);
+    if (std::cmp_greater(live_.load(std::memory_order_relaxed), limit_.load(std::memory_order_relaxed))) full(bytes);
     void* block = c10::alloc_cpu(bytes);
     const std::int64_t size = size_of_small(block);
     small_.fetch_add(size, std::memory_order_relaxed);

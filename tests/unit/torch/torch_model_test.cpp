@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <limits>
 #include <numeric>
 
 #include "fixtures.h"
@@ -297,6 +298,8 @@ TEST(CpuMemory, BeyondItsLimitItIsFullAndNothingIsLost) {
   limit_cpu_memory(used + (std::size_t{40} << 20), std::size_t{30} << 20);
   EXPECT_NO_THROW(at::empty({6 << 20}, at::kFloat));
   EXPECT_LE(idle_cpu_memory(), std::size_t{10} << 20);
+  limit_cpu_memory(std::numeric_limits<std::size_t>::max());  // as before anybody asked
+  EXPECT_NO_THROW(at::empty({10}, at::kFloat));
   fit_cpu_memory();
 }
 
