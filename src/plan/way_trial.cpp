@@ -107,11 +107,11 @@ void WayTrial::next() {
 std::string WayTrial::why() const {
   static constexpr std::array kWays{"the head sends and gets all numbers", "weights go from worker to worker",
                                     "weights and gradients go from worker to worker"};
-  const std::string now = kWays[static_cast<std::size_t>(way())];
+  std::string now = kWays[static_cast<std::size_t>(way())];
   if (trying_) return now + " while ways are compared";
   if (!found_) return now;
-  constexpr double kTold = 0.005;
-  return now + (*found_ < kTold ? ": no other way is faster, measured"
+  constexpr double kSeen = 0.005;
+  return now + (*found_ < kSeen ? ": no other way is faster, measured"
                                 : formatted(": any other way a step takes %.0f %% longer, measured", 100 * *found_));
 }
 
