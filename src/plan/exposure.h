@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "plan/innovations.h"
+
 namespace motley::plan {
 
 /// Seconds of a pass, learned from passes and, before the first one and while the worker has no share, from versions of
-/// the weights on their way to it. First passes are cold, so they are believed in part; a link that becomes slow is
-/// believed with its second pass in a row, since a mean would take ten passes to follow, and once is a hiccup.
+/// the weights on their way to it. A Kalman filter of one number: links vary, by a part of their noise from pass to pass.
+/// First passes are cold, so they are believed in part; `Innovations` says what of a later one counts.
 class Exposure {
  public:
   /// From the grant until the last byte of its contribution; for `computed` of that its device was busy.
@@ -48,13 +50,16 @@ class Exposure {
   struct Link {
     double version_seconds, exposed;
   };
+  void measured(double exposed, double scale) noexcept;
+
   std::optional<double> seconds_;
-  std::uint32_t passes_ = 0;      // in it
-  bool settled_ = false;          // it is no longer what first passes cost
-  std::optional<double> longer_;  // of the newest pass, if that was much longer
-  double version_seconds_ = 0;    // of a first version, where that is long
-  std::optional<Link> without_;   // as it was when it was first measured without a share
-  std::size_t senders_ = 1;       // in these passes
+  double variance_ = 0;  // relative
+  Innovations innovations_{{.first = 0.2, .least = 0.01, .most = 0.5}};
+  std::uint32_t passes_ = 0;     // in it
+  bool settled_ = false;         // it is no longer what first passes cost
+  double version_seconds_ = 0;   // of a first version, where that is long
+  std::optional<Link> without_;  // as it was when it was first measured without a share
+  std::size_t senders_ = 1;      // in these passes
 };
 
 }  // namespace motley::plan
