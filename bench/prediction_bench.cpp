@@ -34,9 +34,9 @@ struct Errors {
 
 struct Series {
   const char* name;
-  int passes, from;  // errors count from that pass on
-  double noise;      // of a time, as a part of it
-  double vary = 0.2;  // shares differ by up to this part
+  int passes, from;                                                               // errors count from that pass on
+  double noise;                                                                   // of a time, as a part of it
+  double vary = 0.2;                                                              // shares differ by up to this part
   std::function<double(int, Philox&)> factor = [](int, Philox&) { return 1.0; };  // times as long as usual
   std::function<double(int)> share = [](int) { return 1.0; };
   std::function<double(double, Philox&)> noisy = [](double noise, Philox& random) {
@@ -58,8 +58,8 @@ Errors device(const Series& series, std::uint64_t seed) {
   TimeModel model;
   Errors errors;
   if (series.calibrated) {
-    for (const std::uint64_t samples : {80U, 20U}) {
-      const double truth = kFixed + kPerSample * static_cast<double>(samples);
+    for (const std::uint64_t samples : {800U, 200U}) {
+      const double truth = kFixed + kPerSample * static_cast<double>(samples) / 10;
       model.record(samples, truth * series.noisy(series.noise, random));
     }
   }

@@ -8,7 +8,7 @@
 namespace motley::plan {
 namespace {
 
-constexpr double kVaries = 0.22;  // from pass to pass, as a part of the noise
+constexpr double kVaries = 0.22;     // from pass to pass, as a part of the noise
 constexpr double kLeastPart = 0.01;  // of the computing: waits that are shorter vary as much as one of that
 constexpr double kShortestWait = 1e-15, kLongestWait = 3.2e7;  // seconds: a year
 // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
@@ -39,6 +39,11 @@ void Exposure::pass(double elapsed, double computed) noexcept {
 void Exposure::measured(double exposed, double scale) noexcept {
   variance_ += std::pow(kVaries, 2) * innovations_.noise();
   const Innovation innovation = innovations_.judge((exposed - *seconds_) / scale, variance_);
+  if (innovation.change) {
+    variance_ = innovation.noise;
+    seconds_ = std::max(0.0, *seconds_ + innovation.off * scale);
+    return;
+  }
   variance_ += innovation.grown;
   double gain = variance_ / (variance_ + innovation.noise);
   variance_ *= 1 - gain;

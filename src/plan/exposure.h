@@ -10,8 +10,8 @@
 namespace motley::plan {
 
 /// Seconds of a pass, learned from passes and, before the first one and while the worker has no share, from versions of
-/// the weights on their way to it. A Kalman filter of one number: links vary, by a part of their noise from pass to pass.
-/// First passes are cold, so they are believed in part; `Innovations` says what of a later one counts.
+/// the weights on their way to it. A Kalman filter of one number: links vary, by a part of their noise from pass to
+/// pass. First passes are cold, so they are believed in part; `Innovations` says what of a later one counts.
 class Exposure {
  public:
   /// From the grant until the last byte of its contribution; for `computed` of that its device was busy.

@@ -13,6 +13,8 @@ constexpr double kDriftCut = 1.5;  // deviations
 // Three deviations of a mean of independent distances that are cut at kDriftCut, whose own deviation is 0.86.
 constexpr double kDrifted = 3 * 0.285 * 0.86;
 
+constexpr double kFastest = 1e-3, kSlowest = 1e3;  // times as long: what one change is at the most
+
 }  // namespace
 
 Innovations::Innovations(const Noise& noise) noexcept
@@ -27,7 +29,6 @@ Innovation Innovations::judge(double off, double variance) noexcept {
   drift_ = kKeptDrift * drift_ + (1 - kKeptDrift) * std::clamp(off / deviation, -kDriftCut, kDriftCut);
   if (std::abs(drift_) > kDrifted && off * drift_ > 0) {
     judged.grown = std::pow(drift_ * deviation, 2);
-    judged.change = true;
     drift_ = 0;
   }
   const double seen = judged.off * judged.off - variance;
@@ -38,13 +39,11 @@ Innovation Innovations::judge(double off, double variance) noexcept {
 // Two measurements that agree count as both; of two that do not, what is nearer to what was expected.
 Innovation Innovations::changed(double off) noexcept {
   const double nearer = std::abs(off) < std::abs(before_) ? off : before_;
-  const double scale = std::pow(1 + nearer, 2);  // the noise is a part of what is measured
-  const bool agree = std::pow(off - before_, 2) <= kCut * kCut * 2 * noise_ * scale;
-  Innovation judged{.off = agree ? (off + before_) / 2 : nearer, .noise = noise_ * scale, .change = true};
-  if (agree) judged.noise /= 2;
-  judged.grown = nearer * nearer;
+  const double scale = std::max(kFastest, 1 + nearer);  // the noise is a part of what is measured
+  const bool agree = std::pow((off - before_) / scale, 2) <= kCut * kCut * 2 * noise_;
+  const double believed = std::clamp(agree ? (off + before_) / 2 : nearer, kFastest - 1, kSlowest - 1);
   before_ = drift_ = 0;
-  return judged;
+  return {.off = believed, .noise = agree ? noise_ / 2 : noise_, .change = true};
 }
 
 }  // namespace motley::plan

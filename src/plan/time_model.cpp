@@ -19,7 +19,7 @@ constexpr std::uint32_t kKnownRecords = 3;
 // can keep up.
 constexpr double kLong = 0.1;  // seconds
 constexpr double kFasterByShort = 1.3;
-constexpr double kPerSampleShare = 0.02;  // at least this part of the time grows with the samples
+constexpr double kPerSampleShare = 0.02;               // at least this part of the time grows with the samples
 constexpr double kShortest = 1e-15, kLongest = 3.2e7;  // seconds: a year
 
 double squared(double of) { return of * of; }
@@ -72,7 +72,18 @@ double TimeModel::variance(double samples) const noexcept {
   return std::max(0.0, absolute) / squared(state_->seconds(samples));
 }
 
+// A throttled device is slower in all it does: how its time divides stays.
+void TimeModel::rescale(double factor) noexcept {
+  state_->fixed *= factor;
+  state_->per_sample *= factor;
+  for (double* part : {&fixed2_, &both_, &per_sample2_}) *part *= factor * factor;
+}
+
 void TimeModel::update(double samples, const Innovation& innovation) noexcept {
+  if (innovation.change) {
+    rescale(1 + innovation.off);
+    return vary(innovation.noise);
+  }
   vary(innovation.grown);
   const double expected = state_->seconds(samples);
   const double fixed = fixed2_ + samples * both_, per_sample = both_ + samples * per_sample2_;

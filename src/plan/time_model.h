@@ -17,12 +17,12 @@ struct Affine {
 };
 
 /// A Kalman filter over (fixed, per_sample), with noise relative to the time. From pass to pass both parts move
-/// together, as those of a device that is throttled do; how the time divides into them hardly moves. So that ratio stays
-/// while records of one size say nothing about it. What is known after the first n records has 2/n of its variance more
-/// with the next one, since what is cold says little.
+/// together, as those of a device that is throttled do; how the time divides into them hardly moves. So that ratio
+/// stays while records of one size say nothing about it. What is known after the first n records has 2/n of its
+/// variance more with the next one, since what is cold says little.
 ///
-/// `Innovations` says what of a record counts: a hiccup moves little, and the second record in a row on the same side is
-/// believed. A record of less than 0.1 s makes a device no more than 1.3 times as fast at once.
+/// `Innovations` says what of a record counts: a hiccup moves little, and the second record in a row on the same side
+/// is believed. A record of less than 0.1 s makes a device no more than 1.3 times as fast at once.
 class TimeModel {
  public:
   TimeModel() = default;
@@ -44,6 +44,7 @@ class TimeModel {
   void vary_ratio(double variance, double samples) noexcept;
   /// Of the time for so many samples, relative.
   [[nodiscard]] double variance(double samples) const noexcept;
+  void rescale(double factor) noexcept;
   void update(double samples, const Innovation& innovation) noexcept;
   void bound(double samples) noexcept;
 
