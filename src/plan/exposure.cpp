@@ -8,7 +8,7 @@
 namespace motley::plan {
 namespace {
 
-constexpr double kVaries = 0.22;     // from pass to pass, as a part of the noise
+constexpr double kVaries = 0.25;     // from pass to pass, as a part of the noise
 constexpr double kLeastPart = 0.01;  // of the computing: waits that are shorter vary as much as one of that
 constexpr double kShortestWait = 1e-15, kLongestWait = 3.2e7;  // seconds: a year
 // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of

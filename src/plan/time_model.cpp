@@ -8,7 +8,7 @@ namespace {
 
 // Deviations, relative to the time. What a device does varies by a part of its noise from pass to pass.
 constexpr double kTogether = 0.04;  // of the noise
-constexpr double kTogetherMin = 0.001;
+constexpr double kTogetherMin = 0.0005;
 constexpr double kRatio = 0.001;       // of how the time divides, from pass to pass
 constexpr double kFixedUnknown = 0.1;  // likewise after one record
 constexpr double kFixedKnown = 0.05;   // after an earlier run
