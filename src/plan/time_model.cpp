@@ -19,16 +19,16 @@ constexpr std::uint32_t kKnownRecords = 3;
 // can keep up.
 constexpr double kLong = 0.1;  // seconds
 constexpr double kFasterByShort = 1.3;
-constexpr double kPerSampleShare = 0.02;               // at least this part of the time grows with the samples
-constexpr double kShortest = 1e-15, kLongest = 3.2e7;  // seconds: a year
+constexpr double kPerSampleShare = 0.02;  // at least this part of the time grows with the samples
+constexpr double kShortestSeconds = 1e-15, kLongestSeconds = 3.2e7;  // seconds: a year
 
-double squared(double of) { return of * of; }
+double square_of(double x) noexcept { return x * x; }
 
 }  // namespace
 
 TimeModel::TimeModel(const Affine& known) noexcept : state_(known), records_(kKnownRecords) {
-  vary(squared(kKnown));
-  vary_ratio(squared(kFixedKnown), std::max(1.0, known.fixed / known.per_sample));
+  vary(square_of(kKnown));
+  vary_ratio(square_of(kFixedKnown), std::max(1.0, known.fixed / known.per_sample));
 }
 
 double TimeModel::deviation() const noexcept { return std::sqrt(innovations_.noise()); }
@@ -36,22 +36,22 @@ double TimeModel::deviation() const noexcept { return std::sqrt(innovations_.noi
 void TimeModel::record(std::uint64_t samples, double seconds) noexcept {
   if (samples == 0 || !std::isfinite(seconds) || seconds <= 0) return;
   const auto b = static_cast<double>(samples);
-  seconds = std::clamp(seconds, kShortest, kLongest);
+  seconds = std::clamp(seconds, kShortestSeconds, kLongestSeconds);
   if (!state_) return begin(b, seconds);
   const double expected = state_->seconds(b);
   if (seconds < kLong) seconds = std::max(seconds, expected / kFasterByShort);
   vary(2.0 / ++records_ * variance(b));
-  vary(std::max(squared(kTogetherMin), squared(kTogether) * innovations_.noise()));
-  vary_ratio(squared(kRatio), b);
+  vary(std::max(square_of(kTogetherMin), square_of(kTogether) * innovations_.noise()));
+  vary_ratio(square_of(kRatio), b);
   Innovation innovation = innovations_.judge((seconds - expected) / expected, variance(b));
-  innovation.noise = std::max(innovation.noise, squared(kLeast));
+  innovation.noise = std::max(innovation.noise, square_of(kLeast));
   update(b, innovation);
 }
 
 void TimeModel::begin(double samples, double seconds) noexcept {
   state_ = Affine{0, seconds / samples};
   vary(innovations_.noise());
-  vary_ratio(squared(kFixedUnknown), samples);
+  vary_ratio(square_of(kFixedUnknown), samples);
 }
 
 void TimeModel::vary(double variance) noexcept {
@@ -61,15 +61,15 @@ void TimeModel::vary(double variance) noexcept {
 }
 
 void TimeModel::vary_ratio(double variance, double samples) noexcept {
-  const double seconds2 = variance * squared(state_->seconds(samples));
+  const double seconds2 = variance * square_of(state_->seconds(samples));
   fixed2_ += seconds2;
   both_ -= seconds2 / samples;
-  per_sample2_ += seconds2 / squared(samples);
+  per_sample2_ += seconds2 / square_of(samples);
 }
 
 double TimeModel::variance(double samples) const noexcept {
   const double absolute = fixed2_ + 2 * samples * both_ + samples * samples * per_sample2_;
-  return std::max(0.0, absolute) / squared(state_->seconds(samples));
+  return std::max(0.0, absolute) / square_of(state_->seconds(samples));
 }
 
 // A throttled device is slower in all it does: how its time divides stays.
@@ -87,7 +87,7 @@ void TimeModel::update(double samples, const Innovation& innovation) noexcept {
   vary(innovation.grown);
   const double expected = state_->seconds(samples);
   const double fixed = fixed2_ + samples * both_, per_sample = both_ + samples * per_sample2_;
-  const double all = (variance(samples) + innovation.noise) * squared(expected);
+  const double all = (variance(samples) + innovation.noise) * square_of(expected);
   const double off = innovation.off * expected / all;
   state_->fixed += fixed * off;
   state_->per_sample += per_sample * off;
@@ -103,7 +103,7 @@ void TimeModel::bound(double samples) noexcept {
     if (fixed2_ > 0) state_->per_sample -= state_->fixed * both_ / fixed2_;
     state_->fixed = 0;
   }
-  const double seconds = std::max(kShortest, state_->seconds(samples));
+  const double seconds = std::max(kShortestSeconds, state_->seconds(samples));
   const double least = kPerSampleShare * seconds / samples;
   if (state_->per_sample < least) *state_ = {seconds - least * samples, least};
 }
