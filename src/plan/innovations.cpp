@@ -13,7 +13,7 @@ constexpr double kDriftCut = 1.5;  // deviations
 // Three deviations of a mean of independent distances that are cut at kDriftCut, whose own deviation is 0.86.
 constexpr double kDrifted = 3 * 0.285 * 0.86;
 
-constexpr double kFastest = 1e-3, kSlowest = 1e3;  // times as long: what one change is at the most
+constexpr double kChangeLeast = 1e-3, kChangeMost = 1e3;  // times as long: what one change is at the most
 
 }  // namespace
 
@@ -39,9 +39,9 @@ Innovation Innovations::judge(double off, double variance) noexcept {
 // Two measurements that agree count as both; of two that do not, what is nearer to what was expected.
 Innovation Innovations::changed(double off) noexcept {
   const double nearer = std::abs(off) < std::abs(before_) ? off : before_;
-  const double scale = std::max(kFastest, 1 + nearer);  // the noise is a part of what is measured
+  const double scale = std::max(kChangeLeast, 1 + nearer);  // the noise is a part of what is measured
   const bool agree = std::pow((off - before_) / scale, 2) <= kCut * kCut * 2 * noise_;
-  const double believed = std::clamp(agree ? (off + before_) / 2 : nearer, kFastest - 1, kSlowest - 1);
+  const double believed = std::clamp(agree ? (off + before_) / 2 : nearer, kChangeLeast - 1, kChangeMost - 1);
   before_ = drift_ = 0;
   return {.off = believed, .noise = agree ? noise_ / 2 : noise_, .change = true};
 }
