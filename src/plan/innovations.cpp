@@ -17,7 +17,7 @@ constexpr double kChangeLeast = 1e-3, kChangeMost = 1e3;  // times as long: what
 
 }  // namespace
 
-Innovations::Innovations(const Noise& noise) noexcept
+Innovations::Innovations(Noise noise) noexcept
     : noise_(noise.first * noise.first), least_(noise.least * noise.least), most_(noise.most * noise.most) {}
 
 Innovation Innovations::judge(double off, double variance) noexcept {

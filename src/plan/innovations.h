@@ -21,7 +21,7 @@ class Innovations {
   struct Noise {
     double first = 0, least = 0, most = 0;
   };
-  explicit Innovations(const Noise& noise) noexcept;
+  explicit Innovations(Noise noise) noexcept;
 
   /// `variance`: of what was expected.
   Innovation judge(double off, double variance) noexcept;
