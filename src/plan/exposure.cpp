@@ -28,6 +28,7 @@ void Exposure::pass(double elapsed, double computed) noexcept {
   // The first pass pays for first touch.
   if (++passes_ <= 2 || !seconds_) {
     seconds_ = exposed;
+    innovations_ = Innovations(kNoise);
     variance_ = innovations_.noise();
   } else {
     measured(exposed, std::max({*seconds_, kLeastPart * computed, kShortestWait}));

@@ -26,7 +26,7 @@ class Exposure {
   void fade() noexcept;
   /// Its device has become another one, and does the work of the wire as well.
   void forget() noexcept;
-  /// The bytes of a pass became so many times as many.
+  /// The bytes of a pass became so many times as many, or go another way: the next pass says more than all before.
   void scale(double factor) noexcept;
   /// So many remote workers have a share from now on, itself included, where one contribution keeps the link that they
   /// share busy for `link_seconds`.
@@ -47,19 +47,21 @@ class Exposure {
   [[nodiscard]] double for_senders(double link_seconds) const noexcept;
 
  private:
+  static constexpr Innovations::Noise kNoise{.first = 0.2, .least = 0.01, .most = 0.5};
+
   struct Link {
     double version_seconds, exposed;
   };
   void measured(double exposed, double scale) noexcept;
 
   std::optional<double> seconds_;
-  double variance_ = 0;  // relative
-  Innovations innovations_{{.first = 0.2, .least = 0.01, .most = 0.5}};
-  std::uint32_t passes_ = 0;     // in it
-  bool settled_ = false;         // it is no longer what first passes cost
-  double version_seconds_ = 0;   // of a first version, where that is long
-  std::optional<Link> without_;  // as it was when it was first measured without a share
-  std::size_t senders_ = 1;      // in these passes
+  double variance_ = 0;              // relative
+  Innovations innovations_{kNoise};  // since passes count anew
+  std::uint32_t passes_ = 0;         // in it
+  bool settled_ = false;             // it is no longer what first passes cost
+  double version_seconds_ = 0;       // of a first version, where that is long
+  std::optional<Link> without_;      // as it was when it was first measured without a share
+  std::size_t senders_ = 1;          // in these passes
 };
 
 }  // namespace motley::plan

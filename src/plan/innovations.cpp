@@ -25,7 +25,7 @@ Innovation Innovations::judge(double off, double variance) noexcept {
   if (std::abs(off) > kCut * deviation && off * before_ > 0) return changed(off);
   Innovation judged{.off = std::clamp(off, -kCut * deviation, kCut * deviation), .noise = noise_};
   const double moved = judged.off * variance / (variance + noise_);
-  before_ = judged.off == off ? 0 : off - moved;
+  before_ = judged.off == off ? 0 : (off - moved) / (1 + moved);
   drift_ = kKeptDrift * drift_ + (1 - kKeptDrift) * std::clamp(off / deviation, -kDriftCut, kDriftCut);
   if (std::abs(drift_) > kDrifted && off * drift_ > 0) {
     judged.grown = std::pow(drift_ * deviation, 2);
