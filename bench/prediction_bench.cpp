@@ -39,8 +39,8 @@ struct Series {
   double vary = 0.2;                                                              // shares differ by up to this part
   std::function<double(int, Philox&)> factor = [](int, Philox&) { return 1.0; };  // times as long as usual
   std::function<double(int)> share = [](int) { return 1.0; };
-  std::function<double(double, Philox&)> noisy = [](double noise, Philox& random) {
-    return std::max(0.05, 1 + noise * random.gaussian());
+  std::function<double(double, Philox&)> noisy = [](double deviation, Philox& random) {
+    return std::max(0.05, 1 + deviation * random.gaussian());
   };
   bool calibrated = false;
 };
