@@ -80,17 +80,17 @@ void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts
   const bool others = !parts_.empty() && ids != parts_;
   parts_ = std::move(ids);
   if (parts.size() < 2) {
-    pace_.try_ways(false, false);
-    return pace_.went_way();
+    pace_.way().compared(false, false);
+    return pace_.way().known();
   }
   const plan::Way before = way(), gone = went(step, parts);
   if (others) trial_.others();
   const bool quiet = !std::exchange(disturbed_, false) && step.verified == 0 && step.samples == step.global_batch;
   const bool counts = quiet && (pace_.settled() || trial_.against_best());
   trial_.closed(gone, seconds(step.duration) / static_cast<double>(std::max<std::uint64_t>(1, step.samples)), counts);
-  pace_.try_ways(trial_.trying(), trial_.against_best());
+  pace_.way().compared(trial_.trying(), trial_.against_best());
   if (way() != before) return pace_.begin_way();
-  if (gone == before) pace_.went_way();
+  if (gone == before) pace_.way().known();
 }
 
 void Chain::review(const StepClosed& step) {

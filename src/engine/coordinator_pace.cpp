@@ -47,9 +47,18 @@ plan::Candidate MeasuredPace::candidate(PassKind kind, fleet::WorkerId worker) c
   if (!fixed_.empty()) return {.time = fixed_share(worker), .remote = about.link.remote()};
   plan::Candidate found =
       about.speed(kind).candidate(about.link.remote(), kind == PassKind::train ? link_seconds({&worker, 1}) : 0);
-  if (kind == PassKind::train && about.link.remote() && about.train.device().time())
-    expect_another_way(*found.time, about.train.wire());
+  const std::size_t together = remotes();
+  if (kind == PassKind::train && about.link.remote() && about.train.device().time() && way_.untried() && together > 1) {
+    const plan::Exposure& wire = about.train.wire();
+    const double computes = std::max(0.0, found.time->fixed - wire.believed());
+    found.time->fixed = computes + plan::WayInUse::wait(wire.version_seconds(), together);
+  }
   return found;
+}
+
+std::size_t MeasuredPace::remotes() const noexcept {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(workers_, [](const Worker& each) { return each.link.remote(); }));
 }
 
 std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const {
@@ -59,7 +68,8 @@ std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<c
 }
 
 double MeasuredPace::link_seconds(std::span<const fleet::WorkerId> workers) const {
-  if (!fixed_.empty() || in_sums_ || untried_ > 0) return 0;  // a sum is one contribution, whoever else is in it
+  if (!fixed_.empty() || way_.in_sums() || way_.untried())
+    return 0;  // a sum is one contribution, whoever else is in it
   double least = std::numeric_limits<double>::infinity();
   for (const fleet::WorkerId worker : workers) {
     const codec::CodecId codec = gradients_.value_or(this->codec(worker));
@@ -132,20 +142,25 @@ Duration MeasuredPace::guess(fleet::WorkerId worker) const {
   return std::min<Duration>(timeouts_.lease_unknown + duration(kVersions * version), timeouts_.lease_max);
 }
 
+Duration MeasuredPace::patience_with_way(fleet::WorkerId worker) const noexcept {
+  const Worker& about = of(worker);
+  return about.link.remote() ? duration(way_.patience(about.train.wire().version_seconds())) : Duration{};
+}
+
 Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::WorkerId worker,
                                        std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return guess(worker);
   const Duration predicted = duration(time->seconds(static_cast<double>(samples)));
   const auto patience = Duration(static_cast<Duration::rep>(factor * static_cast<double>(predicted.count())));
-  return std::clamp<Duration>(patience + untried(worker), timeouts_.lease_min, timeouts_.lease_max);
+  return std::clamp<Duration>(patience + patience_with_way(worker), timeouts_.lease_min, timeouts_.lease_max);
 }
 
 Duration MeasuredPace::unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
   const std::optional<plan::Affine> time = of(worker).speed(kind).time();
   if (!time) return guess(worker);
   const double predicted = time->seconds(static_cast<double>(samples));
-  return std::min<Duration>(2 * duration(predicted) + untried(worker), timeouts_.lease_max);
+  return std::min<Duration>(2 * duration(predicted) + patience_with_way(worker), timeouts_.lease_max);
 }
 
 std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {
@@ -185,7 +200,7 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
                                          fleet::WorkerId worker) {
   const std::vector<plan::Candidate> known = candidates(PassKind::train, members);
   const plan::Candidate mine = candidate(PassKind::train, worker);
-  if (!fixed_.empty() || !plan::measured(known) || !mine.time || against_best_) return {};  // only passes tell
+  if (!fixed_.empty() || !plan::measured(known) || !mine.time || way_.against_best()) return {};  // only passes tell
   std::vector<fleet::WorkerId> all(members.begin(), members.end());
   all.push_back(worker);
   std::optional<double> alone = members.size() == 1 ? of(members[0]).train.step_alone(total) : std::nullopt;
@@ -196,7 +211,7 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
 }
 
 modes::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId worker) {
-  if (!fixed_.empty() || train_.total() != total || trying_ || untried_ > 0) return {};
+  if (!fixed_.empty() || train_.total() != total || way_.trying() || way_.untried()) return {};
   const plan::WorkerSpeed& speed = of(worker).train;
   std::optional<double> computes;
   if (const auto compute = speed.device().time()) computes = compute->seconds(static_cast<double>(total));
@@ -217,15 +232,37 @@ void MeasuredPace::computed(PassKind kind, fleet::WorkerId worker, modes::LeaseI
 
 void MeasuredPace::late(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time,
                         bool computes) {
-  untried_ = 0;  // this is no matter of the way any more
+  way_.known();
   at(worker).train.late(lease, samples, seconds(time), computes);
+}
+
+void MeasuredPace::begin_way() {
+  way_.begin();
+  for (Worker& each : workers_) each.train.wire().scale(1);
+}
+
+void MeasuredPace::summed(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time) {
+  summed_.push_back({.worker = worker, .lease = lease, .samples = samples, .seconds = seconds(time)});
+}
+
+void MeasuredPace::learn_from_sums() {
+  for (plan::SumPart& part : summed_) {
+    const std::optional<double> said = of(part.worker).train.computed(part.lease);
+    if (!said) return;
+    part.computed = *said;
+  }
+  plan::share_waiting(summed_);
+  for (const plan::SumPart& part : summed_) {
+    plan::WorkerSpeed& speed = at(part.worker).train;
+    if (!way_.in_sums()) speed.wire().scale(1);  // it was another way
+    speed.elapsed(part.lease, part.samples, part.seconds);
+  }
 }
 
 void MeasuredPace::closed(Duration time, bool in_sums) {
   if (in_sums) learn_from_sums();
-  untried_ = in_sums || untried_ == 0 ? 0 : untried_ - 1;
   summed_.clear();
-  in_sums_ = in_sums;
+  way_.closed(in_sums);
   const double took = seconds(time);
   comparison_.closed(took, settling_.settled());
   settling_.closed(took);
@@ -243,7 +280,7 @@ bool MeasuredPace::weigh_codecs(std::span<const fleet::WorkerId> sharing) {
     newest = codec(worker);
   }
   if (!newest) return false;
-  if (in_sums_)
+  if (way_.in_sums())
     for (const fleet::WorkerId worker : order_)
       if (const double factor = at(worker).link.follow(*newest); factor != 1) at(worker).train.wire().scale(factor);
   comparison_.begin();
@@ -254,7 +291,7 @@ bool MeasuredPace::weigh_codecs(std::span<const fleet::WorkerId> sharing) {
 double MeasuredPace::weigh_codec(fleet::WorkerId worker) {
   Worker& about = at(worker);
   const std::optional<plan::WorkerSpeed::Pass> pass = about.train.take_pass();
-  if (!pass || against_best_) return 1;
+  if (!pass || way_.against_best()) return 1;
   const plan::ByCodec processors =
       plan::held_up({about.link.costs(), about.part}, {head_cost_, head_part_}, contribution_bytes_, open_);
   return about.link.closed(pass->compute_seconds, pass->exposed_seconds, processors);

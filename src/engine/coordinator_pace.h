@@ -21,6 +21,7 @@
 #include "plan/shift.h"
 #include "plan/slack.h"
 #include "plan/verdicts.h"
+#include "plan/way_in_use.h"
 #include "plan/worker_link.h"
 #include "plan/worker_speed.h"
 
@@ -40,7 +41,7 @@ class MeasuredPace final : public modes::Pace {
         local_steps_(std::max<std::uint64_t>(1, options.local_steps)),
         fixed_(options.shares),
         timeouts_(options.timeouts),
-        untried_(options.chain == CoordinatorOptions::Chain::none ? 0 : kUntried),
+        way_(options.chain != CoordinatorOptions::Chain::none),
         unknown_{.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))} {}
 
   void split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
@@ -98,12 +99,9 @@ class MeasuredPace final : public modes::Pace {
 
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(fleet::WorkerId worker) const { return of(worker).link.codec(); }
-  /// Numbers go another way between machines than in the passes so far. Until one has gone it, for some passes at the
-  /// most, each worker is taken to wait as long as its first version took, had no others come at the same time.
+  /// Numbers go another way between machines than in the passes so far.
   void begin_way();
-  void went_way() noexcept { untried_ = 0; }
-  /// Ways are compared, and that of now may be one that will not stay: nobody is left out for it.
-  void try_ways(bool trying, bool against_best) noexcept { trying_ = trying, against_best_ = against_best; }
+  [[nodiscard]] plan::WayInUse& way() noexcept { return way_; }
   [[nodiscard]] bool settled() const noexcept { return settling_.settled(); }
 
   [[nodiscard]] bool news() const noexcept { return news_.news(settling_.stage()); }
@@ -153,10 +151,7 @@ class MeasuredPace final : public modes::Pace {
   void learn_from_sums();
   [[nodiscard]] double weigh_codec(fleet::WorkerId worker);
   [[nodiscard]] std::size_t remotes() const noexcept;
-  /// What a lease may take more, of which no pass went this way yet.
-  [[nodiscard]] Duration untried(fleet::WorkerId worker) const noexcept;
-  /// What is believed of the waiting of a remote one in `time`, as begin_way() has it.
-  void expect_another_way(plan::Affine& time, const plan::Exposure& wire) const noexcept;
+  [[nodiscard]] Duration patience_with_way(fleet::WorkerId worker) const noexcept;
 
   ContributionBytes contribution_bytes_;
   std::optional<codec::CodecId> gradients_;
@@ -167,22 +162,13 @@ class MeasuredPace final : public modes::Pace {
   std::uint64_t local_steps_;  // of a round
   std::vector<double> fixed_;
   std::vector<fleet::WorkerId> order_;
-  static constexpr std::uint32_t kUntried = 6;
   Timeouts timeouts_;
-  std::uint32_t untried_;  // passes for which the way is still untried
-  bool trying_ = false, against_best_ = false;
+  plan::WayInUse way_;
   Worker unknown_;  // whom nothing was told of
   std::vector<Worker> workers_;
   plan::Shares train_, evaluate_;
   plan::SharedLink shared_link_;
-  struct Summed {
-    fleet::WorkerId worker = 0;
-    modes::LeaseId lease = 0;
-    std::uint64_t samples = 0;
-    double seconds = 0, computed = 0;
-  };
-  std::vector<Summed> summed_;  // of the open pass
-  bool in_sums_ = false;        // the newest pass
+  std::vector<plan::SumPart> summed_;  // of the open pass
   plan::Settling settling_;
   plan::Slack slack_;
   plan::Comparison comparison_;
