@@ -8,8 +8,8 @@ void WayInUse::closed(bool in_sums) noexcept {
 }
 
 double WayInUse::patience(double version_seconds) const noexcept {
-  constexpr double kBelieved = 2.5;
-  return untried() ? 2 * std::clamp(version_seconds, kSlowVersion, kBelieved) : 0;
+  constexpr double kVersionMost = 2.5;
+  return untried() ? 2 * std::clamp(version_seconds, kSlowVersion, kVersionMost) : 0;
 }
 
 void share_waiting(std::span<SumPart> parts) noexcept {
