@@ -93,13 +93,15 @@ class Disturber:
         return self.head.wait_event("worker", after=after, worker=f"{machine}/cpu", change=change)
 
     def wait_placed(self, machine, after):
-        """It has samples of a step, or the planner has measured that steps are no shorter with it."""
+        """It has samples of a step, or steps are no shorter with it: it is parked, which may change no plan, or a plan leaves it out."""
         worker = f"{machine}/cpu"
 
         def placed():
             for _, event in self.head.events[after:]:
                 if event["event"] == "step" and samples_of(event, worker) > 0:
                     return "computes"
+                if event["event"] == "worker" and event["worker"] == worker and event["parked"]:
+                    return "is left out"
                 if event["event"] == "plan" and worker in event["recommendation"].partition("; leave ")[2]:
                     return "is left out"
             return None
@@ -119,8 +121,9 @@ class Disturber:
         notices()
         began = time.monotonic()
         stop()
-        self.wait_worker(machine, "readmitted", before)
-        self.noticed[what] += f"; {self.wait_placed(machine, self.head.seen())} {time.monotonic() - began:.2f} s after"
+        back = self.wait_worker(machine, "readmitted", before)
+        after = next(number for number, (_, event) in enumerate(self.head.events) if event is back)
+        self.noticed[what] += f"; {self.wait_placed(machine, after)} {time.monotonic() - began:.2f} s after"
 
 
 def relative(ours, theirs):
