@@ -122,11 +122,11 @@ double memcpy_touched_gb_s(std::uint32_t threads, std::uint32_t rounds) {
   return best;
 }
 
-/// Each contribution is read and the sum written; scaling reads and writes it; AdamW reads four arrays, writes three.
+/// Each contribution is read and the sum written; AdamW reads four arrays, writes three. Clipping rides on that.
 double touched_bytes(const ServerOptions& options, const Layout& layout) {
   const auto elements = static_cast<double>(layout.flat_elements());
   const double contribution = static_cast<double>(codec::encoded_bytes(options.codec, 1U << 20)) / (1U << 20);
-  return elements * (options.contributions * contribution + 4 + (options.clips ? 8 : 0) + 28);
+  return elements * (options.contributions * contribution + 4 + 28);
 }
 
 Status check_room(const ServerOptions& options) {

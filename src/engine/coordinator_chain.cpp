@@ -77,6 +77,7 @@ void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts
   std::vector<SessionId> ids;
   ids.reserve(parts.size());
   for (const Session* each : parts) ids.push_back(each->id);
+  std::ranges::sort(ids);
   const bool others = !parts_.empty() && ids != parts_;
   parts_ = std::move(ids);
   if (parts.size() < 2) {
@@ -93,11 +94,38 @@ void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts
   if (gone == before) pace_.way().known();
 }
 
+double Chain::carries(const Session& session) const {
+  return pace_.receives(session.worker).value_or(std::numeric_limits<double>::infinity());
+}
+
+bool Chain::clearly_faster(const Session& one, const Session& other) const {
+  return carries(one) > kClearlyFaster * carries(other);
+}
+
+// Who is in no chain comes in front of the first that is clearly slower, where the one before that is not.
+void Chain::make_room(std::span<Session* const> parts) {
+  for (const Session* alone : parts) {
+    if (alone->follows || follower_of(alone->id) != nullptr) continue;
+    for (Session* slower : parts) {
+      if (!slower->follows || !clearly_faster(*alone, *slower) || barred(*slower, *alone)) continue;
+      const Session& before = sessions_.at(slower->follows->source);
+      if (clearly_faster(*alone, before) || barred(*alone, before)) continue;
+      part(*slower);
+      break;
+    }
+  }
+}
+
 void Chain::review(const StepClosed& step) {
   if (wanted_ == CoordinatorOptions::Chain::none) return;
-  std::vector<Session*> parts;  // in the order of the roster
-  for (const fleet::Member& member : members_.all())
-    if (takes_part(member)) parts.push_back(&sessions_.at(member.session));
+  std::vector<Session*> parts;  // the fastest links first, of equal ones in the order of the roster
+  for (const fleet::Member& member : members_.all()) {
+    if (!takes_part(member)) continue;
+    Session& session = sessions_.at(member.session);
+    const auto behind = std::ranges::upper_bound(parts, carries(session), std::ranges::greater(),
+                                                 [this](const Session* each) { return carries(*each); });
+    parts.insert(behind, &session);
+  }
   compare_ways(step, parts);
   if (way() == plan::Way::star) parts.clear();
   const auto here = [&](SessionId id) { return std::ranges::find(parts, id, &Session::id) != parts.end(); };
@@ -110,13 +138,15 @@ void Chain::review(const StepClosed& step) {
     if (lost) bar(each, sessions_.at(each.follows->source), false);
     if (lost || !both_here) part(each);
   }
+  make_room(parts);
   // The last of each chain, and the first of each other one that may follow it.
   for (Session* last : parts) {
     if (follower_of(last->id) != nullptr) continue;
     const Session* head = last;
     while (head->follows) head = &sessions_.at(head->follows->source);
-    const auto next = std::ranges::find_if(
-        parts, [&](const Session* each) { return each != head && !each->follows && !barred(*each, *last); });
+    const auto next = std::ranges::find_if(parts, [&](const Session* each) {
+      return each != head && !each->follows && !barred(*each, *last) && !clearly_faster(*each, *last);
+    });
     if (next != parts.end()) link(**next, *last);
   }
 }

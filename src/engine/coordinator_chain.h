@@ -1,6 +1,6 @@
 #pragma once
 // Who gets new weights from another worker, and from whom: chains without branches, made between two steps of those who
-// are in step. One thread at a time.
+// are in step, those with the fastest links first. One thread at a time.
 
 #include <cstdint>
 #include <optional>
@@ -25,6 +25,9 @@ class Chain {
   static constexpr std::uint64_t kBarredSteps = 50;
   /// Who has not found its source by then is parted from it: dialling takes five seconds at most.
   static constexpr Duration kFoundWithin = std::chrono::seconds(10);
+
+  /// A link that carries so many times as much as another is not behind it in a chain.
+  static constexpr double kClearlyFaster = 2;
 
   /// REQUIRES all outlive this.
   Chain(const CoordinatorOptions& options, MeasuredPace& pace, WeightsSender& weights, Sessions& sessions,
@@ -55,6 +58,9 @@ class Chain {
   [[nodiscard]] bool takes_part(const fleet::Member& member) const;
   [[nodiscard]] Session* follower_of(SessionId source);
   [[nodiscard]] bool barred(const Session& follower, const Session& source) const;
+  [[nodiscard]] double carries(const Session& session) const;
+  [[nodiscard]] bool clearly_faster(const Session& one, const Session& other) const;
+  void make_room(std::span<Session* const> parts);
   void link(Session& follower, const Session& source);
   void bar(Session& follower, const Session& source, bool for_good) const;
   void part(Session& follower);
@@ -62,7 +68,7 @@ class Chain {
   CoordinatorOptions::Chain wanted_;
   plan::WayTrial trial_;  // where that is `measured`
   bool disturbed_ = false;
-  std::vector<SessionId> parts_;  // of the newest step
+  std::vector<SessionId> parts_;  // of the newest step, sorted
   MeasuredPace& pace_;
   WeightsSender& weights_;
   Sessions& sessions_;

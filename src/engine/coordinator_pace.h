@@ -92,6 +92,10 @@ class MeasuredPace final : public modes::Pace {
   /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves.
   void reached(fleet::WorkerId worker, Duration time);
   void received(fleet::WorkerId worker, const plan::Transfer& weights) { at(worker).link.received(weights); }
+  /// Bytes a second that its link carries to it; none where its weights came too soon to tell.
+  [[nodiscard]] std::optional<double> receives(fleet::WorkerId worker) const {
+    return of(worker).link.down_bytes_per_second();
+  }
   void sent(fleet::WorkerId worker, modes::LeaseId lease, const plan::Transfer& gradient);
   /// What numbers on the wire cost its processor.
   void costs(fleet::WorkerId worker, const plan::EndCost& cost) { at(worker).link.costs(cost); }

@@ -41,7 +41,7 @@ Status Server::Impl::take(const Snapshot& snapshot) {
 }
 
 void Server::Impl::open_step() {
-  clipped = false;
+  clipped.reset();
   scalars.clear();
   for (std::size_t group = 0; group < optimizer.groups.size(); ++group) {
     const GroupSpec now = group_now(group);
@@ -116,13 +116,7 @@ double Server::clip() {
   MOTLEY_ASSERT(impl_->chunks.all(Phase::reduced));
   const double norm = gradient_norm();
   const float factor = impl_->clip_factor(norm);
-  for (ChunkId c = 0; c < impl_->chunks.size() && !(factor >= 1.0F); ++c) {
-    if (impl_->chunks.statistics(c)) continue;
-    const std::span<float> values = impl_->chunks[c].open_gradient.floats();
-    impl_->stretches.each(values.size(),
-                          [&](std::size_t first, std::size_t count) { scale(values.subspan(first, count), factor); });
-  }
-  impl_->clipped = true;
+  impl_->clipped = factor >= 1.0F ? 1.0F : factor;  // a NaN stays one
   return norm;
 }
 
@@ -172,8 +166,9 @@ SharedBytes Server::apply(ChunkId id) {
   } else if (outside()) {
     std::ranges::copy(impl_->outside_weights[id].floats(), values.floats().begin());
   } else {
-    update_parameters(impl_->optimizer, impl_->scalars, impl_->chunks.states(), chunk, gradient, values.floats(),
-                      impl_->pool, impl_->stretches);
+    const float factor = kept.empty() ? impl_->clipped.value_or(1) : 1;
+    update_parameters({impl_->optimizer, impl_->scalars, impl_->chunks.states(), factor}, chunk, gradient,
+                      values.floats(), impl_->pool, impl_->stretches);
   }
   clear_padding(values.floats(), chunk.segments);
   chunk.new_weights = std::move(values).seal();
@@ -185,7 +180,13 @@ SharedBytes Server::gradient(ChunkId id) {
   MOTLEY_ASSERT(id < impl_->chunks.size());
   ChunkState& chunk = impl_->chunks[id];
   MOTLEY_ASSERT(chunk.phase == Phase::reduced && (!clips() || impl_->clipped));
-  if (chunk.gradient.empty()) chunk.gradient = std::move(chunk.open_gradient).seal();
+  if (!chunk.gradient.empty()) return chunk.gradient;
+  const std::span<float> values = chunk.open_gradient.floats();
+  if (const float factor = impl_->clipped.value_or(1); factor != 1 && !impl_->chunks.statistics(id)) {
+    impl_->stretches.each(values.size(),
+                          [&](std::size_t first, std::size_t count) { scale(values.subspan(first, count), factor); });
+  }
+  chunk.gradient = std::move(chunk.open_gradient).seal();
   return chunk.gradient;
 }
 
@@ -238,7 +239,7 @@ Status Server::redo(std::span<const SharedBytes> gradients) {
     impl_->chunks[c].gradient = aligned(gradients[c]);
     impl_->chunks[c].phase = Phase::reduced;
   }
-  impl_->clipped = true;  // what is logged is clipped already
+  impl_->clipped = 1;  // what is logged is clipped already
   if (outside()) {
     if (Status done = step_outside(); !done) return done;
   }

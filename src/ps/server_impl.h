@@ -29,7 +29,7 @@ struct Server::Impl {
   std::uint64_t updates = 0;                  // that the optimizer's state has seen since it was zero
   std::uint64_t updates_there = 0;            // of them: the newest, which only the state on a device has
   std::vector<StepScalars> scalars;           // by group, of the open step
-  bool clipped = false;                       // of the open step
+  std::optional<float> clipped{};             // what clip() multiplies the open step's gradient with; 1: it stays
   std::vector<MutableBytes> outside_weights;  // likewise, by chunk, where the optimizer is from outside
   std::shared_ptr<DeviceServer> there;        // where steps are made
   bool state_there = false;                   // the newest state is

@@ -31,7 +31,8 @@ Status Server::update_there() {
   MOTLEY_ASSERT(impl_->there && impl_->chunks.all(Phase::reduced));
   float factor = 1;
   if (limits_norm()) factor = std::min(factor, impl_->clip_factor(impl_->norm_before.value_or(impl_->norm_there)));
-  impl_->clipped = impl_->state_there = true;
+  impl_->clipped = factor;
+  impl_->state_there = true;
   if (Status updated = impl_->there->update(impl_->scalars, factor); !updated) return updated;
   Result<std::vector<SharedBytes>> weights = impl_->there->bring_weights();
   if (!weights) return weights.error();

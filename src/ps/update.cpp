@@ -9,13 +9,13 @@
 
 namespace motley::ps {
 
-void update_parameters(const OptimizerSpec& optimizer, std::span<const StepScalars> scalars, std::size_t states,
-                       ChunkState& chunk, std::span<const float> gradient, std::span<float> new_weights,
-                       BufferPool& pool, const Stretches& stretches) {
+void update_parameters(const Update& update, ChunkState& chunk, std::span<const float> gradient,
+                       std::span<float> new_weights, BufferPool& pool, const Stretches& stretches) {
+  MOTLEY_ASSERT(update.clip == 1 || gradient.data() == new_weights.data());
   std::array<MutableBytes, kStatesMax> new_states;
   std::array<const float*, kStatesMax> old{};
   std::array<float*, kStatesMax> fresh{};
-  for (std::size_t i = 0; i < states; ++i) {
+  for (std::size_t i = 0; i < update.states; ++i) {
     old[i] = chunk.states[i].floats().data();
     std::optional<MutableBytes> own = chunk.states_of_update ? chunk.states[i].unseal() : std::nullopt;
     if (own) {
@@ -28,18 +28,19 @@ void update_parameters(const OptimizerSpec& optimizer, std::span<const StepScala
   }
   const float* weights = chunk.weights.floats().data();
   stretches.each(new_weights.size(), [&](std::size_t first, std::size_t elements) {
+    if (update.clip != 1) scale(new_weights.subspan(first, elements), update.clip);
     for (const Segment& segment : chunk.segments) {
       const std::size_t begin = std::max<std::size_t>(segment.first, first);
       const std::size_t end = std::min<std::size_t>(segment.first + segment.count, first + elements);
       if (begin >= end) continue;
       const std::size_t count = end - begin;
-      const StepScalars& numbers = scalars[segment.group];
+      const StepScalars& numbers = update.scalars[segment.group];
       const float* from = gradient.data() + begin;
       float* to = new_weights.data() + begin;
-      if (optimizer.kind != OptimizerKind::sgd) {
+      if (update.optimizer.kind != OptimizerKind::sgd) {
         adam({count, weights + begin, old[0] + begin, old[1] + begin, from, to, fresh[0] + begin, fresh[1] + begin},
              numbers);
-      } else if (optimizer.groups[segment.group].momentum != 0) {
+      } else if (update.optimizer.groups[segment.group].momentum != 0) {
         sgd_momentum({count, weights + begin, old[0] + begin, from, to, fresh[0] + begin}, numbers);
       } else {
         sgd({count, weights + begin, nullptr, from, to, nullptr}, numbers);
@@ -48,7 +49,7 @@ void update_parameters(const OptimizerSpec& optimizer, std::span<const StepScala
       }
     }
   });
-  for (std::size_t i = 0; i < states; ++i) chunk.states[i] = std::move(new_states[i]).seal();
+  for (std::size_t i = 0; i < update.states; ++i) chunk.states[i] = std::move(new_states[i]).seal();
   chunk.states_of_update = true;
 }
 

@@ -32,6 +32,14 @@ class CoordinatorChain : public CoordinatorTest {
     make_with(std::vector<double>(workers, 1));
     for (SessionId id = 1; id <= workers; ++id) join(id);
   }
+  using CoordinatorTest::join;
+  /// Its first weights take so long to reach it.
+  void join(SessionId id, Duration first_weights) {
+    Peer& peer = open(id, {}, Reach::network);
+    ready(peer);
+    now += first_weights;
+    synced(peer);
+  }
   void step() {
     const std::size_t before = output.steps.size();
     for (auto& [session, peer] : peers)
@@ -210,6 +218,56 @@ TEST_F(CoordinatorChain, WhoCannotIsLeftOut) {
   step();
   EXPECT_THAT(output.introduced, ElementsAre(Pair(1, 3)));
   EXPECT_THAT(peers[2].all<wire::Guest>(), IsEmpty());
+}
+
+TEST_F(CoordinatorChain, TheSlowestLinkIsLast) {
+  make_with({1, 1, 1});
+  join(1, ms(8000));
+  join(2, ms(1000));
+  join(3, ms(2500));
+  step();
+  EXPECT_THAT(output.introduced, ElementsAre(Pair(2, 3), Pair(3, 1)));
+  link();
+  run_exact(12);
+}
+
+TEST_F(CoordinatorChain, WhoComesLaterIsPutInFrontOfTheClearlySlower) {
+  options.min_workers = 2;
+  options.shares = {1, 1, 1, 1};
+  make();
+  join(1, ms(1000));
+  join(2, ms(8000));
+  step();
+  ASSERT_THAT(output.introduced, ElementsAre(Pair(1, 2)));
+  link();
+  join(3, ms(3000));
+  step();
+  step();
+  EXPECT_THAT(output.introduced, ElementsAre(Pair(1, 2), Pair(1, 3), Pair(3, 2)));
+  EXPECT_TRUE(peers[1].all<wire::Guest>().at(1).secret.empty()) << "the slow one is let in no longer";
+  join(4, ms(20000));
+  step();
+  step();
+  EXPECT_EQ(output.introduced.back(), std::pair(SessionId{2}, SessionId{4}));
+  EXPECT_EQ(output.introduced.size(), 4U);
+}
+
+TEST_F(CoordinatorChain, NobodyFollowsAClearlySlowerOne) {
+  options.min_workers = 2;
+  options.shares = {1, 1, 1};
+  make();
+  join(1, ms(1000));
+  join(2, ms(1500));
+  step();
+  ASSERT_THAT(output.introduced, ElementsAre(Pair(1, 2)));
+  link();
+  step();
+  say(peers[2], wire::Unfollows{.id = peers[2].all<wire::Source>().at(0).id, .version = 2});
+  join(3, ms(9000));
+  step();
+  step();
+  EXPECT_THAT(output.introduced, ElementsAre(Pair(1, 2), Pair(2, 1), Pair(1, 3)))
+      << "the two fast ones the other way, then the slow one";
 }
 
 TEST_F(CoordinatorChain, WithoutItNobodyIsBroughtTogether) {
