@@ -51,7 +51,7 @@ bench: bench-one bench-python bench-planner bench-transport bench-codec bench-se
 bench-build:
 	@tools/bootstrap bench
 	@tools/configure MOTLEY_BUILD_BENCHMARKS=ON
-	@$(NINJA) --target motley_cli cnn_loop planner_bench
+	@$(NINJA) --target motley_cli cnn_loop planner_bench prediction_bench
 
 bench-one: bench-build ## one local worker beside a plain libtorch loop
 	$(PYTHON) bench/one_worker.py
@@ -61,8 +61,9 @@ bench-python: python ## one worker of a Python script beside a plain PyTorch loo
 	$(PYTHON) bench/empty_body.py
 	$(PYTHON) bench/compared_data.py
 
-bench-planner: bench-build ## time to plan a pass of 8 and of 64 devices
+bench-planner: bench-build ## time to plan a pass of 8 and of 64 devices; how well passes are predicted
 	$(BUILD)/bench/planner_bench
+	$(BUILD)/bench/prediction_bench
 
 bench-transport: bench-build ## frames over loopback beside raw sockets and OpenSSL; beside Gloo's all-reduce
 	$(MOTLEY) bench wire

@@ -1,14 +1,16 @@
 #include "plan/exposure.h"
 
 #include <algorithm>
-#include <utility>
+#include <cmath>
 
 #include "plan/link_model.h"
 
 namespace motley::plan {
 namespace {
 
-constexpr double kNewestExposure = 0.2;  // of the mean: some ten passes, over which links do change
+constexpr double kVaries = 0.25;     // from pass to pass, as a part of the noise
+constexpr double kLeastPart = 0.01;  // of the computing: waits that are shorter vary as much as one of that
+constexpr double kShortestWait = 1e-15, kLongestWait = 3.2e7;  // seconds: a year
 // The first passes pay for cold caches and connections: what they wait counts in full only when there were so many of
 // them. Before that a part, and what is beyond the most that cold ones cost.
 constexpr std::uint32_t kPassesBelieved = 4;
@@ -17,33 +19,37 @@ constexpr double kColdSeconds = 1;
 // for twenty steps.
 constexpr std::uint32_t kPassesWarm = 8;
 constexpr double kNewestWarm = 0.5;
-// What a single pass may add: so many times what is usual, so that a hiccup of minutes is forgotten within a few.
-constexpr double kSlowestBelieved = 3;
-// A link that became slow: so many times as long as before, and longer by so much of the whole pass.
-constexpr double kMuchLonger = 2, kLongerByPart = 0.2;
 constexpr double kFasterLink = 0.5;  // times as long as when the share was lost: it may do now
 
 }  // namespace
 
 void Exposure::pass(double elapsed, double computed) noexcept {
-  double exposed = std::max(0.0, elapsed - computed);
-  std::optional<double> longer;
-  if (settled_ && passes_ > 0 && exposed > kMuchLonger * *seconds_ && exposed > *seconds_ + kLongerByPart * elapsed)
-    longer = exposed;
-  const std::optional<double> before = std::exchange(longer_, longer);
-  // The first pass pays for first touch; until some are known each counts the same.
-  ++passes_;
-  if (longer && before) {
-    exposed = std::min(*longer, *before);
-  } else if (passes_ > 2) {
-    double newest = std::max(kNewestExposure, 1.0 / (passes_ - 1));
-    if (passes_ <= kPassesWarm && exposed < *seconds_) newest = std::max(newest, kNewestWarm);
-    exposed = std::min(exposed, kSlowestBelieved * (*seconds_ + computed));
-    exposed = *seconds_ + newest * (exposed - *seconds_);
+  const double exposed = std::clamp(elapsed - computed, 0.0, kLongestWait);
+  // The first pass pays for first touch.
+  if (++passes_ <= 2 || !seconds_) {
+    seconds_ = exposed;
+    innovations_ = Innovations(kNoise);
+    variance_ = innovations_.noise();
+  } else {
+    measured(exposed, std::max({*seconds_, kLeastPart * computed, kShortestWait}));
   }
-  seconds_ = exposed;
   settled_ = settled_ || passes_ >= kPassesBelieved;
   without_.reset();
+}
+
+void Exposure::measured(double exposed, double scale) noexcept {
+  variance_ += std::pow(kVaries, 2) * innovations_.noise();
+  const Innovation innovation = innovations_.judge((exposed - *seconds_) / scale, variance_);
+  if (innovation.change) {
+    variance_ = innovation.noise;
+    seconds_ = std::max(0.0, *seconds_ + innovation.off * scale);
+    return;
+  }
+  variance_ += innovation.grown;
+  double gain = variance_ / (variance_ + innovation.noise);
+  variance_ *= 1 - gain;
+  if (passes_ <= kPassesWarm && exposed < *seconds_) gain = std::max(gain, kNewestWarm);
+  seconds_ = std::max(0.0, *seconds_ + gain * innovation.off * scale);
 }
 
 void Exposure::first_version(double seconds, double part) noexcept {

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "plan/innovations.h"
+
 namespace motley::plan {
 
 /// Seconds of a pass, learned from passes and, before the first one and while the worker has no share, from versions of
-/// the weights on their way to it. First passes are cold, so they are believed in part; a link that becomes slow is
-/// believed with its second pass in a row, since a mean would take ten passes to follow, and once is a hiccup.
+/// the weights on their way to it. A Kalman filter of one number: links vary, by a part of their noise from pass to
+/// pass. First passes are cold, so they are believed in part; `Innovations` says what of a later one counts.
 class Exposure {
  public:
   /// From the grant until the last byte of its contribution; for `computed` of that its device was busy.
@@ -24,7 +26,7 @@ class Exposure {
   void fade() noexcept;
   /// Its device has become another one, and does the work of the wire as well.
   void forget() noexcept;
-  /// The bytes of a pass became so many times as many.
+  /// The bytes of a pass became so many times as many, or go another way: the next pass says more than all before.
   void scale(double factor) noexcept;
   /// So many remote workers have a share from now on, itself included, where one contribution keeps the link that they
   /// share busy for `link_seconds`.
@@ -45,16 +47,21 @@ class Exposure {
   [[nodiscard]] double for_senders(double link_seconds) const noexcept;
 
  private:
+  static constexpr Innovations::Noise kNoise{.first = 0.2, .least = 0.01, .most = 0.5};
+
   struct Link {
     double version_seconds, exposed;
   };
+  void measured(double exposed, double scale) noexcept;
+
   std::optional<double> seconds_;
-  std::uint32_t passes_ = 0;      // in it
-  bool settled_ = false;          // it is no longer what first passes cost
-  std::optional<double> longer_;  // of the newest pass, if that was much longer
-  double version_seconds_ = 0;    // of a first version, where that is long
-  std::optional<Link> without_;   // as it was when it was first measured without a share
-  std::size_t senders_ = 1;       // in these passes
+  double variance_ = 0;              // relative
+  Innovations innovations_{kNoise};  // since passes count anew
+  std::uint32_t passes_ = 0;         // in it
+  bool settled_ = false;             // it is no longer what first passes cost
+  double version_seconds_ = 0;       // of a first version, where that is long
+  std::optional<Link> without_;      // as it was when it was first measured without a share
+  std::size_t senders_ = 1;          // in these passes
 };
 
 }  // namespace motley::plan

@@ -6,117 +6,106 @@
 namespace motley::plan {
 namespace {
 
-constexpr double kForget = 0.97;
-constexpr double kNewestDeviation = 0.1;
-constexpr double kDeviationMin = 0.01;
-constexpr double kDeviationMax = 0.3;
-constexpr double kOutlier = 3;         // deviations
-constexpr double kRatioWeight = 0.05;  // of the prior on fixed / per_sample, in records that are off by kQuiet
-constexpr double kQuiet = 0.02;
-constexpr double kAfterChange = 0.1;        // what the past still counts when the speed has changed
-constexpr std::uint32_t kKnownRecords = 3;  // what an earlier run's model counts
+// Deviations, relative to the time. What a device does varies by a part of its noise from pass to pass.
+constexpr double kTogether = 0.04;  // of the noise
+constexpr double kTogetherMin = 0.0005;
+constexpr double kRatio = 0.001;       // of how the time divides, from pass to pass
+constexpr double kFixedUnknown = 0.1;  // likewise after one record
+constexpr double kFixedKnown = 0.05;   // after an earlier run
+constexpr double kKnown = 0.05;        // an earlier run's time
+constexpr double kLeast = 0.02;        // a record is off by that at the least
+constexpr std::uint32_t kKnownRecords = 3;
 // A processor with a quota, or one that turbos, is fast for some milliseconds: a short record says little about what it
 // can keep up.
 constexpr double kLong = 0.1;  // seconds
 constexpr double kFasterByShort = 1.3;
 constexpr double kPerSampleShare = 0.02;  // at least this part of the time grows with the samples
+constexpr double kShortestSeconds = 1e-15, kLongestSeconds = 3.2e7;  // seconds: a year
+
+double square_of(double x) noexcept { return x * x; }
 
 }  // namespace
 
-TimeModel::TimeModel(const Affine& known) noexcept
-    : records_(kKnownRecords), ratio_(known.fixed / known.per_sample), fit_(known) {
-  // Two points on the line, a factor of two apart, say what it says.
-  const double middle = std::max(1.0, known.fixed / known.per_sample);
-  for (const double samples : {middle, 2 * middle}) {
-    const double seconds = known.seconds(samples);
-    const double weight = kKnownRecords / 2.0 / std::pow(seconds * deviation_, 2);
-    weight_ += weight;
-    samples_ += weight * samples;
-    samples2_ += weight * samples * samples;
-    seconds_ += weight * seconds;
-    product_ += weight * samples * seconds;
-  }
+TimeModel::TimeModel(const Affine& known) noexcept : state_(known), records_(kKnownRecords) {
+  vary(square_of(kKnown));
+  vary_ratio(square_of(kFixedKnown), std::max(1.0, known.fixed / known.per_sample));
 }
 
-std::optional<Affine> TimeModel::affine() const noexcept { return fit_; }
+double TimeModel::deviation() const noexcept { return std::sqrt(innovations_.noise()); }
 
 void TimeModel::record(std::uint64_t samples, double seconds) noexcept {
   if (samples == 0 || !std::isfinite(seconds) || seconds <= 0) return;
   const auto b = static_cast<double>(samples);
-  if (!fit_) {
-    fit_ = Affine{0, seconds / b};
-    return add(b, seconds);
-  }
-  const double expected = fit_->seconds(b);
+  seconds = std::clamp(seconds, kShortestSeconds, kLongestSeconds);
+  if (!state_) return begin(b, seconds);
+  const double expected = state_->seconds(b);
   if (seconds < kLong) seconds = std::max(seconds, expected / kFasterByShort);
-  const double limit = kOutlier * deviation_ * expected;
-  const double off = seconds - expected;
-  if (std::abs(off) <= limit) {
-    side_ = 0;
-    deviation_ += kNewestDeviation * (std::abs(off) / expected - deviation_);
-    deviation_ = std::clamp(deviation_, kDeviationMin, kDeviationMax);
-    return add(b, seconds);
-  }
-  const int side = off > 0 ? 1 : -1;
-  deviation_ = std::min(kDeviationMax, deviation_ * (1 + kNewestDeviation));
-  if (side != side_) {
-    side_ = side;
-    outlier_samples_ = b;
-    outlier_seconds_ = seconds;
-    return add(b, expected + side * limit);
-  }
-  // A throttled device is slower in all it does: the old records, scaled, still tell how its time divides.
-  rescale((outlier_seconds_ / fit_->seconds(outlier_samples_) + seconds / expected) / 2);
-  add(outlier_samples_, outlier_seconds_);
-  add(b, seconds);
-  outlier_samples_ = b;
-  outlier_seconds_ = seconds;
+  vary(2.0 / ++records_ * variance(b));
+  vary(std::max(square_of(kTogetherMin), square_of(kTogether) * innovations_.noise()));
+  vary_ratio(square_of(kRatio), b);
+  Innovation innovation = innovations_.judge((seconds - expected) / expected, variance(b));
+  innovation.noise = std::max(innovation.noise, square_of(kLeast));
+  update(b, innovation);
 }
 
-void TimeModel::add(double samples, double seconds) noexcept {
-  const double forget = std::min(kForget, records_ / (records_ + 2.0));
-  ++records_;
-  for (double* sum : {&weight_, &samples_, &samples2_, &seconds_, &product_}) *sum *= forget;
-  // By the expected time, not the measured one: dividing by the latter would favour the fast records.
-  const double expected = fit_->seconds(samples);
-  const double weight = 1 / std::pow(expected * std::max(kQuiet, deviation_), 2);
-  weight_ += weight;
-  samples_ += weight * samples;
-  samples2_ += weight * samples * samples;
-  seconds_ += weight * seconds;
-  product_ += weight * samples * seconds;
-  solve();
-  ratio_ += (1 - forget) * (fit_->fixed / fit_->per_sample - ratio_);
+void TimeModel::begin(double samples, double seconds) noexcept {
+  state_ = Affine{0, seconds / samples};
+  vary(innovations_.noise());
+  vary_ratio(square_of(kFixedUnknown), samples);
 }
 
+void TimeModel::vary(double variance) noexcept {
+  fixed2_ += variance * state_->fixed * state_->fixed;
+  both_ += variance * state_->fixed * state_->per_sample;
+  per_sample2_ += variance * state_->per_sample * state_->per_sample;
+}
+
+void TimeModel::vary_ratio(double variance, double samples) noexcept {
+  const double seconds2 = variance * square_of(state_->seconds(samples));
+  fixed2_ += seconds2;
+  both_ -= seconds2 / samples;
+  per_sample2_ += seconds2 / square_of(samples);
+}
+
+double TimeModel::variance(double samples) const noexcept {
+  const double absolute = fixed2_ + 2 * samples * both_ + samples * samples * per_sample2_;
+  return std::max(0.0, absolute) / square_of(state_->seconds(samples));
+}
+
+// A throttled device is slower in all it does: how its time divides stays.
 void TimeModel::rescale(double factor) noexcept {
-  records_ = 1;
-  for (double* sum : {&weight_, &samples_, &samples2_}) *sum *= kAfterChange / (factor * factor);
-  for (double* sum : {&seconds_, &product_}) *sum *= kAfterChange / factor;
-  fit_->fixed *= factor;
-  fit_->per_sample *= factor;
+  state_->fixed *= factor;
+  state_->per_sample *= factor;
+  for (double* part : {&fixed2_, &both_, &per_sample2_}) *part *= factor * factor;
 }
 
-// Minimises the sum of ((t - fixed - per_sample b) / (expected off))² and kRatioWeight times
-// ((fixed - ratio per_sample) / (mean kQuiet))².
-void TimeModel::solve() noexcept {
-  const double mean_samples = samples_ / weight_;
-  const double mean_seconds = seconds_ / weight_;
-  const double k = kRatioWeight / std::pow(mean_seconds * kQuiet, 2);
-  const double a11 = weight_ + k;
-  const double a12 = samples_ - k * ratio_;
-  const double a22 = samples2_ + k * ratio_ * ratio_;
-  const double determinant = a11 * a22 - a12 * a12;
-  Affine fit{0, product_ / samples2_};
-  if (determinant > 0) {
-    fit.fixed = (a22 * seconds_ - a12 * product_) / determinant;
-    fit.per_sample = (a11 * product_ - a12 * seconds_) / determinant;
+void TimeModel::update(double samples, const Innovation& innovation) noexcept {
+  if (innovation.change) {
+    rescale(1 + innovation.off);
+    return vary(innovation.noise);
   }
-  if (!(fit.fixed > 0)) fit = {0, product_ / samples2_};
-  // Noise between shares that hardly differ must not make a device look as if samples were free.
-  const double least = kPerSampleShare * mean_seconds / mean_samples;
-  if (!(fit.per_sample > least)) fit = {std::max(0.0, mean_seconds - least * mean_samples), least};
-  fit_ = fit;
+  vary(innovation.grown);
+  const double expected = state_->seconds(samples);
+  const double fixed = fixed2_ + samples * both_, per_sample = both_ + samples * per_sample2_;
+  const double all = (variance(samples) + innovation.noise) * square_of(expected);
+  const double off = innovation.off * expected / all;
+  state_->fixed += fixed * off;
+  state_->per_sample += per_sample * off;
+  fixed2_ -= fixed * fixed / all;
+  both_ -= fixed * per_sample / all;
+  per_sample2_ -= per_sample * per_sample / all;
+  bound(samples);
+}
+
+// The nearest state that can be, by the covariance; it says no more of what was bounded than before.
+void TimeModel::bound(double samples) noexcept {
+  if (state_->fixed < 0) {
+    if (fixed2_ > 0) state_->per_sample -= state_->fixed * both_ / fixed2_;
+    state_->fixed = 0;
+  }
+  const double seconds = std::max(kShortestSeconds, state_->seconds(samples));
+  const double least = kPerSampleShare * seconds / samples;
+  if (state_->per_sample < least) *state_ = {seconds - least * samples, least};
 }
 
 }  // namespace motley::plan

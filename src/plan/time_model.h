@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "plan/innovations.h"
+
 namespace motley::plan {
 
 /// Seconds for b samples of one pass: fixed + per_sample · b. `fixed` is what a pass costs however few samples there
@@ -14,17 +16,13 @@ struct Affine {
   bool operator==(const Affine&) const = default;
 };
 
-/// Least squares over (samples, seconds) with relative errors, where each record counts 0.97 times as much as the next;
-/// the one after the first n makes these count n/(n + 2) times, since what is cold says little (reference:
-/// recursive least squares with forgetting, in information form, so that it does not wind up while the shares stand
-/// still). While they do, the records say nothing about how the time divides into its two parts: what was found of
-/// fixed / per_sample is kept by a weak prior, and both parts move together. Records count the less the further they
-/// were off at the time, and the prior follows slowly: a device that warms up while its share grows must not look as if
-/// samples were free.
+/// A Kalman filter over (fixed, per_sample), with noise relative to the time. From pass to pass both parts move
+/// together, as those of a device that is throttled do; how the time divides into them hardly moves. So that ratio
+/// stays while records of one size say nothing about it. What is known after the first n records has 2/n of its
+/// variance more with the next one, since what is cold says little.
 ///
-/// A record more than three deviations off counts as three: a hiccup moves little. The second in a row on the same side
-/// is believed: the device did become slower or faster, in all it does. A record of less than 0.1 s makes it no more
-/// than 1.3 times as fast at once.
+/// `Innovations` says what of a record counts: a hiccup moves little, and the second record in a row on the same side
+/// is believed. A record of less than 0.1 s makes a device no more than 1.3 times as fast at once.
 class TimeModel {
  public:
   TimeModel() = default;
@@ -34,23 +32,26 @@ class TimeModel {
   /// Zero samples or a time that is not positive and finite say nothing and are ignored.
   void record(std::uint64_t samples, double seconds) noexcept;
   /// Empty before the first record. per_sample > 0, fixed >= 0.
-  [[nodiscard]] std::optional<Affine> affine() const noexcept;
-  /// Mean distance of a record from the model, as a part of it: 0.02 is 2 %.
-  [[nodiscard]] double deviation() const noexcept { return deviation_; }
+  [[nodiscard]] std::optional<Affine> affine() const noexcept { return state_; }
+  /// Of a record from the model, as a part of it: 0.02 is 2 %.
+  [[nodiscard]] double deviation() const noexcept;
 
  private:
-  void add(double samples, double seconds) noexcept;
+  void begin(double samples, double seconds) noexcept;
+  /// So much more, relative to the time, in both parts together.
+  void vary(double variance) noexcept;
+  /// So much more, likewise, in how the time of so many samples divides.
+  void vary_ratio(double variance, double samples) noexcept;
+  /// Of the time for so many samples, relative.
+  [[nodiscard]] double variance(double samples) const noexcept;
   void rescale(double factor) noexcept;
-  void solve() noexcept;
+  void update(double samples, const Innovation& innovation) noexcept;
+  void bound(double samples) noexcept;
 
-  // Sums over the records, each divided by its expected time and by what records were off by then, both squared.
-  double weight_ = 0, samples_ = 0, samples2_ = 0, seconds_ = 0, product_ = 0;
-  std::uint32_t records_ = 0;  // since the start, or since the speed changed
-  double ratio_ = 0;           // of fixed / per_sample, as the prior has it
-  double deviation_ = 0.05;
-  int side_ = 0;  // of the last record, if it was cut: +1 slower, -1 faster
-  double outlier_samples_ = 0, outlier_seconds_ = 0;
-  std::optional<Affine> fit_;
+  std::optional<Affine> state_;
+  double fixed2_ = 0, both_ = 0, per_sample2_ = 0;  // covariance
+  std::uint32_t records_ = 0;
+  Innovations innovations_{{.first = 0.05, .least = 0.01, .most = 0.3}};
 };
 
 }  // namespace motley::plan

