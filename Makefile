@@ -127,6 +127,7 @@ bench-data: python ## a machine with an empty disk fetches data beside a run: li
 
 bench-reaction: bench-build ## how soon shares follow a machine or a link that slows down (Linux, root)
 	$(PYTHON) bench/lab_reaction.py
+	$(PYTHON) bench/lab_drift.py
 	$(PYTHON) bench/lab_throttle.py
 
 bench-chaos: bench-build ## ten minutes in which workers are killed, frozen and cut off, and liars join (Linux, root)

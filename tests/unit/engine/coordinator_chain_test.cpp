@@ -245,6 +245,7 @@ TEST_F(CoordinatorChain, WhoComesLaterIsPutInFrontOfTheClearlySlower) {
   step();
   EXPECT_THAT(output.introduced, ElementsAre(Pair(1, 2), Pair(1, 3), Pair(3, 2)));
   EXPECT_TRUE(peers[1].all<wire::Guest>().at(1).secret.empty()) << "the slow one is let in no longer";
+  link();
   join(4, ms(20000));
   step();
   step();
@@ -259,15 +260,17 @@ TEST_F(CoordinatorChain, NobodyFollowsAClearlySlowerOne) {
   join(1, ms(1000));
   join(2, ms(1500));
   step();
-  ASSERT_THAT(output.introduced, ElementsAre(Pair(1, 2)));
   link();
   step();
   say(peers[2], wire::Unfollows{.id = peers[2].all<wire::Source>().at(0).id, .version = 2});
+  step();
+  link();
+  step();
+  say(peers[1], wire::Unfollows{.id = peers[1].all<wire::Source>().at(0).id, .version = 4});
   join(3, ms(9000));
   step();
   step();
-  EXPECT_THAT(output.introduced, ElementsAre(Pair(1, 2), Pair(2, 1), Pair(1, 3)))
-      << "the two fast ones the other way, then the slow one";
+  EXPECT_THAT(output.introduced, ElementsAre(Pair(1, 2), Pair(2, 1), Pair(1, 3)));
 }
 
 TEST_F(CoordinatorChain, WithoutItNobodyIsBroughtTogether) {
