@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a run makes of a machine whose speed drifts: two hosts of the lab (Linux, root), the second of which gets 0.35 to 0.7 cores along a wave.
+"""What a run makes of a machine whose speed drifts: two hosts of the lab (Linux, root), of which the second gets 0.35 to 0.7 cores along a
+wave.
 
 With several programs each is measured in turns, forwards and then backwards, so that the machine's own drift counts for none of them.
 `wave` and `rest` (then both have 0.7 cores): samples a second and the median of how far the finish times within a step lie apart (the
