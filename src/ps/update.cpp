@@ -27,26 +27,29 @@ void update_parameters(const Update& update, ChunkState& chunk, std::span<const 
     fresh[i] = new_states[i].floats().data();
   }
   const float* weights = chunk.weights.floats().data();
+  const auto piece = [&](const Segment& segment, std::size_t begin, std::size_t count) {
+    if (update.clip != 1) scale(new_weights.subspan(begin, count), update.clip);
+    const StepScalars& numbers = update.scalars[segment.group];
+    const float* from = gradient.data() + begin;
+    float* to = new_weights.data() + begin;
+    if (update.optimizer.kind != OptimizerKind::sgd) {
+      adam({count, weights + begin, old[0] + begin, old[1] + begin, from, to, fresh[0] + begin, fresh[1] + begin},
+           numbers);
+    } else if (update.optimizer.groups[segment.group].momentum != 0) {
+      sgd_momentum({count, weights + begin, old[0] + begin, from, to, fresh[0] + begin}, numbers);
+    } else {
+      sgd({count, weights + begin, nullptr, from, to, nullptr}, numbers);
+      // Another group has momentum: the buffer of this one stays zero.
+      if (fresh[0] != nullptr) std::fill_n(fresh[0] + begin, count, 0.0F);
+    }
+  };
   stretches.each(new_weights.size(), [&](std::size_t first, std::size_t elements) {
-    if (update.clip != 1) scale(new_weights.subspan(first, elements), update.clip);
     for (const Segment& segment : chunk.segments) {
-      const std::size_t begin = std::max<std::size_t>(segment.first, first);
+      std::size_t begin = std::max<std::size_t>(segment.first, first);
       const std::size_t end = std::min<std::size_t>(segment.first + segment.count, first + elements);
-      if (begin >= end) continue;
-      const std::size_t count = end - begin;
-      const StepScalars& numbers = update.scalars[segment.group];
-      const float* from = gradient.data() + begin;
-      float* to = new_weights.data() + begin;
-      if (update.optimizer.kind != OptimizerKind::sgd) {
-        adam({count, weights + begin, old[0] + begin, old[1] + begin, from, to, fresh[0] + begin, fresh[1] + begin},
-             numbers);
-      } else if (update.optimizer.groups[segment.group].momentum != 0) {
-        sgd_momentum({count, weights + begin, old[0] + begin, from, to, fresh[0] + begin}, numbers);
-      } else {
-        sgd({count, weights + begin, nullptr, from, to, nullptr}, numbers);
-        // Another group has momentum: the buffer of this one stays zero.
-        if (fresh[0] != nullptr) std::fill_n(fresh[0] + begin, count, 0.0F);
-      }
+      // What is scaled is in the nearest cache when the update reads it.
+      for (const std::size_t most = update.clip == 1 ? elements : kBlock; begin < end; begin += most)
+        piece(segment, begin, std::min(most, end - begin));
     }
   });
   for (std::size_t i = 0; i < update.states; ++i) chunk.states[i] = std::move(new_states[i]).seal();
