@@ -170,7 +170,7 @@ struct StepClosed {
   std::uint64_t global_batch = 0;
   std::optional<BatchChange> batch_change;  // from the next step on
   Duration duration{};                      // from the opening of the pass
-  Time closed{};                            // as the event that closed it was handed in
+  std::optional<Time> closed{};             // as the event that closed it was handed in; none: made by one alone
   std::uint64_t verified = 0;               // samples that were computed once more, to compare workers
   std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly, but for a round's
   std::vector<CommittedLate> late{};        // of a round: of those before it

@@ -75,7 +75,7 @@ struct StepDone {
   std::optional<Merged> merged{};  // where contributions may
   std::optional<ChainChoice> chain{};
   double gradient_norm = 0;  // before clipping; 0 without clipping
-  double update_s = 0;       // since the last contribution was in
+  double update_s = 0;       // since the last contribution was in; 0: one worker made it alone
 };
 
 /// Once a run, in plain words: a setting that would make it faster.

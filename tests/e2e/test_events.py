@@ -140,6 +140,13 @@ def test_losses_have_enough_digits(motley):
     assert runs[0].named("run")[0]["join"].startswith("motley1.")
 
 
+def test_updates_take_a_part_of_the_run(motley):
+    """Also where one worker makes steps alone, which the head does not update."""
+    program = motley.run("train", "softmax", *DATA, "--run", "run", "--device", "cpu", "--listen", "127.0.0.1:0")
+    done, = program.named("done")
+    assert sum(event["update_s"] for event in program.named("step")) <= done["seconds"], program.named("step")
+
+
 def test_a_loss_that_is_not_finite(motley):
     """Weights that grow a million times a step: the run ends before a NaN is written anywhere."""
     wild = settings(optimizer_lr=1.0, optimizer_weight_decay=1e6)

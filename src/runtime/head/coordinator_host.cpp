@@ -149,7 +149,7 @@ void CoordinatorHost::planned(const engine::Planned& plan) {
 
 void CoordinatorHost::step_closed(const engine::StepClosed& step) {
   report::StepDone done = event_of(step, engine_.steps());
-  done.update_s = std::max(0.0, seconds(now() - step.closed));
+  if (step.closed) done.update_s = std::max(0.0, seconds(now() - *step.closed));
   for (report::WorkerPart& part : done.workers) links_.add_traffic(part);
   links_.pace_files(done.seconds, done.samples);
   journal_.step(step, done);
