@@ -7,22 +7,21 @@ With several programs each is measured in turns, forwards and then backwards, so
 latest over the mean, less one). `used`: of what the quotas of the wave allow, going by the speed at rest. Prints JSON lines on standard
 output, a table on standard error.
 
-  bench/lab_drift.py [--motley PROGRAM --motley ANOTHER] [--recipe fashion-cnn] [--seconds 72] [--period 24]
+  bench/lab_drift.py [--motley PROGRAM --motley ANOTHER] [--batch 1024] [--seconds 72] [--period 24]
 """
 
 import argparse
 import json
 import math
-import signal
 import sys
 import time
 
 import lab
+import lab_reaction
 import measure
+from lab_reaction import HOSTS
 
-HOSTS = ("one", "two")
 CORES, LEAST_CORES = 0.7, 0.35
-BATCHES = {"fashion-cnn": 1024, "gpt-mini": 32}
 SETTLE_STEPS = 30
 SETTLE_S, REST_PART = 6, 0.3  # after the wave; how long the rest is watched, of the wave
 PATIENCE_S = 180
@@ -31,24 +30,13 @@ PATIENCE_S = 180
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--motley", action="append", help="the program; repeatable (default: the release build)")
-    parser.add_argument("--recipe", choices=BATCHES, default="fashion-cnn")
+    parser.add_argument("--batch", type=int, default=1024, help="global batch")
     parser.add_argument("--seconds", type=float, default=72, help="of the wave")
     parser.add_argument("--period", type=float, default=24, help="seconds of one wave")
     return parser.parse_args()
 
 
-class Run:
-    def __init__(self, program, recipe, scratch):
-        directory = scratch.fresh("drift")
-        token = directory.with_suffix(".token")
-        extra = {"train.min_workers": "2", **lab.WORKS[recipe].settings}
-        command = measure.train_command(program, recipe, directory, batch=BATCHES[recipe], steps=1_000_000, threads=1,
-                                        listen="0.0.0.0:7117", extra=extra)
-        self.head = measure.start(lab.on(HOSTS[0], command + ["--token-file", str(token), "--name", HOSTS[0]]), directory)
-        join = [program, "join", "--json", "--token-file", token, "--device", "cpu", "--threads", 1, "--name", HOSTS[1]]
-        self.joiner = measure.start(lab.on(HOSTS[1], join), scratch.fresh("join"))
-        self.lines, self.partial = open(f"{directory}.out"), ""
-
+class Run(lab_reaction.Run):
     def steps(self):
         """Those that were made since this was asked before."""
         found = []
@@ -87,12 +75,6 @@ class Run:
         return {"samples_per_s": round(sum(step["samples"] for step in made) / took, 2), "apart": round(measure.median(apart), 4),
                 "steps": len(made), "shared": len(apart)}
 
-    def end(self):
-        self.head[0].send_signal(signal.SIGINT)
-        self.head[0].wait(PATIENCE_S)
-        self.joiner[0].terminate()
-        self.joiner[0].wait(PATIENCE_S)
-
 
 def shared(step):
     return sum(part["samples"] > 0 for part in step["workers"]) == len(HOSTS)
@@ -101,15 +83,15 @@ def shared(step):
 def one(program, args):
     mean = (CORES + LEAST_CORES) / 2
     with lab.laboratory(dict.fromkeys(HOSTS, str(CORES)), "1gbit"), measure.Scratch() as scratch:
-        run = Run(program, args.recipe, scratch)
+        run = Run(argparse.Namespace(motley=program, batch=args.batch), scratch)
         run.settle()
         wave = run.watch(args.seconds, lambda t: mean + (CORES - mean) * math.cos(2 * math.pi * t / args.period))
         lab.lab("cpu", HOSTS[1], str(CORES))
         time.sleep(SETTLE_S)
         rest = run.watch(REST_PART * args.seconds, lambda t: CORES)
-        run.end()
+        audit = run.end()
     used = wave["samples_per_s"] / (rest["samples_per_s"] * (CORES + mean) / (2 * CORES))
-    row = {"program": str(program), "recipe": args.recipe, "wave": wave, "rest": rest, "used": round(used, 4)}
+    row = {"program": str(program), "wave": wave, "rest": rest, "used": round(used, 4), "audit": audit}
     measure.emit(bench="lab_drift", **row)
     return row
 
