@@ -1,6 +1,7 @@
 // The canonical text of a configuration.
 
 #include <charconv>
+#include <cmath>
 
 #include "config/config.h"
 #include "config/fields.h"
@@ -35,7 +36,14 @@ std::string literal(bool value) { return value ? "true" : "false"; }
 std::string literal(const std::string& value) { return quoted(value); }
 std::string literal(std::uint64_t value) { return number(value); }
 std::string literal(std::int64_t value) { return number(value); }
-std::string literal(double value) { return number(value); }
+// Without a point a TOML number is an integer, which has neither a -0 nor 20 digits.
+std::string literal(double value) {
+  if (value == 0) return "0";
+  if (std::abs(value) < 1e15) return number(value);
+  char buffer[40];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
+  return {buffer, end};
+}
 std::string literal(const GlobalBatch& value) {
   return value.automatic ? "\"auto:" + number(value.samples) + "\"" : number(value.samples);
 }

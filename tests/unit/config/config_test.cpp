@@ -60,6 +60,14 @@ TEST(Config, TheTextRoundTrips) {
   EXPECT_EQ(again->optimizer.lr, 1e-5);
 }
 
+TEST(Config, NumbersThatTomlWouldReadAsOtherIntegersRoundTrip) {
+  const RunConfig config = recipe("mlp", {"optimizer.lr=-0e-3", "train.clip_norm=123456789012345678901.0"});
+  const Result<RunConfig> again = parse(to_toml(config), "text");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(to_toml(*again), to_toml(config));
+  EXPECT_EQ(again->clip_norm, 123456789012345678901.0);
+}
+
 TEST(Config, TheBatchMayFollowTheNoise) {
   const RunConfig config = recipe("gpt-mini", {"data.uri=text:a", "train.global_batch=auto"});
   EXPECT_TRUE(config.global_batch.automatic);
