@@ -1,6 +1,7 @@
 #include "config/check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -146,7 +147,7 @@ Status check(const RunConfig& c) {
     return bad("model.file is missing", "--set model.file=model.pt");
   }
   for (const double share : c.shares) {
-    if (share < 0) return bad("train.shares: expected numbers that are not negative");
+    if (!(share > 0) || !std::isfinite(share)) return bad("train.shares: expected numbers above 0");
   }
   return {};
 }

@@ -288,9 +288,9 @@ class ModelComputation:
             self._parts.set_modes(training)
             self._mode = training
 
-    def _autocast(self) -> torch.autocast:
+    def _autocast(self) -> contextlib.AbstractContextManager[Any]:
         dtype = PRECISIONS[self._work.precision]
-        return torch.autocast(self._torch_device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
+        return torch.autocast(self._torch_device.type, dtype=dtype) if dtype is not None else contextlib.nullcontext()
 
     def _train(self, at: int, size: int, wanted: int) -> None:
         """Raises Refused."""

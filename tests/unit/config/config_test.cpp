@@ -119,7 +119,8 @@ TEST(Config, BrokenTomlNamesTheLine) { EXPECT_THAT(failure("[model]\nkind = \n")
 TEST(Config, ValuesOutOfRangeAreRefused) {
   for (const char* bad : {"train.global_batch=0", "train.steps=1.5", "optimizer.nesterov=7", "optimizer.momentum=1.5",
                           "train.epochs=0", "data.std=0", "schedule.step_size=0", "optimizer.nesterov=true",
-                          "train.shares=[-1]", "train.min_workers=0", "wire.weights=int7"}) {
+                          "train.shares=[-1]", "train.shares=[1, 0]", "train.shares=[inf]", "train.min_workers=0",
+                          "wire.weights=int7"}) {
     EXPECT_FALSE(load("softmax", {bad})) << bad;
   }
 }
