@@ -24,6 +24,7 @@ class Asked {
     std::uint64_t count = 0;  // at the most
     Time at{};
     bool feedback = false;  // as its grant said
+    bool told = false;      // how long it took
 
     /// The seconds it took, as claimed; empty where that is no time at all. `slack`: by so much what the worker says
     /// may exceed what was seen; no deadline is shorter, so that as little depends on it.
@@ -39,7 +40,7 @@ class Asked {
     leases_.push_back(lease);
   }
   /// Null where it was never asked for, or long ago.
-  [[nodiscard]] const Lease* find(std::uint64_t lease) const {
+  [[nodiscard]] Lease* find(std::uint64_t lease) {
     const auto found = std::ranges::find(leases_, lease, &Lease::lease);
     return found == leases_.end() ? nullptr : &*found;
   }

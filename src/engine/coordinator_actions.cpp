@@ -20,6 +20,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       return weights.send_next(sessions.at(action.session));
     case ActionKind::close_session:
       chain.leaves(action.session);
+      if (const fleet::WorkerId worker = sessions.at(action.session).worker; worker != 0) pace.left(worker);
       return outbox.close_session(action, failed);
     case ActionKind::open_pass:
       if (action.pass.kind == PassKind::train) choose_place();

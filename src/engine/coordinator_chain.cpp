@@ -90,6 +90,7 @@ void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts
   const bool counts = quiet && (pace_.settled() || trial_.against_best());
   trial_.closed(gone, seconds(step.duration) / static_cast<double>(std::max<std::uint64_t>(1, step.samples)), counts);
   pace_.way().compared(trial_.trying(), trial_.against_best());
+  if (step.batch_change) trial_.others();
   if (way() != before) return pace_.begin_way();
   if (gone == before) pace_.way().known();
 }
@@ -110,7 +111,7 @@ void Chain::make_room(std::span<Session* const> parts) {
       if (!slower->follows || !clearly_faster(*alone, *slower) || barred(*slower, *alone)) continue;
       const Session& before = sessions_.at(slower->follows->source);
       if (clearly_faster(*alone, before) || barred(*alone, before)) continue;
-      part(*slower);
+      for (Session* each = slower; each != nullptr; each = follower_of(each->id)) part(*each);  // their hops are others
       break;
     }
   }

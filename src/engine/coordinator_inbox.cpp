@@ -276,7 +276,7 @@ void Inbox::on_finish(Session& session, const wire::Finish& finish) {
     if (took && finish.sent_bytes <= parts_.server.layout().flat_elements() * sizeof(float))
       parts_.pace.sent(session.worker, finish.sent_lease, {finish.sent_bytes, *took});
   }
-  const Asked::Lease* asked = session.asked.find(finish.lease);
+  Asked::Lease* const asked = session.asked.find(finish.lease);
   if (asked == nullptr || asked->pass != finish.pass) return;
   if (finish.count > asked->count) {
     return violation(session, "a Finish for at most " + std::to_string(asked->count) + " positions",
@@ -286,7 +286,7 @@ void Inbox::on_finish(Session& session, const wire::Finish& finish) {
     const bool whole = parts_.probes.keep(session.worker, finish.probe, parts_.server.layout());
     return feed_(modes::Probed{session.id, finish.lease, whole});
   }
-  if (finish.count > 0) measure(session, finish, *asked);
+  if (finish.count > 0 && !std::exchange(asked->told, true)) measure(session, finish, *asked);
   // Of a version that went by meanwhile it is handed back, which is no fault.
   if (is_calibration(finish.pass)) return feed_(modes::Calibrated{session.id, finish.lease});
   if (is_aside(session, finish.lease)) {

@@ -57,8 +57,7 @@ plan::Candidate MeasuredPace::candidate(PassKind kind, fleet::WorkerId worker) c
 }
 
 std::size_t MeasuredPace::remotes() const noexcept {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(workers_, [](const Worker& each) { return each.link.remote(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(workers_, &Worker::remote_here));
 }
 
 std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const {
@@ -96,7 +95,8 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const fle
   const plan::Plan plan = (kind == PassKind::evaluate ? evaluate_ : train_).split(wanted, known, workers, reissue);
   MOTLEY_ASSERT(plan.counts.size() == counts.size());
   std::ranges::copy(plan.counts, counts.begin());
-  if (reissue || kind != PassKind::train) return;
+  if (kind != PassKind::train) return;
+  if (reissue) return slack_.expect(0);  // whoever takes over what was lost, it takes longer than planned
   slack_.expect(plan::expected_seconds(wanted.link_seconds, known, counts));
   std::vector<fleet::WorkerId> sharing;
   head_part_ = 0;
@@ -203,8 +203,12 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
   if (!fixed_.empty() || !plan::measured(known) || !mine.time || way_.against_best()) return {};  // only passes tell
   std::vector<fleet::WorkerId> all(members.begin(), members.end());
   all.push_back(worker);
-  std::optional<double> alone = members.size() == 1 ? of(members[0]).train.step_alone(total) : std::nullopt;
-  if (alone) *alone -= slack_.seconds().value_or(0);  // plans are without what holds up everybody
+  std::optional<double> alone;
+  if (members.size() == 1) alone = of(members[0]).train.step_alone(total);
+  if (alone) {  // plans are without what holds up everybody, which is no part of the computing
+    const double beside = std::max(0.0, *alone - computes(members[0], total).value_or(0));
+    *alone -= std::min(slack_.seconds().value_or(0), beside);
+  }
   Verdict verdict = in_time(plan::judge(request(PassKind::train, total, all), known, mine, alone));
   verdict.faster = verdict.pays && of(worker).train.faster();
   return verdict;
@@ -212,10 +216,12 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
 
 modes::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId worker) {
   if (!fixed_.empty() || train_.total() != total || way_.trying() || way_.untried()) return {};
-  const plan::WorkerSpeed& speed = of(worker).train;
-  std::optional<double> computes;
-  if (const auto compute = speed.device().time()) computes = compute->seconds(static_cast<double>(total));
-  return in_time(comparison_.compare(total, speed.step_alone(total), computes));
+  return in_time(comparison_.compare(total, of(worker).train.step_alone(total), computes(worker, total)));
+}
+
+std::optional<double> MeasuredPace::computes(fleet::WorkerId worker, std::uint64_t samples) const {
+  const std::optional<plan::Affine> time = of(worker).train.device().time();
+  return time ? std::optional(time->seconds(static_cast<double>(samples))) : std::nullopt;
 }
 
 modes::Pace::Verdict MeasuredPace::resolve(std::uint64_t total) { return in_time(comparison_.resolve(total)); }
@@ -246,11 +252,14 @@ void MeasuredPace::summed(fleet::WorkerId worker, modes::LeaseId lease, std::uin
 }
 
 void MeasuredPace::learn_from_sums() {
-  for (plan::SumPart& part : summed_) {
+  auto told = summed_.begin();
+  for (const plan::SumPart& part : summed_) {
     const std::optional<double> said = of(part.worker).train.computed(part.lease);
-    if (!said) return;
-    part.computed = *said;
+    if (!said) continue;
+    *told = part;
+    told++->computed = *said;
   }
+  summed_.erase(told, summed_.end());
   plan::share_waiting(summed_);
   for (const plan::SumPart& part : summed_) {
     plan::WorkerSpeed& speed = at(part.worker).train;
@@ -267,8 +276,12 @@ void MeasuredPace::closed(Duration time, bool in_sums) {
   comparison_.closed(took, settling_.settled());
   settling_.closed(took);
   slack_.closed(took, settling_.passes());
-  shared_link_.closed(static_cast<std::size_t>(
-      std::ranges::count_if(news_.sharing(), [this](fleet::WorkerId each) { return of(each).link.remote(); })));
+  shared_link_.closed(senders());
+}
+
+std::size_t MeasuredPace::senders() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(news_.sharing(), [this](fleet::WorkerId each) { return of(each).link.remote(); }));
 }
 
 bool MeasuredPace::weigh_codecs(std::span<const fleet::WorkerId> sharing) {
@@ -310,7 +323,9 @@ void MeasuredPace::known_before(fleet::WorkerId worker, const plan::Affine& spee
 
 void MeasuredPace::calibrated(fleet::WorkerId worker, std::uint64_t samples, double seconds) {
   if (samples == 0) return;
-  if (at(worker).train.calibrated(samples, seconds) && of(worker).link.remote()) shared_link_.fade();
+  if (!at(worker).train.calibrated(samples, seconds) || !of(worker).link.remote()) return;
+  const std::size_t here = remotes(), sending = senders();
+  shared_link_.fade(here > sending ? here - sending : 1);
 }
 
 void MeasuredPace::uses_micro_batch(fleet::WorkerId worker, std::uint64_t samples) {
@@ -329,66 +344,6 @@ void MeasuredPace::sent(fleet::WorkerId worker, modes::LeaseId lease, const plan
   const std::optional<double> end = about.train.elapsed(lease);
   if (!end) return;  // it was not taken as a whole
   if (const auto sender = about.link.sent(lease, gradient, *end)) shared_link_.sent(*sender);
-}
-
-std::optional<double> MeasuredPace::evaluation_seconds(std::uint64_t total,
-                                                       std::span<const fleet::WorkerId> members) const {
-  const std::vector<plan::Candidate> known = candidates(PassKind::evaluate, members);
-  if (!plan::measured(known)) return std::nullopt;
-  return plan::make_plan(request(PassKind::evaluate, total, members), plan::allowing_for_spread(known)).seconds;
-}
-
-std::optional<std::vector<plan::MeasuredWorker>> MeasuredPace::measured(
-    std::uint64_t total, std::span<const fleet::WorkerId> workers) const {
-  std::vector<plan::MeasuredWorker> found;
-  for (const fleet::WorkerId worker : workers) {
-    const Worker& about = of(worker);
-    const std::optional<plan::Affine> compute = about.train.device().time();
-    if (!compute) return std::nullopt;
-    found.push_back({.candidate = candidate(PassKind::train, worker),
-                     .compute = *compute,
-                     .exposed_seconds = about.train.wire().expected(),
-                     .alone_seconds = about.train.step_alone(total),
-                     .codec = std::string(codec::to_word(about.link.codec())),
-                     .up_bytes_per_second = about.link.up_bytes_per_second(),
-                     .down_bytes_per_second = about.link.down_bytes_per_second()});
-  }
-  return found;
-}
-
-std::optional<Planned> MeasuredPace::forecast(std::uint64_t total, std::span<const fleet::WorkerId> members,
-                                              std::span<const fleet::WorkerId> parked,
-                                              std::uint64_t local_steps) const {
-  auto sharing = measured(total, members);
-  const auto waiting = measured(total, parked);
-  if (members.empty() || !slack_.seconds() || !fixed_.empty() || !sharing || !waiting) return std::nullopt;
-  plan::Request wanted = request(PassKind::train, total, members);
-  if (local_steps > 1) {
-    wanted.grain = local_steps * sizes_.grain;
-    for (plan::MeasuredWorker& each : *sharing) each.add_steps(local_steps - 1);
-  }
-  std::vector<fleet::WorkerId> all(members.begin(), members.end());
-  all.insert(all.end(), parked.begin(), parked.end());
-  plan::Forecast made =
-      plan::forecast({.request = wanted, .members = *sharing, .parked = *waiting, .link_seconds = link_seconds(all)},
-                     slack_, settling_.passes());
-  Planned planned;
-  planned.global_batch = total;
-  planned.step = made.step;
-  planned.workers = std::move(made.workers);
-  return planned;
-}
-
-std::optional<double> MeasuredPace::lost_samples() const {
-  if (news_.sharing().empty() || !slack_.seconds()) return std::nullopt;
-  std::vector<plan::Affine> passes;
-  for (const fleet::WorkerId worker : news_.sharing()) {
-    std::optional<plan::Affine> pass = of(worker).train.device().time();
-    if (!pass) return std::nullopt;
-    pass->fixed += of(worker).train.wire().seconds().value_or(0);
-    passes.push_back(*pass);
-  }
-  return plan::lost_samples(passes, *slack_.seconds());
 }
 
 }  // namespace motley::engine

@@ -88,7 +88,11 @@ class MeasuredPace final : public modes::Pace {
   void uses_micro_batch(fleet::WorkerId worker, std::uint64_t samples);
 
   // What is told of its link: plan::WorkerLink, plan::Exposure.
-  void connected(fleet::WorkerId worker, bool remote) { at(worker).link.connected(remote); }
+  void connected(fleet::WorkerId worker, bool remote) {
+    at(worker).link.connected(remote);
+    ++at(worker).sessions;
+  }
+  void left(fleet::WorkerId worker) { --at(worker).sessions; }
   /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves.
   void reached(fleet::WorkerId worker, Duration time);
   void received(fleet::WorkerId worker, const plan::Transfer& weights) { at(worker).link.received(weights); }
@@ -133,6 +137,8 @@ class MeasuredPace final : public modes::Pace {
     plan::WorkerLink link;
     std::uint64_t micro_batch = 0;  // 0: unknown
     double part = 0;                // of the samples of the newest train pass
+    std::uint32_t sessions = 0;     // 2 while one that came back replaces the one before
+    [[nodiscard]] bool remote_here() const noexcept { return sessions > 0 && link.remote(); }
     plan::WorkerSpeed& speed(PassKind kind) noexcept { return kind == PassKind::evaluate ? evaluate : train; }
     [[nodiscard]] const plan::WorkerSpeed& speed(PassKind kind) const noexcept {
       return kind == PassKind::evaluate ? evaluate : train;
@@ -142,6 +148,8 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] const Worker& of(fleet::WorkerId worker) const;
   [[nodiscard]] std::vector<plan::Candidate> candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const;
   [[nodiscard]] plan::Candidate candidate(PassKind kind, fleet::WorkerId worker) const;
+  /// For which its device is busy with so many; empty until it is measured.
+  [[nodiscard]] std::optional<double> computes(fleet::WorkerId worker, std::uint64_t samples) const;
   [[nodiscard]] plan::Affine fixed_share(fleet::WorkerId worker) const;
   [[nodiscard]] plan::Request request(PassKind kind, std::uint64_t total,
                                       std::span<const fleet::WorkerId> workers) const;
@@ -154,7 +162,9 @@ class MeasuredPace final : public modes::Pace {
   void begin_others(std::span<const fleet::WorkerId> sharing);
   void learn_from_sums();
   [[nodiscard]] double weigh_codec(fleet::WorkerId worker);
+  /// Workers of other machines: that are here; that have a share.
   [[nodiscard]] std::size_t remotes() const noexcept;
+  [[nodiscard]] std::size_t senders() const;
   [[nodiscard]] Duration patience_with_way(fleet::WorkerId worker) const noexcept;
 
   ContributionBytes contribution_bytes_;

@@ -89,8 +89,8 @@ void SharedLink::record(std::span<const Sender> senders) noexcept {
   if (speed_) speed_ = std::max(*speed_, most);
 }
 
-void SharedLink::fade() noexcept {
-  if (speed_) *speed_ /= kFade;
+void SharedLink::fade(std::size_t waiting) noexcept {
+  if (speed_) *speed_ *= std::pow(kFade, -1 / static_cast<double>(waiting));
 }
 
 }  // namespace motley::plan

@@ -60,8 +60,8 @@ class SharedLink {
   void sent(const Sender& sender) { sent_.push_back(sender); }
   /// The open pass, in which so many remote workers had a share. Says nothing unless all those of the pass before told.
   void closed(std::size_t senders);
-  /// While nobody tries whether it still is so slow.
-  void fade() noexcept;
+  /// While nobody tries whether it still is so slow: of so many workers without a share each one calls it in its turn.
+  void fade(std::size_t waiting) noexcept;
   [[nodiscard]] std::optional<double> bytes_per_second() const noexcept { return speed_; }
   /// That it is busy with so many bytes; 0: not known.
   [[nodiscard]] double seconds(double bytes) const noexcept { return speed_ ? bytes / *speed_ : 0; }

@@ -15,7 +15,7 @@ constexpr double kSlackLeast = 0.25;
 
 void Slack::closed(double seconds, std::uint32_t passes) noexcept {
   if (expected_ <= 0) return;
-  const double slack = std::clamp(seconds - expected_, -expected_, expected_);  // a loss is no measurement
+  const double slack = std::clamp(seconds - expected_, -expected_, expected_);
   slack_ = slack_ && passes > 2 ? *slack_ + kNewestSlack * (slack - *slack_) : slack;
 }
 

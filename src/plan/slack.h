@@ -10,7 +10,7 @@ namespace motley::plan {
 /// no model knows.
 class Slack {
  public:
-  /// Seconds of the pass that opens; 0: unknown.
+  /// Seconds of the pass that opens; 0: unknown, or no longer what it takes.
   void expect(double seconds) noexcept { expected_ = seconds; }
   /// It took so long, as one of so many with the same workers.
   void closed(double seconds, std::uint32_t passes) noexcept;

@@ -31,8 +31,9 @@ void WayTrial::again() noexcept {
 }
 
 void WayTrial::others() noexcept {
-  again();
   asked_ = true;
+  if (trying_) begin_block(best_);
+  pairs_ = {kPairsMax, kLeastGain};
 }
 
 void WayTrial::closed(Way went, double seconds, bool counts) noexcept {
@@ -83,20 +84,19 @@ void WayTrial::weigh() {
 void WayTrial::take(double gain) {
   closest_ = gain;
   best_ = trying_->way;
-  pairs_ = {kPairsMax, kLeastGain};
   left_.pop_back();
   next();
 }
 
 void WayTrial::drop(std::optional<double> gain) {
   if (gain) closest_ = std::min(*gain, closest_.value_or(*gain));
-  pairs_ = {kPairsMax, kLeastGain};
   left_.pop_back();
   next();
 }
 
 // Another one against the best, or the answer.
 void WayTrial::next() {
+  pairs_ = {kPairsMax, kLeastGain};
   if (!left_.empty()) return begin_block(best_);
   trying_.reset();
   since_ = 0;

@@ -46,7 +46,7 @@ class WayTrial {
   void closed(Way went, double seconds, bool counts) noexcept;
   /// What was measured in this block is of other shares.
   void again() noexcept;
-  /// Others take part.
+  /// Others take part, or steps are of other sizes: what was measured so far is of another run.
   void others() noexcept;
   /// By which part a step took longer on the way that came closest, when ways were compared last; empty: not yet, or
   /// there was no other.

@@ -71,13 +71,13 @@ void DeclaredBounds::counted(WorkerId worker, const Declared& said, bool local) 
   if (said.count == 0 || said.weight <= 0) return;  // says nothing of others
   auto known = std::ranges::find(seen_, worker, &Seen::worker);
   if (known == seen_.end()) known = seen_.insert(seen_.end(), Seen{.worker = worker, .local = local});
-  const double loss = magnitude(said.loss_sum);
+  const double loss = magnitude(said.loss_sum), items = std::max(said.weight, static_cast<double>(said.count));
   const Extent extent{.weight = said.weight,
                       .weight_per_sample = said.weight / static_cast<double>(said.count),
                       .loss = loss,
-                      .loss_per_item = loss / said.weight,
+                      .loss_per_item = loss / items,
                       .largest = said.largest,
-                      .per_item = {said.largest.gradient / said.weight, said.largest.statistic / said.weight}};
+                      .per_item = {said.largest.gradient / items, said.largest.statistic / items}};
   known->most.raise(extent);
   if (known->contributions < kEnough) known->early.raise(extent);
   ++known->contributions;

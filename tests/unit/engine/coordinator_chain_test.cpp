@@ -253,6 +253,24 @@ TEST_F(CoordinatorChain, WhoComesLaterIsPutInFrontOfTheClearlySlower) {
   EXPECT_EQ(output.introduced.size(), 4U);
 }
 
+TEST_F(CoordinatorChain, WhoStandsBehindOneThatCameInBetweenIsToldOfOneHopMore) {
+  options.min_workers = 3;
+  options.shares = {1, 1, 1, 1};
+  make();
+  join(1, ms(1000));
+  join(2, ms(8000));
+  join(3, ms(8000));
+  step();
+  link();
+  ASSERT_EQ(peers[3].all<wire::Source>().back().hops, 1U);
+  join(4, ms(3000));
+  step();
+  step();
+  link();
+  EXPECT_EQ(peers[3].all<wire::Source>().back().hops, 2U);
+  run_exact(12);
+}
+
 TEST_F(CoordinatorChain, NobodyFollowsAClearlySlowerOne) {
   options.min_workers = 2;
   options.shares = {1, 1, 1};

@@ -77,6 +77,23 @@ TEST_F(CoordinatorClaims, WhatWasNeverAskedForIsNotMeasured) {
   run_exact(4);
 }
 
+TEST_F(CoordinatorClaims, HowLongItTookCountsAsItWasSaidFirst) {
+  steps(6);
+  until(2);
+  const wire::Grant grant = take(*a);
+  compute(*a, grant);
+  const double said = a->seconds_per_sample * static_cast<double>(grant.count);
+  a->seconds_per_sample *= 3;
+  finish(*a, grant);
+  a->seconds_per_sample /= 3;
+  until(3);
+  const auto& workers = output.steps.back().workers;
+  const auto part = std::ranges::find(workers, std::uint64_t{1}, &WorkerStep::worker);
+  ASSERT_NE(part, workers.end());
+  EXPECT_DOUBLE_EQ(part->compute_seconds, said);
+  run_exact(6);
+}
+
 TEST_F(CoordinatorClaims, LeasesHandedBackAreStrikes) {
   steps(12);
   int handed_back = 0;

@@ -203,6 +203,70 @@ TEST_F(MeasuredPaceTest, WhatASumTakesBeyondTheLongestComputingIsWhatEachWaits) 
   EXPECT_NEAR(planned->step.seconds, kPerSample * kBatch / 3 + 0.05, 0.01);
 }
 
+TEST_F(MeasuredPaceTest, OneThatDoesNotSayHowLongItComputedKeepsNobodyFromBeingMeasured) {
+  const Workers workers{2, 3, 4};
+  std::vector<std::uint64_t> counts(workers.size());
+  const auto pass_of_sums = [&](double waits, bool all_tell) {
+    pace_.split(PassKind::train, kBatch, workers, false, counts);
+    const double longest = kPerSample * static_cast<double>(*std::ranges::max_element(counts));
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      ++lease_;
+      if (i > 0 || all_tell)
+        pace_.computed(PassKind::train, workers[i], lease_, counts[i], kPerSample * static_cast<double>(counts[i]));
+      pace_.summed(workers[i], lease_, counts[i], duration_of(longest + waits));
+    }
+    pace_.closed(duration_of(longest + waits), true);
+  };
+  for (int pass = 0; pass < 10; ++pass) pass_of_sums(0.05, true);
+  for (int pass = 0; pass < 30; ++pass) pass_of_sums(0.5, false);
+  EXPECT_LT(counts[1], kBatch / 4) << "what it waits for is half a second now";
+}
+
+// The head takes over what was lost, so that the step takes as long as alone.
+TEST_F(MeasuredPaceTest, AStepInWhichAShareWasLostSaysNothingOfWhatHoldsUpEverybody) {
+  const Workers workers{1, 2};
+  passes(2, workers, 0.05);
+  const auto predicted = [&] { return pace_.forecast(kBatch, workers, {}).value().step.seconds; };
+  const double before = predicted();
+  std::vector<std::uint64_t> counts(workers.size());
+  pace_.split(PassKind::train, kBatch, workers, false, counts);
+  std::vector<std::uint64_t> left(1);
+  pace_.split(PassKind::train, counts[1], Workers{1}, true, left);
+  pace_.closed(duration_of(kPerSample * kBatch));
+  EXPECT_NEAR(predicted(), before, 0.05 * before);
+}
+
+// What holds up a step of two, a full disk of the head for one, is not all in a step alone.
+TEST_F(MeasuredPaceTest, AStepAloneIsNoShorterThanItsComputing) {
+  const double whole = kPerSample * kBatch;
+  for (int i = 0; i < 10; ++i) pace_.alone(1, kBatch, whole, whole);
+  passes(3, {1, 2}, 0.05);
+  std::vector<std::uint64_t> counts(2);
+  for (int i = 0; i < 20; ++i) {
+    pace_.split(PassKind::train, kBatch, Workers{1, 2}, false, counts);
+    pace_.closed(duration_of(whole));
+  }
+  EXPECT_TRUE(pace_.judge(kBatch, Workers{1}, 2).pays);
+}
+
+TEST_F(MeasuredPaceTest, WhoLeftIsNotWaitedForOnAWayThatIsTriedFirst) {
+  CoordinatorOptions chained = options();
+  chained.chain = CoordinatorOptions::Chain::measured;
+  MeasuredPace pace{chained, {kBytes, kBytes, kBytes, kBytes}};
+  for (fleet::WorkerId worker = 1; worker <= 22; ++worker) {
+    pace.connected(worker, worker > 1);
+    while (const std::uint64_t samples = pace.calibration(worker))
+      pace.calibrated(worker, samples, 0.001 * static_cast<double>(samples));
+    if (worker > 1) pace.reached(worker, std::chrono::seconds(12));
+  }
+  EXPECT_TRUE(pace.judge(kBatch, Workers{1}, 2).pays) << "twelve seconds of 21 at the same time";
+  for (fleet::WorkerId worker = 4; worker <= 22; ++worker) pace.left(worker);
+  EXPECT_FALSE(pace.judge(kBatch, Workers{1}, 2).pays) << "of two";
+  pace.connected(2, true);
+  pace.left(2);
+  EXPECT_FALSE(pace.judge(kBatch, Workers{1}, 3).pays) << "it came back before its old session ended";
+}
+
 // A chain is as slow as its longest hop.
 TEST(MeasuredPaceOfSums, WhoChangesItsCodecTakesTheOthersAlong) {
   CoordinatorOptions options;

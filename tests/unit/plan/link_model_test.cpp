@@ -114,8 +114,11 @@ TEST(SharedLink, IsAsFastAsWhatItWasSeenToCarry) {
   for (int i = 0; i < 3; ++i) record(link, together);
   record(link, {sender(0, 0.25, 4e6)});
   EXPECT_DOUBLE_EQ(link.bytes_per_second().value_or(0), 4e6);
-  link.fade();
+  link.fade(1);
   EXPECT_GT(link.bytes_per_second().value_or(0), 4e6);
+  const double once = link.bytes_per_second().value_or(0);
+  for (int i = 0; i < 20; ++i) link.fade(20);
+  EXPECT_NEAR(link.bytes_per_second().value_or(0), once / kFade, 1) << "by all of 20, as by one";
   record(link, {sender(0, 1, 1e6), sender(0, 1, 1e6)});
   for (int i = 0; i < 3; ++i) record(link, together);
   EXPECT_DOUBLE_EQ(link.bytes_per_second().value_or(0), 1e6) << "it has become slower";

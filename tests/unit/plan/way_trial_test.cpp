@@ -117,6 +117,19 @@ TEST(WayTrial, WhoComesAndGoesDoesNotKeepItFromEnding) {
   EXPECT_EQ(trial.way(), Way::both) << "as it began";
 }
 
+TEST(WayTrial, StepsWithOthersAreNotComparedWithThoseBefore) {
+  for (const double then : {0.5, 2.0}) {
+    WayTrial trial = trial_of_all();
+    Steps before({1.1, 1.1, 1}, 0, 5), after({1.1 * then, 1.1 * then, then}, 0, 5);
+    before.go_on(trial, WayTrial::kCold + WayTrial::kBlock + 1);
+    ASSERT_TRUE(trial.against_best());
+    trial.others();
+    for (int i = 0; i < 400 && trial.trying(); ++i) after.go_on(trial, 1);
+    EXPECT_EQ(trial.way(), Way::both) << then;
+    EXPECT_NEAR(trial.gained().value_or(0), 0.1, 0.02) << then;
+  }
+}
+
 TEST(WayTrial, StepsThatDoNotCountAreNotCompared) {
   WayTrial trial = trial_of_all();
   Steps run({2, 2, 1}, 0.02, 5);

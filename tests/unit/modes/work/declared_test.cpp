@@ -72,6 +72,14 @@ TEST(DeclaredBounds, AFewSamplesMayCarryAllTheWeight) {
   EXPECT_TRUE(bounds.likely(2, {1, 500, 900}));
 }
 
+TEST(DeclaredBounds, WhoWeighsNextToNothingDoesNotMakeAnythingLikely) {
+  DeclaredBounds bounds;
+  for (std::uint32_t i = 0; i < DeclaredBounds::kEnough; ++i) bounds.counted(1, {8, 8, 16, {1e-2, 4}}, false);
+  bounds.counted(1, {8, 1e-300, 16, {1e-2, 4}}, false);
+  EXPECT_FALSE(bounds.likely(2, {8, 8, 16, {1e20, 4}}));
+  EXPECT_FALSE(bounds.likely(2, {8, 8, -1e12, {1e-2, 4}}));
+}
+
 TEST(DeclaredBounds, GradientsAndStatisticsEachOnTheirOwn) {
   DeclaredBounds bounds;
   for (std::uint32_t i = 0; i < DeclaredBounds::kEnough; ++i) bounds.counted(1, {8, 8, 16, {1e-2, 400}}, false);
