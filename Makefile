@@ -46,7 +46,7 @@ coverage: ## which lines of the C++ core its tests run
 	@tools/bootstrap test
 	@tools/coverage
 
-bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-auto bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator ## all benchmarks but bench-rounds-quality, bench-rounds-vision and bench-helper-quality
+bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-auto bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator ## all benchmarks but bench-scale, bench-rounds-quality, bench-rounds-vision and bench-helper-quality
 
 bench-build:
 	@tools/bootstrap bench
@@ -108,7 +108,7 @@ bench-plan: bench-build ## predicted against reached speed over mixes, links and
 bench-chain: bench-build ## four hosts that hand the weights on to each other, beside the head sending them to all (Linux, root)
 	$(PYTHON) bench/lab_chain.py
 
-bench-scale: bench-build ## 8, 32 and 128 simulated workers, models of 25.6 million and a billion parameters: seconds a step, memory (Linux)
+bench-scale: bench-build ## 8, 32 and 128 simulated workers, models of 25.6 million and a billion parameters: seconds a step, memory (Linux; hours)
 	@$(NINJA) --target motley_sim_scale
 	$(PYTHON) bench/sim_scale.py
 
@@ -158,4 +158,4 @@ fmt-check: ## fail if a C++ file is not formatted
 	@$(SOURCES) | xargs $(CLANG_FORMAT) --dry-run --Werror
 
 clean: ## delete what was built, but not the Python environment
-	rm -rf $(BUILD) build/wheel-* build/python-env build/dev build/asan build/tsan build/tidy build/motley
+	rm -rf $(BUILD) build/wheel-* build/wheels build/python-env build/coverage build/dev build/asan build/tsan build/tidy build/motley

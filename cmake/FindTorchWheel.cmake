@@ -1,4 +1,4 @@
-# The libtorch inside the PyPI wheel of MOTLEY_PYTHON, as motley::torch_wheel. The wheel's own TorchConfig.cmake demands a
+# The libtorch inside the torch wheel of MOTLEY_PYTHON, as motley::torch_wheel. The wheel's own TorchConfig.cmake demands a
 # CUDA toolkit for CUDA builds; linking the shared libraries directly needs none, as long as no header of c10/cuda is used.
 set(MOTLEY_TORCH_MIN 2.7)  # the first wheels with the C++11 ABI on every platform
 set(MOTLEY_TORCH_MAX 2.15)

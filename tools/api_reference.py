@@ -3,10 +3,12 @@
 
   tools/api_reference.py [--check]     writes docs/reference/python.md; with --check says whether it is what it would write
 
-Reads the sources and imports nothing of them, so it needs neither torch nor a built package.
+Reads the sources and imports nothing of them, so it needs neither torch nor a built package. What scripts should not call begins its
+docstring with "For the package:". Attributes are told by the string that follows them, in the class or in __init__.
 """
 
 import ast
+import inspect
 import pathlib
 import re
 import sys
@@ -21,6 +23,7 @@ HEAD = """# The Python package
 
 Made from the docstrings by `make docs`. How to use it: [the guide](../guides/python.md), [scripts](../guides/scripts.md).
 """
+OURS = "For the package:"
 # "model: a module", "loss(model, batch): the mean", "number, epoch: from 1 on"
 ENTRY = re.compile(r"^([A-Za-z_]\w*(?:, [a-z_]\w*)*(?:\([^)]*\))?): (?=\S)")
 INLINE = re.compile(r"  (?=[a-z_]\w*(?:, [a-z_]\w*)*(?:\([^)]*\))?: )")
@@ -101,6 +104,13 @@ def about_function(node, name, level):
     return [heading, signature(node, name.split(".", 1)[-1] if level > 3 else name), *documented(node)]
 
 
+def attributes(body):
+    """(name, what is said of it) of each that a string follows."""
+    for item, after in zip(body, body[1:]):
+        if isinstance(item, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            yield getattr(item.target, "attr", None) or item.target.id, inspect.cleandoc(after.value.value)
+
+
 def about_class(node, name):
     lines = [f"### `{name}`"]
     methods = [item for item in node.body if isinstance(item, ast.FunctionDef)]
@@ -110,8 +120,10 @@ def about_class(node, name):
         lines.append(signature(made, name))
     lines += documented(node)
     short = name.rsplit(".", 1)[-1]
+    for attribute, told in attributes(node.body + (made.body if made is not None else [])):
+        lines += [f"#### `{short}.{attribute}`", *paragraphs(told)]
     for item in methods:
-        if not item.name.startswith("_") and ast.get_docstring(item):
+        if not item.name.startswith("_") and not (ast.get_docstring(item) or OURS).startswith(OURS):
             lines += about_function(item, f"{short}.{item.name}", 4)
     return lines
 

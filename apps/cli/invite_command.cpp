@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <system_error>
+#include <vector>
 
 #include "commands.h"
 #include "durations.h"
@@ -18,6 +20,7 @@ namespace fs = std::filesystem;
 struct InviteArguments {
   bool once = false, pair = false;
   std::string run, whom;
+  std::vector<std::string> hosts{};
   std::optional<Duration> good_for{};
 };
 
@@ -52,6 +55,15 @@ Status show_code(const std::string& directory, const Context& context) {
 }
 
 Status run_invite(const InviteArguments& arguments, Context& context) {
+  const std::string alone = arguments.once ? "--once" : arguments.pair ? "--pair" : "";
+  if (!alone.empty() && !arguments.hosts.empty()) {
+    return Error{ErrorCode::usage, "invite " + alone + ": expected no host, found " + arguments.hosts.front(),
+                 "motley invite " + alone + "; or motley invite HOST (motley of the Python package)"};
+  }
+  if (arguments.good_for && !arguments.once) {
+    return Error{ErrorCode::usage, "invite: --expires is of the token that --once prints",
+                 "motley invite --once --expires 12h"};
+  }
   if (arguments.pair) return show_code(run_directory(arguments.run), context);
   if (!arguments.once) {
     return Error{ErrorCode::usage, "to invite machines over ssh is for the motley of the Python package",
@@ -82,7 +94,7 @@ void add_invite(CLI::App& app, Command& chosen) {
       ->excludes(once);
   command->add_option("--run", arguments->run, "the directory of the run (default: the newest under runs/)");
   add_expires(*command, arguments->good_for);
-  command->allow_extras();
+  command->add_option("host", arguments->hosts, "user@host: whom to invite over ssh (motley of the Python package)");
   command->callback(
       [&chosen, arguments] { chosen = [arguments](Context& context) { return run_invite(*arguments, context); }; });
 }

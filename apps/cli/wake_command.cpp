@@ -25,7 +25,8 @@ std::string list_of_machines(const std::vector<runtime::MetMachine>& known) {
 
 Error unknown_machine(const std::string& name, const std::vector<runtime::MetMachine>& known) {
   if (known.empty()) {
-    return {ErrorCode::input, "no machine is known here: those are that joined a run of this user on this machine",
+    return {ErrorCode::input,
+            "no machine is known yet: only machines that once joined a run you started on this machine can be woken",
             "join with it once while it is awake; or motley wake 02:42:0a:4d:00:0b, its card's address"};
   }
   return {ErrorCode::input,

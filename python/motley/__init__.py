@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __version__: str = _core.version
 __all__ = ["ArrayRun", "Epoch", "Error", "HeadTensors", "Run", "Shards", "Step", "files", "fit"]
 
-_TORCH_HINT = "pip install torch, or the build for your card from https://pytorch.org/get-started"
+_TORCH_HINT = "pip install torch; the site of PyTorch names the build for your card"
 
 
 def __getattr__(name: str) -> Any:

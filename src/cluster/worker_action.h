@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "wire/messages.h"
 
@@ -65,8 +64,6 @@ struct WorkerAction {
   std::uint64_t limit = 0, trim = 0;
   wire::Grant lease;
 };
-/// One sentence: what is done and why.
-std::string to_sentence(const WorkerAction& action);
 
 /// Fixed capacity: deciding never allocates.
 class WorkerActions {

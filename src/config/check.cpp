@@ -34,19 +34,20 @@ Status in_range(const std::string& key, double value, double low, double high) {
 // What rounds are not made for yet would be another training without a word.
 Status check_rounds(const RunConfig& c) {
   if (c.wire_gradients == "top64" && c.mode != "rounds") {
-    return bad("wire.gradients: top64 sends a 64th of the numbers at a time, which was only ever measured for rounds",
-               "--set train.mode=rounds, or wire.gradients=int4");
+    return bad(
+        "wire.gradients = \"top64\" needs train.mode = \"rounds\": it sends a 64th of the numbers at a time, which "
+        "was measured for rounds only",
+        c.mode == "helper" ? "--set wire.gradients=int8" : "--set train.mode=rounds, or wire.gradients=int4");
   }
   if (c.mode != "rounds") return {};
-  const auto not_yet = [](const std::string& key, const std::string& why, const std::string& hint) {
-    return bad(key + ": " + why + ", which train.mode = \"rounds\" does not do yet", hint);
+  const auto not_yet = [](const std::string& setting, const std::string& hint) {
+    return bad(setting + " is not supported with train.mode = \"rounds\" yet", hint);
   };
-  if (c.global_batch.automatic)
-    return not_yet("train.global_batch", "it follows the gradient noise", "--set train.global_batch=256");
-  if (c.wire_chain != "none") return not_yet("wire.chain", "weights go from worker to worker", "--set wire.chain=none");
-  if (c.drop_last) return not_yet("train.drop_last", "samples are left out", "--set train.drop_last=false");
+  if (c.global_batch.automatic) return not_yet("train.global_batch = \"auto\"", "--set train.global_batch=256");
+  if (c.wire_chain != "none") return not_yet("wire.chain = \"" + c.wire_chain + "\"", "--set wire.chain=none");
+  if (c.drop_last) return not_yet("train.drop_last = true", "--set train.drop_last=false");
   if (c.clip_norm > 0 && c.clip_norm_of != "own")
-    return not_yet("train.clip_norm_of", "the step before clips", "--set train.clip_norm_of=own");
+    return not_yet("train.clip_norm_of = \"previous\"", "--set train.clip_norm_of=own");
   return in_range("train.global_batch times train.rounds.steps",
                   static_cast<double>(c.global_batch.samples) * static_cast<double>(c.rounds_steps), 1, 1e12);
 }
@@ -54,7 +55,8 @@ Status check_rounds(const RunConfig& c) {
 Status check_chain(const RunConfig& c) {
   if (c.wire_chain == "both" && c.mode == "helper") {
     return bad(
-        "wire.chain: with both, workers add up their gradients on the way, which train.mode = \"helper\" does not do",
+        "wire.chain = \"both\" cannot be used with train.mode = \"helper\": gradients of helpers are not added up on "
+        "the way",
         "--set wire.chain=weights");
   }
   return {};
@@ -63,18 +65,19 @@ Status check_chain(const RunConfig& c) {
 // A gradient of the version before is noise that adds to whatever else is not exact.
 Status check_helper(const RunConfig& c) {
   if (c.mode != "helper") return {};
-  const auto refused = [](const std::string& key, const std::string& why, const std::string& hint) {
-    return bad(key + ": " + why + ", which train.mode = \"helper\" does not do", hint);
-  };
-  if (c.wire_gradients == "int4")
-    return refused("wire.gradients", "int4 takes more from a gradient than one that is late can bear",
-                   "--set wire.gradients=int8");
+  const std::string with = " with train.mode = \"helper\"";
+  if (c.wire_gradients == "int4") {
+    return bad("wire.gradients = \"int4\" cannot be used" + with + ": late gradients do not tolerate int4's rounding",
+               "--set wire.gradients=int8");
+  }
   if (c.global_batch.automatic)
-    return refused("train.global_batch", "it follows the gradient noise", "--set train.global_batch=256");
-  if (!c.shares.empty()) return refused("train.shares", "helpers have parts of their own", "--set train.shares=[]");
+    return bad("train.global_batch = \"auto\" is not supported" + with, "--set train.global_batch=256");
+  if (!c.shares.empty())
+    return bad("train.shares cannot be set" + with + ": helpers get shares of their own", "--set train.shares=[]");
   if (c.optimizer_kind == "script") {
-    return refused("optimizer.kind", "nobody knows how an optimizer of the script's own bears late gradients",
-                   "--set train.mode=exact");
+    return bad("optimizer.kind = \"script\" cannot be used" + with +
+                   ": how an optimizer of the script's own tolerates late gradients is not known",
+               "--set train.mode=exact");
   }
   return {};
 }
@@ -124,7 +127,7 @@ Status check(const RunConfig& c) {
   if (const Status fits = check_helper(c); !fits) return fits;
   if (const Status fits = check_chain(c); !fits) return fits;
   if (c.drop_last && c.global_batch.automatic) {
-    return bad("train.drop_last: needs a batch that stays, and train.global_batch follows the gradient noise",
+    return bad("train.drop_last = true needs a batch of one size, but train.global_batch = \"auto\" changes it",
                "--set train.drop_last=false, or --set train.global_batch=256");
   }
   if (c.optimizer_kind == "script" && c.model_kind != kScriptKind) {

@@ -189,7 +189,7 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& origin)
   } catch (const toml::parse_error& error) {
     return bad(origin + ":" + std::to_string(error.source().begin.line) +
                    ": this is not TOML: " + std::string(error.description()),
-               "a run file looks like: [model] kind = \"fashion-cnn\"");
+               "a run file looks like: model.kind = \"fashion-cnn\"");
   }
 }
 
@@ -243,7 +243,7 @@ Result<RunConfig> build(const toml::table& table, const std::string& origin,
   for (const std::string& text : overrides) {
     if (text.rfind("model.kind=", 0) == 0) kind = text.substr(11);
   }
-  if (kind.empty()) return bad(origin + ": model.kind is missing", "[model] kind = \"fashion-cnn\"");
+  if (kind.empty()) return bad(origin + ": model.kind is missing", "model.kind = \"fashion-cnn\"");
   if (!apply_recipe(kind, config)) {
     std::vector<std::string> kinds = recipe_names();
     kinds.emplace_back("torchscript");

@@ -1,5 +1,6 @@
 // The canonical text of a configuration.
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -89,6 +90,12 @@ std::vector<std::string> describe_keys() {
     lines.push_back(key + " (" + type_name<std::decay_t<decltype(member)>>() + ", default " + literal(member) +
                     "): " + help);
   });
+  const auto last = std::ranges::find_if(lines.rbegin(), lines.rend(),
+                                         [](const std::string& line) { return line.starts_with("optimizer."); });
+  lines.insert(
+      last.base(),
+      "optimizer.groups (a list of tables, default []): for tensors whose name has the pattern match, any of lr, "
+      "weight_decay and momentum; the last group that matches counts");
   return lines;
 }
 

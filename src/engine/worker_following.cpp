@@ -142,7 +142,7 @@ Status Following::add(const wire::Frame& frame, Time now) {
     return {};
   }
   if (!hasher_ || frame.body.size() != wire::kHashBytes || header.chunk >= chunks_)
-    return Error{ErrorCode::protocol, "weights came by a hash that cannot be",
+    return Error{ErrorCode::protocol, "the head sent an invalid hash of weights",
                  "update motley on both machines to the same version"};
   if (header.pass <= forgotten_) return {};
   const bool old = by_hash_.size() == kVersionsKept && header.version < by_hash_.begin()->first;

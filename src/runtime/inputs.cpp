@@ -64,7 +64,7 @@ namespace {
 Result<std::string> bring_by(const data::Retrieve& retrieve, const std::string& address, const DownloadReport& report) {
   if (!address.starts_with("http://") && !address.starts_with("https://")) {
     return Error{ErrorCode::input, address + ": this program fetches http:// and https:// alone",
-                 "pip install motley, which fetches it with fsspec; or fetch it yourself and name the path"};
+                 "pip install . brings one that fetches it with fsspec; or fetch it yourself and name the path"};
   }
   const std::string cache = cache_dir();
   if (cache.empty() || !retrieve)
@@ -130,10 +130,10 @@ Status load_model_file(const config::RunConfig& config, const std::filesystem::p
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : -1;
   if (size <= 0 || static_cast<std::uint64_t>(size) > wire::kBlobBytesMax) {
-    return Error{ErrorCode::input,
-                 path.string() + ": expected a TorchScript file, found " +
-                     (size < 0 ? "nothing" : "one of a size that cannot be"),
-                 "torch.jit.script(model).save(\"model.pt\") makes one"};
+    return Error{
+        ErrorCode::input,
+        path.string() + ": expected a TorchScript file, found " + (size < 0 ? "nothing" : "one of an invalid size"),
+        "torch.jit.script(model).save(\"model.pt\") makes one"};
   }
   std::vector<std::byte> bytes(static_cast<std::size_t>(size));
   file.seekg(0);

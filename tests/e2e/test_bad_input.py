@@ -45,6 +45,10 @@ TINY = settings(data_uri="synthetic:512:8:3", data_test_uri="synthetic:64:8:3", 
     (["train", "softmax", "--pair", "--plaintext"], "usage", "--p", "motley train --help"),
     (["invite", "--pair", "--run", "nothing-here"], "input", "nothing-here", "--run"),
     (["invite", "--pair", "--once"], "usage", "--", "motley invite --help"),
+    (["invite", "--once", "me@laptop"], "usage", "expected no host, found me@laptop", "motley invite --once"),
+    (["invite", "--pair", "me@laptop"], "usage", "expected no host, found me@laptop", "motley invite --pair"),
+    (["invite", "--pair", "--expires", "1h"], "usage", "--once", "motley invite --once --expires"),
+    (["invite", "me@laptop", "train.py"], "usage", "Python package", "pip install ."),
     (["join", "x", "--share", "0"], "usage", "--share", "motley join --help"),
     (["join", "x", "--share", "nan"], "usage", "from 0.01 to 1", "motley join --help"),
     (["train", "softmax", "--share", "1.5"], "usage", "'1.5'", "motley train --help"),
@@ -67,8 +71,8 @@ def test_wrong_words(motley, words, code, message, hint):
 
 
 @pytest.mark.parametrize("text, line, message, hint", [
-    ("[model]\nkind = \"softmax\"\n[train]\nsteps = \n", 4, "TOML", "[model]"),
-    ("[model]\nkind = \"softmax\"\n[train\nsteps = 3\n", 3, "TOML", "[model]"),
+    ("[model]\nkind = \"softmax\"\n[train]\nsteps = \n", 4, "TOML", "model.kind"),
+    ("[model]\nkind = \"softmax\"\n[train\nsteps = 3\n", 3, "TOML", "model.kind"),
     ("[model]\nkind = \"softmax\"\n\n[train]\nstep = 3\n", 5, "train.step", "'train.steps'"),
     ("[model]\nkind = \"softmax\"\n[data]\nuri = 3\n", 4, "string", ""),
     ("[model]\nkind = \"softmax\"\n[optimizer]\nnesterov = 1\n", 4, "true or false", ""),

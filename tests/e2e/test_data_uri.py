@@ -66,7 +66,7 @@ def test_an_address_is_fetched_by_the_head(motley, server, data, home):
 @pytest.mark.parametrize("uri", ["s3://bucket/x.npy+s3://bucket/y.npy", "gs://bucket/set.motley"])
 def test_what_this_program_does_not_fetch_is_said(motley, uri):
     error = motley.fails("train", "softmax", *settings(data_uri=uri, data_test_uri=""))
-    assert error["code"] == "input" and "http:// and https:// alone" in error["message"] and "pip install motley" in error["try"], error
+    assert error["code"] == "input" and "http:// and https:// alone" in error["message"] and "pip install ." in error["try"], error
 
 
 def test_an_address_where_nothing_is(motley, server):

@@ -106,4 +106,4 @@ def test_the_head_is_killed_too(motley, tmp_path):
 def test_what_helpers_do_not_do_is_refused(motley, key, value):
     words = settings(data_uri="synthetic:400:64:10", train_mode="helper")
     error = motley.fails("train", "softmax", *words, "--set", f"{key}={value}", "--run", "run")
-    assert error["message"].startswith(f"{key}: ") and 'train.mode = "helper"' in error["message"]
+    assert error["message"].startswith(f"{key} ") and 'train.mode = "helper"' in error["message"]

@@ -319,5 +319,5 @@ def test_scores_are_sums():
 def test_samples_of_the_head_are_read_where_they_are():
     samples = motley.HeadTensors(torch.zeros(60, 12), torch.zeros(60, dtype=torch.int64))
     model, optimizer, _ = parts()
-    with pytest.raises(motley.Error, match="would keep the old samples"):
+    with pytest.raises(motley.Error, match="needs num_workers=0"):
         motley.Run(model, cases.cross_entropy, DataLoader(samples, 30, num_workers=1), optimizer)

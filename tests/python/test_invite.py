@@ -7,6 +7,8 @@ import pytest
 from processes import await_end, command_lines, having
 from program import settings
 
+from motley import _command
+
 SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do [ "$1" = -o ] && shift; shift; done
 [ "$1" != me@nowhere ] || { echo "ssh: no route" >&2; exit 255; }
@@ -82,3 +84,10 @@ def test_who_cannot_be_reached_is_named(motley, invite):
 def test_nobody_can_be_invited(invite, words, said):
     guests = invite(*words)
     assert guests.end() == 2 and said in guests.error()["message"]
+
+
+def test_its_help_names_what_goes_without_ssh_too(capsys):
+    with pytest.raises(SystemExit):
+        _command.main(["invite", "--help"])
+    shown = capsys.readouterr().out
+    assert all(flag in shown for flag in ("HOST", "--once", "--pair", "--expires"))

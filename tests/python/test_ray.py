@@ -1,6 +1,7 @@
 """Runs on a Ray cluster of several raylets on this machine: workers, actors and nodes are killed, nodes join, and the run goes on."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -262,6 +263,14 @@ def test_words_of_the_command_and_of_the_script(tmp_path, monkeypatch):
     assert wanted.script_arguments == ["--lr", "1", "--run", "theirs"]
     assert (wanted.target, wanted.threads, wanted.run) == ("x.py", 2, "runs/x-1")
     assert _words.read(["train", "--on=ray", "--set", "train.seed=4", "softmax"]).target == "softmax"
+
+
+def test_flags_of_train_that_take_no_value():
+    shown = subprocess.run([str(COMMAND), "train", "--help"], capture_output=True, text=True, check=True).stdout
+    flags = set(re.findall(r"^  (--[a-z-]+)(?! [A-Z]+[\s:])[ \n]", shown, re.MULTILINE))  # behind the others stands a TYPE
+    assert {"--pair", "--new-token", "--no-keep-awake"} <= flags == set(_words.WITHOUT_VALUE)
+    for flag in _words.WITHOUT_VALUE:
+        assert _words.read(["train", "--on", "ray", flag, "softmax"]).target == "softmax"
 
 
 def test_who_said_what_is_wrong_is_not_started_again():

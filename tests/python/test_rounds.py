@@ -168,7 +168,7 @@ def test_what_rounds_do_not_do_is_refused(motley):
 
 def test_a_loss_that_asks_for_the_step_is_not_evaluated_at_a_round(motley):
     error = motley.fails("train", str(SCRIPTS / "wrong.py"), *rounds(), "--run", "run", "by_step")
-    assert "loss: it asks for `step`" in error["message"] and "rounds" in error["message"]
+    assert "a loss that asks for `step`" in error["message"] and "rounds" in error["message"]
 
 
 def test_a_workers_own_optimizer_that_fails_says_what_becomes_of_the_worker(motley):

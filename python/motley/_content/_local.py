@@ -262,7 +262,7 @@ class _Fetch:
             raise Error(f"the head's script offers {count} sets of files, and this one asks for number {number}",
                         "start the same script with the same arguments on all machines", "mismatch")
         if len(wanted) != _manifest.HASH_BYTES or not 0 < size <= _manifest.MANIFEST_BYTES_MAX:
-            raise Error("the head's list of files cannot be", "install the same version of motley on both machines", "protocol")
+            raise Error("the head sent an invalid list of files", "install the same version of motley on both machines", "protocol")
         link.want(wanted, size, True)
         _, text = self._await("content")
         return _manifest.parse(text)

@@ -57,7 +57,7 @@ def unpack(packed: bytes) -> Fetched:
         raise Error("what the head sent is no script", "join with the script: motley join TOKEN SCRIPT.py", "protocol") from None
     right = isinstance(arguments, list) and all(isinstance(word, str) for word in arguments) and script in whole and len(whole) <= FILES_MAX
     if not right or not all(_is_below(name) for name in whole):
-        raise Error("the head sent files with names that cannot be", "join with the script: motley join TOKEN SCRIPT.py", "protocol")
+        raise Error("the head sent files with invalid names", "join with the script: motley join TOKEN SCRIPT.py", "protocol")
     return Fetched(script, arguments, whole, packages)
 
 

@@ -18,7 +18,14 @@ HOSTS_MAX = 256  # the most workers of a run
 UNREACHED = 255  # ssh's status where the trouble is its own
 FOR_PEOPLE = """HOST is user@host, or a name of your ssh configuration, which also says how to prove who you are. The machine
 has Motley, and the script and its data where they are here, seen from DIR. What stands behind a HOST in a file
-is for `motley join` there, as in: laptop --share 0.5"""
+is for `motley join` there, as in: laptop --share 0.5
+
+Without a HOST nobody is asked over ssh:
+  --once          print a token that lets in one machine and no other; with --expires TIME (90s, 30m, 12h, 7d) for so long
+  --pair          have the run announce itself in the local network, and print a code by which machines join it"""
+USAGE = """motley invite [options] HOST... [SCRIPT.py [arguments]]
+       motley invite --once [--expires TIME] [--run DIR] [--json]
+       motley invite --pair [--run DIR] [--json]"""
 
 # The token comes on standard input, so that no list of processes shows it. The input stays open: when it ends, because this command
 # ended or the connection did, the worker is asked to leave. (A shell's background process has no input of its own.)
@@ -120,9 +127,8 @@ def _hang_up(process: subprocess.Popen[bytes]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="motley invite", usage="motley invite [options] HOST... [SCRIPT.py [arguments]]",
-                                     description="Other machines join a run of this one, over ssh.", epilog=FOR_PEOPLE,
-                                     allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="motley invite", usage=USAGE, description="Other machines join a run of this one, over ssh.",
+                                     epilog=FOR_PEOPLE, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("host", nargs="*", metavar="HOST", help="whom to invite")
     parser.add_argument("-f", "--file", action="append", default=[], metavar="HOSTS.txt", help="with a HOST a line; may be repeated")
     parser.add_argument("--run", default="", metavar="DIR", help="of the run (default: the newest in runs/)")

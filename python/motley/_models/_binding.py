@@ -148,14 +148,14 @@ class Binding:
         """Errors: they are not where the core reads them, are some that nobody expected, or (`expected`) were not computed."""
         for name, parameter, gradient in self.trained:
             if expected and parameter.requires_grad and name not in self.reached and name not in unused:
-                raise Error(f"{name} had a gradient at the start and has none in this step; torch skips a parameter in such steps, which "
-                            "the machines here cannot know of each other", UNUSED)
+                raise Error(f"{name} got no gradient in this step, though it did at the start. torch would leave {name} unchanged in such "
+                            f"a step; a run cannot, because no machine knows whether {name} was used on the others", UNUSED)
             if parameter.grad is None or parameter.grad.data_ptr() != gradient.data_ptr():
                 parameter.grad = gradient
                 raise Error(f"the gradient of {name} was replaced during the loss", "no zero_grad() or backward() in the loss")
             if name in unused and bool(gradient.any()):
-                raise Error(f"{name} had no gradient at the start and has one now; torch skips a parameter in steps without, which the "
-                            "machines here cannot know of each other", UNUSED)
+                raise Error(f"{name} got a gradient in this step, though it did not at the start. torch would leave {name} unchanged in "
+                            f"steps without; a run cannot, because no machine knows whether {name} was used on the others", UNUSED)
 
 
 @contextlib.contextmanager

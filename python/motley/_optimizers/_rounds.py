@@ -43,4 +43,4 @@ def check(asks: dict[str, Any]) -> None:
     """Errors: a run in rounds has one of these. It would be another training."""
     name = against(asks)
     if name is not None:
-        raise Error(f"{name}, which train.mode = \"rounds\" does not do yet", HINT)
+        raise Error(f"{name} is not supported with train.mode = \"rounds\" yet", HINT)

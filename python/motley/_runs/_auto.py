@@ -17,7 +17,7 @@ def chosen(launch: _core.Launch, script: _core.Script, file: str, against: str |
         return
     mode, notes = "exact", []
     if against is not None and not launch.resumed:
-        notes.append(f"train.mode=auto takes exact steps: rounds are not for scripts with {against}")
+        notes.append(f"train.mode=auto takes exact steps: {against} is not supported in rounds yet")
     else:
         prepare()
         mode = _head.measured(_core.auto_mode, launch, script, file, Siblings(launch, script))

@@ -26,8 +26,8 @@ class Epoch:
     """One epoch that is over. The values of `score` are attributes too, e.g. `epoch.accuracy`.
 
     number: from 1 on.  loss: mean over the epoch's training samples.  samples: used.  seconds: of its steps.
-    learning_rate: of the first group, at its first step.  test_loss: mean over the test set; None without one.
-    scores: by name; empty without `test` or `score`.
+    learning_rate: of the first group, at its first step.  step: the number of its last step.
+    test_loss: mean over the test set; None without one.  scores: by name; empty without `test` or `score`.
     """
 
     def __init__(self, event: _core.Event, tested: _core.Event | None, step: int | None = None):
@@ -42,7 +42,7 @@ class Epoch:
 
     @staticmethod
     def of(values: dict[str, Any]) -> "Epoch":
-        """One that was written down as its vars()."""
+        """For the package: one that was written down as its vars()."""
         epoch = Epoch.__new__(Epoch)
         epoch.__dict__.update(values)
         return epoch

@@ -58,11 +58,11 @@ class Lease:
         self.weight += float(weight)
 
     def finish(self, error: str = "") -> None:
-        """By the script: it does nothing more for it."""
+        """For the package: by the script, which does nothing more for it."""
         self._answers.put(Over(error))
 
     def wait(self) -> None:
-        """By the worker, as all that follows: until the script asks for a batch."""
+        """For the package: by the worker, as all that follows, until the script asks for a batch."""
         answer = self._answers.get()
         if isinstance(answer, Over):
             self._over = True
@@ -74,7 +74,7 @@ class Lease:
         self.wait()
 
     def end(self) -> str:
-        """There is no batch any more. Returns what went wrong when the script is over with it; or nothing."""
+        """For the package: there is no batch any more. Returns what went wrong when the script is over with it; or nothing."""
         self._batches.put(None)
         error = ""
         while not self._over:

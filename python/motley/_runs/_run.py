@@ -95,7 +95,8 @@ class Run:
         self._evaluate_every, self._unused = int(evaluate_every or 0), unused
         self._best = _best.Best(keep_best, patience, self._test is not None)
         self._train.check_order()
-        self.state = dict(state or {})
+        self.state: dict[str, Any] = dict(state or {})
+        """What the loss gets as `state`, by name. The body of an epoch may change it; it holds on every machine from the next step on."""
         if init is not None and _launch.role() != "join":  # workers get their weights from the head
             _files.load(self._parts.root, os.fspath(init))
         self._told = _callbacks.Callbacks(callbacks, on_step)
@@ -105,6 +106,7 @@ class Run:
         self._rounds = _rounds.Rounds(0, 1)
         self._directory: str | None = None
         self.history: list[Epoch] = []
+        """The epochs that ended here; of a run that was over before, and in a worker that outlives one, what the head wrote down."""
 
     def epochs(self, count: int) -> Iterator[Epoch]:
         """Trains for `count` epochs. On the head, yields each epoch when it is over, with the model's weights as they were then; the
@@ -146,7 +148,7 @@ class Run:
         """In the body of an epoch: the learning rate from the next step on, of one group of the optimizer or of all."""
         if self._body is None:
             raise Error("set_lr: the run is not in the body of an epoch", "for epoch in run.epochs(10): run.set_lr(...)")
-        _rounds.check({"set_lr: learning rates change in the body of an epoch": self._rounds})
+        _rounds.check({"set_lr()": self._rounds})
         self._body.set_lr(lr, group)
 
     def freeze(self, group: int) -> None:
@@ -273,7 +275,7 @@ class Run:
                 self._body = None
                 optimizer.check()
                 rates, state = body.end(self._head.directory, epoch.version)
-                _rounds.check({"the body of the epoch changed the learning rate": self._rounds and rates is not None})
+                _rounds.check({"changing the learning rate in the body of an epoch": self._rounds and rates is not None})
                 self._train.write_orders(self._head.directory)
             if self._best.over:
                 return
@@ -377,12 +379,10 @@ class Run:
 
     def _asks(self, work: _work.Work, door: _leases.Door | None) -> dict[str, bool]:
         """What rounds do not do."""
-        return {"leases: the script computes its shares of the steps itself": door is not None,
-                "ema: the weights are averaged after every step": work.parts.decay is not None,
-                "on_step: it is called after every step": self._told.holds_steps,
-                "loss: it asks for `step`, and an evaluation is at a round": "step" in work.parts.asked and work.test is not None,
-                "schedule: ReduceLROnPlateau follows the evaluations": self._rules.follows_evaluations,
-                "train_loader: its sampler says the order of the samples": self._train.orders is not None}
+        return {"run.leases()": door is not None, "ema": work.parts.decay is not None, "on_step": self._told.holds_steps,
+                "a loss that asks for `step`, beside a test set": "step" in work.parts.asked and work.test is not None,
+                "ReduceLROnPlateau as schedule": self._rules.follows_evaluations,
+                "a train_loader with an order of its own (a sampler, or shuffled Shards)": self._train.orders is not None}
 
     def _train_section(self, length: dict[str, int]) -> dict[str, Any]:
         train: dict[str, Any] = {**length, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,

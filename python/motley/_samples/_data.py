@@ -50,7 +50,8 @@ class Recipe:
         if isinstance(loader.dataset, data.IterableDataset):
             loader = _shards.of_stream(loader, name)
         if isinstance(loader.dataset, _state.HeadTensors) and loader.num_workers > 0:
-            raise Error(f"{name}: processes that read would keep the old samples of HeadTensors", "num_workers=0")
+            raise Error(f"{name}: HeadTensors needs num_workers=0, since worker processes would not see the samples that replace() sends",
+                        "num_workers=0")
         self.name = name
         choice = _samplers.Choice(loader, name)
         with RandomWatch():

@@ -72,7 +72,7 @@ class Shards(data.Dataset[Any]):
         return sample if self.map is None else self.map(sample)
 
     def raw(self, number: int) -> Any:
-        """As its source gives it."""
+        """For the package: as its source gives it."""
         if not 0 <= number < len(self):
             raise IndexError(number)
         shard = bisect.bisect_right(self.starts, number) - 1
@@ -87,15 +87,15 @@ class Shards(data.Dataset[Any]):
             return found.read(at)
 
     def keep_for(self, batch: int, shuffled: bool) -> None:
-        """Devices of a process, and processes that read ahead, come back to samples of steps that are open. A lane is longer than the mean
-        of all by one shard at most."""
+        """For the package: devices of a process, and processes that read ahead, come back to samples of steps that are open. A lane is
+        longer than the mean of all by one shard at most."""
         size, lanes = len(self), min(LANES, len(self.sources))
         lane = min(size, size // lanes + max(self.sizes)) if shuffled else size
         self._kept = KEPT_STEPS * min(batch, batch * lane // size + 1)
         self.rewind()
 
     def first(self, count: int) -> list[int]:
-        """Numbers of `count` samples that are near the beginnings of shards."""
+        """For the package: numbers of `count` samples that are near the beginnings of shards."""
         depth, found = 0, list[int]()
         while len(found) < min(count, len(self)):
             found += [start + depth for start, size in zip(self.starts, self.sizes, strict=False) if depth < size]
@@ -103,8 +103,8 @@ class Shards(data.Dataset[Any]):
         return found[:count]
 
     def shuffled(self, seed: int, batch: int) -> list[int]:
-        """An epoch's order. Lanes of whole shards, of about equal length, go side by side; each gives its part of every batch in one piece,
-        so that who computes the same part of each batch reads the same shards."""
+        """For the package: an epoch's order. Lanes of whole shards, of about equal length, go side by side; each gives its part of every
+        batch in one piece, so that who computes the same part of each batch reads the same shards."""
         shards = list(range(len(self.sources)))
         random.Random(seed).shuffle(shards)
         lanes: list[list[torch.Tensor]] = [[] for _ in range(min(LANES, len(shards)))]
@@ -120,7 +120,7 @@ class Shards(data.Dataset[Any]):
         return torch.cat(numbers)[order[torch.argsort(piece, stable=True)]].tolist()
 
     def rewind(self) -> None:
-        """Sources are read from their beginnings again."""
+        """For the package: sources are read from their beginnings again."""
         with self._lock:
             self._open.clear()
 

@@ -87,7 +87,7 @@ def _try(trial: Trial, traces: _traces.Traces, found: Found) -> None:
         trial.fetch(0, trial.samples)
     seen = traces.take(keep=True)
     if seen.iterators:
-        raise Error(f"the loss reaches the iterator {seen.iterators[0]}; where it stands is another place on every machine",
+        raise Error(f"the loss reads from the iterator {seen.iterators[0]}, which would be at another position on each machine",
                     "let samples come from train_loader: a data set that returns all that a step needs, e.g. pairs")
     model = _Model(trial.root)
     try:

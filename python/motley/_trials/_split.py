@@ -111,9 +111,9 @@ class _Check:
                 continue
             error = float((larger[name] / LARGER - gradient).abs().max()) / largest
             if error > (ROUNDING_MAX if self._narrow else EXACT):
-                hooked = "its register_hook" if self._trial.parameters[name]._backward_hooks else "a hook or a backward() of the script"
-                raise Error(f"the gradient of {name} is not proportional to the loss: {hooked} changes it by its size, and that of a part "
-                            "of a batch has another than the whole",
+                hooked = "a register_hook" if self._trial.parameters[name]._backward_hooks else "a hook or a backward() of the script"
+                raise Error(f"{hooked} changes the gradient of {name} depending on its size (clamping or normalising). Each machine has "
+                            "only a part of the batch, whose gradient has another size, so the result would differ",
                             "clip_norm= for the norm of the whole; to clamp or normalise it, a subclass of the optimizer whose step() does")
 
     # --- one comparison ----------------------------------------------------------------------------------------------------------

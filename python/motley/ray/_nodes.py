@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-OWN_RESOURCES = ("cuda", "mps", "cpu_node")  # of `ray start --resources`, where somebody gave them
-
 
 @dataclass(frozen=True)
 class Place:

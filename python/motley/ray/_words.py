@@ -15,7 +15,7 @@ from motley._errors import Error
 PLACED_BY_RAY = {"device": "each node's resources say which devices there are: ray start --num-gpus, --num-cpus, --resources",
                  "name": "workers are called as their nodes: ray start --node-name",
                  "token_file": "DIR/token of --run DIR has the token, for machines outside the cluster"}
-WITHOUT_VALUE = ("--resume", "--plaintext", "--keys")
+WITHOUT_VALUE = ("--resume", "--plaintext", "--keys", "--pair", "--new-token", "--no-keep-awake")
 
 
 @dataclass

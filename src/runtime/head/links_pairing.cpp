@@ -12,10 +12,15 @@ constexpr const char* kAnotherWay = "motley join TOKEN, with the token that the 
 
 wire::Bye not_now(bool over) {
   if (over) {
-    return {"pairing", "a head that pairs", "one that heard " + std::to_string(kWrongCodesMax) + " wrong codes",
+    return {"pairing",
+            {},
+            "the head has heard " + std::to_string(kWrongCodesMax) +
+                " wrong codes and pairs with nobody until it is started again",
             std::string("start it again with --resume --pair; or ") + kAnotherWay};
   }
-  return {"pairing", "a head that shows a code", "one whose code is not good any more",
+  return {"pairing",
+          {},
+          "the head has no code that is still good",
           std::string("motley invite --pair on the head; or ") + kAnotherWay};
 }
 

@@ -188,8 +188,9 @@ Result<Measured> measure(const MeasuringOptions& options, ModelProvider& provide
   const Result<config::RunConfig> asked = read_config(options.train);
   if (!asked) return asked.error();
   if (!asked->shares.empty()) {
-    return Error{ErrorCode::input, "train.shares: where shares are fixed nothing is predicted",
-                 "leave it out; with train.mode=exact or rounds a run can have it"};
+    return Error{ErrorCode::input,
+                 "train.shares cannot be used here: motley plan and train.mode=auto predict which shares are best",
+                 "remove train.shares, or train with train.mode=exact"};
   }
   const TrainOptions train = measuring(options, *asked, directory.path());
   Watch watch(sink);

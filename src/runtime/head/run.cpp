@@ -121,10 +121,9 @@ Status Run::check_rounds(const config::RunConfig& rounds) const {
   const auto statistics = [](const Chunk& chunk) { return chunk.kind == ChunkKind::statistics; };
   if (!config::in_rounds(rounds)) return {};
   if (std::ranges::any_of(initial.layout.chunks(), statistics)) {
-    return Error{
-        ErrorCode::input,
-        "train.mode = \"rounds\": this model has running statistics (BatchNorm), which is not done in rounds yet",
-        "--set train.mode=exact, or a model with another normalisation"};
+    return Error{ErrorCode::input,
+                 "a model with running statistics (BatchNorm) is not supported with train.mode = \"rounds\" yet",
+                 "--set train.mode=exact, or a model with another normalisation"};
   }
   return config::check_whole_rounds(rounds, epoch_samples());
 }
@@ -135,14 +134,15 @@ ps::OptimizerKind Run::optimizer_kind() const {
 
 // What nobody has measured with gradients that are one version late.
 Status Run::check_helpers() const {
-  const auto refused = [](const std::string& what) {
-    return Error{ErrorCode::input, "train.mode = \"helper\": " + what, "--set train.mode=exact"};
-  };
+  const auto refused = [](const std::string& what) { return Error{ErrorCode::input, what, "--set train.mode=exact"}; };
   const auto statistics = [](const Chunk& chunk) { return chunk.kind == ChunkKind::statistics; };
   if (std::ranges::any_of(initial.layout.chunks(), statistics))
-    return refused("this model has running statistics (BatchNorm), which would be those of two versions");
+    return refused(
+        "a model with running statistics (BatchNorm) cannot be used with train.mode = \"helper\": they would mix two "
+        "versions of the weights");
   if (optimizer_kind() == ps::OptimizerKind::outside)
-    return refused("nobody knows how this script's optimizer bears gradients that are one version late");
+    return refused(
+        "this optimizer cannot be used with train.mode = \"helper\": how it tolerates late gradients is not known");
   return {};
 }
 

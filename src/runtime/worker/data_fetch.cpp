@@ -27,7 +27,7 @@ constexpr Duration kWishLook = 20ms;                      // for whether somebod
 Error interrupted() { return {ErrorCode::interrupted, "interrupted before the head's data were here", ""}; }
 
 Error damaged() {
-  return {ErrorCode::protocol, "the head's list of files cannot be",
+  return {ErrorCode::protocol, "the head sent an invalid list of files",
           "install the same version of motley on both machines"};
 }
 

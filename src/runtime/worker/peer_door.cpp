@@ -56,7 +56,7 @@ Result<wire::Source> PeerDoor::admit(const wire::Guest& guest) {
   const bool right = guest.id != 0 && guest.secret.size() == wire::kGuestSecretBytes &&
                      guest.spki.size() == (token_.plaintext ? 0 : wire::kHashBytesMax);
   if (!right)
-    return Error{ErrorCode::protocol, "the head named a guest that cannot be",
+    return Error{ErrorCode::protocol, "the head sent an invalid description of a machine that is to connect here",
                  "install the same version of motley on both machines"};
   if (Status opened = open(); !opened) return opened.error();
   const std::lock_guard lock(mutex_);

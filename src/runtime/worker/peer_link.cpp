@@ -162,7 +162,7 @@ Result<fleet::JoinToken> token_for(const wire::Source& source, const fleet::Join
                      source.secret.size() == sizeof fleet::JoinToken::secret &&
                      source.spki.size() == (of_head.plaintext ? 0 : sizeof fleet::JoinToken::spki);
   if (!right)
-    return Error{ErrorCode::protocol, "the head named a machine that cannot be",
+    return Error{ErrorCode::protocol, "the head sent an invalid description of a machine to connect to",
                  "install the same version of motley on both machines"};
   fleet::JoinToken token;
   token.addresses = source.addresses;

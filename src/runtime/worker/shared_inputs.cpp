@@ -144,7 +144,7 @@ Status SharedInputs::use_origin(const std::string& test_place) {
   const OpenOrigin open = provider_.origin();
   if (!open)
     return Error{ErrorCode::usage, "--origin: this program asks the head alone for the run's data",
-                 "pip install motley brings one that asks their address, too"};
+                 "pip install . brings one that asks their address, too"};
   const std::vector<std::string> addresses =
       addresses_of(fetch_->set(), config_.data_uri, config_.data_test_uri, test_place);
   if (!addresses.empty()) return fetch_->use_origin(addresses, options_.origins, open);

@@ -22,10 +22,7 @@ class WorkerMachineTest : public testing::Test {
     machine.decide(happened, now, actions);
     all.assign(actions.begin(), actions.end());
     std::vector<Kind> kinds;
-    for (const WorkerAction& action : all) {
-      EXPECT_FALSE(to_sentence(action).empty());
-      kinds.push_back(action.kind);
-    }
+    for (const WorkerAction& action : all) kinds.push_back(action.kind);
     return kinds;
   }
   const WorkerAction& last() const { return all.back(); }

@@ -117,10 +117,10 @@ TEST(Config, WrongTypesNameTheRightOne) {
 TEST(Config, BrokenTomlNamesTheLine) { EXPECT_THAT(failure("[model]\nkind = \n").message, HasSubstr("run.toml:2")); }
 
 TEST(Config, ValuesOutOfRangeAreRefused) {
-  for (const char* bad : {"train.global_batch=0", "train.steps=1.5", "optimizer.nesterov=7", "optimizer.momentum=1.5",
-                          "train.epochs=0", "data.std=0", "schedule.step_size=0", "optimizer.nesterov=true",
-                          "train.shares=[-1]", "train.shares=[1, 0]", "train.shares=[inf]", "train.min_workers=0",
-                          "wire.weights=int7"}) {
+  for (const char* bad :
+       {"train.global_batch=0", "train.steps=1.5", "optimizer.nesterov=7", "optimizer.momentum=1.5", "train.epochs=0",
+        "data.std=0", "schedule.step_size=0", "optimizer.nesterov=true", "train.shares=[-1]", "train.shares=[1, 0]",
+        "train.shares=[inf]", "train.min_workers=0", "wire.weights=int7"}) {
     EXPECT_FALSE(load("softmax", {bad})) << bad;
   }
 }
@@ -196,6 +196,14 @@ TEST(Config, AGptDecaysMatricesOnly) {
   EXPECT_EQ(decay("transformer.ln_f.weight"), 0);
 }
 
+TEST(Config, TheListOfKeysHasGroupsBehindTheOptimizersOwn) {
+  const std::vector<std::string> keys = describe_keys();
+  const auto groups =
+      std::ranges::find_if(keys, [](const std::string& line) { return line.starts_with("optimizer.groups ("); });
+  ASSERT_NE(groups, keys.end());
+  EXPECT_TRUE((groups - 1)->starts_with("optimizer.") && (groups + 1)->starts_with("schedule."));
+}
+
 TEST(Config, GroupsOfARecipeCanBeTakenAway) {
   const RunConfig config = recipe("gpt-mini", {"data.uri=a.txt", "optimizer.groups=[]"});
   EXPECT_TRUE(config.groups.empty());
@@ -237,6 +245,9 @@ TEST(Config, HelpersAreRefusedWhatLateGradientsDoNotBear) {
   for (const char* other :
        {"wire.gradients=int4", "wire.gradients=top64", "train.global_batch=auto", "train.shares=[1,2]"})
     EXPECT_FALSE(load("mlp", {"train.mode=helper", other})) << other;
+  EXPECT_EQ(load("mlp", {"train.mode=helper", "train.shares=[1,2]"}).error().message,
+            "train.shares cannot be set with train.mode = \"helper\": helpers get shares of their own");
+  EXPECT_EQ(load("mlp", {"train.mode=helper", "wire.gradients=top64"}).error().hint, "--set wire.gradients=int8");
 }
 
 TEST(Config, GradientsAreAddedUpOnTheWayInAnyCodec) {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "../store/temporary.h"
+#include "../../store/temporary.h"
 #include "transport/crypto.h"
 #include "wire/limits.h"
 

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hosts_scene.h"
+#include "../hosts_scene.h"
 #include "runtime/worker/block_fetch.h"
 #include "wire/limits.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hosts_scene.h"
+#include "../hosts_scene.h"
 #include "transport/crypto.h"
 #include "wire/limits.h"
 

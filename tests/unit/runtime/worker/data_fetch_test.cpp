@@ -10,7 +10,7 @@
 #include <iterator>
 #include <thread>
 
-#include "hosts_scene.h"
+#include "../hosts_scene.h"
 #include "runtime/head/data_offer.h"
 #include "wire/limits.h"
 
