@@ -292,7 +292,7 @@ REFUSED = {
     class_attribute: ("changes Settings.warmth", "`step`"),
     arguments: ("changes Namespace.warmth", "`step`"),
     clamped_weight: ("a register_hook changes the gradient of 0.weight", "subclass of the optimizer"),
-    clamped_output: ("a hook or a backward() of the script changes the gradient", "subclass of the optimizer"),
+    clamped_output: (r"a hook or a backward\(\) of the script changes the gradient", "subclass of the optimizer"),
     instance_statistics: ("InstanceNorm with track_running_stats", "track_running_stats=False"),
     scaled: ("GradScaler", 'precision="bf16"'),
     in_bfloat16: ("trained in torch.bfloat16", 'precision="bf16"'),
