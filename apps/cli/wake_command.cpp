@@ -17,10 +17,13 @@ std::string text_of_machine(const runtime::MetMachine& machine) {
   return machine.name + " (" + transport::to_text(machine.hardware_address) + ", last seen at " + machine.address + ")";
 }
 
-std::string list_of_machines(const std::vector<runtime::MetMachine>& known) {
+// The newest first.
+std::string some_machines(const std::vector<runtime::MetMachine>& known) {
+  constexpr std::size_t kShown = 5;
   std::string list;
-  for (const runtime::MetMachine& machine : known) list += (list.empty() ? "" : ", ") + text_of_machine(machine);
-  return list;
+  for (std::size_t i = 0; i < std::min(kShown, known.size()); ++i)
+    list += (list.empty() ? "" : ", ") + text_of_machine(known[known.size() - 1 - i]);
+  return known.size() > kShown ? list + ", and " + std::to_string(known.size() - kShown) + " more" : list;
 }
 
 Error unknown_machine(const std::string& name, const std::vector<runtime::MetMachine>& known) {
@@ -30,8 +33,8 @@ Error unknown_machine(const std::string& name, const std::vector<runtime::MetMac
             "join with it once while it is awake; or motley wake 02:42:0a:4d:00:0b, its card's address"};
   }
   return {ErrorCode::input,
-          "there is no machine '" + name + "' among those that joined a run here: " + list_of_machines(known),
-          "motley wake " + known.back().name};
+          "there is no machine '" + name + "' among those that joined a run here: " + some_machines(known),
+          "motley wake " + known.back().name + "; motley wake lists all of them"};
 }
 
 void say_known(const std::vector<runtime::MetMachine>& known, Context& context) {

@@ -29,9 +29,17 @@ def motley(motley_path, tmp_path):
         yield starter
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_tests(tmp_path_factory):
+    """Programs remember machines, their speeds and their own key in the user's home, which tests leave as it is."""
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
 @pytest.fixture
 def home(monkeypatch, tmp_path):
-    """Where programs keep what they fetch: not this user's."""
+    """Where programs keep what they fetch, of this test alone."""
     place = tmp_path / "home"
     place.mkdir()
     monkeypatch.setenv("HOME", str(place))
