@@ -17,7 +17,7 @@ std::optional<std::vector<plan::MeasuredWorker>> MeasuredPace::measured(
     std::uint64_t total, std::span<const fleet::WorkerId> workers) const {
   std::vector<plan::MeasuredWorker> found;
   for (const fleet::WorkerId worker : workers) {
-    const Worker& about = of(worker);
+    const WorkerPace& about = workers_.of(worker);
     const std::optional<plan::Affine> compute = about.train.device().time();
     if (!compute) return std::nullopt;
     found.push_back({.candidate = candidate(PassKind::train, worker),
@@ -58,9 +58,9 @@ std::optional<double> MeasuredPace::lost_samples() const {
   if (news_.sharing().empty() || !slack_.seconds()) return std::nullopt;
   std::vector<plan::Affine> passes;
   for (const fleet::WorkerId worker : news_.sharing()) {
-    std::optional<plan::Affine> pass = of(worker).train.device().time();
+    std::optional<plan::Affine> pass = workers_.of(worker).train.device().time();
     if (!pass) return std::nullopt;
-    pass->fixed += of(worker).train.wire().seconds().value_or(0);
+    pass->fixed += workers_.of(worker).train.wire().seconds().value_or(0);
     passes.push_back(*pass);
   }
   return plan::lost_samples(passes, *slack_.seconds());

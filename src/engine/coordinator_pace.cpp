@@ -23,15 +23,6 @@ modes::Pace::Verdict in_time(const plan::Verdict& verdict) {
 
 }  // namespace
 
-MeasuredPace::Worker& MeasuredPace::at(fleet::WorkerId worker) {
-  if (workers_.size() < worker) workers_.resize(worker, unknown_);
-  return workers_[worker - 1];
-}
-
-const MeasuredPace::Worker& MeasuredPace::of(fleet::WorkerId worker) const {
-  return worker <= workers_.size() ? workers_[worker - 1] : unknown_;
-}
-
 std::uint32_t MeasuredPace::place(fleet::WorkerId worker) const {
   return static_cast<std::uint32_t>(std::ranges::find(order_, worker) - order_.begin());
 }
@@ -43,21 +34,17 @@ plan::Affine MeasuredPace::fixed_share(fleet::WorkerId worker) const {
 }
 
 plan::Candidate MeasuredPace::candidate(PassKind kind, fleet::WorkerId worker) const {
-  const Worker& about = of(worker);
+  const WorkerPace& about = workers_.of(worker);
   if (!fixed_.empty()) return {.time = fixed_share(worker), .remote = about.link.remote()};
   plan::Candidate found =
       about.speed(kind).candidate(about.link.remote(), kind == PassKind::train ? link_seconds({&worker, 1}) : 0);
-  const std::size_t together = remotes();
+  const std::size_t together = workers_.remotes_here();
   if (kind == PassKind::train && about.link.remote() && about.train.device().time() && way_.untried() && together > 1) {
     const plan::Exposure& wire = about.train.wire();
     const double computes = std::max(0.0, found.time->fixed - wire.believed());
     found.time->fixed = computes + plan::WayInUse::wait(wire.version_seconds(), together);
   }
   return found;
-}
-
-std::size_t MeasuredPace::remotes() const noexcept {
-  return static_cast<std::size_t>(std::ranges::count_if(workers_, &Worker::remote_here));
 }
 
 std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const {
@@ -72,7 +59,8 @@ double MeasuredPace::link_seconds(std::span<const fleet::WorkerId> workers) cons
   double least = std::numeric_limits<double>::infinity();
   for (const fleet::WorkerId worker : workers) {
     const codec::CodecId codec = gradients_.value_or(this->codec(worker));
-    if (of(worker).link.remote()) least = std::min(least, contribution_bytes_[static_cast<std::size_t>(codec)]);
+    if (workers_.of(worker).link.remote())
+      least = std::min(least, contribution_bytes_[static_cast<std::size_t>(codec)]);
   }
   return std::isfinite(least) ? shared_link_.seconds(least) : 0;
 }
@@ -104,14 +92,15 @@ void MeasuredPace::split(PassKind kind, std::uint64_t total, std::span<const fle
     if (counts[i] == 0) continue;
     sharing.push_back(workers[i]);
     const double part = static_cast<double>(counts[i]) / static_cast<double>(total);
-    at(workers[i]).part = part;
-    if (!of(workers[i]).link.remote()) head_part_ += part;
+    workers_.at(workers[i]).part = part;
+    if (!workers_.of(workers[i]).link.remote()) head_part_ += part;
   }
   if (sharing != news_.sharing()) begin_others(sharing);
   news_.shared(sharing);
   const std::size_t senders = plan::senders(known, counts);
   for (const fleet::WorkerId worker : sharing)
-    if (of(worker).link.remote()) at(worker).train.wire().expect_senders(senders, link_seconds({&worker, 1}));
+    if (workers_.of(worker).link.remote())
+      workers_.at(worker).train.wire().expect_senders(senders, link_seconds({&worker, 1}));
 }
 
 void MeasuredPace::begin_others(std::span<const fleet::WorkerId> sharing) {
@@ -137,19 +126,19 @@ Duration MeasuredPace::guess(fleet::WorkerId worker) const {
   constexpr double kVersions = 2, kOfAnother = 2, kOwnWord = 5;
   double believed = kOwnWord * seconds(timeouts_.lease_unknown);
   for (fleet::WorkerId other = 1; other <= workers_.size(); ++other)
-    if (other != worker) believed = std::max(believed, kOfAnother * of(other).train.wire().expected());
-  const double version = std::min(of(worker).train.wire().expected(), believed);
+    if (other != worker) believed = std::max(believed, kOfAnother * workers_.of(other).train.wire().expected());
+  const double version = std::min(workers_.of(worker).train.wire().expected(), believed);
   return std::min<Duration>(timeouts_.lease_unknown + duration(kVersions * version), timeouts_.lease_max);
 }
 
 Duration MeasuredPace::patience_with_way(fleet::WorkerId worker) const noexcept {
-  const Worker& about = of(worker);
+  const WorkerPace& about = workers_.of(worker);
   return about.link.remote() ? duration(way_.patience(about.train.wire().version_seconds())) : Duration{};
 }
 
 Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::WorkerId worker,
                                        std::uint64_t samples) const {
-  const std::optional<plan::Affine> time = of(worker).speed(kind).time();
+  const std::optional<plan::Affine> time = workers_.of(worker).speed(kind).time();
   if (!time) return guess(worker);
   const Duration predicted = duration(time->seconds(static_cast<double>(samples)));
   const auto patience = Duration(static_cast<Duration::rep>(factor * static_cast<double>(predicted.count())));
@@ -157,28 +146,30 @@ Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::Work
 }
 
 Duration MeasuredPace::unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
-  const std::optional<plan::Affine> time = of(worker).speed(kind).time();
+  const std::optional<plan::Affine> time = workers_.of(worker).speed(kind).time();
   if (!time) return guess(worker);
   const double predicted = time->seconds(static_cast<double>(samples));
   return std::min<Duration>(2 * duration(predicted) + patience_with_way(worker), timeouts_.lease_max);
 }
 
 std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {
-  return fixed_.empty() ? of(worker).train.device().calibration(sizes_) : 0;
+  return fixed_.empty() ? workers_.of(worker).train.device().calibration(sizes_) : 0;
 }
 
-std::uint64_t MeasuredPace::trial(fleet::WorkerId worker) const { return of(worker).train.device().trial(sizes_); }
+std::uint64_t MeasuredPace::trial(fleet::WorkerId worker) const {
+  return workers_.of(worker).train.device().trial(sizes_);
+}
 
 std::uint64_t MeasuredPace::unit(fleet::WorkerId worker) const {
-  if (!fixed_.empty() || !of(worker).train.time()) return 0;
-  const std::uint64_t samples = std::min(of(worker).micro_batch, sizes_.batch);
+  if (!fixed_.empty() || !workers_.of(worker).train.time()) return 0;
+  const std::uint64_t samples = std::min(workers_.of(worker).micro_batch, sizes_.batch);
   return (samples + sizes_.grain - 1) / sizes_.grain * sizes_.grain;
 }
 
 std::optional<plan::Part> MeasuredPace::part_of(const Part& part) const {
   if (unit(part.worker) == 0) return std::nullopt;
-  return plan::Part{.time = *of(part.worker).train.time(),
-                    .micro_batch = of(part.worker).micro_batch,
+  return plan::Part{.time = *workers_.of(part.worker).train.time(),
+                    .micro_batch = workers_.of(part.worker).micro_batch,
                     .limit = part.limit,
                     .ceiling = part.ceiling,
                     .first = {part.first_samples, seconds(part.first_after)},
@@ -204,47 +195,43 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
   std::vector<fleet::WorkerId> all(members.begin(), members.end());
   all.push_back(worker);
   std::optional<double> alone;
-  if (members.size() == 1) alone = of(members[0]).train.step_alone(total);
+  if (members.size() == 1) alone = workers_.of(members[0]).train.step_alone(total);
   if (alone) {  // plans are without what holds up everybody, which is no part of the computing
-    const double beside = std::max(0.0, *alone - computes(members[0], total).value_or(0));
+    const double beside = std::max(0.0, *alone - workers_.of(members[0]).computes(total).value_or(0));
     *alone -= std::min(slack_.seconds().value_or(0), beside);
   }
   Verdict verdict = in_time(plan::judge(request(PassKind::train, total, all), known, mine, alone));
-  verdict.faster = verdict.pays && of(worker).train.faster();
+  verdict.faster = verdict.pays && workers_.of(worker).train.faster();
   return verdict;
 }
 
 modes::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId worker) {
   if (!fixed_.empty() || train_.total() != total || way_.trying() || way_.untried()) return {};
-  return in_time(comparison_.compare(total, of(worker).train.step_alone(total), computes(worker, total)));
-}
-
-std::optional<double> MeasuredPace::computes(fleet::WorkerId worker, std::uint64_t samples) const {
-  const std::optional<plan::Affine> time = of(worker).train.device().time();
-  return time ? std::optional(time->seconds(static_cast<double>(samples))) : std::nullopt;
+  return in_time(
+      comparison_.compare(total, workers_.of(worker).train.step_alone(total), workers_.of(worker).computes(total)));
 }
 
 modes::Pace::Verdict MeasuredPace::resolve(std::uint64_t total) { return in_time(comparison_.resolve(total)); }
 
 void MeasuredPace::elapsed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples,
                            Duration time) {
-  at(worker).speed(kind).elapsed(lease, samples, seconds(time));
+  workers_.at(worker).speed(kind).elapsed(lease, samples, seconds(time));
 }
 
 void MeasuredPace::computed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples,
                             double seconds) {
-  at(worker).speed(kind).computed(lease, samples, seconds);
+  workers_.at(worker).speed(kind).computed(lease, samples, seconds);
 }
 
 void MeasuredPace::late(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time,
                         bool computes) {
   way_.known();
-  at(worker).train.late(lease, samples, seconds(time), computes);
+  workers_.at(worker).train.late(lease, samples, seconds(time), computes);
 }
 
 void MeasuredPace::begin_way() {
   way_.begin();
-  for (Worker& each : workers_) each.train.wire().scale(1);
+  for (WorkerPace& each : workers_) each.train.wire().scale(1);
 }
 
 void MeasuredPace::summed(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time) {
@@ -254,7 +241,7 @@ void MeasuredPace::summed(fleet::WorkerId worker, modes::LeaseId lease, std::uin
 void MeasuredPace::learn_from_sums() {
   auto told = summed_.begin();
   for (const plan::SumPart& part : summed_) {
-    const std::optional<double> said = of(part.worker).train.computed(part.lease);
+    const std::optional<double> said = workers_.of(part.worker).train.computed(part.lease);
     if (!said) continue;
     *told = part;
     told++->computed = *said;
@@ -262,7 +249,7 @@ void MeasuredPace::learn_from_sums() {
   summed_.erase(told, summed_.end());
   plan::share_waiting(summed_);
   for (const plan::SumPart& part : summed_) {
-    plan::WorkerSpeed& speed = at(part.worker).train;
+    plan::WorkerSpeed& speed = workers_.at(part.worker).train;
     if (!way_.in_sums()) speed.wire().scale(1);  // it was another way
     speed.elapsed(part.lease, part.samples, part.seconds);
   }
@@ -281,7 +268,7 @@ void MeasuredPace::closed(Duration time, bool in_sums) {
 
 std::size_t MeasuredPace::senders() const {
   return static_cast<std::size_t>(
-      std::ranges::count_if(news_.sharing(), [this](fleet::WorkerId each) { return of(each).link.remote(); }));
+      std::ranges::count_if(news_.sharing(), [this](fleet::WorkerId each) { return workers_.of(each).link.remote(); }));
 }
 
 bool MeasuredPace::weigh_codecs(std::span<const fleet::WorkerId> sharing) {
@@ -289,20 +276,21 @@ bool MeasuredPace::weigh_codecs(std::span<const fleet::WorkerId> sharing) {
   for (const fleet::WorkerId worker : sharing) {
     const double factor = weigh_codec(worker);
     if (factor == 1) continue;
-    at(worker).train.wire().scale(factor);
+    workers_.at(worker).train.wire().scale(factor);
     newest = codec(worker);
   }
   if (!newest) return false;
   if (way_.in_sums())
     for (const fleet::WorkerId worker : order_)
-      if (const double factor = at(worker).link.follow(*newest); factor != 1) at(worker).train.wire().scale(factor);
+      if (const double factor = workers_.at(worker).link.follow(*newest); factor != 1)
+        workers_.at(worker).train.wire().scale(factor);
   comparison_.begin();
   news_.outdated();
   return true;
 }
 
 double MeasuredPace::weigh_codec(fleet::WorkerId worker) {
-  Worker& about = at(worker);
+  WorkerPace& about = workers_.at(worker);
   const std::optional<plan::WorkerSpeed::Pass> pass = about.train.take_pass();
   if (!pass || way_.against_best()) return 1;
   const plan::ByCodec processors =
@@ -311,36 +299,36 @@ double MeasuredPace::weigh_codec(fleet::WorkerId worker) {
 }
 
 void MeasuredPace::alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {
-  at(worker).train.alone(samples, compute_seconds, step_seconds);
+  workers_.at(worker).train.alone(samples, compute_seconds, step_seconds);
   begin_others({&worker, 1});
   comparison_.alone(step_seconds);
   news_.alone(step_seconds);
 }
 
 void MeasuredPace::known_before(fleet::WorkerId worker, const plan::Affine& speed) {
-  at(worker).train.device().known_before(speed);
+  workers_.at(worker).train.device().known_before(speed);
 }
 
 void MeasuredPace::calibrated(fleet::WorkerId worker, std::uint64_t samples, double seconds) {
   if (samples == 0) return;
-  if (!at(worker).train.calibrated(samples, seconds) || !of(worker).link.remote()) return;
-  const std::size_t here = remotes(), sending = senders();
+  if (!workers_.at(worker).train.calibrated(samples, seconds) || !workers_.of(worker).link.remote()) return;
+  const std::size_t here = workers_.remotes_here(), sending = senders();
   shared_link_.fade(here > sending ? here - sending : 1);
 }
 
 void MeasuredPace::uses_micro_batch(fleet::WorkerId worker, std::uint64_t samples) {
-  if (samples > 0) at(worker).micro_batch = samples;
+  if (samples > 0) workers_.at(worker).micro_batch = samples;
 }
 
 void MeasuredPace::reached(fleet::WorkerId worker, Duration time) {
-  Worker& about = at(worker);
+  WorkerPace& about = workers_.at(worker);
   const double took = seconds(time);
   if (about.train.wire().seconds()) return about.train.version(took);
   about.train.wire().first_version(took, about.link.first_version(took));
 }
 
 void MeasuredPace::sent(fleet::WorkerId worker, modes::LeaseId lease, const plan::Transfer& gradient) {
-  Worker& about = at(worker);
+  WorkerPace& about = workers_.at(worker);
   const std::optional<double> end = about.train.elapsed(lease);
   if (!end) return;  // it was not taken as a whole
   if (const auto sender = about.link.sent(lease, gradient, *end)) shared_link_.sent(*sender);

@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "engine/coordinator.h"
+#include "engine/worker_paces.h"
 #include "modes/pace.h"
 #include "modes/work/coverage.h"
 #include "plan/codec_cost.h"
@@ -22,8 +23,6 @@
 #include "plan/slack.h"
 #include "plan/verdicts.h"
 #include "plan/way_in_use.h"
-#include "plan/worker_link.h"
-#include "plan/worker_speed.h"
 
 namespace motley::engine {
 
@@ -42,7 +41,7 @@ class MeasuredPace final : public modes::Pace {
         fixed_(options.shares),
         timeouts_(options.timeouts),
         way_(options.chain != CoordinatorOptions::Chain::none),
-        unknown_{.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))} {}
+        workers_({.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))}) {}
 
   void split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
              std::span<std::uint64_t> counts) override;
@@ -50,7 +49,7 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] Duration allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] Duration deadline(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] bool guesses(PassKind kind, fleet::WorkerId worker) const override {
-    return !of(worker).speed(kind).time();
+    return !workers_.of(worker).speed(kind).time();
   }
   [[nodiscard]] Duration unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] std::uint64_t calibration(fleet::WorkerId worker) const override;
@@ -89,24 +88,24 @@ class MeasuredPace final : public modes::Pace {
 
   // What is told of its link: plan::WorkerLink, plan::Exposure.
   void connected(fleet::WorkerId worker, bool remote) {
-    at(worker).link.connected(remote);
-    ++at(worker).sessions;
+    workers_.at(worker).link.connected(remote);
+    ++workers_.at(worker).sessions;
   }
-  void left(fleet::WorkerId worker) { --at(worker).sessions; }
+  void left(fleet::WorkerId worker) { --workers_.at(worker).sessions; }
   /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves.
   void reached(fleet::WorkerId worker, Duration time);
-  void received(fleet::WorkerId worker, const plan::Transfer& weights) { at(worker).link.received(weights); }
+  void received(fleet::WorkerId worker, const plan::Transfer& weights) { workers_.at(worker).link.received(weights); }
   /// Bytes a second that its link carries to it; none where its weights came too soon to tell.
   [[nodiscard]] std::optional<double> receives(fleet::WorkerId worker) const {
-    return of(worker).link.down_bytes_per_second();
+    return workers_.of(worker).link.down_bytes_per_second();
   }
   void sent(fleet::WorkerId worker, modes::LeaseId lease, const plan::Transfer& gradient);
   /// What numbers on the wire cost its processor.
-  void costs(fleet::WorkerId worker, const plan::EndCost& cost) { at(worker).link.costs(cost); }
-  void residual(fleet::WorkerId worker, double ratio) { at(worker).link.residual(ratio); }
+  void costs(fleet::WorkerId worker, const plan::EndCost& cost) { workers_.at(worker).link.costs(cost); }
+  void residual(fleet::WorkerId worker, double ratio) { workers_.at(worker).link.residual(ratio); }
 
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
-  [[nodiscard]] codec::CodecId codec(fleet::WorkerId worker) const { return of(worker).link.codec(); }
+  [[nodiscard]] codec::CodecId codec(fleet::WorkerId worker) const { return workers_.of(worker).link.codec(); }
   /// Numbers go another way between machines than in the passes so far.
   void begin_way();
   [[nodiscard]] plan::WayInUse& way() noexcept { return way_; }
@@ -131,25 +130,8 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] Duration guess(fleet::WorkerId worker) const;
   [[nodiscard]] Duration times_predicted(double factor, PassKind kind, fleet::WorkerId worker,
                                          std::uint64_t samples) const;
-  struct Worker {
-    // Evaluation has no backward pass and no gradient on the wire, so it has models of its own.
-    plan::WorkerSpeed train{}, evaluate{};
-    plan::WorkerLink link;
-    std::uint64_t micro_batch = 0;  // 0: unknown
-    double part = 0;                // of the samples of the newest train pass
-    std::uint32_t sessions = 0;     // 2 while one that came back replaces the one before
-    [[nodiscard]] bool remote_here() const noexcept { return sessions > 0 && link.remote(); }
-    plan::WorkerSpeed& speed(PassKind kind) noexcept { return kind == PassKind::evaluate ? evaluate : train; }
-    [[nodiscard]] const plan::WorkerSpeed& speed(PassKind kind) const noexcept {
-      return kind == PassKind::evaluate ? evaluate : train;
-    }
-  };
-  Worker& at(fleet::WorkerId worker);
-  [[nodiscard]] const Worker& of(fleet::WorkerId worker) const;
   [[nodiscard]] std::vector<plan::Candidate> candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const;
   [[nodiscard]] plan::Candidate candidate(PassKind kind, fleet::WorkerId worker) const;
-  /// For which its device is busy with so many; empty until it is measured.
-  [[nodiscard]] std::optional<double> computes(fleet::WorkerId worker, std::uint64_t samples) const;
   [[nodiscard]] plan::Affine fixed_share(fleet::WorkerId worker) const;
   [[nodiscard]] plan::Request request(PassKind kind, std::uint64_t total,
                                       std::span<const fleet::WorkerId> workers) const;
@@ -162,8 +144,7 @@ class MeasuredPace final : public modes::Pace {
   void begin_others(std::span<const fleet::WorkerId> sharing);
   void learn_from_sums();
   [[nodiscard]] double weigh_codec(fleet::WorkerId worker);
-  /// Workers of other machines: that are here; that have a share.
-  [[nodiscard]] std::size_t remotes() const noexcept;
+  /// Workers of other machines that have a share.
   [[nodiscard]] std::size_t senders() const;
   [[nodiscard]] Duration patience_with_way(fleet::WorkerId worker) const noexcept;
 
@@ -178,8 +159,7 @@ class MeasuredPace final : public modes::Pace {
   std::vector<fleet::WorkerId> order_;
   Timeouts timeouts_;
   plan::WayInUse way_;
-  Worker unknown_;  // whom nothing was told of
-  std::vector<Worker> workers_;
+  WorkerPaces workers_;
   plan::Shares train_, evaluate_;
   plan::SharedLink shared_link_;
   std::vector<plan::SumPart> summed_;  // of the open pass

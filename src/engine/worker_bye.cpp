@@ -25,8 +25,7 @@ ErrorCode code_of_bye(const std::string& code) {
 Error error_of_bye(const wire::Bye& bye) {
   if (bye.code == "done" || bye.code == "leave") return {ErrorCode::interrupted, {}, {}};
   std::string message = "the coordinator ended the session (" + bye.code + ")";
-  if (!bye.expected.empty()) message += ": expected " + bye.expected;
-  if (!bye.found.empty()) message += (bye.expected.empty() ? ": " : ", found ") + bye.found;
+  if (const std::string reason = wire::reason_of(bye); !reason.empty()) message += ": " + reason;
   return {code_of_bye(bye.code), std::move(message), bye.hint};
 }
 

@@ -102,4 +102,10 @@ std::string_view name_of(const Message& message) noexcept {
   return std::visit([](const auto& inner) { return Table<std::decay_t<decltype(inner)>>::kName; }, message);
 }
 
+std::string reason_of(const Bye& bye) {
+  std::string text = bye.expected.empty() ? "" : "expected " + bye.expected;
+  if (!bye.found.empty()) text += (text.empty() ? "" : ", found ") + bye.found;
+  return text;
+}
+
 }  // namespace motley::wire

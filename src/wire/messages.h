@@ -269,5 +269,7 @@ SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);
 /// "Grant", "Bye", …
 std::string_view name_of(const Message& message) noexcept;
+/// For people: "expected …, found …", or the one of them that is there.
+std::string reason_of(const Bye& bye);
 
 }  // namespace motley::wire

@@ -7,6 +7,9 @@ namespace {
 
 double magnitude(double x) noexcept { return x < 0 ? -x : x; }
 
+// What a sum may grow with: samples may weigh next to nothing, or more than one each.
+double items_of(const Declared& said) noexcept { return std::max(said.weight, static_cast<double>(said.count)); }
+
 void raise(Largest& to, const Largest& by) noexcept {
   to.gradient = std::max(to.gradient, by.gradient);
   to.statistic = std::max(to.statistic, by.statistic);
@@ -20,8 +23,7 @@ bool DeclaredBounds::possible(std::uint64_t count, double weight) noexcept {
 }
 
 bool DeclaredBounds::possible(const Declared& said) noexcept {
-  const double items = std::max(said.weight, static_cast<double>(said.count));
-  return possible(said.count, said.weight) && magnitude(said.loss_sum) <= kLossMax * items;
+  return possible(said.count, said.weight) && magnitude(said.loss_sum) <= kLossMax * items_of(said);
 }
 
 void DeclaredBounds::Extent::raise(const Extent& by) noexcept {
@@ -37,7 +39,7 @@ void DeclaredBounds::Extent::raise(const Extent& by) noexcept {
 bool DeclaredBounds::Extent::near(const Declared& said) const noexcept {
   const auto count = static_cast<double>(said.count);
   if (said.weight > kFar * (weight + weight_per_sample * count)) return false;
-  const double items = std::max(said.weight, count);
+  const double items = items_of(said);
   const auto within = [items](double value, double far, double all, double each) {
     return value <= far * (all + each * items);
   };
@@ -71,7 +73,7 @@ void DeclaredBounds::counted(WorkerId worker, const Declared& said, bool local) 
   if (said.count == 0 || said.weight <= 0) return;  // says nothing of others
   auto known = std::ranges::find(seen_, worker, &Seen::worker);
   if (known == seen_.end()) known = seen_.insert(seen_.end(), Seen{.worker = worker, .local = local});
-  const double loss = magnitude(said.loss_sum), items = std::max(said.weight, static_cast<double>(said.count));
+  const double loss = magnitude(said.loss_sum), items = items_of(said);
   const Extent extent{.weight = said.weight,
                       .weight_per_sample = said.weight / static_cast<double>(said.count),
                       .loss = loss,

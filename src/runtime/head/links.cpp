@@ -200,10 +200,10 @@ void Links::refuse(LinkId id, const Link& link, const wire::Bye& bye) {
   ++strangers_;
   if (link.hello && (last_refusal_said_ == Time{} || now() - last_refusal_said_ > std::chrono::seconds(1))) {
     last_refusal_said_ = now();
-    sink_.take(report::WorkerChanged{.worker = "a stranger",
-                                     .change = "refused",
-                                     .reason = bye.code + ": expected " + bye.expected + ", found " + bye.found + " (" +
-                                               std::to_string(strangers_) + " so far)"});
+    sink_.take(report::WorkerChanged{
+        .worker = "a stranger",
+        .change = "refused",
+        .reason = bye.code + ": " + wire::reason_of(bye) + " (" + std::to_string(strangers_) + " so far)"});
   }
   const std::shared_ptr<transport::Connection> connection = link.connection;
   const std::uint64_t its_run = link.run;

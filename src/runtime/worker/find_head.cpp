@@ -79,9 +79,7 @@ class Attempt final : public transport::Receiver {
     } else if (const auto* paired = std::get_if<wire::Paired>(&*message); paired != nullptr && confirmed_) {
       end(joiner_.token_in(*paired, ends));
     } else if (const auto* bye = std::get_if<wire::Bye>(&*message)) {
-      const std::string expected =
-          bye->expected.empty() ? "" : "the head says no: expected " + bye->expected + ", found ";
-      end(Error{ErrorCode::refused, expected + bye->found, bye->hint});
+      end(Error{ErrorCode::refused, wire::reason_of(*bye), bye->hint});
     } else {
       end(Error{ErrorCode::protocol, "the head answers with " + std::string(wire::name_of(*message)), ""});
     }

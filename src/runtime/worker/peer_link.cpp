@@ -121,8 +121,7 @@ void PeerLink::on_bye(const wire::Bye& bye) {
   done_ = bye.code == "done";
   if (bye.code == "done" || bye.code == "lost" || bye.code == "full" || bye.code == "busy")
     return end(Broken{bye.found, done_});
-  end(Refused{{bye.code == "data" ? ErrorCode::mismatch : ErrorCode::refused,
-               bye.expected.empty() ? bye.found : "expected " + bye.expected + ", found " + bye.found, bye.hint}});
+  end(Refused{{bye.code == "data" ? ErrorCode::mismatch : ErrorCode::refused, wire::reason_of(bye), bye.hint}});
 }
 
 void PeerLink::on_reply(const wire::ProofReply& reply) {

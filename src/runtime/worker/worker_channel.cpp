@@ -177,8 +177,8 @@ void WorkerHost::on_proving_frame(const wire::Frame& frame) {
 }
 
 void WorkerHost::on_bye_before_joining(const wire::Bye& bye) {
-  const std::string text = "refused: " + bye.code + (bye.expected.empty() ? "" : ": expected " + bye.expected) +
-                           (bye.found.empty() ? "" : ", found " + bye.found);
+  const std::string reason = wire::reason_of(bye);
+  const std::string text = "refused: " + bye.code + (reason.empty() ? "" : ": " + reason);
   if (bye.code == "full" || bye.code == "busy" || bye.code == "lost") {
     redial(kBackoffMax, text + "; trying again");
   } else {
