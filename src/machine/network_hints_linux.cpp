@@ -7,18 +7,16 @@
 #include <string_view>
 
 #include "machine/network_hints.h"
+#include "machine/system.h"
 
 namespace motley::machine {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string first_line_of(const fs::path& file) {
-  std::string line;
-  std::ifstream in(file);
-  std::getline(in, line);
-  return line;
-}
+// What goes into WSL passes a firewall of its own in Windows, by the number that Microsoft gave to WSL.
+constexpr const char* kHyperVFirewall =
+    "Set-NetFirewallHyperVVMSetting -Name '{40E0AC32-46A5-438A-A0B2-2B479E8F2E90}' -DefaultInboundAction Allow";
 
 bool has_line(const fs::path& file, std::string_view wanted) {
   std::ifstream in(file);
@@ -66,11 +64,14 @@ std::optional<std::string> firewall_command(std::uint16_t port, const fs::path& 
 
 std::vector<NetworkHint> network_hints(const std::vector<std::string>& addresses, const fs::path& root) {
   std::vector<NetworkHint> hints;
-  const bool wsl = first_line_of(root / "proc/sys/kernel/osrelease").find("icrosoft") != std::string::npos;
-  if (wsl && !addresses.empty() && std::ranges::all_of(addresses, is_of_wsl)) {
-    hints.push_back({"this is WSL in a network of its own: other machines do not reach it",
-                     "in Windows: networkingMode=mirrored below [wsl2] in %UserProfile%\\.wslconfig, then wsl "
-                     "--shutdown; or let this machine be the one that joins, by a token"});
+  if (wsl_version(root) > 0 && !addresses.empty()) {
+    const bool apart = std::ranges::all_of(addresses, is_of_wsl);
+    const std::string mirrored =
+        "in Windows: networkingMode=mirrored below [wsl2] in %UserProfile%\\.wslconfig, then wsl --shutdown; then ";
+    hints.push_back({apart ? "this is WSL in a network of its own: other machines do not reach it"
+                           : "this is WSL: the Hyper-V firewall of Windows lets no other machine in by itself",
+                     "let this machine join and not lead: that needs nothing. To lead, " + (apart ? mirrored : "") +
+                         "in PowerShell as administrator: " + kHyperVFirewall});
   }
   const std::string interface = default_interface(root);
   if (is_tunnel(interface)) {

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/hex.h"
 #include "transport/addresses.h"
+#include "transport/tcp/address.h"
 #include "transport/tcp/net.h"
 
 namespace motley::transport {
@@ -65,7 +66,7 @@ Result<std::vector<std::string>> wake(const HardwareAddress& address) {
     if (!error) socket.send_to(net::buffer(packet), udp::endpoint(everybody, kDiscardPort), 0, error);
     const std::string where = network.interface + " (" + network.broadcast + ")";
     if (error) {
-      why = where + ": " + error.message();
+      why = where + ": " + reason_of(error);
     } else {
       sent.push_back(where);
     }

@@ -1,5 +1,6 @@
 """The service files in packaging: the systems that read them accept them, and `motley` understands the command in them."""
 
+import getpass
 import plistlib
 import shlex
 import shutil
@@ -10,6 +11,7 @@ from conftest import COMMAND, ROOT
 
 UNIT = ROOT / "packaging" / "motley-join.service"
 AGENT = ROOT / "packaging" / "org.motley.join.plist"
+DAEMON = ROOT / "packaging" / "org.motley.join.daemon.plist"
 
 
 def home(directory):
@@ -26,14 +28,27 @@ def unit_command(directory):
     return shlex.split(line.removeprefix("ExecStart=").replace("%h", str(directory)))
 
 
+def launchd_command(file, directory):
+    service = plistlib.loads(file.read_bytes())
+    assert service["Label"] == file.stem and service["KeepAlive"] is True
+    return ["env", f"HOME={directory}", *service["ProgramArguments"]]
+
+
 def agent_command(directory):
-    with AGENT.open("rb") as file:
-        agent = plistlib.load(file)
-    assert agent["Label"] == AGENT.stem and agent["KeepAlive"] is True
-    return ["env", f"HOME={directory}", *agent["ProgramArguments"]]
+    return launchd_command(AGENT, directory)
 
 
-@pytest.mark.parametrize("command", [unit_command, agent_command])
+def daemon_command(directory):
+    """Its file has a line that puts the user's name in."""
+    text = DAEMON.read_text()
+    line, = [line.strip() for line in text.splitlines() if line.strip().startswith("sed ")]
+    assert plistlib.loads(text.encode())["UserName"] == "NAME"
+    done = subprocess.run(line.partition(" | sudo")[0], shell=True, capture_output=True, cwd=ROOT, check=True)
+    assert plistlib.loads(done.stdout)["UserName"] == getpass.getuser()
+    return launchd_command(DAEMON, directory)
+
+
+@pytest.mark.parametrize("command", [unit_command, agent_command, daemon_command])
 def test_the_command_is_understood(tmp_path, command):
     done = subprocess.run(command(home(tmp_path)), capture_output=True, text=True)
     log = tmp_path / "Library/Logs/motley.log"

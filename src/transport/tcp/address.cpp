@@ -67,10 +67,13 @@ std::string source_of(const net::ip::address& address) {
   return net::ip::address_v6(bytes).to_string() + "/64";
 }
 
-std::string reason_of(const NetError& error) {
+std::string reason_of(const NetError& error, bool on_mac) {
   if (error == net::error::connection_refused) return "nothing listens there (connection refused)";
   if (error == net::error::connection_reset || error == net::error::broken_pipe)
     return "the other side is gone (reset)";
+  if (error == net::error::host_unreachable && on_mac)
+    return "no route to it, or macOS keeps this program from the local network: System Settings, Privacy & Security, "
+           "Local Network";
   if (error == net::error::host_unreachable || error == net::error::network_unreachable) return "no route to it";
   if (error == net::error::timed_out) return "it does not answer";
   if (error == net::error::host_not_found || error == net::error::no_data) return "no machine of this name is known";

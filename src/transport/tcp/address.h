@@ -1,5 +1,5 @@
 #pragma once
-// Addresses as people write them, and who is at the other end of a socket. Private to tcp/.
+// Addresses as people write them, and who is at the other end of a socket. Private to transport/.
 
 #include <optional>
 #include <string>
@@ -31,8 +31,15 @@ std::optional<Peer> peer_of(Socket& socket);
 /// machine can take addresses from at will.
 std::string source_of(const net::ip::address& address);
 
-/// "connection refused" and the like, without the category's noise.
-std::string reason_of(const NetError& error);
+#ifdef __APPLE__
+inline constexpr bool kOnMac = true;
+#else
+inline constexpr bool kOnMac = false;
+#endif
+
+/// "connection refused" and the like, without the category's noise. `on_mac`: which answers so, too, where it forbids a
+/// program the local network.
+std::string reason_of(const NetError& error, bool on_mac = kOnMac);
 
 /// `address` is the peer's, for people.
 Error connection_ended(const std::string& address, const std::string& why);

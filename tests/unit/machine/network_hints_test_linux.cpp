@@ -40,12 +40,19 @@ TEST_F(NetworkHints, TheFirewallThatIsOnHasItsCommand) {
   EXPECT_EQ(firewall_command(7200, root_), "sudo firewall-cmd --add-port=7200/tcp --add-service=mdns");
 }
 
-TEST_F(NetworkHints, WslInANetworkOfItsOwn) {
+TEST_F(NetworkHints, WslHasANetworkAndAFirewallOfItsOwn) {
   write("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n");
   ASSERT_EQ(network_hints({"172.20.14.3"}, root_).size(), 1U);
-  EXPECT_NE(network_hints({"172.20.14.3"}, root_).front().command.find("networkingMode=mirrored"), std::string::npos);
-  EXPECT_TRUE(network_hints({"192.168.1.7"}, root_).empty()) << "mirrored";
-  EXPECT_TRUE(network_hints({"172.15.0.1"}, root_).empty());
+  const std::string apart = network_hints({"172.20.14.3"}, root_).front().command;
+  EXPECT_NE(apart.find("networkingMode=mirrored"), std::string::npos);
+  EXPECT_NE(apart.find("Set-NetFirewallHyperVVMSetting"), std::string::npos) << "mirrored it would still be mute";
+  EXPECT_NE(apart.find("join and not lead"), std::string::npos);
+  for (const char* mirrored : {"192.168.1.7", "172.15.0.1"}) {
+    ASSERT_EQ(network_hints({mirrored}, root_).size(), 1U) << mirrored;
+    const std::string command = network_hints({mirrored}, root_).front().command;
+    EXPECT_EQ(command.find("networkingMode"), std::string::npos) << command;
+    EXPECT_NE(command.find("-DefaultInboundAction Allow"), std::string::npos) << command;
+  }
   EXPECT_TRUE(network_hints({}, root_).empty());
   write("proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
   EXPECT_TRUE(network_hints({"172.20.14.3"}, root_).empty());
