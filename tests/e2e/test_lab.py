@@ -36,9 +36,14 @@ def lab(*words):
 
 def why_no_lab():
     if os.geteuid() != 0:
-        return "needs root"
+        return "needs root, to make network namespaces"
     missing = [tool for tool in ("ip", "tc") if shutil.which(tool) is None]
     return f"needs {' and '.join(missing)} (iproute2)" if missing else None
+
+
+def why_not_up(said):
+    """In one line. A root that is one only within its container may make no namespaces."""
+    return f"no lab: {said.strip().splitlines()[-1]} (needs a root that may make network namespaces: CAP_SYS_ADMIN and CAP_NET_ADMIN)"
 
 
 def in_use():
@@ -59,7 +64,7 @@ def laboratory(hosts):
                               capture_output=True, text=True)
         try:
             if done.returncode != 0:
-                pytest.skip(f"the lab cannot be set up here: {done.stderr.strip().splitlines()[-1]}")
+                pytest.skip(why_not_up(done.stderr))
             yield
         finally:
             lab("down")
@@ -69,6 +74,24 @@ def laboratory(hosts):
 def network():
     with laboratory(HOSTS):
         yield
+
+
+@pytest.mark.skipif(why_no_lab() is not None or shutil.which("setpriv") is None, reason="needs root, iproute2 and setpriv")
+def test_a_root_without_namespaces_hears_in_one_line_why_there_is_no_lab():
+    """So that tests that are skipped there say what they need."""
+    with LOCK.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if in_use():
+            pytest.skip("no lab: another one is in use on this machine")
+        try:
+            up = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", *LAB, "up", "a"]
+            done = subprocess.run(up, capture_output=True, text=True)
+        finally:
+            lab("down")
+    assert done.returncode != 0 and len(done.stderr.splitlines()) == 1, done.stderr
+    reason = why_not_up(done.stderr)
+    assert "ip netns add lab-switch: " in reason and "Operation not permitted" in reason and "CAP_SYS_ADMIN" in reason
+    assert not STATE.exists()
 
 
 def on(host):

@@ -202,7 +202,7 @@ def test_doctor_says_whether_machines_find_each_other(motley, at):
 
 def test_doctor_names_a_network_in_which_nothing_comes_in(motley, at):
     if shutil.which("nft") is None:
-        pytest.skip("needs nft")
+        pytest.skip("needs nft (nftables), to drop what comes in")
     drop = "add table inet t; add chain inet t in { type filter hook input priority 0; }; add rule inet t in udp dport 5353 drop"
     subprocess.run([*on("guest"), "nft", drop], check=True)
     try:
