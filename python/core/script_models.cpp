@@ -73,6 +73,14 @@ void set_optimizer(Script& script, const std::string& kind, const std::vector<Gr
   script.optimizer = std::move(spec);
 }
 
+/// After set_optimizer().
+void set_begun(Script& script, std::uint64_t updates, const std::vector<std::pair<std::string, ConstFlat>>& state) {
+  script.optimizer.value().updates_before = updates;
+  script.optimizer_state.clear();
+  for (const auto& [name, flat] : state)
+    script.optimizer_state[name] = chunks_of(script.layout, {flat.data(), flat.size()});
+}
+
 using RatesTuple = std::tuple<double, double, double, double>;
 
 ps::ScheduleSpec schedule_of(std::uint64_t steps_per_row, std::size_t groups, const std::vector<RatesTuple>& rates) {
@@ -195,6 +203,7 @@ Result<runtime::InitialState> ScriptModels::initial_state(const runtime::ModelIn
                               .draws = script_->draws,
                               .optimizer = script_->optimizer,
                               .schedule = script_->schedule,
+                              .optimizer_state = script_->optimizer_state,
                               .scores = script_->scores,
                               .script_files = script_->files,
                               .rates_follow_evaluations = script_->follower != nullptr,
@@ -281,6 +290,7 @@ void bind_script(nb::module_& m) {
       .def("set_weights", &set_weights)
       .def("set_frozen", &set_frozen)
       .def("set_optimizer", &set_optimizer, nb::arg("kind"), nb::arg("groups"), nb::arg("outside").none())
+      .def("set_begun", &set_begun, nb::arg("updates"), nb::arg("state"))
       .def("follow_evaluations", &follow_evaluations, nb::arg("follower"), nb::arg("followed"))
       .def("set_followed", &set_followed, nb::arg("followed"))
       .def("set_schedule", &set_schedule)

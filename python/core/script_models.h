@@ -24,6 +24,7 @@ struct Script {
   std::map<std::string, SharedBytes> frozen{};  // likewise
   std::optional<ps::OptimizerSpec> optimizer{};
   std::optional<ps::ScheduleSpec> schedule{};
+  std::map<std::string, std::vector<SharedBytes>> optimizer_state{};  // InitialState::optimizer_state
   std::shared_ptr<const data::Dataset> train{}, test{};
   std::vector<std::string> scores{};  // names
   std::vector<std::string> arguments{};

@@ -85,6 +85,9 @@ class Script:
     def set_optimizer(self, kind: str, groups: Sequence[tuple[float, float, float, bool, float, float, float, float]],
                       outside: Any | None) -> None:
         """`outside`: as python/core/python_optimizer.h says, of the kind "script"."""
+    def set_begun(self, updates: int, state: Sequence[tuple[str, Any]]) -> None:
+        """What the optimizer goes on from, after set_optimizer(): how many steps it has made, and its states by name, each as weights are
+        given."""
     def follow_evaluations(self, follower: Callable[[str, int, float, list[tuple[str, float]]], list[float]],
                            followed: list[tuple[int, list[float]]]) -> None:
         """follower(the run's directory, step, loss, scores): learning rates by group from then on. `followed`: what it gave before, by

@@ -27,7 +27,7 @@ Result<Server> Server::make(Layout layout, OptimizerSpec optimizer, ScheduleSpec
   if (auto status = check_groups(layout, optimizer, schedule); !status) return status.error();
   auto impl = std::make_unique<Impl>(std::move(layout), std::move(optimizer), std::move(schedule), clip_norm);
   if (auto status = impl->take(snapshot); !status) return status.error();
-  impl->updates = snapshot.version;
+  impl->updates = impl->optimizer.updates_before + snapshot.version;
   impl->open_step();
   return Server(std::move(impl));
 }

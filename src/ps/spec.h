@@ -49,6 +49,7 @@ struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::sgd;
   std::vector<GroupSpec> groups;  // indexed by LayoutEntry::group; at least one
   std::shared_ptr<OutsideOptimizer> outside{};
+  std::uint64_t updates_before = 0;  // that its state has seen at version 0; one from outside counts by itself
 };
 
 /// Learning rates by group that came from results: they replace those of the schedule from `first_step` on.

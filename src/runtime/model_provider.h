@@ -54,6 +54,7 @@ struct InitialState {
   bool draws = false;                            // random numbers, which differ between kinds of devices
   std::optional<ps::OptimizerSpec> optimizer{};  // where the model comes with its own; else the configuration's
   std::optional<ps::ScheduleSpec> schedule{};    // likewise
+  std::map<std::string, std::vector<SharedBytes>> optimizer_state{};  // by name and chunk: it goes on; else zero
   std::vector<std::string> scores{};             // names of Outcome::scores
   SharedBytes script_files{};                    // for who joins with --fetch
   bool rates_follow_evaluations = false;         // TrainOptions::rates_after

@@ -22,6 +22,7 @@ struct CheckpointContent {
   std::uint64_t position = 0;  // in the epoch's sample order
   std::uint64_t run = 0;
   std::uint64_t incarnation = 0;
+  std::uint64_t updates_before = 0;  // that the optimizer's state had seen at step 0
   std::string config;  // canonical TOML
   std::string model_kind;
   std::vector<SharedBytes> weights;                           // by chunk

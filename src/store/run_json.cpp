@@ -105,6 +105,7 @@ RunJson parse(std::string_view text) {
   content.epoch = json.at("epoch").get<std::uint64_t>();
   content.position = json.at("position").get<std::uint64_t>();
   content.incarnation = json.at("incarnation").get<std::uint64_t>();
+  content.updates_before = json.value("updates_before", std::uint64_t{0});
   content.model_kind = json.at("model_kind").get<std::string>();
   content.config = json.at("config").get<std::string>();
   run.model = parse_hash(json.at("files").at(kModelFile));
@@ -132,6 +133,7 @@ Result<std::string> encode_run_json(const CheckpointContent& content, const File
               {"model_kind", content.model_kind},
               {"config", content.config},
               {"files", {{kModelFile, hash_json(model)}, {kOptimizerFile, hash_json(optimizer)}}}};
+    if (content.updates_before != 0) json["updates_before"] = content.updates_before;
     json["optimizer_states"] = Json::array();
     for (const auto& [state, chunks] : content.optimizer) json["optimizer_states"].push_back(state);
     json["layout"] = Json::array();

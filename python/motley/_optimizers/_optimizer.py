@@ -14,12 +14,8 @@ from torch.optim import lr_scheduler
 from motley import _core
 from motley._errors import Error
 from motley._models import _model
-
-# (lr, momentum, dampening, nesterov, weight_decay, beta1, beta2, eps) of a parameter group.
-Group = tuple[float, float, float, bool, float, float, float, float]
-# (lr, momentum, beta1, beta2) of a parameter group at a step.
-Rates = tuple[float, float, float, float]
-LEFT_ALONE: Group = (0.0, 0.0, 0.0, False, 0.0, 0.9, 0.999, 1e-8)
+from motley._optimizers import _begun, _options
+from motley._optimizers._options import LEFT_ALONE, Group, Rates
 
 KINDS = {torch.optim.SGD: "sgd", torch.optim.Adam: "adam", torch.optim.AdamW: "adamw"}
 OUTSIDE = "script"
@@ -29,9 +25,9 @@ WARM_UP_ROWS = 100_000
 
 class ReadOptimizer:
     """What an optimizer would do: `kind` ("sgd", "adam", "adamw", or OUTSIDE for what only it knows itself), `groups`, and the group
-    number of each parameter.
+    number of each parameter. `has_begun`: it has made steps; `begun`: what the core goes on from, where it can.
 
-    Errors: no optimizer of torch's, one that has made steps already.
+    Errors: no optimizer of torch's; options with which torch makes no step.
     """
 
     def __init__(self, optimizer: Any):
@@ -39,13 +35,22 @@ class ReadOptimizer:
             raise Error(f"optimizer: expected one of torch.optim, found {type(optimizer).__name__}",
                         "torch.optim.AdamW(model.parameters())")
         self.optimizer = optimizer
-        self.kind = _kind(optimizer)
-        # Some make their state beforehand, and count the steps in it.
-        if any(float(state.get("step", 1)) > 0 for state in optimizer.state.values()):
-            raise Error("the optimizer has made steps already; the coordinator starts with fresh state",
-                        "make a new optimizer for the run")
-        self.groups: list[Group] = [_numbers(group) for group in optimizer.param_groups]
+        self.kind, self.why_outside = _kind(optimizer)
+        if type(optimizer) in KINDS:
+            _options.check(optimizer)
+        self.has_begun, self.begun = _begun.has(optimizer), None
+        if self.has_begun and self.kind != OUTSIDE:
+            self.begun = _begun.read(optimizer, self.kind)
+            if self.begun is None:
+                self.kind, self.why_outside = OUTSIDE, f"{type(optimizer).__name__} has not made the same number of steps with all parameters"
+        self.updates_before = self.begun.updates if self.begun else 0
         self.numbers = {id(parameter): number for number, group in enumerate(optimizer.param_groups) for parameter in group["params"]}
+        self.look()
+
+    def look(self) -> None:
+        """At the options it has."""
+        whole = self.kind != OUTSIDE
+        self.groups: list[Group] = [_options.read(group, whole) for group in self.optimizer.param_groups]
 
     @property
     def left_alone(self) -> int:
@@ -56,31 +61,34 @@ class ReadOptimizer:
         return [*self.groups, LEFT_ALONE]
 
 
-def _kind(optimizer: Any) -> str:
-    kind = KINDS.get(type(optimizer), OUTSIDE)
-    if any(group.get(option) for group in optimizer.param_groups for option in ("maximize", "amsgrad", "differentiable")):
-        return OUTSIDE
+    def check_rates(self, before: list[dict[str, Any]]) -> None:
+        """Where a body has set others than those `before`. Errors: torch would make no step with them, or in fewer digits."""
+        for group, options in zip(self.optimizer.param_groups, before, strict=True):
+            _options.refuse_coarse("the body of the epoch", group, options)
+        if type(self.optimizer) in KINDS:
+            _options.check(self.optimizer)
+
+
+def _kind(optimizer: Any) -> tuple[str, str]:
+    """And why it is nothing that the core knows."""
+    name = type(optimizer).__name__
+    kind = KINDS.get(type(optimizer))
+    if kind is None:
+        return OUTSIDE, f"{name} is not an optimizer that the coordinator knows (SGD, Adam, AdamW)"
+    for group in optimizer.param_groups:
+        other = next((option for option in ("maximize", "amsgrad", "differentiable") if group.get(option)), None) or _options.coarse(group)
+        if other is not None:
+            return OUTSIDE, f"{name} with {other} is not what the coordinator knows as {name}"
     if kind == "adam" and any(group.get("decoupled_weight_decay") for group in optimizer.param_groups):
         kind = "adamw"
-    return kind
+    return kind, ""
 
 
-def _numbers(group: dict[str, Any]) -> Group:
-    def number(key: str, default: float) -> float:
-        value = group.get(key)
-        return float(value) if isinstance(value, (int, float, torch.Tensor)) else default
-
-    betas = group.get("betas")
-    beta1, beta2 = betas if isinstance(betas, tuple) and len(betas) == 2 else (0.9, 0.999)
-    return (number("lr", 0), number("momentum", 0), number("dampening", 0), bool(group.get("nesterov", False)),
-            number("weight_decay", 0), float(beta1), float(beta2), number("eps", 1e-8))
-
-
-def table(read: ReadOptimizer, scheduler: Any, rows: int) -> list[Rates]:
-    """The rates of all groups (those of `read.all_groups()`) before each of `rows` steps of the scheduler, row by row. Errors: a schedule
-    of what only the start of a run sets."""
+def table(read: ReadOptimizer, scheduler: Any, rows: int, whole: bool = True) -> list[Rates]:
+    """The rates of all groups (those of `read.all_groups()`), row by row: those at first, and after each of `rows` - 1 steps of the
+    scheduler; not `whole`: of as many as it has. Errors: a schedule of what only the start of a run sets; one that ends sooner."""
     if callable(scheduler) and not isinstance(scheduler, lr_scheduler.LRScheduler):
-        return [(_rate(scheduler, row), group[1], group[5], group[6]) if group is not LEFT_ALONE else _rates(LEFT_ALONE)
+        return [(_rate(scheduler, row), group[1], group[5], group[6]) if group is not LEFT_ALONE else _options.rates(LEFT_ALONE)
                 for row in range(rows) for group in read.all_groups()]
     if not isinstance(scheduler, lr_scheduler.LRScheduler):
         raise Error(f"schedule: expected a scheduler of torch.optim, or a function of the step, found {type(scheduler).__name__}",
@@ -90,25 +98,38 @@ def table(read: ReadOptimizer, scheduler: Any, rows: int) -> list[Rates]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the shadow makes no steps
         for row in range(rows):
-            for number, group in enumerate([_numbers(group) for group in shadow.param_groups]):
-                if group[2:5] != read.groups[number][2:5] or group[7] != read.groups[number][7]:
-                    raise Error(f"schedule: {type(scheduler).__name__} changes weight_decay or another option that a run keeps",
-                                "schedule the learning rate, the momentum or the betas; start another motley.Run for the rest")
-                rates.append(_rates(group))
-            rates.append(_rates(LEFT_ALONE))
-            if row + 1 < rows and not step(ahead):
-                rates += rates[-len(shadow.param_groups) - 1 :]  # held: the core takes the last row for all that follow
+            rates += _row(read, type(scheduler).__name__, shadow) + [_options.rates(LEFT_ALONE)]
+            if row + 1 == rows:
                 break
+            try:
+                ahead.step()
+            except Exception as error:
+                if not whole:
+                    break
+                raise Error(f"schedule: {type(scheduler).__name__} goes {row} steps on, and the run takes it {rows - 1} steps on: "
+                            f"{type(error).__name__}: {error}",
+                            f"one that is made for {rows - 1} steps (OneCycleLR: total_steps), or fewer epochs; schedule_every=\"epoch\" "
+                            "steps it once an epoch") from error
     return rates
 
 
-def _rates(group: Group) -> Rates:
-    return group[0], group[1], group[5], group[6]
+def _row(read: ReadOptimizer, name: str, shadow: Any) -> list[Rates]:
+    found = []
+    for group, own, kept in zip(shadow.param_groups, read.optimizer.param_groups, read.groups, strict=True):
+        now = _options.read(group, whole=read.kind != OUTSIDE)
+        if now[2:5] != kept[2:5] or now[7] != kept[7]:
+            raise Error(f"schedule: {name} changes weight_decay or another option that a run keeps",
+                        "schedule the learning rate, the momentum or the betas; start another motley.Run for the rest")
+        _options.refuse_coarse(f"schedule: {name}", group, own)
+        found.append(_options.rates(now))
+    return found
 
 
 def _rate(schedule: Any, step_number: int) -> float:
     try:
-        return float(schedule(step_number))
+        return _options.number(schedule(step_number), "schedule: the learning rate")
+    except Error:
+        raise
     except Exception as error:
         raise Error(f"schedule: the function failed for step {step_number}: {type(error).__name__}: {error}",
                     "a function of the step (0 for the first) that returns the learning rate") from error
@@ -121,7 +142,7 @@ def every(schedule: Any, asked: str | None, read: ReadOptimizer, steps: int) -> 
         return asked or "epoch"
     if not isinstance(schedule, lr_scheduler.LRScheduler):
         return "step" if callable(schedule) else "epoch"
-    rates = [row[0] for row in table(read, schedule, min(steps, WARM_UP_ROWS))]
+    rates = [row[0] for row in table(read, schedule, min(steps, WARM_UP_ROWS), whole=False)]
     groups = len(read.all_groups())
     first, peak = max(rates[:groups]), max(rates)
     if first < WARM_UP * peak:
@@ -130,13 +151,17 @@ def every(schedule: Any, asked: str | None, read: ReadOptimizer, steps: int) -> 
     return "epoch"
 
 
-def step(scheduler: Any) -> bool:
-    """False: it has no further step."""
-    try:
-        scheduler.step()
-    except ValueError:  # OneCycleLR beyond its end
+def counts_alone(read: ReadOptimizer, scheduler: Any) -> bool:
+    """Whether a step changes nothing of its state but how many there were, and the rates."""
+    if not isinstance(scheduler, lr_scheduler.LRScheduler):
         return False
-    return True
+    ahead, _ = _on_shadow(read, scheduler)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ahead.step()
+    before, now = scheduler.state_dict(), ahead.state_dict()
+    changed = {name for name in before if name not in now or repr(before[name]) != repr(now[name])}
+    return changed <= {*_begun.COUNTS, _begun.LAST_RATES}
 
 
 def _on_shadow(read: ReadOptimizer, scheduler: Any) -> tuple[Any, Any]:
@@ -187,7 +212,7 @@ class Plateau:
         scheduler, shadow = copy.deepcopy(self._fresh)
         for _, value in self._history[:evaluations]:
             scheduler.step(value)
-        return [float(group["lr"]) for group in shadow.param_groups] + [LEFT_ALONE[0]]
+        return [_options.number(group["lr"], "schedule: lr") for group in shadow.param_groups] + [LEFT_ALONE[0]]
 
 
 def _shadow(optimizer: Any) -> Any:
@@ -205,10 +230,10 @@ def state(read: ReadOptimizer, layout: _core.Layout, names: list[_model.Named], 
     for kind in state.optimizer_states:
         state.copy_optimizer(kind, layout, flat)
         for named, piece in _model.pieces(layout, names, flat):
-            if named.kind != _model.TRAINED or id(named.tensor) not in read.numbers:
+            if named.kind != _model.TRAINED or named.group == read.left_alone or kind == _begun.BUFFER and not read.groups[named.group][1]:
                 continue
             kept = found.setdefault(named.tensor, {})
             kept[kind] = piece.to(named.tensor.device, copy=True)
             if kind.startswith("exp_avg"):
-                kept["step"] = torch.tensor(float(state.version))
+                kept["step"] = torch.tensor(float(read.updates_before + state.version))
     return found

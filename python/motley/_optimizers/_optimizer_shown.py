@@ -94,11 +94,13 @@ class Shown:
         own = {id(p) for group in self._optimizer.param_groups for p in group["params"]}
         return any(id(p) in own for p in parameters)
 
-    def check(self) -> None:
-        """At the body's end. Errors: what the body did and the steps that follow would not know of."""
+    def check(self, last: bool) -> None:
+        """At the body's end; `last`: no step follows after all. Errors: what the body did and the steps that follow would not know of."""
         if self._others:
             raise Error(f"the body of the epoch made a new optimizer ({self._others[0]}) of the model's parameters; the run goes on with "
                         "the one that it got", RESTART)
+        if last:
+            self.fill()
         looked = self._state is not self._optimizer.state or self._state.filled
         if looked and (name := _difference(self._fetch(), self._optimizer.state)) is not None:
             raise Error(f"the body of the epoch changed {name} in the optimizer's state; the run goes on with the state that it has",

@@ -1,12 +1,15 @@
 """What the core is told of a script's optimizer and its schedule."""
 
+import json
+import pathlib
 from typing import Any
 
 import torch
 
 from motley import _core
 from motley._errors import Error
-from motley._optimizers import _optimizer, _outside
+from motley._models import _files
+from motley._optimizers import _begun, _optimizer, _outside
 from motley._runs import _body
 from motley._samples import _data
 from motley._trials._work import Work
@@ -18,6 +21,20 @@ class Rules:
     def __init__(self, read: _optimizer.ReadOptimizer, schedule: Any, asked: str | None, train: _data.Recipe):
         self.read, self.schedule, self._asked, self._train = read, schedule, asked, train
         self.outside: _outside.Outside | None = None  # the optimizer that runs on the head, if one does
+        self._told: tuple[int, int, list[_optimizer.Rates]] | None = None  # as _table() has it
+
+    def resume(self, directory: str) -> None:
+        """Before anything is told of a run that goes on, if any."""
+        if directory:
+            _begun.put_back(directory, self.read.optimizer, self.schedule)
+            self.read.look()
+            if (checkpoint := _files.newest_checkpoint(pathlib.Path(directory))) is not None:
+                self.read.updates_before = json.loads((checkpoint / "run.json").read_text(encoding="utf-8")).get("updates_before", 0)
+
+    def keep(self, directory: str, resumed: str) -> None:
+        """When the run's directory is there."""
+        if not resumed:
+            _begun.keep(directory, self.read.optimizer, self.schedule, self._told, _optimizer.counts_alone(self.read, self.schedule))
 
     def tell(self, script: _core.Script, work: Work, steps: int, resumed: str) -> list[str]:
         """On the head; what the user should know of it. `resumed`: the directory of the run that goes on, if any."""
@@ -30,14 +47,24 @@ class Rules:
             script.follow_evaluations(plateau, plateau.resume(resumed) if resumed else [])
         elif (table := self._table(steps)) is not None:
             script.set_schedule(*table)
+            self._told = table
         if resumed and self.schedule is None:
             script.set_followed(_body.resume(resumed, self.read.optimizer))
-        return [self.outside.note()] if self.outside is not None else []
+        return self._notes()
+
+    def _notes(self) -> list[str]:
+        notes = self.outside.notes() if self.outside is not None else []
+        if self.read.has_begun:
+            steps = f" from step {self.read.updates_before}" if self.read.begun and self.read.kind != "sgd" else ""
+            notes.append(f"{type(self.read.optimizer).__name__} goes on{steps} with the state that it has")
+        return notes
 
     def _tell_optimizer(self, script: _core.Script, work: Work) -> None:
         if self.read.kind == _optimizer.OUTSIDE or work.parts.decay is not None:
             self.outside = self._outside_of(work)
         script.set_optimizer(_optimizer.OUTSIDE if self.outside else self.read.kind, self.read.all_groups(), self.outside)
+        if self.outside is None and self.read.begun is not None:
+            script.set_begun(self.read.begun.updates, self.read.begun.vectors(work.layout, work.names))
 
     def tell_of_rounds(self, script: _core.Script) -> None:
         """On the head of a run in rounds, whose optimizer is the workers' own: the core counts its groups alone."""
@@ -64,16 +91,21 @@ class Rules:
         each = 1 if self.every(steps) == "step" else self._train.steps_per_epoch
         return now // each - before // each
 
+    def asks(self) -> dict[str, bool]:
+        """What rounds do not do."""
+        return {"ReduceLROnPlateau as schedule": self.follows_evaluations, "an optimizer that has made steps": self.read.has_begun}
+
     @property
     def follows_evaluations(self) -> bool:
         return isinstance(self.schedule, torch.optim.lr_scheduler.ReduceLROnPlateau)
 
     def _outside_of(self, work: Work) -> _outside.Outside:
-        return _outside.Outside(self.read.optimizer, work.layout, work.names, work.unused, work.parts)
+        return _outside.Outside(self.read, work.layout, work.names, work.unused, work.parts)
 
     def _table(self, steps: int) -> tuple[int, int, list[_optimizer.Rates]] | None:
         """Steps of a row, groups, and the rates of all rows."""
         if self.schedule is None or self.follows_evaluations:
             return None
         per_row = 1 if self.every(steps) == "step" else self._train.steps_per_epoch
-        return per_row, len(self.read.all_groups()), _optimizer.table(self.read, self.schedule, -(-steps // per_row))
+        stepped = steps // per_row if isinstance(self.schedule, torch.optim.lr_scheduler.LRScheduler) else -(-steps // per_row) - 1
+        return per_row, len(self.read.all_groups()), _optimizer.table(self.read, self.schedule, stepped + 1)

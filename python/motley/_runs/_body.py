@@ -18,7 +18,7 @@ from torch.optim import lr_scheduler
 from motley import _core
 from motley._errors import Error
 from motley._models import _binding, _model
-from motley._optimizers import _optimizer
+from motley._optimizers import _optimizer, _options
 from motley._runs import _state
 from motley._trials import _traces
 from motley._trials._work import Work
@@ -62,7 +62,7 @@ class Body:
         state.copy_weights(self._work.layout, self._flat)
         if self._seen is None or self._seen.changes():  # by a step since, as far as it may
             self._seen = self._traces.take()
-        self._options = options(self._read.optimizer)
+        self._options = _options.options(self._read.optimizer)
         self._told = None
 
     def look(self) -> None:
@@ -86,14 +86,15 @@ class Body:
             raise Error("set_lr: the run has a schedule, which sets the learning rate", "leave schedule= out")
         if group is not None and not 0 <= group < len(groups):
             raise Error(f"set_lr: expected a group from 0 to {len(groups) - 1}, found {group}", "run.set_lr(lr, group=0)")
+        rate = _options.number(lr, "set_lr: lr")
         for number, each in enumerate(groups):
             if group is None or number == group:
-                each["lr"] = float(lr)
+                each["lr"] = rate
         self._told = self.rates()
 
     def rates(self) -> list[float]:
         """Learning rates by group, as the optimizer has them."""
-        return [float(group["lr"]) for group in self._read.optimizer.param_groups] + [0.0]
+        return [_options.number(group["lr"], "optimizer: lr") for group in self._read.optimizer.param_groups] + [0.0]
 
     def end(self, directory: str | None, version: int) -> tuple[list[float] | None, bytes | None]:
         """What changed, for the steps that follow: learning rates by group, and the encoded state. Errors: what no worker would see."""
@@ -145,7 +146,7 @@ class Body:
             return False
 
     def _changed_rates(self) -> list[float] | None:
-        groups = options(self._read.optimizer)
+        groups = _options.options(self._read.optimizer)
         if [group.keys() for group in groups] != [group.keys() for group in self._options]:
             raise Error("the body of the epoch changed the optimizer's groups", "start another motley.Run with the new optimizer")
         for number, (group, before) in enumerate(zip(groups, self._options, strict=True)):
@@ -159,6 +160,7 @@ class Body:
         if self._schedule is not None:
             raise Error("the body of the epoch changed the learning rate, which the schedule of the run sets",
                         "leave out either scheduler.step() or schedule=")
+        self._read.check_rates(self._options)
         return self.rates()
 
     def _check_reached(self) -> None:
@@ -186,7 +188,7 @@ class Body:
                     self._schedule.step(tested.loss if self._schedule.mode == "min" else tested.scores[0][1])
                 return
             for _ in range(steps):
-                _optimizer.step(self._schedule)
+                self._schedule.step()
 
 
 _held = operator.attrgetter("_parameters", "_buffers", "_modules")
@@ -197,11 +199,6 @@ def _same(before: Any, now: Any) -> bool:
     if now is before or not isinstance(before, torch.Tensor) or not isinstance(now, torch.Tensor):
         return now is before
     return before.shape == now.shape and torch.equal(before.detach().cpu(), now.detach().cpu())
-
-
-def options(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
-    return [{key: float(value) if isinstance(value, torch.Tensor) else value for key, value in group.items() if key != "params"}
-            for group in optimizer.param_groups]
 
 
 def _remember(directory: str, version: int, rates: list[float], told: bool) -> None:

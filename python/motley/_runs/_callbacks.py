@@ -9,6 +9,7 @@ import torch
 from motley import _core
 from motley._errors import Error
 from motley._models import _binding
+from motley._optimizers import _options
 from motley._runs import _body, _launch, _notebook
 from motley._runs._epoch import Step
 from motley._trials import _traces
@@ -76,9 +77,9 @@ class _Beside:
 
     @contextlib.contextmanager
     def settings(self, where: str) -> Iterator[None]:
-        options, state, made = _body.options(self._optimizer), _body.pack(self._state(), made=False), _body.made()
+        options, state, made = _options.options(self._optimizer), _body.pack(self._state(), made=False), _body.made()
         yield
-        if _body.options(self._optimizer) != options:
+        if _options.options(self._optimizer) != options:
             raise Error(f"{where} changed the optimizer's learning rate or another option, which the steps of a run do not look at",
                         'motley.Run(..., schedule=lambda step: ..., schedule_every="step"), or a scheduler; or change it in the body')
         if _body.pack(self._state(), made=False) != state or any(a is not b for a, b in zip(made, _body.made(), strict=True)):

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from motley._models import _model
-from motley._optimizers import _optimizer, _rounds
+from motley._optimizers import _optimizer, _options, _rounds
 from motley._runs import _head
 
 
@@ -28,8 +28,8 @@ def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dic
     """Its class, and the options and parameters of each group in its order. `state`: of one that runs on the head. In rounds each
     worker has one of its own, and what the run keeps is of another."""
     known = {id(named.tensor): named.name for named in names if not named.alias_of}
-    groups = [{"options": {key: value for key, value in group.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
+    groups = [{"options": {key: value for key, value in options.items() if isinstance(value, (bool, int, float, tuple, type(None)))},
                "params": [known.get(id(parameter), "") for parameter in group["params"]]}
-              for group in made.param_groups]
+              for group, options in zip(made.param_groups, _options.options(made), strict=True)]
     return {"optimizer": type(made).__name__, "groups": groups, **({} if state is None else {"state": state}),
             **({"rounds": rounds.told()} if rounds else {})}

@@ -11,7 +11,7 @@ import torch
 
 from motley._errors import Error
 from motley._models import _files
-from motley._optimizers import _rounds
+from motley._optimizers import _begun, _rounds
 from motley._runs import _head
 
 
@@ -34,13 +34,14 @@ def main(words: list[str]) -> dict[str, Any]:
 
 def read(run: pathlib.Path) -> dict[str, Any]:
     """The newest checkpoint: {"model": state_dict, "optimizer": state_dict, "step": int}. The optimizer's is for one that is made like
-    that of the script, and of a run in rounds without state, since each worker had its own; its learning rates are those of the
-    start, which a scheduler goes on from."""
+    that of the script, and of a run in rounds without state, since each worker had its own; its learning rates are those of the schedule
+    at that step, or of the start. Where a scheduler does nothing but count, its state is there as "scheduler"."""
     description, checkpoint = run / _head.DESCRIPTION, _files.newest_checkpoint(run)
     if not description.is_file() or checkpoint is None:
         raise Error(f"{run}: expected the run of a script, with a checkpoint", "motley export RUN FILE.safetensors for other runs")
     state = _files.read_safetensors(checkpoint / "optimizer.safetensors")
-    step = json.loads((checkpoint / "run.json").read_text(encoding="utf-8"))["step"]
+    written = json.loads((checkpoint / "run.json").read_text(encoding="utf-8"))
+    step, before = written["step"], written.get("updates_before", 0)
     by_parameter: dict[str, dict[str, torch.Tensor]] = {}
     for name, tensor in state.items():
         parameter, kind = name.rsplit(".", 1)
@@ -56,15 +57,17 @@ def read(run: pathlib.Path) -> dict[str, Any]:
         number += len(numbers)
         for index, parameter in zip(numbers, group["params"], strict=True):
             found = by_parameter.get(parameter)
-            if found is not None and step > 0 and "state" in about:
+            if found is not None and step + before > 0 and "state" in about:
                 likes = about["state"].get(str(index), {})
                 optimizer["state"][index] = {kind: _first(found[kind], shape) for kind, shape in likes.items()}
-            elif found is not None and step > 0:
-                steps = {"step": torch.tensor(float(step))} if "exp_avg" in found else {}
+            elif found is not None and step + before > 0:
+                steps = {"step": torch.tensor(float(step + before))} if "exp_avg" in found else {}
                 optimizer["state"][index] = steps | found
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in group["options"].items()}
         optimizer["param_groups"].append({**options, "params": numbers})
-    return {"model": _files.read_safetensors(checkpoint / "model.safetensors"), "optimizer": optimizer, "step": step}
+    scheduler = _begun.at(run, step, optimizer["param_groups"]) if "rounds" not in about else None
+    return {"model": _files.read_safetensors(checkpoint / "model.safetensors"), "optimizer": optimizer, "step": step,
+            **({"scheduler": scheduler} if scheduler is not None else {})}
 
 
 def _first(values: torch.Tensor, shape: list[int] | None) -> torch.Tensor | int:

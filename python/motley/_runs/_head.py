@@ -68,6 +68,13 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
         _finish(head, siblings, output, final=True)
 
 
+def state_of(epoch: _core.Event, tested: _core.Event | None) -> _core.State:
+    """The model's at a mark, with the optimizer's: of the event at which the run waits."""
+    state = (tested or epoch).state
+    assert state is not None
+    return state
+
+
 def config_text(sections: dict[str, dict[str, Any]]) -> str:
     """The text of a run file."""
     return "\n".join(f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())

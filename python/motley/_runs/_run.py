@@ -213,6 +213,7 @@ class Run:
         with self._limited():
             orders = functools.partial(self._train.orders_from, steps, steps if door else self._evaluate_every, launch.role == "plan")
             self._train.resume_orders(launch.resumed)
+            self._rules.resume(launch.resumed)
             work = self._find_out(launch, check=True, orders=orders(0))
             owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
             script = _work.script_of(launch, work, self._make(work, owner, looked_at=True, door=door))
@@ -230,11 +231,11 @@ class Run:
                 notes = _work.notes(work) + said + self._set_optimizer(script, work, steps, launch.resumed, asks)
                 self._best.resume(launch.resumed)
             holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
-            outside = self._rules.outside
+            outside, begin = self._rules.outside, lambda place: (self._train.write_orders(place), self._rules.keep(place, launch.resumed))
             described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, self._rounds)
             happened = _head.epochs(launch, script, file, tested=work.test is not None, notes=notes, description=described,
                                     on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state, self._rounds.steps),
-                                    steps=self._told.wants_steps, holds=holds, files=files, on_begin=self._train.write_orders)
+                                    steps=self._told.wants_steps, holds=holds, files=files, on_begin=begin)
             try:
                 with contextlib.closing(happened):
                     if door is not None:
@@ -253,13 +254,13 @@ class Run:
         body = _body.Body(work, self._read, self._rules.schedule, owner, lambda: self.state, orders)
         before = 0
         for self._head, epoch, tested in happened:
-            assert epoch.state is not None
+            state_then = _head.state_of(epoch, tested)
             made = self._rounds.steps(epoch.version)
             body.follow_schedule(self._rules.scheduler_steps(before, made, steps), tested)
             before = made
             self._directory = self._head.directory
-            body.begin(epoch.state)
-            with owner.shown(body.flat, epoch.version), self._optimizer_shown(work, epoch.state, last=made >= steps) as optimizer:
+            body.begin(state_then)
+            with owner.shown(body.flat, epoch.version), self._optimizer_shown(work, state_then, last=made >= steps) as optimizer:
                 body.look()
                 ended = Epoch(epoch, tested, made)
                 self.history.append(ended)
@@ -273,7 +274,7 @@ class Run:
                     optimizer.fill()
                     raise
                 self._body = None
-                optimizer.check()
+                optimizer.check(self._best.over)
                 rates, state = body.end(self._head.directory, epoch.version)
                 _rounds.check({"changing the learning rate in the body of an epoch": self._rounds and rates is not None})
                 self._train.write_orders(self._head.directory)
@@ -343,7 +344,6 @@ class Run:
     def _make(self, work: _work.Work, owner: _binding.Owner, looked_at: bool,
               door: _leases.Door | None = None) -> Callable[[str, int], Any]:
         """Makes the computation of a device: with the script's own model, the first time."""
-
         one_by_one = threading.Lock()  # devices ask on threads of their own
 
         def make(device: str, threads: int) -> Any:
@@ -381,7 +381,7 @@ class Run:
         """What rounds do not do."""
         return {"run.leases()": door is not None, "ema": work.parts.decay is not None, "on_step": self._told.holds_steps,
                 "a loss that asks for `step`, beside a test set": "step" in work.parts.asked and work.test is not None,
-                "ReduceLROnPlateau as schedule": self._rules.follows_evaluations,
+                **self._rules.asks(),
                 "a train_loader with an order of its own (a sampler, or shuffled Shards)": self._train.orders is not None}
 
     def _train_section(self, length: dict[str, int]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   journal.checkpoint_base.config = e.config;
   journal.checkpoint_base.model_kind = run.config.model_kind;
   journal.checkpoint_base.frozen = run.initial.frozen;
+  if (run.initial.optimizer) journal.checkpoint_base.updates_before = run.initial.optimizer->updates_before;
   return journal;
 }
 

@@ -192,7 +192,7 @@ Status Run::check_mode() const {
 }
 
 Status Run::make_server() {
-  ps::Snapshot snapshot{0, initial.weights, {}};
+  ps::Snapshot snapshot{0, initial.weights, initial.optimizer_state};
   if (options.resume) {
     if (Status status = restore(snapshot); !status) return status;
   } else {

@@ -96,6 +96,26 @@ TEST(Server, ResumesBitForBit) {
   }
 }
 
+TEST(Server, GoesOnAtVersionZeroFromStepsMadeBefore) {
+  for (OptimizerSpec optimizer : {sgd(0.9), adamw()}) {
+    optimizer.groups[0].dampening = optimizer.kind == OptimizerKind::sgd ? 0.5 : 0;  // the first step has none
+    Server whole = made(optimizer);
+    for (std::uint64_t i = 0; i < 3; ++i) step(whole, noise(layout(), 10 + i));
+    Snapshot begun = whole.snapshot();
+    begun.version = 0;
+    optimizer.updates_before = 3;
+    auto fresh = Server::make(layout(), optimizer, {}, 0, begun);
+    ASSERT_TRUE(fresh.ok()) << fresh.error().message;
+    EXPECT_EQ(fresh->version(), 0U);
+    Server fork = fresh->fork();
+    step(whole, noise(layout(), 13));
+    step(*fresh, noise(layout(), 13));
+    step(fork, noise(layout(), 13));
+    EXPECT_EQ(flat_weights(whole), flat_weights(*fresh));
+    EXPECT_EQ(flat_weights(whole), flat_weights(fork));
+  }
+}
+
 TEST(Server, RedoRepeatsAStep) {
   for (const double clip_norm : {0.0, 0.5}) {
     Server server = made(adamw(), clip_norm);

@@ -29,6 +29,7 @@ void expect_equal(const CheckpointContent& a, const CheckpointContent& b) {
   EXPECT_EQ(a.position, b.position);
   EXPECT_EQ(a.run, b.run);
   EXPECT_EQ(a.incarnation, b.incarnation);
+  EXPECT_EQ(a.updates_before, b.updates_before);
   EXPECT_EQ(a.config, b.config);
   EXPECT_EQ(a.model_kind, b.model_kind);
   expect_equal(a.weights, b.weights);
@@ -40,7 +41,8 @@ void expect_equal(const CheckpointContent& a, const CheckpointContent& b) {
 
 TEST(Checkpoint, GivesBackWhatItWasGiven) {
   const TemporaryDirectory run;
-  const CheckpointContent content = make_content(123);
+  CheckpointContent content = make_content(123);
+  content.updates_before = 100;
   const auto path = write_checkpoint(run.path(), content);
   ASSERT_TRUE(path) << message(path);
   EXPECT_EQ(*path, run.path() / "checkpoints" / "step-000000123");

@@ -1,0 +1,74 @@
+"""What plain torch began goes on here, and what began here goes on in plain torch: model, optimizer and schedule."""
+
+import json
+import subprocess
+
+import pytest
+import torch
+
+import going_on
+from conftest import COMMAND, SCRIPTS, train
+
+ONE_ROUNDING = 1e-6
+ALONE = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1"]
+
+
+def bound(kind, first, last, start=None):
+    """Of the differences of weights and state: Muon's own, in plain torch with a batch in other parts, where it turns rounding into more."""
+    if kind != "muon":
+        return ONE_ROUNDING
+    spread = going_on.apart(going_on.plainly(kind, first, last, start, pieces=7), going_on.plainly(kind, first, last, start))
+    return max(ONE_ROUNDING, 3 * max(spread.values()))
+
+
+def close(found, within):
+    assert all(value <= within for value in found.values()), (found, within)
+
+
+def result(motley):
+    return json.loads((motley.directory / "result.json").read_text())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", going_on.KINDS)
+def test_a_plain_training_goes_on(motley, kind, workers):
+    program = train(motley, "going_on.py", kind, "here", workers=workers)
+    start = going_on.plainly(kind, 0, going_on.CUT)
+    close(result(motley), bound(kind, going_on.CUT, going_on.END, start))
+    assert any("goes on" in line for line in program.text), program.text
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("kind", going_on.KINDS)
+def test_a_run_goes_on_in_plain_torch(motley, kind, workers):
+    train(motley, "going_on.py", kind, "back", workers=workers)
+    close(result(motley), bound(kind, 0, going_on.CUT))
+    subprocess.run([str(COMMAND), "export", "run", "--torch", "last.pt"], check=True, cwd=motley.directory)
+    content = torch.load(motley.directory / "last.pt", weights_only=True)
+    start = {"model": content["model"], "optimizer": content["optimizer"], "schedule": content["scheduler"]}
+    went_on = going_on.plainly(kind, going_on.CUT, going_on.END, start)
+    close(going_on.apart(went_on, going_on.plainly(kind, 0, going_on.END)), bound(kind, 0, going_on.END))
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adamw", "adafactor"])
+def test_it_is_resumed_though_the_script_has_saved_a_later_checkpoint_of_its_own(motley, kind):
+    train(motley, "going_on.py", kind, "here", run="whole")
+    whole = result(motley)
+    words = ["train", str(SCRIPTS / "going_on.py"), *ALONE]
+    first = motley.start(*words, kind, "here", "latest.pt")
+    first.wait_step(45)
+    first.kill()
+    assert (motley.directory / "latest.pt").exists()
+    again = motley.run(*words, "--resume", kind, "here", "latest.pt")
+    assert again.process.returncode == 0, again.story()
+    assert result(motley) == whole
+    steps = {**first.losses(), **again.losses()}
+    assert sorted(steps) == list(range(going_on.END - going_on.CUT))
+
+
+def test_an_export_of_a_run_that_went_on_counts_all_steps(motley):
+    train(motley, "going_on.py", "adamw", "here")
+    subprocess.run([str(COMMAND), "export", "run", "--torch", "last.pt"], check=True, cwd=motley.directory)
+    content = torch.load(motley.directory / "last.pt", weights_only=True)
+    assert {float(state["step"]) for state in content["optimizer"]["state"].values()} == {going_on.END}
+    assert content["scheduler"]["last_epoch"] == going_on.END and content["step"] == going_on.END - going_on.CUT
