@@ -33,8 +33,8 @@ class Parallel;
 
 class Server {
  public:
-  /// `snapshot.optimizer` may be empty (a new run: state starts at zero). `clip_norm` <= 0: no clipping. Its version and
-  /// `optimizer.updates_before` are the number of steps that this state has seen.
+  /// `snapshot.optimizer` may be empty (a new run: state starts at zero). `clip_norm` <= 0: no clipping. Its version
+  /// and `optimizer.updates_before` together are the number of steps that this state has seen.
   static Result<Server> make(Layout layout, OptimizerSpec optimizer, ScheduleSpec schedule, double clip_norm,
                              const Snapshot& snapshot);
 

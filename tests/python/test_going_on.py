@@ -14,11 +14,12 @@ ALONE = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--thread
 
 
 def bound(kind, first, last, start=None):
-    """Of the differences of weights and state: Muon's own, in plain torch with a batch in other parts, where it turns rounding into more."""
+    """Of the differences of weights and state: of Muon, which turns rounding into more, those of plain torch with a batch in parts."""
     if kind != "muon":
         return ONE_ROUNDING
-    spread = going_on.apart(going_on.plainly(kind, first, last, start, pieces=7), going_on.plainly(kind, first, last, start))
-    return max(ONE_ROUNDING, 3 * max(spread.values()))
+    whole = going_on.plainly(kind, first, last, start)
+    spreads = [going_on.apart(going_on.plainly(kind, first, last, start, pieces), whole) for pieces in (10, 15, 30)]
+    return max(ONE_ROUNDING, 3 * max(value for spread in spreads for value in spread.values()))
 
 
 def close(found, within):
@@ -38,10 +39,9 @@ def test_a_plain_training_goes_on(motley, kind, workers):
     assert any("goes on" in line for line in program.text), program.text
 
 
-@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("kind", going_on.KINDS)
-def test_a_run_goes_on_in_plain_torch(motley, kind, workers):
-    train(motley, "going_on.py", kind, "back", workers=workers)
+def test_a_run_goes_on_in_plain_torch(motley, kind):
+    train(motley, "going_on.py", kind, "back", workers=2)
     close(result(motley), bound(kind, 0, going_on.CUT))
     subprocess.run([str(COMMAND), "export", "run", "--torch", "last.pt"], check=True, cwd=motley.directory)
     content = torch.load(motley.directory / "last.pt", weights_only=True)
@@ -50,7 +50,7 @@ def test_a_run_goes_on_in_plain_torch(motley, kind, workers):
     close(going_on.apart(went_on, going_on.plainly(kind, 0, going_on.END)), bound(kind, 0, going_on.END))
 
 
-@pytest.mark.parametrize("kind", ["sgd", "adamw", "adafactor"])
+@pytest.mark.parametrize("kind", ["adamw", "adafactor"])
 def test_it_is_resumed_though_the_script_has_saved_a_later_checkpoint_of_its_own(motley, kind):
     train(motley, "going_on.py", kind, "here", run="whole")
     whole = result(motley)

@@ -42,7 +42,8 @@ class ReadOptimizer:
         if self.has_begun and self.kind != OUTSIDE:
             self.begun = _begun.read(optimizer, self.kind)
             if self.begun is None:
-                self.kind, self.why_outside = OUTSIDE, f"{type(optimizer).__name__} has not made the same number of steps with all parameters"
+                self.kind = OUTSIDE
+                self.why_outside = f"{type(optimizer).__name__} has not made the same number of steps with all parameters"
         self.updates_before = self.begun.updates if self.begun else 0
         self.numbers = {id(parameter): number for number, group in enumerate(optimizer.param_groups) for parameter in group["params"]}
         self.look()
@@ -153,12 +154,15 @@ def every(schedule: Any, asked: str | None, read: ReadOptimizer, steps: int) -> 
 
 def counts_alone(read: ReadOptimizer, scheduler: Any) -> bool:
     """Whether a step changes nothing of its state but how many there were, and the rates."""
-    if not isinstance(scheduler, lr_scheduler.LRScheduler):
+    if not isinstance(scheduler, lr_scheduler.LRScheduler) or isinstance(scheduler, lr_scheduler.ReduceLROnPlateau):
         return False
     ahead, _ = _on_shadow(read, scheduler)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        ahead.step()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ahead.step()
+    except Exception:  # it has no further step, and the run makes none with it
+        return False
     before, now = scheduler.state_dict(), ahead.state_dict()
     changed = {name for name in before if name not in now or repr(before[name]) != repr(now[name])}
     return changed <= {*_begun.COUNTS, _begun.LAST_RATES}

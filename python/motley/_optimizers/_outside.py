@@ -58,9 +58,9 @@ class Outside:
         return [self._cost()] + ([self._spread_said()] if self._amplified > 0 else [])
 
     def _spread_said(self) -> str:
-        return (f"{type(self._plain).__name__} makes a change of a gradient {self._amplified:.0f} times as large, and more so that of rounding: "
-                "with other shares, devices or threads the weights come out up to some per cent apart, as in plain torch with other "
-                "micro-batches, and the losses not within 1e-5")
+        return (f"{type(self._plain).__name__} makes a change of a gradient {self._amplified:.0f} times as large, and more so that of "
+                "rounding: with other shares, devices or threads the weights come out up to some per cent apart, as in plain torch with "
+                "other micro-batches, and the losses not within 1e-5")
 
     def _cost(self) -> str:
         if self._decay is not None:
@@ -149,7 +149,8 @@ class Outside:
         """What a checkpoint has instead of a state that is not there yet are zeros."""
         without = [p for p, (used, _, _) in self._placed() if used and not self._optimizer.state.get(p)]
         if begun and without and self._optimizer.state and type(self._plain) not in _optimizer.KINDS:
-            raise Error(f"the optimizer {type(self._plain).__name__} has made steps with some of its parameters, and has no state of others",
+            raise Error(f"the optimizer {type(self._plain).__name__} has made steps with some of its parameters, and has no state of "
+                        "others",
                         "make a new optimizer, or one step in plain torch with a gradient of each parameter")
 
     def _tried_copy(self) -> tuple[Any, dict[int, torch.Tensor]]:
@@ -200,8 +201,8 @@ class Outside:
                 tried.step()
         except Exception as error:
             if "dense gradients" in str(error):
-                raise Error(f"the optimizer {name} updates the rows that a batch has, by sparse gradients; those of all machines are summed "
-                            "up dense here", DENSE) from error
+                raise Error(f"the optimizer {name} updates the rows that a batch has, by sparse gradients; those of all machines are "
+                            "summed up dense here", DENSE) from error
             raise Error(f"the optimizer {name} cannot be stepped by itself: {type(error).__name__}: {error}", HINT) from error
         finally:
             torch.set_num_threads(threads)

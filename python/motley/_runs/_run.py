@@ -40,7 +40,7 @@ class Run:
         **global** batch, over all machines; its data set, sampler, collate_fn, drop_last, pin_memory, and the num_workers that read ahead
         (in every process of the run) are used.
     optimizer: of torch.optim, over the model's parameters. SGD, Adam and AdamW are read, not run: the coordinator makes the updates. Any
-        other runs on the head, on its copy of the weights.
+        other runs on the head, on its copy of the weights. One that has made steps, or was loaded, goes on from there.
     schedule: a scheduler of that optimizer; stepped after every "step" or "epoch", as `schedule_every` says. ReduceLROnPlateau follows the
         evaluations on `test`: their loss, or (mode="max") the first of the scores. Or a function of the step (0 for the first) that returns
         the learning rate.

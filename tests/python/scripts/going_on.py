@@ -81,7 +81,8 @@ def apart(one, other):
         assert mine.keys() == state.keys(), (mine.keys(), state.keys())
         for name, value in state.items():
             found[name] = max(found.get(name, 0), relative(torch.as_tensor(mine[name]), torch.as_tensor(value)))
-    found["lr"] = max(abs(a["lr"] - b["lr"]) / b["lr"] for a, b in zip(one["optimizer"]["param_groups"], other["optimizer"]["param_groups"]))
+    rates = [[group["lr"] for group in each["optimizer"]["param_groups"]] for each in (one, other)]
+    found["lr"] = max(abs(a - b) / b for a, b in zip(*rates))
     return found
 
 
