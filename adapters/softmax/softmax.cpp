@@ -137,7 +137,7 @@ void SoftmaxRegression::gather(const data::Dataset& from, std::span<const std::u
 Status SoftmaxRegression::open(const Task& task, Arriving& /*weights*/) {
   task_ = &task;
   if (task.kind != PassKind::evaluate || test_ != nullptr) return {};
-  return Error{ErrorCode::internal, "expected a test data set for an evaluation, found none",
+  return Error{ErrorCode::input, "expected a test data set for an evaluation, found none",
                "give the run a test data set"};
 }
 

@@ -54,7 +54,7 @@ class TorchModel final : public DeviceModel {
     sums_ = {};
     model_.await(task.resident ? nullptr : &weights);
     if (!reader()) {
-      return Error{ErrorCode::internal,
+      return Error{ErrorCode::input,
                    std::string("asked for ") + (trains() ? "training" : "evaluation") + " without a data set for it",
                    ""};
     }

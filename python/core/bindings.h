@@ -35,6 +35,11 @@ struct Failure final : std::exception {
 /// The code that is called so; internal for any other word.
 ErrorCode code_of(std::string_view word);
 
+/// What Python raised, where the core takes no exceptions: a motley.Error in its own words, of memory that ran out with
+/// that code, anything else as `what` came to, with `code`. REQUIRES the GIL.
+Error error_of(const std::exception& raised, const std::string& what, ErrorCode code = ErrorCode::input,
+               const std::string& hint = {});
+
 template <class T>
 T value_or_raise(Result<T> result) {
   if (!result) throw Failure(std::move(result).error());

@@ -182,9 +182,8 @@ class HeadRun {
     try {
       return nb::cast<std::vector<double>>(follower(directory(), done.step, done.loss, done.scores));
     } catch (const std::exception& error) {
-      sink_->take(
-          report::Failure{{ErrorCode::internal, std::string("the schedule did not take an evaluation: ") + error.what(),
-                           "a run that is resumed may go on with another learning rate"}});
+      sink_->take(report::Failure{error_of(error, "the schedule did not take an evaluation", ErrorCode::input,
+                                           "a run that is resumed may go on with another learning rate")});
       return {};
     }
   }

@@ -1,5 +1,7 @@
 // motley._core: what Python sees of the core. motley/_core.pyi describes it.
 
+#include <new>
+
 #include "bindings.h"
 #include "python_torch.h"
 
@@ -26,6 +28,20 @@ ErrorCode code_of(std::string_view word) {
     if (to_word(static_cast<ErrorCode>(i)) == word) return static_cast<ErrorCode>(i);
   }
   return ErrorCode::internal;
+}
+
+Error error_of(const std::exception& raised, const std::string& what, ErrorCode code, const std::string& hint) {
+  const auto* python = dynamic_cast<const nb::python_error*>(&raised);
+  const nb::handle value = python != nullptr ? python->value() : nb::handle();
+  if (python != nullptr && nb::isinstance(value, error_type))
+    return {code_of(nb::cast<std::string>(value.attr("code"))), nb::cast<std::string>(nb::str(value.attr("args")[0])),
+            nb::cast<std::string>(nb::str(value.attr("hint")))};
+  const std::string_view text = raised.what();  // torch's allocators are known by their words alone
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&raised) != nullptr ||
+                         (python != nullptr && python->matches(PyExc_MemoryError)) ||
+                         text.find("OutOfMemoryError") != std::string_view::npos ||
+                         text.find("can't allocate memory") != std::string_view::npos;
+  return {no_memory ? ErrorCode::memory : code, what + ": " + std::string(text), hint};
 }
 
 void bind_errors(nb::module_& m) {

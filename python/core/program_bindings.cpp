@@ -29,16 +29,9 @@ data::Retrieve by_python(const nb::callable& retrieve) {
       if (why.empty()) return {};
       return Error{ErrorCode::network, why, ""};
     } catch (nb::python_error& error) {
-      return Error{ErrorCode::internal, error.what(), ""};
+      return error_of(error, "the download", ErrorCode::network);
     }
   };
-}
-
-/// Of a motley.Error.
-Error error_of(const nb::python_error& error, ErrorCode code) {
-  const nb::handle value = error.value();
-  const std::string hint = nb::hasattr(value, "hint") ? nb::cast<std::string>(nb::str(value.attr("hint"))) : "";
-  return Error{code, nb::cast<std::string>(nb::str(value)), hint};
 }
 
 /// By a function of Python: bring(address), which returns a path or raises motley.Error.
@@ -48,7 +41,7 @@ data::Bring bring_by_python(const nb::callable& bring) {
     try {
       return nb::cast<std::string>(nb::handle(bring)(address));
     } catch (nb::python_error& error) {
-      return error_of(error, ErrorCode::input);
+      return error_of(error, "the address " + address);
     }
   };
 }
@@ -84,7 +77,7 @@ runtime::OpenOrigin origin_by_python(const nb::callable& open) {
       return std::unique_ptr<runtime::Origin>(
           std::make_unique<PythonOrigin>(nb::handle(open)(each, allowed, std::move(fetch))));
     } catch (nb::python_error& error) {
-      return error_of(error, ErrorCode::usage);
+      return error_of(error, "where the files come from", ErrorCode::usage);
     }
   };
 }

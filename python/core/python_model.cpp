@@ -45,13 +45,13 @@ class KnownThread {
   PyThreadState* saved_;
 };
 
-/// What Python said instead of an answer.
+/// What Python said instead of an answer: (code, message, hint).
 std::optional<Error> failure_in(const nb::object& answer) {
   if (!nb::isinstance<nb::tuple>(answer)) return std::nullopt;
   const nb::tuple words = nb::cast<nb::tuple>(answer);
-  if (words.size() != 2 || !nb::isinstance<nb::str>(words[0])) return std::nullopt;
-  const bool memory = nb::cast<std::string>(words[0]) == "memory";
-  return Error{memory ? ErrorCode::memory : ErrorCode::internal, nb::cast<std::string>(words[1]), ""};
+  if (words.size() != 3 || !nb::isinstance<nb::str>(words[0])) return std::nullopt;
+  return Error{code_of(nb::cast<std::string>(words[0])), nb::cast<std::string>(words[1]),
+               nb::cast<std::string>(words[2])};
 }
 
 Flow flow_of(const std::string& name) {
@@ -262,7 +262,7 @@ class PythonModel final : public DeviceModel {
       if (take) take(answer);
       return {};
     } catch (const std::exception& error) {
-      return Error{ErrorCode::internal, error.what(), ""};
+      return error_of(error, "the script's computation");
     }
   }
 

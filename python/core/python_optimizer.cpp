@@ -88,7 +88,7 @@ class PythonOptimizer final : public ps::OutsideOptimizer {
     try {
       return call(python_->get());
     } catch (const std::exception& error) {
-      return Error{ErrorCode::internal, std::string("the optimizer of the script failed: ") + error.what(), hint_};
+      return error_of(error, "the optimizer of the script failed", ErrorCode::input, hint_);
     }
   }
   static std::vector<std::string> states(const nb::object& python) {

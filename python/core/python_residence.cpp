@@ -11,7 +11,7 @@ auto PythonResidence::with_python(ErrorCode code, const Call& call) -> decltype(
     return call(python_.get());
   } catch (const std::exception& error) {
     whole_ = false;
-    return Error{code, std::string("the device: ") + error.what(), ""};
+    return error_of(error, "the device", code);
   }
 }
 
@@ -34,14 +34,14 @@ Status PythonResidence::settle(const Snapshot& state, OptimizerKind kind) {
 }
 
 Result<StepNumbers> PythonResidence::reduce(double weight, std::uint64_t samples) {
-  return with_python(ErrorCode::internal, [&](const nb::object& python) -> Result<StepNumbers> {
+  return with_python(ErrorCode::io, [&](const nb::object& python) -> Result<StepNumbers> {
     const auto [loss_sum, norm] = nb::cast<std::pair<double, double>>(python.attr("reduce")(weight, samples));
     return StepNumbers{loss_sum, norm};
   });
 }
 
 Status PythonResidence::update(std::span<const StepScalars> groups, float factor) {
-  return with_python(ErrorCode::internal, [&](const nb::object& python) -> Status {
+  return with_python(ErrorCode::io, [&](const nb::object& python) -> Status {
     nb::list numbers;
     for (const StepScalars& group : groups) {
       numbers.append(nb::make_tuple(group.lr, group.weight_decay, group.keep, group.momentum, group.fresh, group.beta2,
@@ -61,10 +61,10 @@ bool PythonResidence::put_aside() {
 
 // The arrays are nobody else's while steps go on at the device. Python is needed for the way from there alone.
 Result<Snapshot> PythonResidence::bring(bool aside) {
-  if (!whole_) return Error{ErrorCode::internal, "weights and state on the device are of no use", ""};
+  if (!whole_) return Error{ErrorCode::io, "weights and state on the device are of no use", ""};
   Snapshot found;
   const auto came = [&](const char* call, const auto&... name) -> Status {
-    return with_python(ErrorCode::internal, [&](const nb::object& python) -> Status {
+    return with_python(ErrorCode::io, [&](const nb::object& python) -> Status {
       python.attr(call)(name..., aside);
       return {};
     });
@@ -79,7 +79,7 @@ Result<Snapshot> PythonResidence::bring(bool aside) {
 }
 
 void PythonResidence::leave() {
-  static_cast<void>(with_python(ErrorCode::internal, [&](const nb::object& python) -> Status {
+  static_cast<void>(with_python(ErrorCode::io, [&](const nb::object& python) -> Status {
     python.attr("leave")();
     return {};
   }));

@@ -19,7 +19,7 @@ Status with_gil(ErrorCode code, const Call& call) {
     call();
     return {};
   } catch (const std::exception& error) {
-    return Error{code, std::string("the device: ") + error.what(), ""};
+    return error_of(error, "the device", code);
   }
 }
 
@@ -103,7 +103,7 @@ Status PythonServer::update(std::span<const StepScalars> groups, float factor) {
 }
 
 Result<std::vector<SharedBytes>> PythonServer::bring_weights() {
-  const Status came = with_gil(ErrorCode::internal, [&] { python_.get().attr("bring")(); });
+  const Status came = with_gil(ErrorCode::io, [&] { python_.get().attr("bring")(); });
   if (!came) return came.error();
   std::vector<SharedBytes> weights = copy_chunks(layout_, host_, true);
   now_has(weights);
@@ -114,7 +114,7 @@ Result<Snapshot> PythonServer::bring(bool aside) { return residence_->bring(asid
 
 Result<SharedBytes> PythonServer::fetch(const SharedBytes& there) {
   const std::size_t elements = there.size() / sizeof(float);
-  const Status came = with_gil(ErrorCode::internal, [&] {
+  const Status came = with_gil(ErrorCode::io, [&] {
     python_.get().attr("fetch")(reinterpret_cast<std::uintptr_t>(there.bytes().data()), elements);
   });
   if (!came) return came.error();
@@ -125,7 +125,7 @@ void PythonServer::leave() {
   settled_ = false;
   now_has({});
   residence_.reset();
-  static_cast<void>(with_gil(ErrorCode::internal, [&] { python_.get().attr("leave")(); }));
+  static_cast<void>(with_gil(ErrorCode::io, [&] { python_.get().attr("leave")(); }));
 }
 
 Result<std::vector<SharedBytes>> PythonServer::keep() {

@@ -16,15 +16,6 @@ namespace {
 using Flat = nb::ndarray<float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Classes = nb::ndarray<std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// What Python raised; motley.Error in its own words.
-Error error_of(const nb::python_error& raised, const std::string& what) {
-  const nb::handle value = raised.value();
-  if (!nb::hasattr(value, "code") || !nb::hasattr(value, "hint"))
-    return {ErrorCode::internal, what + ": " + raised.what(), ""};
-  return {code_of(nb::cast<std::string>(value.attr("code"))), nb::cast<std::string>(nb::str(value.attr("args")[0])),
-          nb::cast<std::string>(value.attr("hint"))};
-}
-
 nb::bytes flat_bytes(const Layout& layout, const std::vector<SharedBytes>& weights) {
   std::vector<float> flat(layout.flat_elements());
   for (std::size_t i = 0; i < layout.chunks().size() && i < weights.size(); ++i) {
@@ -137,10 +128,8 @@ class PythonTorch final : public cli::TorchModels {
     const nb::gil_scoped_acquire gil;
     try {
       return ask();
-    } catch (const nb::python_error& raised) {
+    } catch (const std::exception& raised) {
       return error_of(raised, what);
-    } catch (const std::exception& error) {
-      return Error{ErrorCode::internal, what + ": " + error.what(), ""};
     }
   }
 

@@ -218,14 +218,8 @@ Result<std::unique_ptr<DeviceModel>> ScriptModels::make(const runtime::ModelInpu
   const nb::gil_scoped_acquire gil;
   try {
     return make_python_model(script_->make->get()(device, threads), script_->layout);
-  } catch (nb::python_error& error) {
-    const bool memory = nb::getattr(error.value(), "code", nb::none()).equal(nb::str("memory"));
-    if (memory)
-      return Error{ErrorCode::memory, nb::cast<std::string>(error.value().attr("args")[0]),
-                   nb::cast<std::string>(error.value().attr("hint"))};
-    return Error{ErrorCode::internal, "the script's model cannot be put on " + device + ": " + error.what(), ""};
   } catch (const std::exception& error) {
-    return Error{ErrorCode::internal, "the script's model cannot be put on " + device + ": " + error.what(), ""};
+    return error_of(error, "the script's model cannot be put on " + device);
   }
 }
 
@@ -234,8 +228,8 @@ Result<runtime::LocalOptimizer> ScriptModels::local_optimizer(const runtime::Mod
   using Schedule = std::tuple<std::uint64_t, std::size_t, std::vector<RatesTuple>>;
   using Told = std::tuple<std::string, std::vector<GroupTuple>, std::optional<Schedule>>;
   const auto failed = [](const std::exception& error) {
-    return Error{ErrorCode::internal, std::string("the script's optimizer cannot make local steps: ") + error.what(),
-                 "--set train.mode=exact"};
+    return error_of(error, "the script's optimizer cannot make local steps", ErrorCode::input,
+                    "--set train.mode=exact");
   };
   const nb::gil_scoped_acquire gil;
   if (script_->own_optimizer == nullptr)

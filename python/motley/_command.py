@@ -12,7 +12,7 @@ from typing import Any
 from motley import _core
 from motley._content import _from_origin, _origins
 from motley._content._retrieve import retrieve
-from motley._errors import Error
+from motley._errors import Error, in_words
 from motley._machines import _fetch, _packages
 from motley._runs import _launch
 
@@ -113,9 +113,9 @@ def _run_script(launch: _core.Launch) -> int:
         return _launch.report(_launch.interrupted())
     except Error as error:
         return _launch.report(error)
-    except Exception:
+    except Exception as error:
         traceback.print_exc()
-        _launch.report(Error(f"{launch.script} failed: {traceback.format_exc(limit=-1).strip().splitlines()[-1]}",
-                             BETWEEN_RUNS if launch.role == "join" and _launch.used() else "", code="internal"))
+        _launch.report(Error(f"{launch.script} failed: {in_words(error)}",
+                             BETWEEN_RUNS if launch.role == "join" and _launch.used() else ""))
         return 1
     return 0

@@ -1,4 +1,6 @@
-"""The exception of this package. Imported by the extension module, so it imports nothing."""
+"""The exception of this package, and others in words. Imported by the extension module, so it imports nothing of the package."""
+
+import traceback
 
 
 class Error(RuntimeError):
@@ -15,3 +17,8 @@ class Error(RuntimeError):
     def __str__(self) -> str:
         message = super().__str__()
         return f"{message}\n  try: {self.hint}" if self.hint else message
+
+
+def in_words(error: BaseException) -> str:
+    """Its type and what it says, as at the end of a traceback."""
+    return "".join(traceback.format_exception_only(error)).strip()

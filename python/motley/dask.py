@@ -15,8 +15,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from motley._errors import Error
-from motley._machines._processes import Orders, Supervised, command, directory, end, resuming
+from motley._machines._processes import Orders, Supervised, command, directory, end, failure, resuming
 
 __all__ = ["launch"]
 
@@ -68,8 +67,7 @@ def launch(client: Any, target: str, arguments: Sequence[str] = (), *, options: 
         end([head])
         members.dismiss()
     if head.status != 0:
-        error = head.error or {"code": "internal", "message": f"the coordinator ended with status {head.status}", "try": ""}
-        raise Error(error["message"], error["try"], error["code"])
+        raise failure(head.error, head.status or 0, "the coordinator")
     return run
 
 

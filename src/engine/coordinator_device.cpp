@@ -47,7 +47,7 @@ void Coordinator::Impl::reduce_there() {
 bool Coordinator::Impl::here(const Status& brought) {
   if (brought) return true;
   failed = true;
-  output.failed({ErrorCode::internal, "the optimizer's state was lost with the device: " + brought.error().message,
+  output.failed({brought.error().code, "the optimizer's state was lost with the device: " + brought.error().message,
                  "go on from the last checkpoint with --resume"});
   return false;
 }

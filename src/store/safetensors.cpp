@@ -49,12 +49,10 @@ Result<std::string> make_header(const Safetensors& content, const std::vector<co
       const std::uint64_t bytes = bytes_of(*tensor);
       std::uint64_t expected = dtype_bytes(tensor->dtype);
       for (const std::int64_t size : tensor->shape) expected *= static_cast<std::uint64_t>(size);
-      if (expected != bytes || tensor->name == "__metadata__" || !names.insert(tensor->name).second) {
-        return Error{ErrorCode::internal,
-                     "safetensors: tensor " + in_quotes(tensor->name) + " cannot be written: " + std::to_string(bytes) +
-                         " bytes for a shape of " + std::to_string(expected) + ", or its name is taken",
-                     ""};
-      }
+      MOTLEY_ASSERT(expected == bytes);
+      if (tensor->name == "__metadata__" || !names.insert(tensor->name).second)
+        return Error{ErrorCode::input, "safetensors: the name " + in_quotes(tensor->name) + " of a tensor is taken",
+                     "rename it"};
       nlohmann::ordered_json fields;
       fields["dtype"] = dtype_word(tensor->dtype);
       fields["shape"] = tensor->shape;

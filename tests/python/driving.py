@@ -2,7 +2,7 @@
 
 
 class Failed(Exception):
-    """("memory" | "internal", what happened)."""
+    """(code, what happened, what to try)."""
 
 
 def run(computation, task):
@@ -16,7 +16,7 @@ def run(computation, task):
 
 
 def _answer(found):
-    if isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], str):
+    if isinstance(found, tuple) and len(found) == 3 and isinstance(found[0], str):
         raise Failed(*found)
     return found
 

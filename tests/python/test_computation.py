@@ -124,7 +124,7 @@ def test_a_gradient_that_nobody_wants_any_more_is_not_announced(monkeypatch):
     work, computation, flat = make("epochs", staged=True)
     task = Task(computation, flat, 64)
     computation.check_gradients = lambda count: (_ for _ in ()).throw(RuntimeError("no"))
-    assert run(computation, task)[0] == "internal"
+    assert run(computation, task)[0] == "input"
     assert not computation._outflow._going
     computation.check_gradients = lambda count: None
     again = Task(computation, flat, 64)
@@ -324,8 +324,8 @@ def test_out_of_memory_is_told_from_other_failures(capsys):
     work.parts.loss = lambda model, batch: (_ for _ in ()).throw(torch.OutOfMemoryError("CUDA out of memory"))
     assert run(computation, Task(computation, flat, 8))[0] == "memory"
     work.parts.loss = lambda model, batch: 1 / 0
-    kind, text = run(computation, Task(computation, flat, 8))
-    assert kind == "internal" and "ZeroDivisionError" in text and "test_computation.py" in text
+    kind, text, _ = run(computation, Task(computation, flat, 8))
+    assert kind == "input" and "ZeroDivisionError" in text and "test_computation.py" in text
     assert "ZeroDivisionError" in capsys.readouterr().err
     assert "again" in run(computation, Task(computation, flat, 8))[1]
 

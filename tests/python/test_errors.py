@@ -59,7 +59,7 @@ def test_an_exception_on_one_worker_shows_on_the_head_and_the_run_goes_on(motley
 
 
 def test_an_exception_on_the_only_worker_ends_the_run(motley):
-    error = motley.fails("train", WRONG, *HERE, "raises", "broken", status=1)
+    error = motley.fails("train", WRONG, *HERE, "raises", "broken")
     assert "no such token: 17" in error["message"], error
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 
 from motley import _core
-from motley._errors import Error
+from motley._errors import Error, in_words
 from motley._models import _arriving
 
 FREE_OF_CUDA = 0.9
 RECOMMENDED_OF_MPS = 0.7  # it is the memory of everything else on that machine, too
+TRACEBACK_MAX = 3000  # characters of it, in a message
 SHARED_BY_THREADS = 1 << 15  # elements that torch's kernels give to a thread, at the least
 
 
@@ -129,7 +130,7 @@ def told(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *arguments)
         except _arriving.Abandoned:
-            return "internal", "the weights did not come"
+            return "interrupted", "the weights did not come", ""
         except BaseException as error:
             return self._failures.told(error)
 
@@ -142,15 +143,15 @@ class Failures:
     def __init__(self, device: str):
         self._device, self._said = device, set[str]()
 
-    def told(self, error: BaseException) -> tuple[str, str]:
-        """("memory" | "internal", what happened), with the traceback the first time."""
+    def told(self, error: BaseException) -> tuple[str, str, str]:
+        """(code, what happened, what to try), with the traceback the first time."""
         if is_out_of_memory(error):
-            return "memory", f"out of memory on {self._device}: {error}"
+            return "memory", f"out of memory on {self._device}: {error}", ""
         if isinstance(error, Error):
-            return "internal", str(error)
+            return error.code, error.args[0], error.hint
         text = "".join(traceback.format_exception(error)[-16:])
         if text in self._said:
-            return "internal", f"{type(error).__name__} again: {error}"
+            return "input", f"the script raised again: {in_words(error)}\n{''.join(traceback.format_tb(error.__traceback__)[-1:])}", ""
         self._said.add(text)
         sys.stderr.write(text)
-        return "internal", f"the script raised {type(error).__name__}: {error}\n{text[-3000:]}"
+        return "input", f"the script raised {in_words(error)}\n{text[-TRACEBACK_MAX:]}", ""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from motley._errors import Error
 from motley._machines import _system
 
 KEEPER = pathlib.Path(__file__).with_name("_keeper.py")
@@ -48,6 +49,16 @@ def resuming(words: Sequence[str], run: str, restarted: bool) -> list[str]:
     """The words of a head; of one that was started again, those with which it goes on."""
     resumes = restarted and os.path.isfile(os.path.join(run, "run.toml")) and "--resume" not in words
     return [words[0], "--resume", *words[1:]] if resumes else list(words)
+
+
+def failure(error: dict[str, Any] | None, status: int, what: str) -> Error:
+    """Why `what`, a process, ended with this status. `error`: the event by which it said so; None: it said nothing."""
+    if error is not None:
+        return Error(error["message"], error["try"], error["code"])
+    if status < 0:
+        return Error(f"{what} was killed by signal {-status}", "look for what ended it; the system does where memory runs out",
+                     "interrupted")
+    return Error(f"{what} ended with status {status} and said nothing", "look at what its script does at its end: sys.exit(), os._exit()")
 
 
 def starts_again(status: int, code: str, restarts: int) -> bool:

@@ -8,6 +8,7 @@ import collections
 import multiprocessing
 import os
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
@@ -19,8 +20,8 @@ from torch.utils import data
 from torch.utils.data._utils import worker
 
 from motley import _core
-from motley._errors import Error
-from motley._machines import _system
+from motley._errors import Error, in_words
+from motley._machines import _devices, _system
 from motley._samples import _packing, _shards
 
 BLOCK = 32  # positions that are read at once
@@ -29,6 +30,7 @@ STEPS_AHEAD = 2
 NumbersAt = Callable[[int, list[int]], list[int] | None]
 Read = Callable[[list[int], list[int] | None], list[Any]]
 _read: Read  # of this process, where it reads
+_begun: "Raised | None" = None  # its worker_init_fn raised that
 
 
 class Readers:
@@ -42,7 +44,7 @@ class Readers:
         context: Any = loader.multiprocessing_context or torch.multiprocessing.get_context()
         begin = (read, loader.dataset, loader.num_workers, loader.worker_init_fn, context.Value("i", 0))
         self._pool = ProcessPoolExecutor(loader.num_workers, context, initializer=_begin, initargs=begin)
-        self.result(self._pool.submit(os.getpid))
+        self.result(self._pool.submit(_how_it_began))
 
     def read(self, numbers: list[int], seeds: list[int] | None) -> Future[Any]:
         try:
@@ -55,22 +57,49 @@ class Readers:
             return here
 
     def result(self, asked: Future[Any]) -> Any:
+        """What was asked for. Errors: what the process raised meanwhile; it did not answer in time, or is gone."""
         try:
-            return asked.result(self._timeout)
+            found = asked.result(self._timeout)
         except BrokenExecutor as error:
             raise self._broken(error) from None
         except futures.TimeoutError:
             raise Error(f"{self._name}: no samples within its timeout of {self._timeout} s", "a larger timeout, or 0") from None
+        except Exception as error:
+            raise Error(f"{self._name}: samples do not get out of the process that reads them: {in_words(error)}",
+                        "return tensors, arrays, numbers and words from __getitem__, or use num_workers=0") from error
+        if isinstance(found, Raised):
+            raise Error(f"{self._name}: a process that reads samples raised {found.words}\n{found.traceback}", found.hint, found.code)
+        return found
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
     def _broken(self, error: BaseException) -> Error:
+        if error.__cause__ is not None:  # what came from there cannot be read here
+            return Error(f"{self._name}: samples do not get out of the process that reads them: {error.__cause__}",
+                         "return tensors, arrays, numbers and words from __getitem__, or use num_workers=0")
         return Error(f"{self._name}: a process that reads samples has ended ({error})", "look for what ended it, or use num_workers=0")
 
 
+@dataclass
+class Raised:
+    """What an exception said, in the process that raised it: many cannot be sent to another."""
+
+    words: str
+    traceback: str
+    code: str
+    hint: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Raised":
+        text = "".join(traceback.format_exception(error))[-_devices.TRACEBACK_MAX:]
+        if isinstance(error, Error):
+            return cls(in_words(error), text, error.code, error.hint)
+        return cls(in_words(error), text, "memory" if _devices.is_out_of_memory(error) else "input", "")
+
+
 def _begin(read: Read, dataset: Any, processes: int, init: Callable[[int], None] | None, started: Any) -> None:
-    global _read
+    global _read, _begun
     _system.ignore_interrupts()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
@@ -80,9 +109,12 @@ def _begin(read: Read, dataset: Any, processes: int, init: Callable[[int], None]
         dataset.rewind()  # files that are open would be read by all processes in turn
     else:  # sources of Shards would take it for a part that they are to read
         worker._worker_info = worker.WorkerInfo(id=number, num_workers=processes, seed=torch.initial_seed() + number, dataset=dataset)
-    if init is not None:
-        init(number)
     _read = read
+    try:
+        if init is not None:
+            init(number)
+    except BaseException as error:  # raised here it would be the end of all these processes, without a word
+        _begun = Raised.of(error)
 
 
 def _end_with_parent() -> None:
@@ -92,8 +124,17 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+def _how_it_began() -> Any:
+    return _begun
+
+
 def _answer(numbers: list[int], seeds: list[int] | None) -> Any:
-    return _packing.pack(_read(numbers, seeds))
+    if _begun is not None:
+        return _begun
+    try:
+        return _packing.pack(_read(numbers, seeds))
+    except BaseException as error:
+        return Raised.of(error)
 
 
 @dataclass

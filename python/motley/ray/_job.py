@@ -17,7 +17,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from motley._errors import Error
-from motley._machines._processes import Orders
+from motley._machines._processes import Orders, failure
 from motley.ray import _actors, _nodes
 from motley.ray._words import Wanted
 
@@ -104,8 +104,8 @@ class Job:
             for actor in [coordinator, *(member.actor for member in self._members.values())]:
                 ray.kill(actor)
         if report["status"] != 0:
-            error = report["error"] or {"code": "internal", "message": f"the coordinator ended with status {report['status']}", "try": ""}
-            raise CoordinatorFailed(error["message"], error["try"], error["code"])
+            error = failure(report["error"], report["status"], "the coordinator")
+            raise CoordinatorFailed(error.args[0], error.hint, error.code)
         return self._run
 
     def _follow(self, coordinator: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A run as a trial of Ray Tune: on the devices that Tune gave to the trial."""
 
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,8 +9,7 @@ from typing import Any
 import ray
 from ray import tune
 
-from motley._errors import Error
-from motley._machines._processes import Supervised, command, directory
+from motley._machines._processes import Supervised, command, directory, failure
 from motley.ray import _actors
 
 REPORTED = ("eval", "done")
@@ -20,7 +20,7 @@ def trainable(target: str, arguments: Sequence[str], options: Sequence[str], pro
 
     def trial(config: dict[str, Any]) -> None:
         given = [int(number) for number in ray.get_gpu_ids()]
-        cpus = int(ray.get_runtime_context().get_assigned_resources().get("CPU", 0))
+        cpus = math.ceil(ray.get_runtime_context().get_assigned_resources().get("CPU", 0))  # a part of one is one thread
         devices = [_actors.device(f"gpu:{number}") for number in range(len(given))] or ["cpu"]
         folder = os.path.abspath("motley")  # in the trial's own directory
         words = ["train", "--json", "--run", folder, "--token-file", os.path.join(folder, "token"), "--listen", "127.0.0.1:0"]
@@ -34,8 +34,7 @@ def trainable(target: str, arguments: Sequence[str], options: Sequence[str], pro
         finally:
             process.kill()
         if process.status != 0:
-            error = process.error or {"message": f"the run ended with status {process.status}", "try": "", "code": "internal"}
-            raise Error(error["message"], error["try"], error["code"])
+            raise failure(process.error, process.status or 0, "the run")
 
     return trial
 

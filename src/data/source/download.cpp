@@ -79,7 +79,7 @@ Status fetch(const Retrieve& retrieve, const std::vector<std::string>& base_urls
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return disk_error(directory, failed.value());
-  Status status = Error{ErrorCode::internal, file.name + ": no address to download it from", ""};
+  Status status = Error{ErrorCode::input, file.name + ": no address to download it from", ""};
   for (const std::string& base_url : base_urls) {
     status = fetch_one(retrieve, base_url + file.name, file, directory + "/" + file.name, sha256_hex, progress);
     if (status || status.error().code != ErrorCode::network) return status;

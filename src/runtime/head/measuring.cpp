@@ -167,7 +167,7 @@ Result<Measured> predict(Head& head, const MeasuringOptions& options, const conf
       .wire = {.overlap = asked.rounds_overlap == "next", .less_sent = less_sent(asked, run.initial.layout)}};
   for (std::size_t i = 0; i < count; ++i) {
     if (!forecasts[i])
-      return Error{ErrorCode::internal, "a worker is not measured yet", "measure longer: --seconds 30"};
+      return Error{ErrorCode::usage, "a worker is not measured yet", "measure longer: --seconds 30"};
     Measured::Batch& batch = found.batches.emplace_back(Measured::Batch{.exact = runtime::event_of(*forecasts[i])});
     if (forecasts[count + i] && batch.exact.shares.size() > 1)
       batch.round = round_of(runtime::event_of(*forecasts[count + i]), found.wire);
@@ -204,7 +204,9 @@ Result<Measured> measure(const MeasuringOptions& options, ModelProvider& provide
   if (!enough && !stop.requested()) {
     stop.on_request({});
     const Status status = head.wait();  // the run failed
-    return status ? Error{ErrorCode::internal, "the run ended before everything was measured", ""} : status.error();
+    return status ? Error{ErrorCode::usage, "the run ended before everything was measured",
+                          "measure for less time: --seconds 5"}
+                  : status.error();
   }
   Result<Measured> found = predict(head, options, *asked);
   if (found) found->exchanged = watch.bytes();
