@@ -52,7 +52,7 @@ class Server:
             raise Error(f"{self._device} has no room for {VECTORS} times the model")
         self._chunks = chunks
         if self.host is None:
-            self.host = torch.zeros(len(like), pin_memory=self._way is not None)
+            self.host = _model.vector(len(like), pinned=self._way is not None)
         weights, sums = torch.zeros_like(like), torch.zeros_like(like)
         self._place = Place(weights, sums, self.host, self.host, self._statistics(weights, sums))
         self.residence = _residence.Residence(self._layout, self._names, self._place)
@@ -104,7 +104,8 @@ class Server:
         size, code_bytes = BLOCKS[codec]
         blocks = -(-elements // size)
         if self._scales is None:
-            self._scales = torch.tensor([2.0**(byte // 2 - 64) * (1.5 if byte % 2 else 1) for byte in range(256)], device=self._device)
+            self._scales = torch.tensor([2.0**(byte // 2 - 64) * (1.5 if byte % 2 else 1) for byte in range(256)], dtype=torch.float32,
+                                        device=self._device)
         codes = sent[blocks:].view(blocks, code_bytes)
         numbers = codes.view(torch.int8) if codec == INT8 else torch.cat([codes & 15, codes >> 4], 1).to(torch.int8) - 8
         return (numbers * self._scales[sent[:blocks].int()][:, None]).view(-1)[:elements]

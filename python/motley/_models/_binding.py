@@ -38,10 +38,9 @@ class Binding:
                 module._buffers[name] = buffer.clone()
         bound = _model.of_copy(names, parts.root)  # moving makes other buffers
         elements, pinned = layout.flat_elements, device.type == "cuda"
-        self.device_weights = torch.zeros(elements, device=device)
-        self.device_gradients = torch.zeros(elements, device=device)
-        self.weights = torch.zeros(elements, pin_memory=pinned) if staged else self.device_weights
-        self.gradients = torch.zeros(elements, pin_memory=pinned) if staged else self.device_gradients
+        self.device_weights, self.device_gradients = _model.vector(elements, device), _model.vector(elements, device)
+        self.weights = _model.vector(elements, pinned=pinned) if staged else self.device_weights
+        self.gradients = _model.vector(elements, pinned=pinned) if staged else self.device_gradients
         self.trained: list[tuple[str, nn.Parameter, torch.Tensor]] = []
         self.reached: set[str] = set()  # parameters that a backward pass came to, since that was emptied
         self._hooks: list[Any] = []
@@ -214,6 +213,8 @@ class Owner:
         if bound is not None:
             with computation.turn if computation is not None else contextlib.nullcontext():
                 bound.release()
+
+    close = release
 
     def is_of(self, computation: Any) -> None:
         self._has, self._bound = weakref.ref(computation), computation.bound

@@ -39,6 +39,11 @@ class Named:
         return self.name, list(self.tensor.shape), _dtype(self), self.kind, self.group, momentum, self.alias_of, content
 
 
+def vector(elements: int, device: torch.device | str = "cpu", pinned: bool = False) -> torch.Tensor:
+    """Of zeros that the core may read, whatever type and device the script made torch's defaults."""
+    return torch.zeros(elements, dtype=torch.float32, device=device, pin_memory=pinned)
+
+
 def check_trained(name: str, tensor: torch.Tensor) -> None:
     if isinstance(tensor, torch.nn.parameter.UninitializedParameter):
         raise Error(f"{name} has no shape yet: its layer is lazy", "call the model with a batch before motley.Run")
@@ -74,6 +79,11 @@ class Statistics:
     momentum: float | None
     of_instances: bool
 
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """Those that a pass in training mode changes: with a momentum of 0 the averages stay what they are."""
+        return (self.counter,) if self.momentum == 0 else (self.mean, self.var, self.counter)
+
 
 def statistics_of(model: nn.Module) -> list[Statistics]:
     found = []
@@ -97,6 +107,8 @@ def named_tensors(root: nn.Module, groups: dict[int, int], left_alone: int, chan
         if not isinstance(tensor, torch.Tensor):
             raise Error(f"{name} in the model's state_dict is no tensor but {type(tensor).__name__}",
                         "remove get_extra_state from the model")
+        if name == "__metadata__":
+            raise Error(f"{name}: a file of weights keeps this name for itself", "another name for this tensor of the model")
         if id(tensor) in first_name:
             found.append(Named(name, tensor, ALIAS, alias_of=first_name[id(tensor)]))
             continue
@@ -162,7 +174,7 @@ def _copy(to: torch.Tensor, values: torch.Tensor) -> None:
 
 def flatten(layout: _core.Layout, names: list[Named]) -> torch.Tensor:
     """The model's state as one float32 vector [layout.flat_elements] on the CPU."""
-    flat = torch.zeros(layout.flat_elements, dtype=torch.float32)
+    flat = vector(layout.flat_elements)
     with torch.no_grad():
         for named, view in pieces(layout, names, flat):
             view.copy_(named.tensor)

@@ -11,6 +11,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
+from motley import _numbers
 from motley._errors import Error
 
 ASKED_BY_NAME = ("step", "epoch", "state", "teacher")  # a loss gets these where it has parameters of these names
@@ -67,8 +68,9 @@ class Parts:
 
     def average(self, decay: float) -> None:
         """From here on there is an average of the weights beside them."""
-        if not isinstance(decay, float) or not 0 < decay < 1:
-            raise Error(f"ema: expected a decay between 0 and 1, found {decay!r}", "ema=0.999")
+        decay = _numbers.number("ema", decay, 0, 1, "ema=0.999")
+        if decay in (0, 1):
+            raise Error(f"ema: expected a decay between 0 and 1, found {decay:g}", "ema=0.999")
         try:
             self.teacher = copy.deepcopy(self.given)
         except Exception as error:
@@ -166,6 +168,39 @@ def _asked(loss: Any) -> tuple[str, ...]:
         raise Error(f"loss: it wants {', '.join(unknown)}, which a run does not have",
                     f"loss(model, batch), and by name what it needs of {', '.join(ASKED_BY_NAME)}")
     return tuple(p.name for p in parameters if p.name in ASKED_BY_NAME and p.kind is not p.POSITIONAL_ONLY)
+
+
+def check_memory(root: nn.Module) -> None:
+    """Errors: a tensor of the model is in no memory, or two are in the same, of which one is trained: torch's optimizers would step it
+    twice, or change the other along, and where a run computes they lie apart."""
+    found: dict[tuple[torch.device, int], list[tuple[str, torch.Tensor]]] = {}
+    for name, tensor in (*root.named_parameters(), *root.named_buffers()):
+        if tensor.is_meta:
+            raise Error(f"{name} has no values: it is on the device meta",
+                        'model.to_empty(device="cpu"), and load_state_dict(...), before motley.Run')
+        if tensor.numel() and tensor.layout == torch.strided and not isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+            if (place := tensor.untyped_storage().data_ptr()) != 0:
+                found.setdefault((tensor.device, place), []).append((name, tensor))
+    for together in found.values():
+        for at, (name, tensor) in enumerate(together):
+            for other, another in together[at + 1 :]:
+                if (tensor.requires_grad or another.requires_grad) and _overlap(tensor, another):
+                    raise Error(f"{name} and {other} are in the same memory, and not the same tensor: where a run computes they lie apart",
+                                f"one parameter for both: model.{other} = model.{name}, also after load_state_dict(..., assign=True); or "
+                                "clone() one of them")
+
+
+def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Of two tensors in one storage."""
+    first, second = ((t.storage_offset(), t.storage_offset() + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1)
+                     for t in (a, b))
+    if a.dtype != b.dtype:
+        return True
+    if first[1] <= second[0] or second[1] <= first[0]:
+        return False
+    there = torch.zeros(max(first[1], second[1]), dtype=torch.bool)
+    there.as_strided(a.shape, a.stride(), a.storage_offset()).fill_(True)
+    return bool(there.as_strided(b.shape, b.stride(), b.storage_offset()).any())
 
 
 def check_optimizer(parts: Parts, optimizer: torch.optim.Optimizer) -> None:

@@ -229,7 +229,7 @@ def _shadow(optimizer: Any) -> Any:
 
 def state(read: ReadOptimizer, layout: _core.Layout, names: list[_model.Named], state: _core.State) -> dict[torch.Tensor, dict[str, Any]]:
     """The coordinator's state of SGD, Adam and AdamW as torch has it, by parameter, as after as many steps of its own."""
-    flat = torch.zeros(layout.flat_elements)
+    flat = _model.vector(layout.flat_elements)
     found: dict[torch.Tensor, dict[str, Any]] = {}
     for kind in state.optimizer_states:
         state.copy_optimizer(kind, layout, flat)

@@ -32,7 +32,7 @@ class Outside:
     """
 
     def __init__(self, read: _optimizer.ReadOptimizer, layout: _core.Layout, names: list[_model.Named], unused: set[str], parts: Parts):
-        self.weights, self.gradients = torch.zeros(layout.flat_elements), torch.zeros(layout.flat_elements)
+        self.weights, self.gradients = _model.vector(layout.flat_elements), _model.vector(layout.flat_elements)
         self._plain, self._why = read.optimizer, read.why_outside
         weights, gradients = (_model.pieces(layout, names, flat) for flat in (self.weights, self.gradients))
         self._places = {id(named.tensor): (named.name not in unused, weight, gradient)

@@ -60,7 +60,7 @@ class OwnNumbers:
         text = json.dumps([[now.get(address) for address in self._addresses], missing], separators=(",", ":")).encode()
         padded = text + b" " * (len(text) % 2)
         values = torch.frombuffer(bytearray(padded), dtype=torch.uint8).view(-1, 2).float()
-        return torch.cat([torch.tensor([float(len(padded) // 2)]), values[:, 0] * 256 + values[:, 1]])
+        return torch.cat([torch.tensor([len(padded) // 2], dtype=torch.float32), values[:, 0] * 256 + values[:, 1]])
 
     def unpack(self, values: torch.Tensor, optimizer: Any) -> Callable[[str, int], bool]:
         """Puts the numbers back; returns which states (name, number of the parameter) are not there."""

@@ -8,14 +8,16 @@ from typing import Any, Protocol
 
 import numpy
 
-from motley import _core
-from motley._errors import Error
+from motley import _core, _numbers
+from motley._errors import Error, in_words
 from motley._machines import _fetch
 from motley._runs import _head, _launch
 from motley._runs._epoch import Epoch
 
 F32, TRAINED = 1, 1
+TRACEBACK_MAX = 3000  # characters of it, in a message
 OPTIMIZERS = ("sgd", "adam", "adamw")
+DEFAULTS = (0.01, 0.0, 0.0, 0.9, 0.999, 1e-8)
 
 
 class Computation(Protocol):
@@ -48,14 +50,20 @@ class ArrayRun:
                  eps: float = 1e-8, clip_norm: float = 0.0, seed: int = 1):
         if optimizer not in OPTIMIZERS:
             raise Error(f"optimizer: expected one of {', '.join(OPTIMIZERS)}, found {optimizer!r}", 'optimizer="adam"')
-        self._computation, self._samples, self._micro_batch = computation, samples, micro_batch
-        self._group = (lr, momentum, 0.0, False, weight_decay, *betas, eps)
+        options = {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "beta1": betas[0], "beta2": betas[1], "eps": eps}
+        lr, momentum, weight_decay, beta1, beta2, eps = (_numbers.number(name, value, 0, _numbers.RATE_MAX, f"{name}={default}")
+                                                         for (name, value), default in zip(options.items(), DEFAULTS, strict=True))
+        self._computation, self._samples = computation, _numbers.count("samples", samples, "samples=60000")
+        self._micro_batch = _numbers.count("micro_batch", micro_batch, "micro_batch=256")
+        self._group = (lr, momentum, 0.0, False, weight_decay, beta1, beta2, eps)
         self._optimizer = optimizer
-        self._train = {"global_batch": global_batch, "seed": seed, "clip_norm": clip_norm}
+        self._train = {"global_batch": _numbers.count("global_batch", global_batch, "global_batch=256"), "seed": _numbers.seed(seed),
+                       "clip_norm": _numbers.norm(clip_norm)}
         self._layout = _core.Layout([(name, list(shape), F32, TRAINED, 0, 0.0, "", 0) for name, shape in computation.layout])
 
     def epochs(self, count: int) -> Iterator[Epoch]:
         """As Run.epochs(): yields on the head; in a worker, serves the run and exits."""
+        count = _numbers.count("epochs", count, "run.epochs(10)")
         launch = _launch.use_alone()
         script = _core.Script(self._layout, False, False, lambda _, threads: Worker(self._computation, self._layout, self._micro_batch))
         script.set_arguments(launch.arguments)
@@ -114,11 +122,11 @@ class Worker:
     def read(self, at: int, size: int, wanted: int) -> int:
         return self._task.micro_batch
 
-    def start(self, came: list[tuple[int, int]]) -> tuple[str, str] | None:
+    def start(self, came: list[tuple[int, int]]) -> tuple[str, str, str] | None:
         self.gradients[:] = 0
         return _told(lambda: self._computation.load(self._weights))
 
-    def forward(self, at: int, size: int, wanted: int) -> tuple[bool, int] | tuple[str, str]:
+    def forward(self, at: int, size: int, wanted: int) -> tuple[bool, int] | tuple[str, str, str]:
         """And backward."""
 
         def add() -> None:
@@ -140,14 +148,16 @@ class Worker:
         pass
 
 
-def _told(call: Callable[[], None]) -> tuple[str, str] | None:
+def _told(call: Callable[[], None]) -> tuple[str, str, str] | None:
     """What went wrong, for the core, which is no place for exceptions."""
     try:
         call()
     except MemoryError as error:
-        return "memory", str(error)
+        return "memory", str(error), ""
+    except Error as error:
+        return error.code, error.args[0], error.hint
     except Exception as error:
         text = traceback.format_exc()
         sys.stderr.write(text)
-        return "internal", f"the script raised {type(error).__name__}: {error}\n{text[-3000:]}"
+        return "input", f"the script raised {in_words(error)}\n{text[-TRACEBACK_MAX:]}", ""
     return None

@@ -6,6 +6,7 @@ import pathlib
 
 import torch
 
+from motley import _numbers
 from motley._errors import Error
 from motley._models import _files
 from motley._models._parts import Parts
@@ -23,7 +24,8 @@ class Best:
             raise Error("patience: it waits for a better value of keep_best, and there is none", 'keep_best="test_loss"')
         if what is not None and not tested:
             raise Error("keep_best: the run has no evaluations", "motley.Run(..., test=loader)")
-        self._what, self._patience = what, patience
+        self._what = what
+        self._patience = None if patience is None else _numbers.count("patience", patience, "patience=5")
         self.value: float | None = None
         self.over = False
         self._without = 0  # evaluations since

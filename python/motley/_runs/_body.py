@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.optim import lr_scheduler
 
-from motley import _core
+from motley import _core, _numbers
 from motley._errors import Error
 from motley._models import _binding, _model
 from motley._optimizers import _optimizer, _options
@@ -46,7 +46,7 @@ class Body:
         """orders(version): of the sampler, as they travel for the steps from there on."""
         self._work, self._read, self._schedule, self._owner, self._state, self._orders = work, read, schedule, owner, state, orders
         self._sent = work.state
-        self._flat = torch.zeros(work.layout.flat_elements)
+        self._flat = _model.vector(work.layout.flat_elements)
         self._traces = _traces.Traces(work.roots, work.parts.root)
         self._seen: _traces.Seen | None = None
         self._options: list[dict[str, Any]] = []
@@ -84,8 +84,8 @@ class Body:
         groups = self._read.optimizer.param_groups
         if self._schedule is not None:
             raise Error("set_lr: the run has a schedule, which sets the learning rate", "leave schedule= out")
-        if group is not None and not 0 <= group < len(groups):
-            raise Error(f"set_lr: expected a group from 0 to {len(groups) - 1}, found {group}", "run.set_lr(lr, group=0)")
+        if group is not None:
+            group = _numbers.whole("set_lr: group", group, 0, len(groups) - 1, "run.set_lr(lr, group=0)")
         rate = _options.number(lr, "set_lr: lr")
         for number, each in enumerate(groups):
             if group is None or number == group:

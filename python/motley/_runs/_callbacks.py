@@ -8,7 +8,7 @@ import torch
 
 from motley import _core
 from motley._errors import Error
-from motley._models import _binding
+from motley._models import _binding, _model
 from motley._optimizers import _options
 from motley._runs import _body, _launch, _notebook
 from motley._runs._epoch import Step
@@ -46,7 +46,7 @@ class Callbacks:
              steps: Callable[[int], int]) -> Callable[[_core.Event], None]:
         """To be called after each step; steps(version): its number. Errors: what the script did then to the model, or to what other
         machines would not see."""
-        flat = torch.zeros(work.layout.flat_elements if self.holds_steps else 0)
+        flat = _model.vector(work.layout.flat_elements if self.holds_steps else 0)
         beside = _Beside(work, optimizer, state, self.holds_steps)
 
         def told(event: _core.Event) -> None:

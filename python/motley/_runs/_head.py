@@ -3,6 +3,7 @@
 import _thread
 import atexit
 import json
+import math
 import os
 import pathlib
 import sys
@@ -76,9 +77,19 @@ def state_of(epoch: _core.Event, tested: _core.Event | None) -> _core.State:
 
 
 def config_text(sections: dict[str, dict[str, Any]]) -> str:
-    """The text of a run file."""
-    return "\n".join(f"[{section}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
+    """The text of a run file. Errors: a word that is no text."""
+    text = "\n".join(f"[{section}]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in values.items())
                      for section, values in sections.items())
+    if any("\ud800" <= each <= "\udfff" for each in text):
+        raise Error(f"the script's arguments are not UTF-8: {sections['model']['arguments']}", "rename what they name")
+    return text
+
+
+def _toml(value: Any) -> str:
+    """As JSON, but for numbers that are none there and what JSON leaves as it is in a text, or cuts in two."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def work(launch: _core.Launch, script: _core.Script, patience_s: float = 0) -> int | None:
@@ -121,7 +132,7 @@ def measured(measure: Callable[..., Any], launch: _core.Launch, script: _core.Sc
     except Error:
         if not lost:
             raise
-        raise Error(lost[0], "leave it out: --device for each of the others", "internal") from None
+        raise Error(lost[0], "leave it out: --device for each of the others") from None
 
 
 def _next(head: _core.Head) -> _core.Event | None:

@@ -1,19 +1,27 @@
 """What this process was started for: `motley train`, `plan` or `join` with a script, or the script by itself."""
 
 import atexit
+import contextlib
+import glob
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from motley import _core
 from motley._errors import Error
+
+MESSAGE_MAX = 4000  # characters that other machines get of why a run did not begin
 
 _given: _core.Launch | None = None
 _own: _core.Launch | None = None  # of a script that was started by itself
 _early: _core.Launch | None = None  # of a script that asked for files first
 _offers: _core.Offers | None = None
-_runs = 0
-_first = ""  # the directory of its first run, on the head
+_runs = 0  # that the script has asked for
+_refused: dict[int, list[str]] = {}  # of these, by number, those that did not begin, and why
+_began = False  # the newest has
+_first = ""  # the directory of the first that began, on the head
+_first_number = 1  # of that
 _resumes = False
 _stopped: Error | None = None
 
@@ -27,18 +35,18 @@ def give(launch: _core.Launch) -> None:
 def use() -> _core.Launch:
     """What the command line asked for; training, where the script was started without `motley`. For a run: those of a script come one
     after the other, and have one launch, one token and directories side by side."""
-    global _own, _runs, _first, _resumes
+    global _own, _runs, _began, _first, _resumes
     launch = of_files()
     _leave_early(launch)
     if _given is None and is_script(launch):
         _own = launch
-    _runs += 1
+    _runs, _began = _runs + 1, False
     if number() == 1:
         _resumes, _first = bool(launch.resumed), launch.resumed
         if launch in (_given, _own) and launch.role == "train":
             launch.keep_door()
             atexit.register(launch.close_door)
-    elif launch.role == "train":
+    elif launch.role == "train" and _runs > _first_number:
         place = directory_of(_runs)
         launch.go_on(place, _resumes and _is_run(place))
     return launch
@@ -93,19 +101,50 @@ def number() -> int:
 
 def began(directory: str) -> None:
     """The head has made this directory for its run."""
-    global _first
-    if number() == 1:
+    global _began, _first
+    _began = True
+    if number() <= _first_number:
         _first = directory
+
+
+@contextlib.contextmanager
+def beginning() -> Iterator[None]:
+    """Around a run on the head. What ends it before it has begun, the script may catch, and make another; machines that come to this one
+    have to hear it."""
+    global _first_number
+    try:
+        yield
+    except Exception as error:
+        if not _began and (_given is not None or _own is not None):
+            said = str(error.args[0] if len(error.args) == 1 else error)[:MESSAGE_MAX]
+            _refused[number()] = ["", said, error.hint, error.code] if isinstance(error, Error) else [type(error).__name__, said, "", ""]
+            _first_number += number() == _first_number
+        raise
+
+
+def refused() -> dict[int, list[str]]:
+    """The runs of this script that did not begin, and why: type ("" for motley.Error), message, hint and code."""
+    return _refused
 
 
 def directory_of(run: int) -> str:
     """Of a run of this script, on the head."""
-    return _first if run == 1 or not _first else f"{_first}-{run}"
+    return _first if run <= _first_number or not _first else f"{_first}-{run}"
 
 
 def is_over() -> bool:
     """Whether the run that is to go on was left behind before: the script had come to the next."""
-    return _resumes and _is_run(directory_of(number())) and _is_run(directory_of(number() + 1))
+    here = directory_of(number())
+    ends = (path.rpartition("-")[2] for path in glob.glob(f"{glob.escape(_first)}-*") if _is_run(path))
+    later = any(number() < int(end) for end in ends if end.isdecimal())
+    return _resumes and later and _is_run(here) and _number_in(here) == number()
+
+
+def _number_in(directory: str) -> int:
+    """Of the run there, in its script."""
+    with open(os.path.join(directory, "run.toml"), encoding="utf-8") as file:
+        found = re.search(r"^run *= *(\d+)", file.read(), re.MULTILINE)
+    return int(found[1]) if found else 1
 
 
 def _is_run(directory: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from motley import _core
+from motley import _core, _numbers
 from motley._computing import _computation
 from motley._content import _stock
 from motley._errors import Error
@@ -87,12 +87,13 @@ class Run:
             self._parts.average(ema)
         elif "teacher" in self._parts.asked:
             raise Error("loss: it asks for `teacher`, the average of the weights, and the run keeps none", "motley.Run(..., ema=0.999)")
-        self._train = _data.Recipe(train_loader, "train_loader", int(seed))
+        self._seed, self._clip_norm = _numbers.seed(seed), _numbers.norm(clip_norm)
+        self._train = _data.Recipe(train_loader, "train_loader", self._seed)
         self._test = _data.Recipe(test, "test") if test is not None else None
         self._read = _optimizer.ReadOptimizer(optimizer)
         self._rules, self._mode = _rules.Rules(self._read, schedule, schedule_every, self._train), mode
-        self._clip_norm, self._clip_norm_of, self._precision, self._seed = float(clip_norm or 0), clip_norm_of, precision, int(seed)
-        self._evaluate_every, self._unused = int(evaluate_every or 0), unused
+        self._clip_norm_of, self._precision, self._unused = clip_norm_of, precision, unused
+        self._evaluate_every = _numbers.count("evaluate_every", evaluate_every or 0, "evaluate_every=1000", least=0)
         self._best = _best.Best(keep_best, patience, self._test is not None)
         self._train.check_order()
         self.state: dict[str, Any] = dict(state or {})
@@ -113,14 +114,11 @@ class Run:
         next one begins when the body has ended. In a worker it never yields: it serves the run, and exits unless the head comes to a
         later run of the script. Then `history` and the model are the head's, and the generators of random numbers stand, here as there,
         where they stood before the run."""
-        if count < 1:
-            raise Error(f"epochs: expected at least 1, found {count}", "run.epochs(10)")
-        return self._train_for(*self._train.length(count))
+        return self._train_for(*self._train.length(_numbers.count("epochs", count, "run.epochs(10)")))
 
     def steps(self, count: int) -> Iterator[Epoch]:
         """Likewise for `count` steps, however many epochs these are. Yields every `evaluate_every` steps, or at the end of each epoch."""
-        if count < 1:
-            raise Error(f"steps: expected at least 1, found {count}", "run.steps(5000)")
+        count = _numbers.count("steps", count, "run.steps(5000)")
         return self._train_for({"steps": count}, count)
 
     def _train_for(self, length: dict[str, int], steps: int) -> Iterator[Epoch]:
@@ -172,10 +170,11 @@ class Run:
         There is no loss that could be tried beforehand: that the gradient is a sum over samples is the script's affair. Normalisation
         and dropout are found by the classes of the layers. `history` has the epochs that are over. Not with `test`.
         """
+        count = _numbers.count("leases", epochs, "run.leases(epochs=10)")
         launch = self._begin()
         if self._test is not None:
             raise Error("leases: evaluation needs run.epochs()", "leave test out, and evaluate in the script")
-        return self._lend(launch, *self._train.length(epochs))
+        return self._lend(launch, *self._train.length(count))
 
     # --- in a worker ---------------------------------------------------------------------------------------------------------
 
@@ -186,8 +185,8 @@ class Run:
                 work, owner, script = self._elsewhere(launch)
                 self._rules.tell_own(script, work, steps)
             with _data.reading(self._train, self._test), _stock.told(launch, self._train, self._test):
-                left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
-            owner.release()
+                with contextlib.closing(owner):
+                    left = _sequence.follow(launch, lambda patience_s: _head.work(launch, script, patience_s))
         self.history = left.give(work.parts.root, work.parts.saved)
         return iter(())
 
@@ -202,7 +201,7 @@ class Run:
     def _epochs(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None = None) -> Iterator[Epoch]:
         over = _launch.is_over()
         if not over:
-            with _data.RandomWatch():
+            with _data.RandomWatch(), _launch.beginning():
                 yield from self._trained(launch, length, steps, door)
         left = _sequence.read(launch.resumed) if launch.resumed and not self.history else None
         if left is not None:
@@ -284,7 +283,7 @@ class Run:
 
     def _watch(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner) -> Iterator[Epoch]:
         """The script computes meanwhile; the model gets the last weights when that is over."""
-        flat, last = torch.zeros(work.layout.flat_elements), None
+        flat, last = _model.vector(work.layout.flat_elements), None
         for self._head, last, _ in happened:
             self._directory = self._head.directory
             self.history.append(Epoch(last, None))
@@ -306,7 +305,7 @@ class Run:
 
     def _lend(self, launch: _core.Launch, length: dict[str, int], steps: int) -> Iterator[_leases.Lease]:
         """The run goes on in a thread beside the script's, which computes."""
-        door, failed, ended = _leases.Door(), list[Error](), list[int | None]()
+        door, failed, ended = _leases.Door(), list[BaseException](), list[int | None]()
 
         def drive() -> None:
             try:
@@ -315,7 +314,7 @@ class Run:
                 else:
                     for _ in self._epochs(launch, length, steps, door):
                         pass
-            except Error as error:
+            except BaseException as error:
                 failed.append(error)
             finally:
                 door.end()

@@ -1,6 +1,8 @@
 """The runs of one script, one after the other under one token: what each leaves behind, for a script that is resumed and for machines
 that come to the next one."""
 
+import builtins
+import contextlib
 import json
 import pathlib
 import sys
@@ -85,25 +87,35 @@ def read(directory: str) -> Result | None:
 def pack(launch: _core.Launch) -> bytes:
     """For machines that come to this run: the script's files, and what the runs before it left, the newest first and as far as there is
     room."""
-    number, files = _launch.number(), _fetch.pack(launch.script, launch.arguments)
+    number, files, refused = _launch.number(), _fetch.pack(launch.script, launch.arguments), _launch.refused()
     if number == 1:
         return files
     about: dict[int, Any] = {}
     contents: list[bytes] = []
-    for run in range(number - 1, 0, -1):
+    for run in (earlier for earlier in range(number - 1, 0, -1) if earlier not in refused):
         result = read(_launch.directory_of(run))
         if result is None or (contents and sum(map(len, contents)) + len(result.weights) + len(result.best) > BYTES_MAX):
             continue
         about[run] = {"epochs": result.epochs, "sizes": [len(result.weights), len(result.best)]}
         contents += [result.weights, result.best]
-    return b"".join([files, END, json.dumps({"run": number, "results": about}).encode(), END, *contents])
+    return b"".join([files, END, json.dumps({"run": number, "results": about, "refused": refused}).encode(), END, *contents])
 
 
-def unpack(packed: bytes) -> tuple[int, dict[int, Result]]:
-    """The number of the head's run, and what those before it left. Errors: it is not what pack() makes."""
+def _again(kind: str, message: str, hint: str, code: str) -> Exception:
+    """What the head's script saw, for a script that catches it here, too. Of types that come with Python and torch."""
+    for place in (builtins, torch):
+        found = getattr(place, kind, None)
+        if isinstance(found, type) and issubclass(found, Exception):
+            with contextlib.suppress(TypeError):  # it takes more than a message
+                return found(message)
+    return Error(message, hint, code or "input")
+
+
+def unpack(packed: bytes) -> tuple[int, dict[int, Result], dict[int, Exception]]:
+    """The number of the head's run, what those before it left, and why some did not begin. Errors: it is not what pack() makes."""
     _, _, rest = packed.partition(END)
     if not rest:
-        return 1, {}
+        return 1, {}, {}
     text, _, body = rest.partition(END)
     results, at = {}, 0
     try:
@@ -112,7 +124,8 @@ def unpack(packed: bytes) -> tuple[int, dict[int, Result]]:
             weights, best = (int(size) for size in about["sizes"])
             results[int(run)] = Result(list(about["epochs"]), body[at : at + weights], body[at + weights : at + weights + best])
             at += weights + best
-        return int(known["run"]), results
+        refused = {int(run): _again(*map(str, why)) for run, why in known.get("refused", {}).items()}
+        return int(known["run"]), results, refused
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Error("what the head sent of its earlier runs makes no sense", "the same version of motley on all machines",
                     "protocol") from None
@@ -125,13 +138,16 @@ def patience_s() -> float:
 
 def follow(launch: _core.Launch, work: Callable[[float], int | None]) -> Result:
     """In a worker: `work`s (with patience_s()) for this run of the script, and returns what it left when the head has begun a later one.
-    Leaves the process where the head's script has ended, or this machine is to leave: what follows in the script is the head's then."""
-    number = _launch.number()
+    Leaves the process where the head's script has ended, or this machine is to leave: what follows in the script is the head's then.
+    Raises what the head's script saw instead of this run, where it went on."""
+    number, refused = _launch.number(), dict[int, Exception]()
     try:
         while True:
             if work(patience_s()) is None or (packed := _next(launch)) is None:
                 raise SystemExit(0)
-            run, results = unpack(packed)
+            run, results, refused = unpack(packed)
+            if number in refused:
+                break
             if run < number:
                 raise Error(f"the head is at run {run} of its script, and this machine is at run {number}", OUT_OF_STEP, "mismatch")
             if run > number:
@@ -139,6 +155,8 @@ def follow(launch: _core.Launch, work: Callable[[float], int | None]) -> Result:
             time.sleep(PAUSE_S)
     except Error as error:
         raise SystemExit(_launch.report(error)) from None
+    print(f"run {number} of the script did not begin on the head, which is at run {run}", file=sys.stderr, flush=True)
+    raise refused[number]
 
 
 def _next(launch: _core.Launch) -> bytes | None:

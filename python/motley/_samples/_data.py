@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.utils import data
 
-from motley import _core
+from motley import _core, _numbers
 from motley._errors import Error
 from motley._machines import _devices
 from motley._runs import _state
@@ -70,8 +70,9 @@ class Recipe:
             self.orders = _orders.Orders(functools.partial(_seeded, choice.listed), choice.size, name, seed)
         self.samples = choice.size
         self.size = self.samples if self.orders is None else self.orders.size
-        if self.size == 0:
-            raise Error(f"{name}: its sampler gives no samples", "look at how it is made")
+        if not 0 < self.size <= _numbers.COUNT_MAX:
+            many = f"its data set has {self.size} samples, expected at most 2**40"
+            raise Error(f"{name}: {many if self.size else 'its sampler gives no samples'}", "look at how it is made")
         self.batch_size = choice.batch
         self.shuffles, self.drops_last = choice.shuffles, choice.drop_last and self.size % choice.batch != 0
         self.numbers = choice.numbers  # of the samples in the data set, by position; None: the same

@@ -21,7 +21,7 @@ from motley._errors import Error
 from motley._models import _model
 from motley._samples import _data
 from motley._trials import _grouping, _split, _spots, _traces
-from motley._trials._loss import GROUP
+from motley._trials._loss import GROUP, any_size
 from motley._trials._trial import Found, Pass, Trial
 
 EQUAL = 1e-5  # of the largest element of a gradient: float32 computed twice, not always in the same order
@@ -41,7 +41,7 @@ def inspect(call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, pr
         # On one thread: the helpers of a team of this thread's would stay, and keep the computing thread's from their processors.
         torch.set_num_threads(1)
         try:
-            with _left_alone(root):
+            with _left_alone(root), any_size("loss", trial.batch, trial.takes_whole):
                 _try(trial, traces, found)
                 if check:
                     found.line = _split.check(trial, found)
@@ -151,7 +151,7 @@ def _statistics(root: nn.Module, model: _Model, written: dict[str, torch.Tensor]
         if each.mean not in written and each.var not in written and each.counter not in written:
             continue
         times = int(written[each.counter] - model.before[each.counter]) if each.counter in written else 1
-        found.update(dict.fromkeys((each.mean, each.var, each.counter), max(1, times)))
+        found.update(dict.fromkeys(each.moving, max(1, times)))
     return found
 
 
@@ -255,5 +255,5 @@ def guess(root: nn.Module, train: _data.Recipe) -> Found:
     training = {name for name, module in root.named_modules() if module.training}
     moving = [each for each in statistics if each.mean.rpartition(".")[0] in training]
     drops = any(isinstance(module, _DropoutNd) and module.training for module in root.modules())
-    return Found(changing={name: 1 for each in moving for name in (each.mean, each.var, each.counter)}, draws=("torch",),
+    return Found(changing={name: 1 for each in moving for name in each.moving}, draws=("torch",),
                  mixes=drops or bool(moving))

@@ -56,15 +56,19 @@ class Trial:
         if not self.parameters:
             raise Error("no parameter of the model has requires_grad, so there is nothing to train", "look at what was frozen")
         self.device = next(iter(self.parameters.values())).device
-        self.whole = min(train.samples, train.batch_size, BATCH_MAX)
+        self.batch = min(train.samples, train.batch_size)
+        self.whole = min(self.batch, BATCH_MAX)
         elements = sum(p.numel() for p in root.parameters())
         self.samples = min(self.whole, next(samples for limit, samples in SAMPLES if elements <= limit))
         self.positions = train.some(max(_data.COMPARED, self.whole))
         self._modes = [(module, module.training) for module in root.modules()]
         self._samples: dict[int, Any] = {}
+        self._newest = (0, 0)  # positions that were fetched
+        self._raised: Exception | None = None  # by the loss, of these
 
     def fetch(self, first: int, last: int) -> Any:
         """The batch of these positions of the keyed order, which is a ring."""
+        self._newest = first, last
         numbers = [self.positions[i % len(self.positions)] for i in range(first, last)]
         missing = [number for number in dict.fromkeys(numbers) if number not in self._samples]
         if missing:
@@ -86,6 +90,8 @@ class Trial:
                 with forward, torch.autocast(self.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
                     found = self.call(batch)
                     mean, weight = measure_loss(found, samples)
+                if any(p.grad is not None for p in self.parameters.values()):
+                    raise Error("the loss makes a backward pass itself, and so does the run", "return the loss alone, without backward()")
                 if not mean.requires_grad:
                     raise Error("the loss has no gradient: it does not depend on the model's parameters, or was detached",
                                 "compute it from the model's output, without detach() or item()")
@@ -93,6 +99,9 @@ class Trial:
                     groups.backward(mean, torch.full_like(mean, weight * scale))
                 elif weight != 0:
                     mean.backward(torch.full_like(mean, weight * scale))
+        except Exception as error:
+            self._raised = error
+            raise
         finally:
             for module, mode in self._modes:
                 module.training = mode
@@ -102,3 +111,14 @@ class Trial:
                 gradients[name] = p.grad.to_dense() if p.grad.layout != torch.strided else p.grad
                 p.grad = None
         return Pass(gradients, mean.item(), weight, isinstance(found, tuple), rows_of(batch))
+
+    def takes_whole(self, error: Exception) -> bool:
+        """Whether the loss raised this of a part of a batch, and computes the whole one that begins there."""
+        first, last = self._newest
+        if error is not self._raised or last - first >= self.batch:
+            return False
+        try:
+            self.gradient(self.fetch(first, first + self.batch), self.batch)
+        except Exception:
+            return False
+        return True

@@ -1,5 +1,6 @@
 """What a script wants computed, and what was found out about it."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,18 +12,17 @@ from motley._computing import _compiled
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _binding, _model
-from motley._models._parts import Parts, check_optimizer
+from motley._models._parts import Parts, check_memory, check_optimizer
 from motley._optimizers._optimizer import ReadOptimizer
 from motley._runs import _launch
 from motley._samples import _data
 from motley._trials import _inspect
-from motley._trials._loss import GROUP, measure_loss
+from motley._trials._loss import GROUP, SUMS, any_size, measure_loss, score_of
 from motley._trials._trial import Found
 
 SCORES_MAX = 64
 TRIED = 8  # samples, where a copy of the model or the score is
 SUM_TOLERANCE = 1e-4
-SUMS = 'return {"accuracy": (model(x).argmax(1) == y).sum()}'
 
 
 @dataclass
@@ -82,6 +82,7 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
               known: dict[str, Any], unused: str | None, check: bool, device: torch.device | None = None) -> Work:
     """Puts together what the workers need. The layout is the same on every machine with the same script. `known`: what the loss gets by
     name in a trial. `check`: refuses what could not be right. `device`: where that is tried; None: where the model is."""
+    check_memory(parts.root)
     check_optimizer(parts, read.optimizer)
     roots = {"loss": parts.loss, "score": parts.score, "model": parts.given, "train_loader": train, **({"test": test} if test else {})}
     found = _inspect.guess(parts.root, train)
@@ -105,7 +106,7 @@ def _score_names(parts: Parts, test: _data.Recipe | None) -> list[str]:
     if parts.score is None or test is None:
         return []
     score, device = parts.score, next(parts.root.parameters()).device
-    count = min(TRIED, test.size)
+    count, batch = min(TRIED, test.size), min(test.size, test.batch_size)
 
     def tried(first: int, last: int) -> Any:
         numbers = list(range(first, last))
@@ -113,17 +114,24 @@ def _score_names(parts: Parts, test: _data.Recipe | None) -> list[str]:
         with torch.no_grad():
             return score(parts.given, batch)
 
+    def takes_whole(_: Exception) -> bool:
+        with contextlib.suppress(Exception):
+            tried(0, batch)
+            return count < batch
+        return False
+
     parts.set_modes(False)
-    with _data.GENERATORS, _data.RandomWatch() as watch:
+    with _data.GENERATORS, _data.RandomWatch() as watch, any_size("score", batch, takes_whole):
         found = tried(0, count)
         if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found) or len(found) > SCORES_MAX:
             raise Error(f"score: expected a dictionary of at most {SCORES_MAX} sums by name, found {type(found).__name__}", SUMS)
         sizes = (count // 3, count - count // 3)
         parted = [tried(0, sizes[0]), tried(sizes[0], count)] if sizes[0] > 0 else []
     parts.set_modes(True)
+    sums = {name: score_of(name, value) for name, value in found.items()}
     if parted and not watch.draws:
-        for name, value in found.items():
-            _check_sum(name, float(value), [float(each[name]) for each in parted], sizes)
+        for name, value in sums.items():
+            _check_sum(name, value, [score_of(name, each[name]) for each in parted], sizes)
     return list(found)
 
 
