@@ -29,7 +29,7 @@ class Begun:
         return [(name, self._vector(state, layout, names)) for name, state in self._states.items()]
 
     def _vector(self, state: dict[int, torch.Tensor], layout: _core.Layout, names: list[_model.Named]) -> torch.Tensor:
-        flat = torch.zeros(layout.flat_elements)
+        flat = _model.vector(layout.flat_elements)
         for named, piece in _model.pieces(layout, names, flat):
             if named.kind == _model.TRAINED and id(named.tensor) in state:
                 piece.copy_(state[id(named.tensor)])
