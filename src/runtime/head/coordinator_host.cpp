@@ -90,9 +90,10 @@ void CoordinatorHost::on_tick() {
 void CoordinatorHost::judge_local_failures() {
   std::erase_if(local_failures_, [this](const auto& failure) {
     const bool gone = !links_.has_local(failure.first);
-    if (gone && links_.empty()) end(failure.second);
+    if (gone) failed_here_ = failure.second;
     return gone;
   });
+  if (failed_here_ && links_.empty() && may_come_back_.empty()) end(*failed_here_);
 }
 
 void CoordinatorHost::send(engine::SessionId session, wire::Frame frame, engine::Lane lane) {
@@ -138,7 +139,13 @@ wire::Source CoordinatorHost::complete(engine::SessionId source, wire::Source sa
   return links_.complete(source, std::move(said));
 }
 
-void CoordinatorHost::worker_changed(const engine::WorkerChange& change) { later_.take(event_of(change)); }
+void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
+  if (change.event == engine::Membership::lost || change.event == engine::Membership::left)
+    may_come_back_.insert(change.name);
+  else
+    may_come_back_.erase(change.name);
+  later_.take(event_of(change));
+}
 
 void CoordinatorHost::warning(std::string text) { later_.take(report::Note{std::move(text)}); }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   void start();
   /// Where connections come in.
   [[nodiscard]] Links& links() noexcept { return links_; }
-  /// A worker of this process ended with an error. Where it was the only one, so does the run.
+  /// A worker of this process ended with an error. Where it was the only one, or all others are excluded, so does the
+  /// run.
   void local_failed(const std::string& name, const Error& error);
   /// Of a hold that was told. `mark`: it was that of a mark.
   void go_on(engine::Release release, bool mark);
@@ -95,6 +97,8 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   Journal journal_;
   Links links_;
   std::map<std::string, Error> local_failures_;  // by name, while their sessions are not over
+  std::optional<Error> failed_here_;             // a worker of this process is out by this
+  std::set<std::string> may_come_back_;          // who was lost or has left
   std::optional<Time> computed_{};               // last, as far as a tick has seen
   bool ended_ = false;
   bool stopping_ = false;
