@@ -7,7 +7,9 @@ import pytest
 import torch
 
 import going_on
+import motley as package
 from conftest import COMMAND, SCRIPTS, train
+from test_body import parts, plainly, run_of, same
 
 ONE_ROUNDING = 1e-6
 ALONE = ["--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1"]
@@ -72,3 +74,39 @@ def test_an_export_of_a_run_that_went_on_counts_all_steps(motley):
     content = torch.load(motley.directory / "last.pt", weights_only=True)
     assert {float(state["step"]) for state in content["optimizer"]["state"].values()} == {going_on.END}
     assert content["scheduler"]["last_epoch"] == going_on.END and content["step"] == going_on.END - going_on.CUT
+
+
+def begun():
+    """An optimizer over named parameters that has made steps."""
+    model, _, train = parts()
+    optimizer = torch.optim.AdamW(model.named_parameters(), lr=0.01)
+    plainly(model, optimizer, train, epochs=1)
+    return model, optimizer, train
+
+
+def test_rounds_do_not_go_on_from_moments(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model, optimizer, train = begun()
+    with pytest.raises(package.Error, match='an optimizer that has made steps is not supported with train.mode = "rounds"'):
+        next(run_of(model, optimizer, train, mode="rounds").epochs(1))
+
+
+def test_parameters_of_different_numbers_of_steps_go_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (model, optimizer, train), (plain_model, plain_optimizer, _) = begun(), begun()
+    for each in (optimizer, plain_optimizer):
+        del each.state[each.param_groups[0]["params"][0]]  # as of a layer that was added
+    plainly(plain_model, plain_optimizer, train, epochs=2)
+    for _ in run_of(model, optimizer, train).epochs(2):
+        pass
+    same(model, plain_model)
+    for p, q in zip(model.parameters(), plain_model.parameters(), strict=True):
+        assert float(optimizer.state[p]["step"]) == float(plain_optimizer.state[q]["step"])
+
+
+def test_a_second_run_goes_on_with_the_optimizer_of_the_first_also_when_it_is_resumed(motley):
+    train(motley, "going_on.py", "adam", "twice")
+    close(result(motley), ONE_ROUNDING)
+    again = motley.run("train", str(SCRIPTS / "going_on.py"), *ALONE, "--resume", "adam", "twice")
+    assert again.process.returncode == 0 and not again.named("step"), again.story()
+    close(result(motley), ONE_ROUNDING)

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import sys
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from motley import _core
 from motley._errors import Error
 from motley._models import _files
 from motley._optimizers import _begun, _optimizer, _outside
-from motley._runs import _body
+from motley._runs import _body, _export
 from motley._samples import _data
 from motley._trials._work import Work
 
@@ -21,19 +22,35 @@ class Rules:
     def __init__(self, read: _optimizer.ReadOptimizer, schedule: Any, asked: str | None, train: _data.Recipe):
         self.read, self.schedule, self._asked, self._train = read, schedule, asked, train
         self.outside: _outside.Outside | None = None  # the optimizer that runs on the head, if one does
+        self._resumed = ""
         self._told: tuple[int, int, list[_optimizer.Rates]] | None = None  # as _table() has it
 
     def resume(self, directory: str) -> None:
-        """Before anything is told of a run that goes on, if any."""
+        """Before anything is told of a run; `directory`: of one that goes on, if any."""
+        self._resumed = directory
+        self._train.resume_orders(directory)
         if directory:
             _begun.put_back(directory, self.read.optimizer, self.schedule)
             self.read.look()
             if (checkpoint := _files.newest_checkpoint(pathlib.Path(directory))) is not None:
                 self.read.updates_before = json.loads((checkpoint / "run.json").read_text(encoding="utf-8")).get("updates_before", 0)
 
-    def keep(self, directory: str, resumed: str) -> None:
+    def take(self, directory: str) -> None:
+        """The script's own objects get what a run left that is over, since the next one may go on with them."""
+        optimizer = self.read.optimizer
+        try:
+            content = _export.read(pathlib.Path(directory))
+            groups = [{**own, **saved} for own, saved in zip(optimizer.param_groups, content["optimizer"]["param_groups"], strict=True)]
+            optimizer.load_state_dict({**content["optimizer"], "param_groups": groups})
+            if "scheduler" in content and self.schedule is not None:
+                self.schedule.load_state_dict(content["scheduler"])
+        except Exception as error:  # optimizers load in ways of their own
+            print(f"{directory} is over: {type(optimizer).__name__} does not take up what that left of it: {error}", file=sys.stderr)
+
+    def keep(self, directory: str) -> None:
         """When the run's directory is there."""
-        if not resumed:
+        self._train.write_orders(directory)
+        if not self._resumed:
             _begun.keep(directory, self.read.optimizer, self.schedule, self._told, _optimizer.counts_alone(self.read, self.schedule))
 
     def tell(self, script: _core.Script, work: Work, steps: int, resumed: str) -> list[str]:

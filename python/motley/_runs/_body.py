@@ -203,7 +203,7 @@ def _same(before: Any, now: Any) -> bool:
 
 def _remember(directory: str, version: int, rates: list[float], told: bool) -> None:
     path = pathlib.Path(directory, RATES)
-    known = [each for each in _remembered(directory) if each[0] < version] + [(version, rates, told)]
+    known = [each for each in remembered(directory) if each[0] < version] + [(version, rates, told)]
     fresh = path.with_suffix(".new")
     with open(fresh, "w", encoding="utf-8") as out:
         out.write(json.dumps(known) + "\n")
@@ -212,7 +212,7 @@ def _remember(directory: str, version: int, rates: list[float], told: bool) -> N
     fresh.replace(path)
 
 
-def _remembered(directory: str) -> list[tuple[int, list[float], bool]]:
+def remembered(directory: str) -> list[tuple[int, list[float], bool]]:
     try:
         text = pathlib.Path(directory, RATES).read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -223,7 +223,7 @@ def _remembered(directory: str) -> list[tuple[int, list[float], bool]]:
 def resume(directory: str, optimizer: torch.optim.Optimizer) -> list[tuple[int, list[float]]]:
     """What bodies set before, for a run that goes on: learning rates by group, by step; the optimizer has the last of them. Errors: some
     followed from a scheduler in the body, which does not know where it was."""
-    known = _remembered(directory)
+    known = remembered(directory)
     if any(not told for _, _, told in known):
         raise Error("the body of this run's epochs changed the learning rate, and a run that is resumed cannot know how it went on",
                     FOLLOWED)

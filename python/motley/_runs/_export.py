@@ -12,7 +12,7 @@ import torch
 from motley._errors import Error
 from motley._models import _files
 from motley._optimizers import _begun, _rounds
-from motley._runs import _head
+from motley._runs import _body, _head
 
 
 def main(words: list[str]) -> dict[str, Any]:
@@ -66,6 +66,9 @@ def read(run: pathlib.Path) -> dict[str, Any]:
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in group["options"].items()}
         optimizer["param_groups"].append({**options, "params": numbers})
     scheduler = _begun.at(run, step, optimizer["param_groups"]) if "rounds" not in about else None
+    for since, rates, _ in _body.remembered(str(run)):
+        for own, rate in zip(optimizer["param_groups"], rates if since <= step else (), strict=False):
+            own["lr"] = rate
     return {"model": _files.read_safetensors(checkpoint / "model.safetensors"), "optimizer": optimizer, "step": step,
             **({"scheduler": scheduler} if scheduler is not None else {})}
 

@@ -206,12 +206,12 @@ class Run:
         left = _sequence.read(launch.resumed) if launch.resumed and not self.history else None
         if left is not None:
             self.history = left.give(self._parts.root, self._parts.saved)
+            self._rules.take(launch.resumed)
             print(f"{launch.resumed} is over: the model has what it left", file=sys.stderr, flush=True)
 
     def _trained(self, launch: _core.Launch, length: dict[str, int], steps: int, door: _leases.Door | None) -> Iterator[Epoch]:
         with self._limited():
             orders = functools.partial(self._train.orders_from, steps, steps if door else self._evaluate_every, launch.role == "plan")
-            self._train.resume_orders(launch.resumed)
             self._rules.resume(launch.resumed)
             work = self._find_out(launch, check=True, orders=orders(0))
             owner = _binding.Owner(work.parts, lambda: len(_core.chosen_devices(launch, script)))
@@ -230,11 +230,11 @@ class Run:
                 notes = _work.notes(work) + said + self._set_optimizer(script, work, steps, launch.resumed, asks)
                 self._best.resume(launch.resumed)
             holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
-            outside, begin = self._rules.outside, lambda place: (self._train.write_orders(place), self._rules.keep(place, launch.resumed))
+            outside = self._rules.outside
             described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, self._rounds)
             happened = _head.epochs(launch, script, file, tested=work.test is not None, notes=notes, description=described,
                                     on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state, self._rounds.steps),
-                                    steps=self._told.wants_steps, holds=holds, files=files, on_begin=begin)
+                                    steps=self._told.wants_steps, holds=holds, files=files, on_begin=self._rules.keep)
             try:
                 with contextlib.closing(happened):
                     if door is not None:

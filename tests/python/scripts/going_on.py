@@ -1,7 +1,7 @@
 """going_on.py KIND DIRECTION [LATEST]: a training with a schedule is cut in two, one half in plain torch and the other here, and compared
-with the uncut plain loop (result.json). DIRECTION: "here" (the second half is this run) or "back" (the first half is, which
-test_going_on.py exports). LATEST: a file that the body saves to, and that the script takes instead of the cut when it is there, as scripts
-do that look after themselves."""
+with the uncut plain loop (result.json). DIRECTION: "here" (the second half is this run), "back" (the first half is, which
+test_going_on.py exports) or "twice" (both are, two runs). LATEST: a file that the body saves to, and that the script takes instead of the
+cut when it is there, as scripts do that look after themselves."""
 
 import copy
 import json
@@ -92,16 +92,17 @@ def relative(a, b):
 
 def main():
     kind, direction, *latest = sys.argv[1:]
-    first, last = (CUT, END) if direction == "here" else (0, CUT)
+    first, last = {"here": (CUT, END), "back": (0, CUT), "twice": (0, END)}[direction]
     model, optimizer, schedule = parts(kind)
     if latest and os.path.exists(latest[0]):
         take(torch.load(latest[0]), model, optimizer, schedule)
     elif direction == "here":
         take(plainly(kind, 0, CUT), model, optimizer, schedule)
-    for _ in motley.Run(model, loss, loader(), optimizer, schedule=schedule, schedule_every="step").steps(last - first):
-        if latest:
-            torch.save(give(model, optimizer, schedule), latest[0] + ".new")
-            os.replace(latest[0] + ".new", latest[0])
+    for steps in (CUT, END - CUT) if direction == "twice" else (last - first,):
+        for _ in motley.Run(model, loss, loader(), optimizer, schedule=schedule, schedule_every="step").steps(steps):
+            if latest:
+                torch.save(give(model, optimizer, schedule), latest[0] + ".new")
+                os.replace(latest[0] + ".new", latest[0])
     pathlib.Path("result.json").write_text(json.dumps(apart(give(model, optimizer, schedule), plainly(kind, 0, last))))
 
 
