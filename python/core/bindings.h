@@ -32,7 +32,7 @@ struct Failure final : std::exception {
   Error error;
 };
 
-/// The code that is called so; internal for any other word.
+/// The code that is called so; input for any other word, which a script may have made up.
 ErrorCode code_of(std::string_view word);
 
 /// What Python raised, where the core takes no exceptions: a motley.Error in its own words, of memory that ran out with

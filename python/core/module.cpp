@@ -27,7 +27,7 @@ ErrorCode code_of(std::string_view word) {
   for (int i = 0; i <= static_cast<int>(ErrorCode::internal); ++i) {
     if (to_word(static_cast<ErrorCode>(i)) == word) return static_cast<ErrorCode>(i);
   }
-  return ErrorCode::internal;
+  return ErrorCode::input;
 }
 
 Error error_of(const std::exception& raised, const std::string& what, ErrorCode code, const std::string& hint) {

@@ -12,7 +12,7 @@
 //   backward(last)     sums() -> (weight, loss_sum, [sums of scores])     finish(count)     close()
 //
 // with the meanings of motley/device_model.h. `at`: in Task::indices. `came`: ranges of `weights` that are new. `last`:
-// Task.final() is to be told what is final. Each may answer ("memory" | "internal", text) instead: it failed. They are
+// Task.final() is to be told what is final. Each may answer (code, message, hint) instead: it failed. They are
 // called on the thread that runs the task loop; the GIL is held for their own work only.
 
 #include <memory>

@@ -1,5 +1,6 @@
 """What a script trains, as one module: its model, or several modules and parameters, and the parameters of its loss."""
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Callable
@@ -175,11 +176,13 @@ def check_memory(root: nn.Module) -> None:
     twice, or change the other along, and where a run computes they lie apart."""
     found: dict[tuple[torch.device, int], list[tuple[str, torch.Tensor]]] = {}
     for name, tensor in (*root.named_parameters(), *root.named_buffers()):
+        if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+            continue
         if tensor.is_meta:
             raise Error(f"{name} has no values: it is on the device meta",
                         'model.to_empty(device="cpu"), and load_state_dict(...), before motley.Run')
-        if tensor.numel() and tensor.layout == torch.strided and not isinstance(tensor, nn.parameter.UninitializedTensorMixin):
-            if (place := tensor.untyped_storage().data_ptr()) != 0:
+        with contextlib.suppress(RuntimeError, NotImplementedError):  # of tensors that are made of others
+            if tensor.numel() and tensor.layout == torch.strided and (place := tensor.untyped_storage().data_ptr()) != 0:
                 found.setdefault((tensor.device, place), []).append((name, tensor))
     for together in found.values():
         for at, (name, tensor) in enumerate(together):
