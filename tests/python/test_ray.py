@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -18,7 +19,7 @@ from processes import await_end, children, command_lines, having, parent  # noqa
 from ray_cluster import LocalCluster  # noqa: E402
 
 from motley._machines import _processes  # noqa: E402
-from motley.ray import _job, _nodes, _words  # noqa: E402
+from motley.ray import _job, _nodes, _tune, _words  # noqa: E402
 
 ENDLESS = ["softmax", *settings(data_uri="synthetic:20000:256:20", data_test_uri="", train_global_batch=2048, train_seed=5,
                                 optimizer_lr=0.02, train_epochs=100000, train_shares=[1])]  # nobody is too slow to be used
@@ -277,3 +278,23 @@ def test_who_said_what_is_wrong_is_not_started_again():
     assert _processes.starts_again(-9, "", 0) and not _processes.starts_again(-9, "", _processes.RESTARTS_MAX)
     assert _processes.starts_again(1, "busy", 0)
     assert not any(_processes.starts_again(status, "input", 0) for status in (0, 1, 2, 130))
+
+
+@pytest.mark.parametrize("share, threads", [(0.5, "1"), (1, "1"), (3, "3")])
+def test_a_trial_computes_with_the_processors_that_it_was_given(monkeypatch, share, threads):
+    words = []
+
+    class Started(Exception):
+        pass
+
+    def supervised(command, _directory):
+        words.extend(command(False))
+        raise Started
+
+    assigned = types.SimpleNamespace(get_assigned_resources=lambda: {"CPU": share})
+    monkeypatch.setattr(_tune.ray, "get_gpu_ids", lambda: [])
+    monkeypatch.setattr(_tune.ray, "get_runtime_context", lambda: assigned)
+    monkeypatch.setattr(_tune, "Supervised", supervised)
+    with pytest.raises(Started):
+        _tune.trainable("softmax", (), (), None)({})
+    assert words[words.index("--threads") + 1] == threads
