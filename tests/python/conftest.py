@@ -76,6 +76,12 @@ class ScriptStarter(Starter):
         super().__init__(path, directory)
         self._forks = forks
 
+    def __exit__(self, raised, *more):
+        super().__exit__(raised, *more)
+        # Whatever a script does, and a test to its processes: that is its user's doing, and no bug.
+        bugs = [event for program in self.programs for event in program.named("error", code="internal")]
+        assert raised is not None or not bugs, bugs
+
     def open(self, command, preexec):
         variables = dict(word.split("=", 1) for word in itertools.takewhile(lambda word: "=" in word, command[1:]) if command[0] == "env")
         words = command[1 + len(variables):] if command[0] == "env" else command
