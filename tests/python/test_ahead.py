@@ -228,7 +228,7 @@ def test_they_end_with_a_run_that_was_killed(motley, tmp_path):
 def test_an_exception_of_a_data_set_shows_where_it_came_from(motley):
     program = motley.run("train", str(SCRIPTS / "wrong.py"), "--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1",
                          "unreadable")
-    assert program.process.returncode == 1, program.story()
+    assert program.process.returncode == 2, program.story()
     said = "\n".join(program.text)
     assert "OSError: no such file: 251" in said and "wrong.py" in said and "in __getitem__" in said
     assert "no such file: 251" in program.error()["message"]
