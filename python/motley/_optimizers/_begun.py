@@ -28,6 +28,10 @@ class Begun:
         """By name, each in the layout of the weights."""
         return [(name, self._vector(state, layout, names)) for name, state in self._states.items()]
 
+    def release(self) -> None:
+        """The head has them."""
+        self._states.clear()
+
     def _vector(self, state: dict[int, torch.Tensor], layout: _core.Layout, names: list[_model.Named]) -> torch.Tensor:
         flat = _model.vector(layout.flat_elements)
         for named, piece in _model.pieces(layout, names, flat):

@@ -67,6 +67,8 @@ class Rules:
             self._told = table
         if resumed and self.schedule is None:
             script.set_followed(_body.resume(resumed, self.read.optimizer))
+        if self.read.begun is not None:
+            self.read.begun.release()
         return self._notes()
 
     def _notes(self) -> list[str]:
