@@ -42,7 +42,8 @@ class JsonSink final : public Sink {
                  {"steps_per_epoch", e.steps_per_epoch},
                  {"samples", e.samples},
                  {"first_step", e.first_step},
-                 {"plaintext", e.plaintext}});
+                 {"plaintext", e.plaintext},
+                 {"tested", e.tested}});
   }
   static std::string json(const WorkerChanged& e) {
     const bool parked = e.change == "parked";  // programs know that as excluded

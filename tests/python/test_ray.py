@@ -1,5 +1,7 @@
 """Runs on a Ray cluster of several raylets on this machine: workers, actors and nodes are killed, nodes join, and the run goes on."""
 
+import json
+import math
 import os
 import re
 import signal
@@ -120,6 +122,98 @@ def test_a_trial_of_tune(cluster, tmp_path):
             "print('best', tuner.fit().get_best_result('loss', 'min').config['optimizer.lr'])\n")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert "best 0.5" in done.stdout, done.stderr
+
+
+SEARCHED = '''
+import argparse, math, os
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+import motley
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--kind")
+parser.add_argument("--failed")
+options = parser.parse_args()
+torch.manual_seed(1)
+x = torch.randn(400, 20)
+y = (x @ torch.randn(20, 5)).argmax(1)
+train, test = TensorDataset(x[:100], y[:100]), TensorDataset(x[100:], y[100:])
+by_heart = options.kind == "learns by heart"
+model = torch.nn.Sequential(torch.nn.Linear(20, 512), torch.nn.ReLU(), torch.nn.Linear(512, 5)) if by_heart else torch.nn.Linear(20, 5)
+
+
+def loss(model, batch):
+    output = model(batch[0])
+    return torch.nn.functional.cross_entropy(output * math.inf if options.kind == "no number" and not model.training else output, batch[1])
+
+
+def score(model, batch):
+    right = (model(batch[0]).argmax(1) == batch[1]).sum()
+    return {"f1": right, "threads": torch.full_like(batch[1], torch.get_num_threads()).sum()}
+
+
+run = motley.Run(model, loss, DataLoader(train, 50, shuffle=True), torch.optim.SGD(model.parameters(), lr=0.3),
+                 test=DataLoader(test, 300), score=score)
+for epoch in run.epochs(30 if by_heart else 3):
+    if options.kind == "fails once" and epoch.number == 2 and not os.path.exists(options.failed):
+        open(options.failed, "w").close()
+        raise RuntimeError("the disk was away for a moment")
+'''
+
+
+def search(cluster, directory, space, metric, mode, cpus=1, failures=0):
+    """(the best trial's config, what came of each by its config's `kind`): trials of SEARCHED, one after the other."""
+    pytest.importorskip("ray.tune", reason="Ray Tune is not installed: pip install 'ray[tune]'", exc_type=ImportError)
+    (directory / "searched.py").write_text(SEARCHED)
+    code = ("import json, pandas, ray, motley.ray\nfrom ray import tune\n"
+            f"ray.init(address={cluster.address!r}, log_to_driver=False)\n"
+            f"trial = tune.with_resources(motley.ray.trainable('searched.py'), {{'cpu': {cpus}}})\n"
+            f"space = {{key: tune.grid_search(value) if isinstance(value, list) else value for key, value in {space!r}.items()}}\n"
+            f"wanted = tune.TuneConfig(metric={metric!r}, mode={mode!r}, max_concurrent_trials=1)\n"
+            f"again = tune.FailureConfig(max_failures={failures})\n"
+            f"run = tune.RunConfig(storage_path={str(directory)!r}, verbose=0, failure_config=again)\n"
+            "found = tune.Tuner(trial, param_space=space, tune_config=wanted, run_config=run).fit()\n"
+            "frames = {each.config['kind']: [str(each.error or ''), json.loads(each.metrics_dataframe.to_json(orient='records'))]\n"
+            "          for each in found}\n"
+            "print(json.dumps([found.get_best_result().config, frames]))\n")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=directory)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_trials_are_judged_by_what_their_evaluations_say(cluster, tmp_path):
+    """The best is not who has the least loss of training, nor who has none that is a number; a score by any name can be wanted; part of a
+    processor is one thread."""
+    best, found = search(cluster, tmp_path, {"kind": ["plain", "learns by heart", "no number"]}, "f1", "max", cpus=0.5)
+    assert not any(error for error, _ in found.values()), found
+    for kind, epochs in {"plain": 3, "learns by heart": 30, "no number": 3}.items():
+        reports = found[kind][1]
+        assert [report["epoch"] for report in reports] == list(range(epochs)), kind
+        assert all(report["threads"] == 1 and 0 <= report["f1"] <= 1 for report in reports), kind
+        assert all((report["loss"] is None) == (kind == "no number") for report in reports), kind
+    assert best["kind"] in found
+    # Learnt by heart, the training's loss is next to nothing and the test's is not.
+    assert found["learns by heart"][1][-1]["loss"] > 0.3
+
+
+def test_a_trial_that_is_tried_again_goes_on_with_its_run(cluster, tmp_path):
+    failed = tmp_path / "failed"
+    _, found = search(cluster, tmp_path, {"kind": "fails once", "failed": str(failed)}, "loss", "min", failures=1)
+    error, reports = found["fails once"]
+    assert failed.exists() and not error
+    assert [report["epoch"] for report in reports] == [0, 1, 2], reports
+
+
+def test_a_score_with_a_name_of_tunes_is_refused():
+    from motley.ray import _tune
+
+    event = {"event": "eval", "step": 3, "epoch": 0, "loss": None, "accuracy": None, "samples": 9, "weights": "exact"}
+    found = _tune._metrics({**event, "scores": {"f1": 0.5, "recall": None}})
+    assert found.keys() == {"step", "epoch", "loss", "accuracy", "samples", "f1", "recall"} and found["f1"] == 0.5
+    assert all(math.isnan(found[name]) for name in ("loss", "accuracy", "recall"))
+    for name in ("loss", "done", "training_iteration", "config"):
+        with pytest.raises(package.Error, match=f"the score '{name}' has the name of something else"):
+            _tune._metrics({**event, "scores": {name: 1.0}})
 
 
 def test_what_the_driver_starts_ends_with_it(cluster, motley):

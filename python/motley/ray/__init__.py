@@ -59,7 +59,11 @@ def trainable(target: str, arguments: Sequence[str] = (), *, options: Sequence[s
         tune.Tuner(motley.ray.trainable("softmax"), param_space={"optimizer.lr": tune.loguniform(1e-3, 1)})
 
     Of the trial's parameters, those with a point are keys of the run; the others are arguments of the script, as `--name value`.
-    Evaluations and the end of the run are reported, with their numbers (`loss`, `accuracy`, …).
+    Each evaluation is reported: `loss`, `accuracy` and the script's scores by their names, NaN for what is not finite or not there; a run
+    without test data once, at its end, with the training's `loss`. A trial that is tried again goes on with its run. Without a card the
+    run has as many threads as the trial has whole processors, and at least one.
+
+    Errors: motley.Error of the run, which fails the trial; a score whose name Tune or an evaluation uses itself.
     """
     from motley.ray import _tune
 

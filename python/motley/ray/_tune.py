@@ -3,34 +3,36 @@
 import json
 import math
 import os
+import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
 from ray import tune
+from ray.tune.result import AUTO_RESULT_KEYS, DONE, SHOULD_CHECKPOINT, TRIAL_ID
 
-from motley._machines._processes import Supervised, command, directory, failure
+from motley._errors import Error
+from motley._machines._processes import Supervised, command, directory, failure, resuming
 from motley.ray import _actors
 
-REPORTED = ("eval", "done")
+OWN = {"step", "epoch", "loss", "samples", "weights"}  # of an evaluation, beside scores
+OF_TUNE = {*AUTO_RESULT_KEYS, DONE, SHOULD_CHECKPOINT, TRIAL_ID}  # which it writes over, or acts on
 
 
 def trainable(target: str, arguments: Sequence[str], options: Sequence[str], program: str | None) -> Callable[[dict[str, Any]], None]:
     here = os.getcwd()
 
     def trial(config: dict[str, Any]) -> None:
-        given = [int(number) for number in ray.get_gpu_ids()]
-        cpus = math.ceil(ray.get_runtime_context().get_assigned_resources().get("CPU", 0))  # a part of one is one thread
-        devices = [_actors.device(f"gpu:{number}") for number in range(len(given))] or ["cpu"]
-        folder = os.path.abspath("motley")  # in the trial's own directory
-        words = ["train", "--json", "--run", folder, "--token-file", os.path.join(folder, "token"), "--listen", "127.0.0.1:0"]
-        words += [word for device in devices for word in ("--device", device)] + (["--threads", str(cpus)] if cpus and not given else [])
-        words += [word for key, value in config.items() if "." in key for word in ("--set", f"{key}={value}")]
+        # In the trial's own directory, which is the same when Tune tries it again; by its name, as a user can have all trials share one.
+        folder = os.path.abspath(os.path.join("motley", tune.get_context().get_trial_id()))
+        words = ["train", "--json", "--run", folder, "--token-file", os.path.join(folder, "token"), "--listen", "127.0.0.1:0", *_devices()]
+        words += [word for key, value in config.items() if "." in key for word in ("--set", f"{key}={_as_toml(value)}")]
         own = [word for key, value in config.items() if "." not in key for word in (f"--{key}", str(value))]
         words += [*options, target, *(["--", *arguments, *own] if target.endswith(".py") else [])]
-        process = Supervised(lambda _restarted: command(program, words), directory(here))
+        # What an earlier try left goes on: Tune's (max_failures, a paused trial), or one of this process that was killed.
+        process = Supervised(lambda _restarted: command(program, resuming(words, folder, True)), directory(here))
         try:
-            _follow(process)
+            _follow(process, pathlib.Path(folder + ".reported"))
         finally:
             process.kill()
         if process.status != 0:
@@ -39,11 +41,41 @@ def trainable(target: str, arguments: Sequence[str], options: Sequence[str], pro
     return trial
 
 
-def _follow(process: Supervised) -> None:
-    ended = False
+def _devices() -> list[str]:
+    cards = [_actors.device(f"gpu:{number}") for number in range(len(ray.get_gpu_ids()))]
+    # Part of a processor is one thread: without a number it would be all processors of the machine.
+    threads = max(1, int(ray.get_runtime_context().get_assigned_resources().get("CPU", 0)))
+    return [word for card in cards for word in ("--device", card)] or ["--device", "cpu", "--threads", str(threads)]
+
+
+def _as_toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _follow(process: Supervised, reported: pathlib.Path) -> None:
+    """`reported`: holds the step of the last evaluation that Tune was told of. A run that goes on may make that one once more."""
+    last = int(reported.read_text()) if reported.exists() else -1
+    ended = tested = False
     while not ended:
         ended = process.wait(_actors.REPORT_S)
         for stream, line in process.take_lines():
             event = json.loads(line) if stream == "out" else {}
-            if event.get("event") in REPORTED:
-                tune.report({key: value for key, value in event.items() if isinstance(value, (int, float))})
+            tested = event.get("tested", tested)
+            # The loss of the end is that of the training. Where there are test data the last evaluation said what the weights are worth.
+            if event.get("event") == "eval" and event["step"] > last or event.get("event") == "done" and not tested:
+                tune.report(_metrics(event))
+                last = event.get("step", last)
+                reported.parent.mkdir(parents=True, exist_ok=True)
+                reported.write_text(str(last))
+
+
+def _metrics(event: dict[str, Any]) -> dict[str, float]:
+    """Errors: a score has a name that means something else to Tune."""
+    scores = event.pop("scores", {})
+    if taken := sorted(scores.keys() & (OWN | OF_TUNE)):
+        raise Error(f"the score {taken[0]!r} has the name of something else that is reported to Ray Tune",
+                    f'give it another name in what score returns: "own_{taken[0]}"', "input")
+    found = {name: value for name, value in event.items() if isinstance(value, (int, float))}
+    # JSON has no NaN. Tune wants its metric in each report, and takes no trial for the best whose metric is NaN.
+    measured = {"loss": event["loss"], "accuracy": event["accuracy"], **scores}
+    return found | {name: math.nan if value is None else value for name, value in measured.items()}
