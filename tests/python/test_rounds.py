@@ -13,6 +13,11 @@ from sample_order import sample_order
 from test_parity import collated, epochs_of, evaluate, loop, weights_of
 
 LOCAL, RATE, MOMENTUM = 3, 0.6, 0.9
+# Of the way that a parameter came, on which its rounding comes together, and not of its length: in some orders of events a bias of `epochs`
+# ends next to zero, and plain torch in float32 is then 1.5e-5 of its length from float64 in the same order. Of the way it is 5.4e-6 at the
+# most (25 random orders; 2.4e-6 in the order without overlap), which two programs may each be to another side. One step more or less that
+# one worker made before it had the weights of one round is 0.06 and more.
+OVERLAPPED = 5e-5
 PER_EPOCH = -(-cases.SIZE // 48)  # steps
 REFUSED = {"plateau": "ReduceLROnPlateau", "normed": "running statistics"}
 
@@ -44,9 +49,10 @@ def moved(there, onto, start):
 
 def program_of(name, told):
     """The same rounds as a plain program. `told`: of each round its epoch, and of each worker in order of positions its samples and how
-    many steps it made before it had the weights of the round."""
+    many steps it made before it had the weights of the round. Gives the trained case, and how far each parameter came on its way."""
     outer = cases.make(name)
     trained = list(outer.model.parameters())
+    far = [p.detach().norm().item() for p in trained]
     momentum, workers, position = None, {}, dict.fromkeys(range(outer.epochs), 0)
     for epoch, shares in told:
         order = sample_order(cases.SEED, epoch, cases.SIZE).tolist()
@@ -71,9 +77,10 @@ def program_of(name, told):
         changes = [change.detach() / weights for change in changes]
         momentum = changes if momentum is None else [MOMENTUM * b + change for b, change in zip(momentum, changes, strict=True)]
         with torch.no_grad():
-            for p, change, b in zip(trained, changes, momentum, strict=True):
+            for i, (p, change, b) in enumerate(zip(trained, changes, momentum, strict=True)):
                 p -= RATE * (change + MOMENTUM * b)
-    return outer
+                far[i] += (RATE * (change + MOMENTUM * b)).norm().item()
+    return outer, {parameter: length for (parameter, _), length in zip(outer.model.named_parameters(), far, strict=True)}
 
 
 def told_by(program):
@@ -84,17 +91,17 @@ def told_by(program):
 def like_the_program(motley, head, name):
     told = told_by(head)
     assert len(told) == 3 * cases.make(name).epochs and all(len(shares) > 1 for _, shares in told if sum(n for _, n, _ in shares) > 12)
-    case = program_of(name, told)
-    aliases = {"out.weight"} if name == "tokens" else set()
-    expected = {key: value for key, value in case.model.state_dict().items() if key not in aliases}
-    found = {key: value for key, value in weights_of(motley, head).items() if key not in aliases}
-    assert plain.worst_weights(found, expected) <= 1e-5
+    case, far = program_of(name, told)
+    found = weights_of(motley, head)
+    ahead = sum(steps for _, shares in told for _, _, steps in shares)
+    for parameter, value in case.model.named_parameters():  # tied ones once
+        assert (found[parameter] - value.detach()).norm().item() <= (OVERLAPPED if ahead else 1e-5) * far[parameter], parameter
     last = epochs_of(head)[-1]
     for key, value in evaluate(case).items():
         assert last[key] == pytest.approx(value, rel=1e-4)
     assert last["step"] == case.epochs * PER_EPOCH
     assert motley.audit("run")["samples"] == case.epochs * cases.SIZE
-    return sum(ahead for _, shares in told for _, _, ahead in shares)
+    return ahead
 
 
 @pytest.mark.parametrize("name", ["groups", "epochs", "tokens", "rmsprop", "lookahead"])
