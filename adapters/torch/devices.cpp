@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "machine/processor.h"
+#include "machine/system.h"
 #include "torch/devices.h"
 #include "torch/guard.h"
 #include "torch/torch_adapter.h"
@@ -56,7 +57,10 @@ std::vector<DeviceInfo> devices() {
   const Status accelerators = guarded("looking for devices", [&]() -> Status {
     const int cards = torch::cuda::is_available() ? static_cast<int>(torch::cuda::device_count()) : 0;
     for (int i = 0; i < cards; ++i) all.push_back(cuda_device(i));
-    if (has_mps()) all.push_back({"mps", machine::processor_name() + " GPU", machine::memory_bytes(), 0});
+    // What a Mac's GPU computes depends on these, so whoever reads of a difference reads of them.
+    const std::string mps = machine::processor_name() + " GPU, " + machine::this_system().name + ", torch " +
+                            torch_version().substr(0, torch_version().find('+'));
+    if (has_mps()) all.push_back({"mps", mps, machine::memory_bytes(), 0});
     return {};
   });
   if (!accelerators) all.clear();  // a driver that fails here would fail in training too

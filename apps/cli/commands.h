@@ -19,6 +19,7 @@ struct Context {
   std::unique_ptr<runtime::ModelProvider> models;
   std::unique_ptr<Output> sink;  // made after parsing
   bool has_python = false;
+  std::string python{};                // its version
   std::shared_ptr<TorchModels> torch;  // may be null
   std::vector<std::string> script_arguments;
   std::optional<Launch> launch;  // what the script is to be run for after the command
@@ -55,6 +56,7 @@ void add_audit(CLI::App& app, Command& chosen);
 void add_export(CLI::App& app, Command& chosen);
 void add_sample(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
+void add_env(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
 void add_bench_link(CLI::App& bench, Command& chosen);
 

@@ -8,7 +8,10 @@
 #include "commands.h"
 #include "data/dataset.h"
 #include "discovery/heads.h"
+#include "machine/known_faults.h"
 #include "machine/network_hints.h"
+#include "machine/processor.h"
+#include "machine/system.h"
 #include "runtime/head/train.h"
 #include "transport/addresses.h"
 #include "transport/multicast.h"
@@ -59,6 +62,27 @@ Finding check_addresses() {
   return {"network", !alone,
           alone ? "this machine has no address that others could reach" : "others reach this machine at " + list,
           alone ? "connect it to a network; until then only this machine trains" : ""};
+}
+
+Finding check_system() {
+  const machine::System system = machine::this_system();
+  return {"system", true,
+          system.name + (system.build.empty() ? "" : " (" + system.build + ")") + ", " + machine::processor_name(), ""};
+}
+
+// A device, and what is publicly known to be wrong with it.
+std::vector<Finding> check_device(const runtime::Device& device, TorchModels* torch) {
+  std::vector<Finding> findings{{"device " + device.name, true, device.description, ""}};
+  if (device.name != "mps") return findings;
+  std::string mlx;
+  if (torch != nullptr) {
+    for (const auto& [name, version] : torch->facts())
+      if (name == "mlx") mlx = version;
+  }
+  const machine::System system = machine::this_system();
+  for (const machine::KnownFault& fault : machine::known_faults_of_mps(system.name, system.build, mlx))
+    findings.push_back({"device mps", false, fault.what, fault.remedy});
+  return findings;
 }
 
 constexpr std::chrono::seconds kHearTime{2};  // of what this machine itself sends, for the system to hand it back
@@ -117,12 +141,11 @@ void add_doctor(CLI::App& app, Command& chosen) {
       app.add_subcommand("doctor", "check what a run needs on this machine, and say what to do about it");
   command->callback([&chosen] {
     chosen = [](Context& context) -> Status {
-      std::vector<Finding> findings{check_torch(context.torch.get()), check_addresses(), check_port(),
+      std::vector<Finding> findings{check_system(), check_torch(context.torch.get()), check_addresses(), check_port(),
                                     check_discovery(), check_disk()};
       std::ranges::move(check_surroundings(), std::back_inserter(findings));
-      for (const runtime::Device& device : context.models->devices()) {
-        findings.push_back({"device " + device.name, true, device.description, ""});
-      }
+      for (const runtime::Device& device : context.models->devices())
+        std::ranges::move(check_device(device, context.torch.get()), std::back_inserter(findings));
       findings.push_back(check_data("fashion-mnist"));
       for (const Finding& finding : findings) {
         if (context.json) {

@@ -23,8 +23,9 @@
 namespace motley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 12> kCommands{"train",   "plan",  "join",   "wake",   "invite", "revoke",
-                                                     "devices", "audit", "export", "sample", "doctor", "bench"};
+constexpr std::array<std::string_view, 13> kCommands{"train",  "plan",    "join",  "wake",   "invite",
+                                                     "revoke", "devices", "audit", "export", "sample",
+                                                     "doctor", "env",     "bench"};
 
 // Wrong usage is an error like any other: exit status 2, and an event with --json.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -108,6 +109,7 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
   add_export(app, chosen);
   add_sample(app, chosen);
   add_doctor(app, chosen);
+  add_env(app, chosen);
   add_bench(app, chosen);
   std::vector<std::string> words(argv + 1, argv + argc);
   context.script_arguments = take_script_arguments(app, words);
@@ -119,6 +121,7 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
   }
   machine::hide_arguments(fleet::JoinToken::kPrefix);
   context.has_python = static_cast<bool>(surroundings.run_script);
+  context.python = surroundings.python;
   context.replace_sink(make_output(context.json));
   Status status;
   {

@@ -49,6 +49,7 @@ struct Surroundings {
   runtime::OpenOrigin origin{};          // without it no address is asked for blocks
   ScriptRunner run_script{};             // without it commands with a script are errors
   std::shared_ptr<TorchModels> torch{};  // without it there is softmax regression alone
+  std::string python{};                  // the version of the Python that this runs in
 };
 
 /// No exception leaves it.

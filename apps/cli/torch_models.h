@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "builtin/sample_text.h"
@@ -20,6 +21,9 @@ class TorchModels {
   virtual ~TorchModels() = default;
   /// "libtorch 2.13.0+cpu"; empty where there is no torch after all. May take the seconds of an import.
   [[nodiscard]] virtual std::string version() = 0;
+  /// What a report of a fault should say of it, by name: ("torch", "2.13.0+cpu"), ("cuda", "13.0"), …; empty where
+  /// there is none.
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> facts() { return {{"torch", version()}}; }
   /// How to come by a torch, where there is none.
   [[nodiscard]] virtual std::string how_to_get() const = 0;
   /// Accelerators first.

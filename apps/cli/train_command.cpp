@@ -7,7 +7,7 @@ namespace {
 
 struct TrainArguments {
   runtime::TrainOptions options;
-  bool keys = false;
+  bool keys = false, dry_run = false;
   std::string on, address;  // the Python package takes these before they come here
 };
 
@@ -25,7 +25,7 @@ Status run_train(const TrainArguments& arguments, Context& context) {
     return Error{ErrorCode::usage, "train what? expected a recipe, a run file or a Python script",
                  "motley train fashion-cnn"};
   }
-  return start({.role = Role::train, .head = {.train = options}}, context);
+  return start({.role = arguments.dry_run ? Role::plan : Role::train, .head = {.train = options}}, context);
 }
 
 }  // namespace
@@ -59,6 +59,11 @@ void add_train(CLI::App& app, Command& chosen) {
       ->add_flag("--pair", options->pair,
                  "announce this run in the local network and show a code by which machines join it without a token")
       ->excludes(plaintext);
+  command
+      ->add_flag("--dry-run", arguments->dry_run,
+                 "train nothing: measure, and say what training would gain; as motley plan")
+      ->excludes(resume)
+      ->excludes("--pair");
   command->add_option("--device", options->devices, "cpu, cuda:0, mps or none; may be repeated")
       ->expected(1)
       ->take_all()

@@ -4,6 +4,7 @@
 #include "machine/process_memory.h"
 #include "machine/processor.h"
 #include "machine/spare_memory.h"
+#include "machine/system.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -48,6 +49,7 @@ void bind_memory(nb::module_& m) {
   m.def("machine", [] {
     return std::make_tuple(machine::processor_name(), machine::memory_bytes(), machine::allowed_processors());
   });
+  m.def("system", [] { return machine::this_system().name; });
   nb::class_<Limited>(m, "MemoryLimit")
       .def(nb::init<>())
       .def("__enter__", [](Limited& context) { context.limit.emplace(); })

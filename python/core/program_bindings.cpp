@@ -90,6 +90,8 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  const std::string said = Py_GetVersion();  // "3.11.2 (main, …) [GCC 12.2.0]"
+  const std::string python = said.substr(0, said.find(' '));
   std::optional<cli::Launch> launch;
   int status = 0;
   {
@@ -103,7 +105,8 @@ int run_command(std::vector<std::string> arguments, const nb::callable& run_scri
                                .bring = bring ? bring_by_python(*bring) : data::Bring{},
                                .origin = origin ? origin_by_python(*origin) : runtime::OpenOrigin{},
                                .run_script = keep,
-                               .torch = torch ? python_torch(*torch) : nullptr});
+                               .torch = torch ? python_torch(*torch) : nullptr,
+                               .python = python});
   }
   if (!launch) return status;
   return nb::cast<int>(run_script(nb::cast(std::move(*launch))));

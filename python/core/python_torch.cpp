@@ -33,6 +33,11 @@ class PythonTorch final : public cli::TorchModels {
     const nb::gil_scoped_acquire gil;
     return module() ? nb::cast<std::string>(module().attr("version")()) : std::string();
   }
+  std::vector<std::pair<std::string, std::string>> facts() override {
+    using Told = std::vector<std::pair<std::string, std::string>>;
+    const nb::gil_scoped_acquire gil;
+    return module() ? nb::cast<Told>(module().attr("facts")()) : Told();
+  }
   [[nodiscard]] std::string how_to_get() const override { return "pip install torch"; }
 
   std::vector<runtime::Device> devices() override {

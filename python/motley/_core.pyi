@@ -278,6 +278,9 @@ class Head:
 def machine() -> tuple[str, int, int]:
     """The processor's name, bytes of memory (0: unknown), processors that this process may use."""
 
+def system() -> str:
+    """"macOS 26.4", "Debian GNU/Linux 12 (bookworm)", "Windows 10.0.26100"."""
+
 def process_memory(threads: int) -> tuple[int, int, int, int]:
     """Of this process, what a computation's memory() says: in use, the peak since the last call, what there may be in all (0: nobody
     knows), and what of that libraries will take with so many threads."""

@@ -7,6 +7,8 @@
 
 #include "data/files.h"
 #include "data/uri.h"
+#include "machine/known_faults.h"
+#include "machine/system.h"
 #include "transport/crypto.h"
 #include "wire/frame.h"
 #include "wire/limits.h"
@@ -17,10 +19,14 @@ namespace {
 constexpr std::uint64_t kGroupGrain = 32;
 constexpr std::uint64_t kResidentVectors = 4;  // an optimizer's state, and what its step holds for a moment
 
-// Where the platform keeps what can be downloaded again; empty (no downloads) for a user without a home.
-std::string cache_dir() {
-  const std::filesystem::path home = home_directory();
-  return home.empty() ? std::string() : home.string() + "/.cache/motley";
+std::filesystem::path variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets variables here
+  return value == nullptr ? "" : value;
+}
+
+std::filesystem::path kept_as(const char* file) {
+  const std::filesystem::path directory = cache_directory();
+  return directory.empty() ? directory : directory / file;
 }
 
 // Of everything but the samples that rules how long a pass takes.
@@ -39,25 +45,21 @@ std::string speed_key(const ModelInputs& inputs, const DeviceModel& model, std::
 
 }  // namespace
 
-std::filesystem::path home_directory() {
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): nothing sets variables here
-  return home == nullptr ? "" : home;
+std::filesystem::path home_directory() { return variable("HOME"); }
+
+std::filesystem::path cache_directory() {
+  if (const std::filesystem::path own = variable("MOTLEY_CACHE"); !own.empty()) return std::filesystem::absolute(own);
+  // Whose specification says that what is relative is to be ignored.
+  if (const std::filesystem::path shared = variable("XDG_CACHE_HOME"); shared.is_absolute()) return shared / "motley";
+  const std::filesystem::path home = home_directory();
+  return home.empty() ? home : home / ".cache" / "motley";
 }
 
-std::filesystem::path speeds_file() {
-  const std::string directory = cache_dir();
-  return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "speeds.json";
-}
+std::filesystem::path speeds_file() { return kept_as("speeds.json"); }
 
-std::filesystem::path key_file() {
-  const std::string directory = cache_dir();
-  return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "key.pem";
-}
+std::filesystem::path key_file() { return kept_as("key.pem"); }
 
-std::filesystem::path machines_file() {
-  const std::string directory = cache_dir();
-  return directory.empty() ? std::filesystem::path() : std::filesystem::path(directory) / "machines.json";
-}
+std::filesystem::path machines_file() { return kept_as("machines.json"); }
 
 namespace {
 
@@ -66,7 +68,7 @@ Result<std::string> bring_by(const data::Retrieve& retrieve, const std::string& 
     return Error{ErrorCode::input, address + ": this program fetches http:// and https:// alone",
                  "pip install . brings one that fetches it with fsspec; or fetch it yourself and name the path"};
   }
-  const std::string cache = cache_dir();
+  const std::string cache = cache_directory().string();
   if (cache.empty() || !retrieve)
     return Error{ErrorCode::input, address + ": nothing is downloaded here", "fetch it yourself and name the path"};
   const std::string key = transport::sha256_hex(std::as_bytes(std::span(address)));
@@ -84,7 +86,7 @@ Result<ModelInputs> ModelProvider::load(const config::RunConfig& config, const D
   options.normalisation = {static_cast<float>(config.data_mean), static_cast<float>(config.data_std)};
   options.on_download = report;
   options.retrieve = retrieve();
-  options.cache_dir = cache_dir();
+  options.cache_dir = cache_directory().string();
   options.sha256_hex = transport::sha256_hex;
   options.block = config.model_block;
   options.hold_out = data::same_text(config.data_uri, config.data_test_uri);
@@ -236,6 +238,15 @@ Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const 
     if (chosen.empty()) chosen = all;
   }
   return chosen;
+}
+
+std::vector<std::string> doubts_about(const std::vector<Device>& devices) {
+  std::vector<std::string> doubts;
+  if (std::ranges::none_of(devices, [](const Device& device) { return device.name == "mps"; })) return doubts;
+  const machine::System system = machine::this_system();
+  for (const machine::KnownFault& fault : machine::known_faults_of_mps(system.name, system.build, ""))
+    doubts.push_back(fault.what + ": " + fault.remedy);
+  return doubts;
 }
 
 wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number) {

@@ -28,7 +28,10 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
 
 /// Of this user; empty for one without.
 std::filesystem::path home_directory();
-/// Where this user's machine keeps how fast its devices are; empty for a user without a home.
+/// Where this machine keeps for its user what can be had again, and its key: $MOTLEY_CACHE, $XDG_CACHE_HOME/motley or
+/// ~/.cache/motley, as motley/_machines/_cache.py; empty for a user without a home, for whom nothing is kept.
+std::filesystem::path cache_directory();
+/// How fast this machine's devices are; empty where nothing is kept.
 std::filesystem::path speeds_file();
 /// Likewise, of machine_identity().
 std::filesystem::path key_file();
@@ -38,6 +41,8 @@ std::filesystem::path machines_file();
 
 /// The devices to use: as asked for, else accelerators, else the CPU. Empty for "none". Errors name what there is.
 Result<std::vector<Device>> choose_devices(const ModelProvider& provider, const std::vector<std::string>& wanted);
+/// Sentences on those of the devices with which something is publicly known to come out wrong here.
+std::vector<std::string> doubts_about(const std::vector<Device>& devices);
 wire::Hello hello_for(const Device& device, const std::string& machine, std::size_t number);
 
 /// Samples in a range that layers act on together: what ranges are cut at.

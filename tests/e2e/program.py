@@ -13,6 +13,9 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 
 import tied  # noqa: E402
 
+for variable in ("MOTLEY_CACHE", "XDG_CACHE_HOME"):  # else tests with a home of their own would not have a cache of their own
+    os.environ.pop(variable, None)
+
 PATIENCE_S = 180.0  # longest wait for anything: a safety net, never what a test measures
 
 

@@ -34,6 +34,8 @@ def test_who_computes_otherwise_never_counts(motley):
     line, = told(head)
     assert "other/cpu makes another gradient of the same samples and weights than head/cpu: " in line
     assert "first." in line
+    chip = head.wait_event("worker", worker="head/cpu", change="joined")["description"]
+    assert chip and line.endswith(f"; other/cpu is {chip}, head/cpu is {chip}"), line
     head.interrupt()
     head.end()
     assert not any(p["worker"].startswith("other") and p["samples"] for step in head.named("step") for p in step["workers"])

@@ -1,4 +1,4 @@
-"""Sets of files that this machine keeps for its user, below ~/.cache/motley/data, and the hashes of files that it has read.
+"""Sets of files that this machine keeps for its user, below data/ of the cache, and the hashes of files that it has read.
 
     sets/<hash of the manifest>/manifest, tree/ (the files), whole (once all blocks are there), progress (which ones are),
                                 uses/ (held by who uses it), used, troubles/ (why who wanted it gave its fetch up)
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from motley._content import _locks, _manifest, _progress
 from motley._content._manifest import Manifest
 from motley._errors import Error
+from motley._machines import _cache
 
 LIMIT_BYTES = 20 * 10**9  # of what is kept beside the sets that are in use: the ones that were not used for longest go first
 SPARE_BYTES = 256 << 20  # of the disk, that stay free
@@ -29,7 +30,7 @@ SETTLED_NS = 2_000_000_000  # younger files may be written again within the same
 
 def directory() -> pathlib.Path:
     """Made where there is none. Errors: it cannot be."""
-    place = pathlib.Path.home() / ".cache" / "motley" / "data"
+    place = _cache.directory() / "data"
     try:
         for part in ("sets", "hashes", "origins"):
             (place / part).mkdir(parents=True, exist_ok=True, mode=0o700)

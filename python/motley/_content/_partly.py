@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from motley._content import _kept, _manifest
 from motley._content._manifest import Manifest
 from motley._errors import Error
+from motley._machines import _cache
 
 BUFFER_BYTES = 64 << 10
 
@@ -117,7 +118,8 @@ class _Reading(io.RawIOBase):
         self._file.seek(self._at)
         done = self._file.readinto(memoryview(into)[:count])
         if not done:
-            raise Error(f"{self._name} ends after {self._at} bytes, expected {self._size}", "leave ~/.cache/motley alone meanwhile", "io")
+            raise Error(f"{self._name} ends after {self._at} bytes, expected {self._size}",
+                        f"leave {_cache.directory()} alone meanwhile", "io")
         self._at += done
         return done
 

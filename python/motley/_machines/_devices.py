@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib.metadata
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from motley._models import _arriving
 FREE_OF_CUDA = 0.9
 RECOMMENDED_OF_MPS = 0.7  # it is the memory of everything else on that machine, too
 TRACEBACK_MAX = 3000  # characters of it, in a message
+OF_REPORTS = ("numpy", "torchvision", "transformers", "lightning", "mlx", "jax")
 SHARED_BY_THREADS = 1 << 15  # elements that torch's kernels give to a thread, at the least
 
 
@@ -32,8 +34,21 @@ def devices() -> list[tuple[str, str, int, int]]:
             about = torch.cuda.get_device_properties(index)
             found.append((f"cuda:{index}", about.name, about.total_memory, 0))
     if torch.backends.mps.is_available():
-        found.append(("mps", f"{processor} GPU", memory, 0))
+        # What a Mac's GPU computes depends on these two, so whoever reads of a difference reads of them.
+        found.append(("mps", f"{processor} GPU, {_core.system()}, torch {torch.__version__.partition('+')[0]}", memory, 0))
     found.append(("cpu", processor, memory, threads))
+    return found
+
+
+def facts() -> list[tuple[str, str]]:
+    """What a report of a fault should say of this Python's libraries, by name."""
+    cuda = f"ROCm {torch.version.hip}" if torch.version.hip else torch.version.cuda or "not in this torch"
+    mps = torch.backends.mps
+    found = [("torch", f"{torch.__version__}, {torch.get_num_threads()} threads"), ("cuda", cuda),
+             ("mps", "here" if mps.is_available() else "not on this machine" if mps.is_built() else "not in this torch")]
+    for name in OF_REPORTS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append((name, importlib.metadata.version(name)))
     return found
 
 

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 
 from motley._errors import Error
-from motley._machines import _packages
+from motley._machines import _cache, _packages
 
 FILES_MAX = 1000
 BYTES_MAX = 16 << 20
@@ -90,7 +90,7 @@ def receive(packed: bytes, agreed: bool, installs: bool) -> tuple[str, list[str]
         print(f"It would be run in an environment of its own, with {' '.join(wanted)} from the package index of pip", file=sys.stderr)
     if not agreed and not _asked():
         raise Error("the script was not run", "motley join TOKEN --fetch --yes runs it without asking", "usage")
-    place = _cache() / "scripts" / digest
+    place = _cache.directory() / "scripts" / digest
     for name, text in came.files.items():
         path = place / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,14 +98,10 @@ def receive(packed: bytes, agreed: bool, installs: bool) -> tuple[str, list[str]
     return str(place / came.script), came.arguments, wanted
 
 
-def _cache() -> pathlib.Path:
-    return pathlib.Path.home() / ".cache" / "motley"
-
-
 def environment(wanted: list[str]) -> pathlib.Path:
     """Where one with these packages is, or will be; for this Python alone."""
     what = "\n".join([sys.version, sys.prefix, *sorted(wanted)])
-    return _cache() / "environments" / hashlib.sha256(what.encode()).hexdigest()[:16]
+    return _cache.directory() / "environments" / hashlib.sha256(what.encode()).hexdigest()[:16]
 
 
 def _asked() -> bool:

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from motley import _core
 from motley._computing import _computation
-from motley._machines import _devices
+from motley._machines import _cache, _devices
 from motley._models import _model, _parts, _torchscript
 from motley._samples import _data
 from motley._trials import _work
@@ -27,7 +27,7 @@ from motley._trials._trial import Found
 VOCABULARY = 256
 DEVIATION = 0.02
 
-devices = _devices.devices
+devices, facts = _devices.devices, _devices.facts
 
 
 def version() -> str:
@@ -37,7 +37,7 @@ def version() -> str:
 def to_be_confined() -> list[str]:
     """Before files are confined: the directories from which Python and torch load what they have not loaded yet. What they write for
     themselves goes where this process may write then: some parts of torch cannot be loaded without such a place."""
-    place = os.path.join(os.path.expanduser("~"), ".cache", "motley", "torch")
+    place = str(_cache.directory() / "torch")
     with contextlib.suppress(OSError):
         os.makedirs(place, exist_ok=True)
         tempfile.tempdir = place

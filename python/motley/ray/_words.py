@@ -14,7 +14,8 @@ from motley._errors import Error
 
 PLACED_BY_RAY = {"device": "each node's resources say which devices there are: ray start --num-gpus, --num-cpus, --resources",
                  "name": "workers are called as their nodes: ray start --node-name",
-                 "token_file": "DIR/token of --run DIR has the token, for machines outside the cluster"}
+                 "token_file": "DIR/token of --run DIR has the token, for machines outside the cluster",
+                 "dry_run": "motley plan TARGET, and motley join on the nodes"}
 WITHOUT_VALUE = ("--resume", "--plaintext", "--keys", "--pair", "--new-token", "--no-keep-awake")
 
 
@@ -46,6 +47,7 @@ def read(words: Sequence[str]) -> Wanted:
     parser.add_argument("--address", default="auto")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--dry-run", action="store_true", default=None)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

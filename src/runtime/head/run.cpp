@@ -48,6 +48,7 @@ Status Run::open() {
   Result<std::vector<Device>> chosen = choose_devices(provider, options.devices);
   if (!chosen) return chosen.error();
   devices = std::move(*chosen);
+  for (const std::string& doubt : doubts_about(devices)) sink.take(report::Note{doubt});
   if (options.resume && options.run_dir.empty()) {
     return Error{ErrorCode::usage, "--resume: which run?", "motley train --resume --run runs/fashion-cnn-1"};
   }

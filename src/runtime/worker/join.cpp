@@ -154,6 +154,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   if (Status status = check_overrides(options.overrides); !status) return status;
   Result<std::vector<Device>> devices = choose_devices(provider, options.devices);
   if (!devices) return devices.error();
+  for (const std::string& doubt : doubts_about(*devices)) events.note(doubt);
   if (devices->empty()) return Error{ErrorCode::usage, "--device none: a worker needs a device", "motley devices"};
   // One key for all: it is this machine that a token lets in. It also ties data connections to their sessions.
   const transport::Identity identity = machine_identity(key_file());

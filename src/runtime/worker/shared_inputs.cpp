@@ -104,16 +104,16 @@ Status SharedInputs::bring_data() {
 }
 
 Status SharedInputs::fetch_data(const std::string& test_place) {
-  const std::filesystem::path home = home_directory();
-  if (home.empty())
+  const std::filesystem::path cache = cache_directory();
+  if (cache.empty())
     return Error{ErrorCode::io, "the head's data are kept below this user's home, and there is none",
-                 "HOME=DIR motley join"};
+                 "MOTLEY_CACHE=DIR motley join"};
   const auto progress = [this](std::uint64_t done, std::uint64_t total) {
     if (events_.download) events_.download("the head's data", done, total);
   };
   auto fetch = std::make_shared<DataFetch>(
       options_.token, options_.name.empty() ? transport::machine_name() : options_.name, machine_identity(key_file()),
-      home / ".cache/motley/data", DataFetch::Told{.progress = progress, .note = events_.note});
+      cache / "data", DataFetch::Told{.progress = progress, .note = events_.note});
   {
     const std::lock_guard lock(fetch_mutex_);
     fetch_ = fetch;
