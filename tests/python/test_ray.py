@@ -205,8 +205,6 @@ def test_a_trial_that_is_tried_again_goes_on_with_its_run(cluster, tmp_path):
 
 
 def test_a_score_with_a_name_of_tunes_is_refused():
-    from motley.ray import _tune
-
     event = {"event": "eval", "step": 3, "epoch": 0, "loss": None, "accuracy": None, "samples": 9, "weights": "exact"}
     found = _tune._metrics({**event, "scores": {"f1": 0.5, "recall": None}})
     assert found.keys() == {"step", "epoch", "loss", "accuracy", "samples", "f1", "recall"} and found["f1"] == 0.5
@@ -374,7 +372,7 @@ def test_who_said_what_is_wrong_is_not_started_again():
     assert not any(_processes.starts_again(status, "input", 0) for status in (0, 1, 2, 130))
 
 
-@pytest.mark.parametrize("share, threads", [(0.5, "1"), (1, "1"), (3, "3")])
+@pytest.mark.parametrize("share, threads", [(0, "1"), (0.5, "1"), (1.5, "1"), (3, "3")])
 def test_a_trial_computes_with_the_processors_that_it_was_given(monkeypatch, share, threads):
     words = []
 
@@ -386,6 +384,7 @@ def test_a_trial_computes_with_the_processors_that_it_was_given(monkeypatch, sha
         raise Started
 
     assigned = types.SimpleNamespace(get_assigned_resources=lambda: {"CPU": share})
+    monkeypatch.setattr(_tune.tune, "get_context", lambda: types.SimpleNamespace(get_trial_id=lambda: "trial"))
     monkeypatch.setattr(_tune.ray, "get_gpu_ids", lambda: [])
     monkeypatch.setattr(_tune.ray, "get_runtime_context", lambda: assigned)
     monkeypatch.setattr(_tune, "Supervised", supervised)
