@@ -175,12 +175,20 @@ def test_samples_of_shards_are_read_forwards_and_some_again():
         shards[2100]
 
 
-@pytest.mark.parametrize("size, said", [(9, "more than 9 samples instead of 9"), (11, "10 samples instead of 11")])
-def test_another_number_of_samples_than_was_said_is_an_error(size, said):
-    shards = _shards.Shards([Counting(0, 10)], [size])
+@pytest.mark.parametrize("size, found", [(9, "10 or more"), (11, "10")])
+def test_another_number_of_samples_than_was_said_is_an_error(size, found):
+    def lines(first):
+        return iter(range(first, 10))
+
+    shards = _shards.Shards([lines], [size])
     shards[size - 3]
-    with pytest.raises(_errors.Error, match=said):
-        shards[size - 2], shards[size - 1]
+    for _ in range(2):  # also where somebody else is to compute it
+        with pytest.raises(_errors.Error, match=f"expected {size} samples of source 0 .lines., as sizes says, found {found}"):
+            shards[size - 2], shards[size - 1]
+    with pytest.raises(_errors.Error, match=f"expected {size} samples of source 0 .list., as sizes says, found 10"):
+        _shards.Shards([list(range(10))], [size])
+    with pytest.raises(_errors.Error, match=f"expected {size} samples"):  # before the first step, where reading it takes little time
+        _data.Recipe(DataLoader(_shards.Shards([lines], [size]), 3), TRAIN).fingerprint()
     for sources, sizes in (([], []), ([[1]], [1, 2]), ([[1]], [0])):
         with pytest.raises(_errors.Error, match="expected a size"):
             _shards.Shards(sources, sizes)
@@ -188,7 +196,7 @@ def test_another_number_of_samples_than_was_said_is_an_error(size, said):
 
 @pytest.mark.parametrize("sizes, batch", [([90, 10, 80, 60, 60], 64), ([1], 4), ([7] * 30, 16), ([1000, 1, 1], 10), ([5, 5], 100)])
 def test_every_batch_has_its_part_of_all_lanes(sizes, batch):
-    shards = _shards.Shards([[0]] * len(sizes), sizes)
+    shards = _shards.Shards([lambda first: iter(())] * len(sizes), sizes)
     order = shards.shuffled(3, batch)
     assert sorted(order) == list(range(sum(sizes))) and order == shards.shuffled(3, batch)
     for first, last in zip(shards.starts, shards.starts[1:]):
@@ -312,4 +320,4 @@ def test_a_plan_makes_more_steps_than_there_are_orders_for(motley):
 
 def test_a_stream_that_gives_another_number_is_named(motley):
     error = motley.fails("train", SCRIPT, "--run", "run", "--listen", "127.0.0.1:0", "--device", "cpu", "--threads", "1", "short")
-    assert "source 1 gives 99 samples instead of 100" in error["message"], error
+    assert "expected 100 samples of source 1" in error["message"] and "found 99" in error["message"], error

@@ -263,6 +263,9 @@ class Recipe:
                 raise Error(f"{again}, with generators seeded alike: {type(self.loader.dataset).__name__} draws from a generator of its "
                             "own, or changes when it is read",
                             "draw from random, numpy.random or torch without a generator of your own: these are seeded for each sample")
+        if isinstance(self.dataset, _shards.Shards):
+            with GENERATORS, RandomWatch():
+                self.dataset.count()
         self._looked, self._watched = looked, watched
         return looked
 

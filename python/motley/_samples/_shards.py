@@ -3,8 +3,11 @@
 import bisect
 import collections
 import collections.abc
+import functools
+import operator
 import random
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +20,7 @@ LANES = 8  # shards that a batch is made of
 KEPT = 512  # samples of an open shard that are kept for who wants them again, where no batch is known
 KEPT_STEPS = 4  # else as many as it gives for so many: those that are read ahead, and one more
 OPEN_MAX = 2 * LANES  # shards
+COUNTED_S = 1.0  # that sources are read for to their ends, to count them before a run
 AGAIN = "an object whose __iter__ begins anew each time, or a function: source(first) gives an iterator from that sample on"
 OPTIONS = ("batch_size", "drop_last", "collate_fn", "pin_memory", "num_workers", "worker_init_fn", "timeout", "multiprocessing_context",
            "prefetch_factor")  # of a loader
@@ -47,10 +51,14 @@ class Shards(data.Dataset[Any]):
         for number, source in enumerate(self.sources):
             if isinstance(source, collections.abc.Iterator):
                 raise Error(f"Shards: source {number} is {type(source).__name__}, which can be read once", AGAIN)
+            size = operator.length_hint(source, -1) if hasattr(source, "__len__") else -1
+            if size not in (-1, self.sizes[number]):
+                raise wrong_size(source, number, self.sizes[number], str(size))
         self.starts = [0]
         for size in self.sizes:
             self.starts.append(self.starts[-1] + size)
         self._kept = KEPT
+        self.is_stream = False  # an iterable data set by itself, whose length its class says
         self._begin()
 
     def _begin(self) -> None:
@@ -80,11 +88,21 @@ class Shards(data.Dataset[Any]):
             at = number - self.starts[shard]
             found = self._open.get(shard)
             if found is None or not found.has(at):
-                found = self._open[shard] = _Open(self.sources[shard], shard, self.sizes[shard], at, self._kept)
+                found = self._open[shard] = _Open(self.sources[shard], shard, self.sizes[shard], at, self._kept, self.is_stream)
             self._open.move_to_end(shard)
             while len(self._open) > OPEN_MAX:
                 self._open.popitem(last=False)
             return found.read(at)
+
+    def count(self) -> None:
+        """For the package: reads sources to their ends, as far as that takes little time. Errors: one gives more or less than its size."""
+        until = time.monotonic() + COUNTED_S
+        for number, (source, size) in enumerate(zip(self.sources, self.sizes, strict=True)):
+            reader = _Open(source, number, size, 0, 1, self.is_stream)
+            for at in range(size):
+                reader.read(at)
+                if time.monotonic() > until:
+                    return
 
     def keep_for(self, batch: int, shuffled: bool) -> None:
         """For the package: devices of a process, and processes that read ahead, come back to samples of steps that are open. A lane is
@@ -128,8 +146,10 @@ class Shards(data.Dataset[Any]):
 class _Open:
     """A source that is read. `first`: the sample that is wanted first. `kept`: samples that are."""
 
-    def __init__(self, source: Any, shard: int, size: int, first: int, kept: int):
-        self._shard, self._size = shard, size
+    def __init__(self, source: Any, shard: int, size: int, first: int, kept: int, is_stream: bool):
+        self._wrong_size = functools.partial(wrong_size, source, shard, size, is_stream=is_stream)
+        self._size = size
+        self._wrong: Error | None = None
         from_there = callable(source) and not isinstance(source, collections.abc.Iterable)
         self._next = first if from_there else 0  # sample that the iterator gives next
         self._iterator = iter(source(first)) if from_there else iter(source)
@@ -139,20 +159,28 @@ class _Open:
         return at >= self._next - len(self._kept)
 
     def read(self, at: int) -> Any:
-        """REQUIRES has(at). Errors: the source gives more or less than it should."""
-        while self._next <= at:
-            try:
-                self._kept.append(next(self._iterator))
-            except StopIteration:
-                raise self._other(f"{self._next}") from None
+        """REQUIRES has(at). Errors: the source gives more or less than it should; from then on, whatever is read of it."""
+        while self._next <= at and self._wrong is None:
+            sample = next(self._iterator, _END)
+            if sample is _END:
+                self._wrong = self._wrong_size(str(self._next))
+                break
+            self._kept.append(sample)
             self._next += 1
             if self._next == self._size and next(self._iterator, _END) is not _END:
-                raise self._other(f"more than {self._size}")
+                self._wrong = self._wrong_size(f"{self._size + 1} or more")
+        if self._wrong is not None:
+            raise self._wrong
         return self._kept[at - self._next]
 
-    def _other(self, found: str) -> Error:
-        return Error(f"Shards: source {self._shard} gives {found} samples instead of {self._size}",
-                     "sizes: the samples of each source in an epoch, the same ones each time")
+
+def wrong_size(source: Any, number: int, size: int, found: str, is_stream: bool = False) -> Error:
+    if is_stream:
+        return Error(f"{type(source).__name__}: expected {size} samples, as its __len__ says, found {found} in an epoch",
+                     "__len__: the samples of an epoch, as many each time")
+    name = getattr(source, "__name__", type(source).__name__)
+    return Error(f"Shards: expected {size} samples of source {number} ({name}), as sizes says, found {found}",
+                 "sizes: the samples of each source in an epoch, the same ones each time")
 
 
 _END = object()
@@ -170,4 +198,6 @@ def of_stream(loader: "data.DataLoader[Any]", name: str) -> "data.DataLoader[Any
     if loader.batch_size is None:
         return loader
     options: dict[str, Any] = {option: getattr(loader, option) for option in OPTIONS}
-    return data.DataLoader(Shards([stream], [max(1, size)]), **options)
+    shards = Shards([stream], [max(1, size)])
+    shards.is_stream = True
+    return data.DataLoader(shards, **options)
