@@ -5,7 +5,9 @@ Each of the four first trains alone, all at the same time. Then they train toget
 contributes there is its capacity. Then, every `--every` seconds, the next of them is killed (kill -9) and started again `--gone` seconds
 later; half way between two kills another one is frozen (SIGSTOP) or its cable is pulled, in turns, for as long. After a fifth of the time
 or 3 minutes, whichever is less, the first liar joins, with the token and as the fastest of all (tests/e2e/liar.py), and every `--another`
-seconds one that lies in another way.
+seconds one that lies in another way. Of `negated`, `outdated` and `rarely` (tests/e2e/lying_link.py) the worker is a sound one whose
+gradients are changed on their way, after some of its leases: all with another sign, those of twenty leases before, or one in fifty with
+another sign. These lies are tried where they are asked for; `--no-events` tries them without anything that fails.
 
 ratio = samples trained by the four / (sum over them of capacity x seconds there). There is who is not killed, frozen or cut off: from the
 moment that it is started again, resumed or plugged in it counts in full. `ratio_alone` is the same with the speeds of each alone. Other
@@ -29,12 +31,8 @@ import sys
 import time
 
 import lab
+import lying
 import measure
-
-sys.path.insert(0, str(measure.ROOT / "tests/e2e"))
-import liar  # noqa: E402
-import lies  # noqa: E402
-import wire  # noqa: E402
 
 HEAD, HEAD_CORES = "head", 0.2
 CORES = {"one": 0.45, "two": 0.35, "three": 0.25, "four": 0.15}
@@ -57,13 +55,14 @@ def arguments():
     parser.add_argument("--rest", type=float, default=30, help="seconds together before it")
     parser.add_argument("--every", type=float, default=15, help="seconds between two kills")
     parser.add_argument("--gone", type=float, default=5, help="seconds that a worker is away")
-    parser.add_argument("--lie", action="append", choices=LIES, help="of the liars, in turns (default: all)")
+    parser.add_argument("--lie", action="append", choices=LIES + lying.BY_LINK,
+                        help="of the liars, in turns (default: all that need no worker)")
     parser.add_argument("--another", type=float, default=50, help="seconds from liar to liar")
+    parser.add_argument("--no-events", action="store_true", help="nothing fails, and the liars come one after the other from the start")
     parser.add_argument("--only", action="append", choices=("kill", "freeze", "cable"), help="of what fails (default: all)")
     parser.add_argument("--rounds", type=int, metavar="STEPS", help="rounds of so many local steps instead of exact steps")
     parser.add_argument("--failures", type=int, default=sys.maxsize, help="as many, also where there are minutes left")
     parser.add_argument("--log", help="a file for the head's events, with the seconds at which they came")
-    parser.add_argument("--lying", nargs=3, metavar=("LIE", "NAME", "TOKEN_FILE"), help=argparse.SUPPRESS)  # on the liar's host
     return parser.parse_args()
 
 
@@ -182,7 +181,8 @@ class Lab:
 
     def start_liar(self, lie, name):
         output = self.scratch.fresh(name)
-        measure.start(self.on(LIAR, [sys.executable, __file__, "--lying", lie, name, self.token]), output)
+        measure.start(self.on(LIAR, [sys.executable, lying.__file__, self.args.motley, lie, name, str(self.token),
+                               str(FEATURES), str(CLASSES)]), output)
         return output
 
     def begin(self, what, host):
@@ -216,6 +216,8 @@ def schedule(args, seconds):
     """(when, what, host): kills of one after the other; half way between two of them another one is frozen or cut off."""
     hosts, only = list(CORES), args.only or ("kill", "freeze", "cable")
     planned = []
+    if args.no_events:
+        return planned
     for turn in range(int((seconds - args.gone) // args.every)):
         planned.append(((turn + 0.5) * args.every, ("freeze", "cable")[turn % 2], hosts[(turn + turn // 4 + 2) % 4]))
         planned.append(((turn + 1) * args.every, "kill", hosts[turn % 4]))
@@ -233,7 +235,7 @@ def disturb(args, running, events, seconds):
     """Until the time is over: what happened when, and the liars that joined (name, lie, where its output is)."""
     began, rounds = time.monotonic(), len(events.steps())
     planned, ends, happened, liars = [] if args.rounds else schedule(args, seconds), [], [], []
-    kinds, next_liar = [] if args.rounds else list(args.lie or LIES), min(LIES_FROM_S, 0.2 * seconds)
+    kinds, next_liar = [] if args.rounds else list(args.lie or LIES), 0 if args.no_events else min(LIES_FROM_S, 0.2 * seconds)
     while (now := time.monotonic() - began) < seconds and len(happened) < args.failures:
         events.read()
         if args.rounds and len(events.steps()) > rounds:
@@ -359,23 +361,8 @@ def together(args, running, alone):
             "audit": {key: audit[key] for key in ("missing", "duplicate")}}
 
 
-def lying(lie, name, token_file):
-    """On its own host. Says when it gets leases, and why it was sent away."""
-    def answer(worker, grant):
-        print(json.dumps({"lease": worker.leases, "at": time.monotonic()}), flush=True)
-        getattr(lies, lie)(worker, grant)
-
-    token = wire.parse_token(pathlib.Path(token_file).read_text())
-    liar.learn_data(token, FEATURES, CLASSES)
-    with liar.Liar(token, name, answer, features=FEATURES, classes=CLASSES) as worker:
-        worker.wait()
-    print(json.dumps({"bye": worker.bye}), flush=True)
-
-
 def main():
     args = arguments()
-    if args.lying:
-        return lying(*args.lying)
     args.motley = measure.motley(args.motley)
     if not lab.ready("lab_chaos"):
         return

@@ -83,6 +83,7 @@ Computer::Computer(Process& process, const RunSetup& run, const WorkerSetup& set
 Computer::~Computer() = default;
 
 void Computer::build(const Data& data) {
+  train_ = data.train;
   auto model = softmax::SoftmaxRegression::make(data.train, data.test, run_.seed);
   MOTLEY_ASSERT(model.ok());
   loop_.reset();
@@ -194,7 +195,12 @@ Task Computer::task_of(const engine::TaskOrder& order) {
   const bool train = order.kind == PassKind::train;
   const std::uint64_t size = order.kind == PassKind::evaluate ? run_.test_samples : run_.train_samples;
   indices_.resize(order.count);
-  data::SampleOrder(run_.seed, order.epoch, size, train).fill(order.pass_first + order.first, indices_);
+  const data::SampleOrder samples(run_.seed, order.epoch, size, train);
+  if (train && run_.skewed) {
+    fill_by_class(samples, order);
+  } else {
+    samples.fill(order.pass_first + order.first, indices_);
+  }
   Task task;
   task.kind = order.kind;
   task.version = order.version;
@@ -204,20 +210,6 @@ Task Computer::task_of(const engine::TaskOrder& order) {
   task.micro_batch = setup_.micro_batch;
   task.seed = run_.seed;
   return task;
-}
-
-// If somebody asked for it.
-void Computer::spoil() {
-  if (!poison_ && scale_ == 1) return;
-  SharedBytes& chunk = gradient_.chunks[random_.below(gradient_.chunks.size())];
-  const auto sound = chunk.floats();
-  std::vector<float> spoiled(sound.begin(), sound.end());
-  if (scale_ != 1 && std::ranges::any_of(spoiled, [](float value) { return value != 0; })) ++scaled_;
-  for (float& value : spoiled) value *= scale_;
-  if (poison_) spoiled[random_.below(spoiled.size())] = std::numeric_limits<float>::quiet_NaN();
-  chunk = SharedBytes::copy_of(std::as_bytes(std::span(spoiled)));
-  poison_ = false;
-  scale_ = 1;
 }
 
 void Computer::complete() {

@@ -3,6 +3,7 @@
 // micro-batches, each when its time is over; the chunks of a gradient come out one after the other. One thread.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "base/philox.h"
 #include "compute/task_loop.h"
 #include "compute/task_range.h"
+#include "data/order.h"
 #include "engine/local_steps.h"
 #include "engine/worker.h"
 #include "sim/process.h"
@@ -53,6 +55,9 @@ class Computer {
   void poison_next() { poison_ = true; }
   /// To see that the checks notice: the next gradient comes out multiplied, the next task takes longer.
   void scale_next(float factor) { scale_ = factor; }
+  /// Likewise: all of it with another sign; or that of so many gradients before.
+  void negate_next() { negate_ = true; }
+  void outdate_next(std::size_t gradients) { outdate_ = gradients; }
   /// Contributions that this changed.
   [[nodiscard]] std::uint64_t scaled() const noexcept { return scaled_; }
   void delay_next(Duration delay) { delay_ = delay; }
@@ -74,11 +79,14 @@ class Computer {
   void emit(std::size_t chunk);
   void finish();
   [[nodiscard]] Task task_of(const engine::TaskOrder& order);
+  /// The samples of its pass by class, so that shares are of other classes.
+  void fill_by_class(const data::SampleOrder& samples, const engine::TaskOrder& order);
   Duration time_for(std::uint64_t samples);
   void next_lent_step();
   void make_lent_step(double seconds);
   void end_stretch(const std::optional<Error>& failure);
   void spoil();
+  void mislead();
   void next_local_step();
   void make_local_step();
   void end_round(bool whole);
@@ -88,6 +96,7 @@ class Computer {
   const WorkerSetup& setup_;
   Philox random_;
   std::unique_ptr<softmax::SoftmaxRegression> model_;
+  std::shared_ptr<const data::Dataset> train_;
   std::optional<compute::TaskLoop> loop_;
   engine::Worker* worker_ = nullptr;
   std::optional<engine::TaskOrder> order_;
@@ -106,6 +115,13 @@ class Computer {
   float scale_ = 1;
   std::uint64_t scaled_ = 0;
   Duration delay_{};
+  bool negate_ = false;
+  std::size_t outdate_ = 0;
+  struct Sent {
+    std::vector<SharedBytes> chunks;
+    double weight = 0;
+  };
+  std::deque<Sent> sent_;  // of one who sends old ones, the newest last
   Gradient gradient_;
   std::optional<engine::LocalSteps> local_;  // in rounds
   bool in_round_ = false;

@@ -17,19 +17,24 @@ constexpr std::uint64_t kSoundLeases = 16;
 }  // namespace
 
 std::string_view to_word(Fault fault) noexcept {
-  constexpr std::array<std::string_view, kFaults + 1> kWords{
-      "none", "not finite", "other weight", "hands back", "odd times", "silent", "stale", "wild", "wrong"};
+  constexpr std::array<std::string_view, kFaults + 3> kWords{"none",      "not finite", "other weight", "hands back",
+                                                             "odd times", "silent",     "stale",        "wild",
+                                                             "wrong",     "negated",    "outdated"};
   return kWords[static_cast<std::size_t>(fault)];
 }
 
 FaultyMouth::Start FaultyMouth::start() {
-  constexpr std::array<std::pair<Fault, Start>, 4> kStarts{{{Fault::not_finite, Start::not_finite},
+  constexpr std::array<std::pair<Fault, Start>, 6> kStarts{{{Fault::not_finite, Start::not_finite},
                                                             {Fault::hands_back, Start::handed_back},
                                                             {Fault::wild, Start::wild},
-                                                            {Fault::wrong, Start::wrong}}};
+                                                            {Fault::wrong, Start::wrong},
+                                                            {Fault::negated, Start::negated},
+                                                            {Fault::outdated, Start::outdated}}};
   ++leases_;
   const auto found = std::ranges::find(kStarts, fault_, &std::pair<Fault, Start>::first);
-  if (found == kStarts.end() || (fault_ == Fault::wild && leases_ <= kSoundLeases) || !strikes()) return Start::sound;
+  if (found == kStarts.end() || (fault_ == Fault::wild && leases_ <= kSoundLeases) ||
+      (fault_ >= Fault::negated && !lies_by_now()) || !strikes())
+    return Start::sound;
   lies_ += found->second == Start::not_finite || found->second == Start::handed_back ? 1 : 0;
   return found->second;
 }

@@ -21,8 +21,10 @@ enum class Fault : std::uint8_t {
   stale,         // answers under the name of the lease before
   wild,          // from some lease on, chunks of gradients 1e20 times as large
   wrong,         // chunks of gradients of another sign and of usual size: counts until a second look finds it
+  negated,       // the whole gradient with another sign, from some lease on
+  outdated,      // that of twenty of its leases before, from some lease on
 };
-constexpr std::uint64_t kFaults = 8;  // beside none
+constexpr std::uint64_t kFaults = 8;  // beside none, of those that a seed may have
 std::string_view to_word(Fault fault) noexcept;
 
 /// What its frames become.
@@ -33,14 +35,18 @@ class FaultyMouth {
       : fault_(fault), often_(often), random_(seed, stream) {}
 
   /// A new lease: whether its contribution gets a NaN, or is handed back at once.
-  enum class Start : std::uint8_t { sound, not_finite, handed_back, wild, wrong };
+  enum class Start : std::uint8_t { sound, not_finite, handed_back, wild, wrong, negated, outdated };
   Start start();
   /// Contributions that were made wrong here, without those that are to be made wild or wrong.
   [[nodiscard]] std::uint64_t lies() const noexcept { return lies_; }
+  /// From now on its leases may be wrong.
+  [[nodiscard]] bool lies_by_now() const noexcept { return leases_ > kLeasesBeforeLies; }
   /// False: it is not sent.
   bool changes(wire::Frame& frame);
 
  private:
+  static constexpr std::uint64_t kLeasesBeforeLies = 20;
+
   bool renamed(wire::Frame& frame) const;
   bool strikes() { return fault_ != Fault::none && random_.uniform() < often_; }
 

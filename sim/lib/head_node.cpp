@@ -212,7 +212,13 @@ void HeadNode::worker_changed(const engine::WorkerChange& change) {
   note(change.name + ": " + change.reason, static_cast<std::uint64_t>(change.event), change.session);
 }
 
-void HeadNode::warning(std::string text) { note("warns: " + text); }
+void HeadNode::warning(std::string text) {
+  note("warns: " + text);
+  if (!text.ends_with(" strikes")) return;
+  for (std::size_t i = 0; i < world_.scenario.workers.size(); ++i)
+    if (world_.scenario.workers[i].fault == Fault::none && text.starts_with("host" + std::to_string(i) + "/"))
+      ++world_.sound_struck;
+}
 
 engine::StepClosed HeadNode::sabotaged(const engine::StepClosed& step) const {
   engine::StepClosed copy = step;
@@ -228,6 +234,7 @@ engine::StepClosed HeadNode::sabotaged(const engine::StepClosed& step) const {
 
 void HeadNode::step_closed(const engine::StepClosed& step) {
   note("closed step", step.step, step.samples);
+  world_.verified += step.verified;
   note("bits of its loss", static_cast<std::uint64_t>(step.loss_sum * 1e9));
   const Time now = world_.queue.now();
   world_.checks.step_closed(incarnation_, sabotaged(step), weights(), held(), now, world_.healed_at);

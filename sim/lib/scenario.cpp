@@ -212,6 +212,33 @@ void add_fault(Scenario& scenario) {
   });
 }
 
+void make_liar(Scenario& scenario, Fault fault, double often) {
+  RunSetup& run = scenario.run;
+  Dice dice(scenario.seed, kFaultStream);
+  constexpr std::uint64_t kBatch = 512, kSamples = 4096, kFeatures = 64, kClasses = 16;
+  const double larger = static_cast<double>(kBatch) / static_cast<double>(run.global_batch);
+  run.optimizer.groups[0].lr *= static_cast<double>(run.features) / static_cast<double>(kFeatures);
+  run.features = kFeatures;
+  run.classes = kClasses;
+  run.global_batch = kBatch;
+  run.train_samples = kSamples;
+  run.test_samples = 0;
+  scenario.disturbances.clear();
+  if (run.schedule.total_steps > 0) run.schedule.total_steps = run.steps;
+  while (scenario.workers.size() < 2) scenario.workers.push_back(scenario.workers.front());
+  if (scenario.workers.size() == 2) scenario.workers.front().local = true;
+  if (scenario.workers.front().local) scenario.workers.front().link = {microseconds(1), microseconds(2), 0, 5e9};
+  for (WorkerSetup& worker : scenario.workers) {
+    worker.samples_per_second *= larger;
+    worker.micro_batch = static_cast<std::uint32_t>(dice.between(16, 64));
+    worker.joins_at = std::min<Duration>(worker.joins_at, milliseconds(2000));
+  }
+  WorkerSetup& last = scenario.workers.back();
+  last.local = false;
+  last.fault = fault;
+  last.faulty = often;
+}
+
 void make_chain(Scenario& scenario) {
   scenario.chain = true;
   scenario.merges = scenario.seed % 3 != 1;

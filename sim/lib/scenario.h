@@ -33,6 +33,7 @@ struct RunSetup {
   ps::OptimizerSpec outer{};
   bool rate_by_workers = false;
   bool overlap = false;
+  bool skewed = false;      // the samples of a step come by class, so that each share is of some of them
   double helper_share = 0;  // of a step, at the most: workers of other machines help with it; 0: they share in it
 };
 
@@ -110,7 +111,7 @@ struct Scenario {
   }
   /// What a worker makes wrong counts until it is found.
   [[nodiscard]] bool poisoned() const {
-    return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault == Fault::wrong; });
+    return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault >= Fault::wrong; });
   }
   /// What a round comes to depends on its positions alone: nothing is remembered, nothing lost on the wire.
   [[nodiscard]] bool replays_rounds() const {
@@ -124,6 +125,9 @@ struct Scenario {
 
 /// One of the workers beside the first is not as it should be; the others and what happens to them stay as they are.
 void add_fault(Scenario& scenario);
+/// The last worker lies from some lease on (negated or outdated), in this part of its leases, and nothing else goes
+/// wrong: a long run of some workers, of whom the first may be the head's own, or of the head's own and one other.
+void make_liar(Scenario& scenario, Fault fault, double often);
 /// Weights go from worker to worker, in most scenarios gradients as well, in some damaged.
 void make_chain(Scenario& scenario);
 /// Its steps become rounds of so many local steps.

@@ -95,7 +95,8 @@ class Simulation {
       const bool sound = scenario_.workers[i].fault == Fault::none;
       const bool turned_away = worker->ended() && !worker->ended_well();
       if (sound && turned_away) world_.checks.fail(worker->name() + " was turned away for good");
-      if (worker->lies() > lies_max(scenario_.workers[i].fault) && !turned_away) {
+      const bool told_apart = scenario_.workers[i].fault >= Fault::negated;  // the report says of these
+      if (!told_apart && worker->lies() > lies_max(scenario_.workers[i].fault) && !turned_away) {
         world_.checks.fail(worker->name() + " was not found in " + std::to_string(worker->lies()) +
                            " wrong contributions");
       }
@@ -113,6 +114,13 @@ class Simulation {
     report.handed_on = world_.handed_on;
     report.sums = world_.sums;
     for (const auto& worker : workers_) report.lies += worker->lies();
+    report.sound_struck = world_.sound_struck;
+    report.verified = world_.verified;
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+      if (scenario_.workers[i].fault < Fault::negated) continue;
+      report.liar_out = workers_[i]->ended() && !workers_[i]->ended_well();
+      report.liar_steps = workers_[i]->steps_lying();
+    }
     report.measured = world_.checks.measured();
     return report;
   }

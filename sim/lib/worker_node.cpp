@@ -13,6 +13,7 @@ constexpr std::uint64_t kNodeStream = 100;
 constexpr std::uint64_t kComputerStream = 200;
 constexpr std::uint64_t kMouthStream = 300;
 constexpr std::uint64_t kDamageStream = 400;
+constexpr std::size_t kOutdated = 20;
 
 }  // namespace
 
@@ -224,9 +225,16 @@ void WorkerNode::start_task(engine::TaskOrder order) {
       case FaultyMouth::Start::wrong:
         computer_.scale_next(-1.5F);
         break;
+      case FaultyMouth::Start::negated:
+        computer_.negate_next();
+        break;
+      case FaultyMouth::Start::outdated:
+        computer_.outdate_next(kOutdated);
+        break;
       case FaultyMouth::Start::sound:
         break;
     }
+    if (mouth_.lies_by_now() && std::exchange(newest_step_, order.version) != order.version) ++steps_lying_;
   }
   computer_.start(std::move(order), *worker_,
                   [this](const engine::TaskOrder& whole) { world_.checks.task_computes(incarnation_, whole); });

@@ -40,6 +40,8 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   /// Contributions that its fault made wrong.
   [[nodiscard]] std::uint64_t lies() const noexcept { return mouth_.lies() + computer_.scaled(); }
+  /// Steps that it had a share of since it may lie.
+  [[nodiscard]] std::uint64_t steps_lying() const noexcept { return steps_lying_; }
   [[nodiscard]] bool ended_well() const noexcept { return ended_well_; }
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
 
@@ -91,6 +93,7 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   std::uint64_t source_ = 0;                            // whom it follows
   Network::SessionId source_session_ = 0;
   Philox damage_;
+  std::uint64_t steps_lying_ = 0, newest_step_ = 0;
   std::uint64_t dial_number_ = 0;  // of the attempt that counts
   bool ended_ = false, ended_well_ = false, prepared_ = false, aside_ = false;
 };

@@ -49,9 +49,11 @@ struct World {
   Checks checks;
   Sabotage sabotage = Sabotage::none;
   std::vector<WorkerNode*> workers{};
-  std::uint64_t handed_on = 0;  // frames from worker to worker
-  std::uint64_t sums = 0;       // frames to the head with contributions of several
-  Time healed_at{};             // until when something is broken, as far as is known
+  std::uint64_t handed_on = 0;     // frames from worker to worker
+  std::uint64_t sound_struck = 0;  // strikes of workers that nothing is wrong with
+  std::uint64_t verified = 0;      // samples that were computed twice
+  std::uint64_t sums = 0;          // frames to the head with contributions of several
+  Time healed_at{};                // until when something is broken, as far as is known
 
   void broken_until(Time time) { healed_at = std::max(healed_at, time); }
 };

@@ -2,6 +2,7 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <iostream>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "base/format.h"
 #include "sim/simulation.h"
@@ -21,9 +23,13 @@ struct Flags {
   std::uint64_t seed = 0, steps = 0, rounds = 0;
   bool trace = false, faulty = false, overlap = false, helpers = false, chain = false;
   double verify = 0;
+  bool skewed = false;
+  std::string liar;
   std::string seeds, gradients = "fp32", weights = "fp32", holds = "never";
   double minutes = 0;
 };
+
+constexpr double kRarely = 0.02;  // of the leases of who lies rarely
 
 std::string replay;  // the seed that runs: also an abort names it
 
@@ -35,11 +41,17 @@ std::string how_to_replay(std::uint64_t seed, const Flags& flags) {
          (flags.weights == "fp32" ? "" : " --weights " + flags.weights) +
          (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") +
          (flags.chain ? " --chain" : "") + (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") +
-         " --trace\n";
+         (flags.liar.empty() ? "" : " --liar " + flags.liar) + (flags.skewed ? " --skewed" : "") + " --trace\n";
 }
 
 extern "C" void on_abort(int) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, replay.data(), replay.size());
+}
+
+std::string about_liar(const sim::Report& report) {
+  return std::string("the liar is ") + (report.liar_out ? "out" : "in") + " after " +
+         std::to_string(report.liar_steps) + " steps; " + std::to_string(report.sound_struck) +
+         " strikes of others; samples computed twice " + std::to_string(report.verified);
 }
 
 sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
@@ -54,6 +66,13 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   if (flags.helpers) sim::make_helpers(scenario);
   if (flags.faulty) sim::add_fault(scenario);
   if (flags.chain) sim::make_chain(scenario);
+  if (!flags.liar.empty())
+    sim::make_liar(scenario,
+                   flags.liar == "none"       ? sim::Fault::none
+                   : flags.liar == "outdated" ? sim::Fault::outdated
+                                              : sim::Fault::negated,
+                   flags.liar == "rarely" ? kRarely : 1);
+  scenario.run.skewed = flags.skewed;
   sim::SimulationOptions options;
   if (flags.trace) options.print = [](const std::string& line) { std::cout << line << '\n'; };
   if (chatty) std::cout << sim::describe(scenario);
@@ -70,6 +89,7 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
         static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error,
         report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
   }
+  if (chatty && !flags.liar.empty()) std::cout << about_liar(report) << '\n';
   if (chatty && report.sums > 0)
     std::printf("%llu frames to the head are sums\n", static_cast<unsigned long long>(report.sums));
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
@@ -90,6 +110,8 @@ int run_range(const Flags& flags) {
   }
   std::uint64_t failed = 0, trims = 0, raises = 0, early = 0;
   double slowest = 0, weights_error = 0;
+  std::vector<std::uint64_t> liars;
+  std::uint64_t out = 0, struck = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     const sim::Report report = run_one(seed, flags, false);
     if (!report.ok()) ++failed;
@@ -98,6 +120,15 @@ int run_range(const Flags& flags) {
     early += report.measured.early;
     slowest = std::max(slowest, report.measured.slowest_step_s);
     weights_error = std::max(weights_error, report.measured.weights_error);
+    liars.push_back(report.liar_steps);
+    out += report.liar_out ? 1 : 0;
+    struck += report.sound_struck;
+  }
+  if (!flags.liar.empty()) {
+    std::ranges::sort(liars);
+    std::printf("liars: %llu out, after %llu steps (median), %llu at the most; %llu strikes of others\n",
+                static_cast<unsigned long long>(out), static_cast<unsigned long long>(liars[liars.size() / 2]),
+                static_cast<unsigned long long>(liars.back()), static_cast<unsigned long long>(struck));
   }
   std::printf(
       "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; %llu samples of helpers; slowest step %.2f s, "
@@ -143,6 +174,9 @@ int main(int argc, char** argv) {
   app.add_option("--verify", flags.verify, "part of the time in which shares are computed twice, by two workers");
   app.add_flag("--faulty", flags.faulty,
                "one worker is not as it should be: NaN, other weights, handed-back leases, …");
+  app.add_option("--liar", flags.liar, "the last worker lies in its gradients; the head's own, or others, are right")
+      ->check(CLI::IsMember({"negated", "outdated", "rarely", "none"}));
+  app.add_flag("--skewed", flags.skewed, "each share of a step is of some classes alone");
   app.add_flag("--chain", flags.chain,
                "weights go from worker to worker, in a third of the seeds damaged now and then");
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");

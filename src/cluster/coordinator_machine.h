@@ -93,6 +93,7 @@ class CoordinatorMachine final : private modes::Host {
 
   // For the modes.
   void strike(fleet::WorkerId worker) override { sessions_.strike(worker); }
+  void refute(fleet::WorkerId worker) override { sessions_.refute(worker); }
   void idle(fleet::SessionId session) override { sessions_.dismiss_if_idle(session); }
   void all_idle() override { sessions_.dismiss_idle(); }
   void in_vain(fleet::WorkerId worker, Time now) override;

@@ -37,7 +37,7 @@ void Sessions::on(const modes::WorkerReady& event) {
   const fleet::WorkerRecord& record = run_.roster.record(event.worker);
   if (record.excluded) {
     member->state.enter(MemberState::excluded);
-    return close(event.session, {.code = ReasonCode::excluded, .worker = event.worker, .a = record.strikes});
+    return close(event.session, {.code = ReasonCode::excluded, .worker = event.worker, .a = record.all_strikes()});
   }
   member->state.enter(MemberState::syncing);
   Action& admit = run_.act(ActionKind::admit, {.code = ReasonCode::joined, .worker = event.worker});
@@ -154,9 +154,12 @@ void Sessions::close_all(Reason reason) {
   while (!run_.roster.all().empty()) close(run_.roster.all().front().session, reason);
 }
 
-void Sessions::strike(WorkerId worker) {
-  const bool out = run_.roster.strike(worker, run_.version);
-  const std::uint32_t strikes = run_.roster.record(worker).strikes;
+void Sessions::strike(WorkerId worker) { struck(worker, run_.roster.strike(worker, run_.version)); }
+
+void Sessions::refute(WorkerId worker) { struck(worker, run_.roster.refute(worker, run_.version)); }
+
+void Sessions::struck(WorkerId worker, bool out) {
+  const std::uint32_t strikes = run_.roster.record(worker).all_strikes();
   run_.act(ActionKind::warn, {ReasonCode::strike, worker, strikes, fleet::Roster::kStrikesMax});
   if (!out) return;
   for (Member& member : run_.roster.all()) {

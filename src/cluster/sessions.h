@@ -32,6 +32,7 @@ class Sessions {
   void notice_gap(Time now);
   void watch(Time now);
   void strike(fleet::WorkerId worker);
+  void refute(fleet::WorkerId worker);
   void dismiss_if_idle(fleet::SessionId session);
   void dismiss_idle();
   void close(fleet::SessionId session, modes::Reason reason);
@@ -39,6 +40,7 @@ class Sessions {
 
  private:
   void consider(fleet::Member& member, Time now);
+  void struck(fleet::WorkerId worker, bool out);
 
   modes::Run& run_;
   Rooms& rooms_;

@@ -46,6 +46,8 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       return measure(action);
     case ActionKind::late:
       return measure_late(action);
+    case ActionKind::sketch:
+      return sketch(action.lease);
     case ActionKind::abandon:
       return uploads.abandon(action.lease, machine.coverage());
     case ActionKind::release:
@@ -144,6 +146,15 @@ void Coordinator::Impl::compare_aside(fleet::WorkerId worker) {
                    "library, or a faulty device");
   }
   feed(modes::AsideCompared{worker, difference.empty()});
+}
+
+void Coordinator::Impl::sketch(modes::LeaseId lease) {
+  for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) {
+    const Chunk& each = server.layout().chunks()[chunk];
+    if (!uploads.has(lease, chunk)) continue;
+    if (const auto values = uploads.encoded(lease, chunk, each.elements))
+      sketches.add(lease, chunk, each.kind, *values);
+  }
 }
 
 void Coordinator::Impl::measure(const modes::Action& action) {

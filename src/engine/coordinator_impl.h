@@ -46,6 +46,8 @@ struct Coordinator::Impl {
   void close_evaluation(const modes::Action& action);
   void compare_aside(fleet::WorkerId worker);
   void compare_probes(const modes::Action& action);
+  /// What is here of the lease, to be compared.
+  void sketch(modes::LeaseId lease);
   void measure(const modes::Action& action);
   void measure_late(const modes::Action& action);
   void diverged(const modes::Action& action);

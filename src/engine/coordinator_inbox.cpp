@@ -140,7 +140,14 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
                             lease->id,
                             header.chunk,
                             {.gradient = statistic ? 0 : largest, .statistic = statistic ? largest : 0},
-                            unlike(*lease, header.chunk)});
+                            unlike(*lease, header.chunk),
+                            values ? bearing(header.chunk, *values) : std::nullopt,
+                            header.codec > wire::CodecId::bf16});
+}
+
+std::optional<modes::Bearing> Inbox::bearing(ChunkId chunk, const codec::Encoded& values) const {
+  if (parts_.options.verify.part <= 0 || parts_.options.local_steps > 0 || chunk != pointing_) return {};
+  return bearing_of(parts_.options.verify.secret, chunk, values);
 }
 
 void Inbox::on_merged(const Session& session, const wire::Frame& frame) {

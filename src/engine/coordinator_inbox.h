@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cluster/coordinator_machine.h"
+#include "engine/bearing.h"
 #include "engine/coordinator.h"
 #include "engine/coordinator_chain.h"
 #include "engine/coordinator_evaluations.h"
@@ -43,7 +44,10 @@ class Inbox {
   };
   /// `pass_share`: of the bytes of a version, what a pass moves in one direction.
   Inbox(const Parts& parts, double pass_share, Feed feed)
-      : parts_(parts), pass_share_(pass_share), feed_(std::move(feed)) {}
+      : parts_(parts),
+        pass_share_(pass_share),
+        feed_(std::move(feed)),
+        pointing_(pointing_chunk(parts.server.layout())) {}
 
   void on_frame(Session& session, const wire::Frame& frame, Time now);
 
@@ -53,6 +57,8 @@ class Inbox {
   void on_merged(const Session& session, const wire::Frame& frame);
   /// Claims of the pass that a chunk of the lease differs from, by bit.
   [[nodiscard]] std::uint32_t unlike(const modes::Lease& lease, ChunkId chunk) const;
+  /// Which way the gradient points, where that chunk tells.
+  [[nodiscard]] std::optional<modes::Bearing> bearing(ChunkId chunk, const codec::Encoded& values) const;
   void on_ready(Session& session, const wire::Ready& ready);
   void on_synced(Session& session, const wire::Synced& synced);
   void on_refresh(Session& session, const wire::Refresh& refresh);
@@ -75,6 +81,7 @@ class Inbox {
   Parts parts_;
   double pass_share_;
   Feed feed_;
+  ChunkId pointing_;
   Time now_{};
 };
 

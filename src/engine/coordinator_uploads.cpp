@@ -95,6 +95,11 @@ bool Uploads::add_segment(modes::LeaseId sum, const wire::Frame& frame, const Su
   return filled(*slot, header);
 }
 
+bool Uploads::has(modes::LeaseId lease, ChunkId chunk) const noexcept {
+  const Upload* upload = find(lease);
+  return upload != nullptr && upload->slots[chunk].state == State::whole;
+}
+
 std::optional<codec::Encoded> Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {
   const Upload* upload = find(lease);
   MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);

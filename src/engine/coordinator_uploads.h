@@ -29,6 +29,8 @@ class Uploads {
   bool add(modes::LeaseId lease, const wire::Frame& frame);
   /// Likewise of a segment that was encoded by itself, of a chunk of so many elements.
   bool add_segment(modes::LeaseId sum, const wire::Frame& frame, const SumSegment& segment, std::size_t elements);
+  /// The chunk is whole, and not released.
+  [[nodiscard]] bool has(modes::LeaseId lease, ChunkId chunk) const noexcept;
   /// As it came; empty: it is not what an encoder writes. REQUIRES the chunk is whole, not released, and of so many
   /// elements.
   [[nodiscard]] std::optional<codec::Encoded> encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;

@@ -62,16 +62,39 @@ WorkerRecord& Roster::record(WorkerId worker) {
   return records_.emplace_back(WorkerRecord{.worker = worker});
 }
 
-bool Roster::strike(WorkerId worker, std::uint64_t version) {
-  WorkerRecord& known = record(worker);
+void Roster::forgive(WorkerRecord& known, std::uint64_t version) noexcept {
   MOTLEY_ASSERT(version >= known.struck_at);
   const std::uint64_t forgiven = (version - known.struck_at) / kStrikeDecaySteps;
   known.strikes = forgiven >= known.strikes ? 0 : known.strikes - static_cast<std::uint32_t>(forgiven);
+  known.struck_at += forgiven * kStrikeDecaySteps;
+}
+
+bool Roster::judge(WorkerRecord& known) noexcept {
+  known.excluded = known.excluded || known.all_strikes() >= kStrikesMax;
+  return known.excluded;
+}
+
+bool Roster::strike(WorkerId worker, std::uint64_t version) {
+  WorkerRecord& known = record(worker);
+  forgive(known, version);
   ++known.strikes;
   known.struck_at = version;
-  if (known.strikes < kStrikesMax) return false;
-  known.excluded = true;
-  return true;
+  return judge(known);
+}
+
+bool Roster::refute(WorkerId worker, std::uint64_t version) {
+  WorkerRecord& known = record(worker);
+  forgive(known, version);
+  ++known.refuted;
+  known.right = 0;
+  return judge(known);
+}
+
+void Roster::confirm(WorkerId worker) {
+  WorkerRecord& known = record(worker);
+  if (known.refuted == 0 || ++known.right < kRightToForgive) return;
+  --known.refuted;
+  known.right = 0;
 }
 
 }  // namespace motley::fleet

@@ -34,6 +34,7 @@ enum class ActionKind : std::uint8_t {
   taken,           // session, lease: nothing more is needed of it; what counts of it is known
   measured,        // worker, lease, range, elapsed: a lease from grant to its last byte
   late,            // session, worker, lease, range, elapsed: ends unfinished, overdue; number: samples known to be done
+  sketch,          // lease: what is here of it is to be compared with what another worker comes to
   abandon,         // lease: free its payloads that were not accepted
   release,         // lease, chunk: free this payload, it is not needed
   unmerge,         // chunk: a merged one that does not count; each part of it is to come by itself

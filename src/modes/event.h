@@ -2,6 +2,7 @@
 // What the coordinator's machine is told. Bytes never come here: the driver keeps payloads and speaks of chunks.
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 
 #include "modes/work/lease.h"
@@ -47,7 +48,9 @@ struct ChunkArrived {
   LeaseId lease = 0;
   ChunkId chunk = 0;
   Largest largest{};
-  std::uint32_t unlike = 0;  // claims of the pass that it differs from, by bit
+  std::uint32_t unlike = 0;          // claims of the pass that it differs from, by bit
+  std::optional<Bearing> bearing{};  // of the chunk that tells which way the gradient points
+  bool lossy = false;                // then: in a codec that leaves so much out that it is sent later
 };
 /// All bytes of one chunk of the sum of several contributions, in order of positions from the first one of the pass on.
 /// REQUIRES no ChunkArrived for any of them and this chunk.

@@ -44,6 +44,8 @@ class Host {
   virtual ~Host() = default;
   /// It did something wrong; the third time it is excluded and its session closed.
   virtual void strike(fleet::WorkerId worker) = 0;
+  /// Likewise, by a second look: that is forgiven for right answers alone.
+  virtual void refute(fleet::WorkerId worker) = 0;
   /// It may leave now, if it wants to.
   virtual void idle(fleet::SessionId session) = 0;
   virtual void all_idle() = 0;

@@ -7,6 +7,8 @@ namespace motley::modes {
 
 /// Shares that are computed twice, by two workers, and compared.
 struct Verify {
+  static constexpr std::uint64_t kWithReasonAfter = 16;  // passes, where there is a reason to look; at most `after`
+
   double part = 0;           // of the time
   std::uint64_t secret = 0;  // which shares follows from it
   bool probes = false;       // each worker's device is compared with another before it counts

@@ -39,8 +39,9 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   } else {
     take_early(*lease);
     // This range may have been the last one whose weight was not known.
+    for (ChunkId chunk = 0; chunk < lease->chunks.size(); ++chunk) look(chunk);
     chunks_.reduce_all_ready();
-    settle(*lease, now);
+    if (!lease->withheld) settle(*lease, now);
   }
   if (promised.count == event.range.count) return;
   const Interval rest{lease->from_end ? promised.first : event.range.end(), promised.count - event.range.count};
@@ -100,11 +101,17 @@ void Contributions::conclude(Lease& lease) {
   refuse(lease, {ReasonCode::verified, lease.worker, lease.range.first, lease.range.count});
 }
 
-std::vector<WorkerId> Contributions::liars() const {
-  std::vector<WorkerId> found = disputes_.liars();
-  for (const WorkerId worker : verification_.liars())
-    if (std::ranges::find(found, worker) == found.end()) found.push_back(worker);
-  return found;
+void Contributions::look(ChunkId chunk) {
+  Lease* lease = verification_.stray(chunk);
+  if (lease == nullptr) return;
+  work_.act(ActionKind::sketch, {.code = ReasonCode::verified, .worker = lease->worker}).lease = lease->id;
+  const bool live = lease->live();
+  withhold(*lease);
+  if (live) return conclude(*lease);
+  verification_.claim(*lease);
+  const Reason reason{ReasonCode::verified, lease->worker, lease->range.first, lease->range.count};
+  work_.act(ActionKind::abandon, reason).lease = lease->id;
+  work_.reissue = reason;
 }
 
 void Contributions::on(const ChunkArrived& event, Time now) {
@@ -126,6 +133,8 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   if (!std::isfinite(gradient) || !std::isfinite(statistic)) return poison(*lease);
   lease->largest = {std::max(lease->largest.gradient, gradient), std::max(lease->largest.statistic, statistic)};
   lease->unlike |= event.unlike;
+  if (event.bearing) lease->bearing = event.bearing;
+  lease->lossy = lease->lossy || event.lossy;
   if (lease->state == LeaseState::granted) {
     lease->chunks[event.chunk] = Lease::ChunkState::early;
     return;
@@ -137,8 +146,9 @@ void Contributions::on(const ChunkArrived& event, Time now) {
     return conclude(*lease);
   }
   take_chunk(*lease, event.chunk);
+  look(event.chunk);
   chunks_.reduce_if_ready(event.chunk);
-  settle(*lease, now);
+  if (!lease->withheld) settle(*lease, now);
 }
 
 bool Contributions::may_merge(const MergedArrived& event) const {

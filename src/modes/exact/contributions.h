@@ -39,8 +39,8 @@ class Contributions {
   void begin() { disputes_.clear(); }
   /// The train pass is done.
   void learn() { doubts_.learn(); }
-  /// At the end of a pass: as Disputes::liars() and Verification::liars().
-  [[nodiscard]] std::vector<WorkerId> liars() const;
+  /// At the end of a pass: as Disputes::liars().
+  [[nodiscard]] std::vector<WorkerId> liars() const { return disputes_.liars(); }
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
 
  private:
@@ -56,6 +56,8 @@ class Contributions {
   void take_chunk(Lease& lease, ChunkId chunk);
   /// What counted of it counts no more, as far as it is not summed.
   void withhold(Lease& lease);
+  /// All of a chunk that may be summed is here: who is to be looked at first, by what it says, is withheld.
+  void look(ChunkId chunk);
   /// Withheld, and all of it is there.
   void conclude(Lease& lease);
   /// Where all of it is there.

@@ -82,7 +82,7 @@ void Grants::grant_shares(std::uint64_t total, Time now) {
     members_[used++] = members_[i];
   }
   MOTLEY_ASSERT(first == total);
-  const std::optional<std::size_t> withheld = verification_.choose(ranges_, *members_.front());
+  const std::optional<std::size_t> withheld = verification_.choose(ranges_, std::span(members_).first(used));
   const auto share = [&](std::size_t i, Interval ceiling) {
     const Reason reason{ReasonCode::share, members_[i]->worker, ranges_[i].count, work_.pass->range.count};
     return grant(*members_[i], ranges_[i], ceiling, true, reason, now, withheld == i);

@@ -15,21 +15,71 @@ bool bit(std::uint32_t bits, std::size_t claim) noexcept { return (bits >> claim
 
 }  // namespace
 
+bool Verification::knows_speeds() const noexcept {
+  return passes_ > std::min(work_.run.config.verify.after, Verify::kWithReasonAfter);
+}
+
 // The time that it takes the other with the largest share, in steps, is what a second look costs: rarer where that is
 // long, so that all of them together cost no more than train.verify says.
-std::optional<std::size_t> Verification::choose(std::span<const Interval> shares, const fleet::Member& first) {
-  const Verify& verify = work_.run.config.verify;
-  if (verify.part <= 0 || !work_.training() || ++passes_ <= verify.after) return {};
-  if (shares.size() == 1) {
-    const std::optional<double> steps = first.local ? std::nullopt : steps_of_parked(first, shares[0].count);
-    return steps && random_.uniform() * *steps < verify.part ? std::optional<std::size_t>(0) : std::nullopt;
-  }
-  const std::size_t chosen = random_.below(shares.size());
+double Verification::steps_of(std::span<const Interval> shares, std::size_t one) const noexcept {
   std::uint64_t largest = 1;
   for (std::size_t i = 0; i < shares.size(); ++i)
-    if (i != chosen) largest = std::max(largest, shares[i].count);
-  const double steps = static_cast<double>(shares[chosen].count) / static_cast<double>(largest);
-  return random_.uniform() * steps < verify.part ? std::optional(chosen) : std::nullopt;
+    if (i != one) largest = std::max(largest, shares[i].count);
+  return static_cast<double>(shares[one].count) / static_cast<double>(largest);
+}
+
+std::optional<std::size_t> Verification::choose(std::span<const Interval> shares, std::span<fleet::Member* const> of) {
+  const Verify& verify = work_.run.config.verify;
+  if (verify.part <= 0 || !work_.training() || shares.empty()) return {};
+  ++passes_;
+  looks_.earn(verify.part);
+  for (std::size_t i = 0; i < shares.size(); ++i) looks_.has_share(of[i]->worker);
+  std::optional<std::size_t> chosen;
+  double steps = 0;
+  if (passes_ > verify.after && shares.size() > 1) {
+    const std::size_t one = random_.below(shares.size());
+    steps = steps_of(shares, one);
+    if (random_.uniform() * steps < looks_.by_chance(verify.part)) chosen = one;
+  } else if (passes_ > verify.after && !of[0]->local) {
+    const std::optional<double> parked = steps_of_parked(*of[0], shares[0].count);
+    steps = parked.value_or(0);
+    if (parked && random_.uniform() * steps < looks_.by_chance(verify.part)) chosen = 0;
+  }
+  if (const auto other = chosen || !knows_speeds() ? std::nullopt : with_reason(shares, of)) return other;
+  if (chosen) looks_.pay(steps);
+  return chosen;
+}
+
+std::optional<std::size_t> Verification::with_reason(std::span<const Interval> shares,
+                                                     std::span<fleet::Member* const> of) {
+  std::optional<std::size_t> chosen;
+  Looks::Why most = Looks::Why::first;
+  double costs = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const WorkerId worker = of[i]->worker;
+    if (of[i]->local || !may_settle(worker)) continue;
+    const auto why = looks_.due(worker, suspicion_.of(worker));
+    if (!why || (chosen && *why <= most)) continue;
+    const std::optional<double> steps =
+        shares.size() > 1 ? steps_of(shares, i) : steps_of_parked(*of[i], shares[i].count);
+    if (!steps || !looks_.affords(*why, *steps)) continue;
+    chosen = i;
+    most = *why;
+    costs = *steps;
+  }
+  if (chosen) looks_.pay(costs);
+  return chosen;
+}
+
+bool Verification::may_settle(WorkerId about) const noexcept {
+  std::size_t others = 0;
+  for (const fleet::Member& member : work_.run.roster.all()) {
+    const bool there = member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked;
+    if (!there || member.unproven || member.worker == about) continue;
+    if (member.local) return true;
+    ++others;
+  }
+  return others > 1;
 }
 
 std::optional<double> Verification::steps_of_parked(const fleet::Member& alone, std::uint64_t samples) const {
@@ -68,8 +118,33 @@ bool Verification::rejects(const Lease& lease) const noexcept {
   return differs && work_.claims.size() < PassWork::kClaimsMax;
 }
 
+Lease* Verification::stray(ChunkId chunk) {
+  if (work_.run.config.verify.part <= 0 || pointed_ || !work_.training() || !work_.coverage.ready(chunk))
+    return nullptr;
+  parts_.clear();
+  part_of_.clear();
+  for (const Coverage::Piece& piece : work_.coverage.pieces(chunk)) {
+    const Lease* lease = work_.leases.find(piece.lease);
+    if (lease == nullptr || lease->early) continue;
+    if (!lease->bearing || lease->merged) return nullptr;
+    parts_.push_back({lease->worker, lease->weight, &*lease->bearing, work_.run.roster.is_local(lease->worker)});
+    part_of_.push_back(lease->id);
+  }
+  pointed_ = true;
+  const std::optional<std::size_t> far = suspicion_.step(parts_);
+  if (!far || !knows_speeds() || !work_.claims.empty() || !may_settle(parts_[*far].worker)) return nullptr;
+  Lease& lease = *work_.leases.find(part_of_[*far]);
+  std::uint64_t largest = 1;
+  for (const LeaseId other : part_of_)
+    if (other != lease.id) largest = std::max(largest, work_.leases.find(other)->range.count);
+  const double steps = static_cast<double>(lease.range.count) / static_cast<double>(largest);
+  if (lease.lossy || lease.compared || !looks_.affords(Looks::Why::at_once, steps)) return nullptr;
+  looks_.pay(steps);
+  return &lease;
+}
+
 void Verification::claim(const Lease& lease) {
-  MOTLEY_ASSERT(lease.withheld && lease.state == LeaseState::begun);
+  MOTLEY_ASSERT(lease.withheld);
   if (std::ranges::any_of(work_.claims, [&](const PassWork::Claim& each) { return each.range == lease.range; }))
     work_.act(ActionKind::warn, {ReasonCode::differs, lease.worker, lease.range.first, lease.range.count});
   if (work_.claims.size() < PassWork::kClaimsMax)
@@ -77,29 +152,40 @@ void Verification::claim(const Lease& lease) {
   work_.avoid.push_back({.range = lease.range, .worker = lease.worker, .withheld = true});
 }
 
-bool Verification::refuted(std::size_t claim) const noexcept {
+Verification::Found Verification::found(std::size_t claim) const noexcept {
   const PassWork::Claim& said = work_.claims[claim];
+  Found found = Found::nothing;
   for (const Lease& lease : work_.leases.all()) {
     const Contribution* counted = work_.coverage.find(lease.id);
     if (counted == nullptr || counted->accepted == 0 || lease.withheld || lease.range != said.range) continue;
-    if (lease.worker == said.worker || !bit(lease.unlike, claim)) continue;
-    if (work_.run.roster.is_local(lease.worker)) return true;
+    if (lease.worker == said.worker) continue;
+    if (!bit(lease.unlike, claim)) return Found::right;
+    found = Found::apart;
+    if (work_.run.roster.is_local(lease.worker)) return Found::wrong;
     for (std::size_t i = 0; i < work_.claims.size(); ++i) {
       const PassWork::Claim& other = work_.claims[i];
-      if (other.range == said.range && other.worker != lease.worker && !bit(lease.unlike, i)) return true;
+      if (other.range == said.range && other.worker != lease.worker && !bit(lease.unlike, i)) return Found::wrong;
     }
   }
-  return false;
+  return found;
 }
 
-std::vector<WorkerId> Verification::liars() const {
-  std::vector<WorkerId> found;
+std::vector<WorkerId> Verification::close() {
+  std::vector<WorkerId> liars;
   for (std::size_t i = 0; i < work_.claims.size(); ++i) {
     const WorkerId worker = work_.claims[i].worker;
-    if (!work_.run.roster.is_local(worker) && refuted(i) && std::ranges::find(found, worker) == found.end())
-      found.push_back(worker);
+    if (work_.run.roster.is_local(worker)) continue;
+    const Found what = found(i);
+    if (what == Found::right) {
+      looks_.right(worker);
+      suspicion_.cleared(worker);
+      work_.run.roster.confirm(worker);
+    } else if (what != Found::nothing) {
+      looks_.wrong(worker);
+      if (what == Found::wrong && std::ranges::find(liars, worker) == liars.end()) liars.push_back(worker);
+    }
   }
-  return found;
+  return liars;
 }
 
 }  // namespace motley::modes

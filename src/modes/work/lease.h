@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/time.h"
 #include "fleet/member.h"
+#include "modes/work/bearing.h"
 #include "modes/work/coverage.h"
 #include "modes/work/interval_set.h"
 
@@ -64,15 +66,17 @@ struct Lease {
   bool asked = false;       // to give up positions; not answered yet
   SessionId heir = 0;       // of these positions; 0: the partner
   std::vector<ChunkState> chunks{};
-  std::uint32_t settled = 0;        // chunks that were accepted or found covered
-  Largest largest{};                // of the chunks that came
-  double weight = 0, loss_sum = 0;  // as begun
-  std::uint64_t ahead = 0;          // likewise: LeaseBegun::ahead
-  bool early = false;               // granted before its pass opened: modes/exact/early.h
-  bool withheld = false;            // it does not count before somebody else comes to the same
-  bool merged = false;              // some of it counts in sums with others: it counts with all of them, or none does
-  bool compared = false;            // with claims for just these positions: nothing of it goes to others
-  std::uint32_t unlike = 0;         // claims that it differs from, by bit
+  std::uint32_t settled = 0;         // chunks that were accepted or found covered
+  Largest largest{};                 // of the chunks that came
+  double weight = 0, loss_sum = 0;   // as begun
+  std::uint64_t ahead = 0;           // likewise: LeaseBegun::ahead
+  bool early = false;                // granted before its pass opened: modes/exact/early.h
+  bool withheld = false;             // it does not count before somebody else comes to the same
+  bool merged = false;               // some of it counts in sums with others: it counts with all of them, or none does
+  bool compared = false;             // with claims for just these positions: nothing of it goes to others
+  std::uint32_t unlike = 0;          // claims that it differs from, by bit
+  std::optional<Bearing> bearing{};  // which way its gradient points, once that is known
+  bool lossy = false;                // what came of it has what a codec left out of gradients before
 
   [[nodiscard]] bool live() const noexcept { return state != LeaseState::ended; }
   /// Something new came of it.

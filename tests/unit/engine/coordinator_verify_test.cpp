@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "coordinator_fixture.h"
+#include "engine/bearing.h"
+#include "modes/work/pass.h"
 
 namespace motley::engine {
 namespace {
@@ -14,15 +16,15 @@ constexpr std::uint64_t kBefore = 64;  // steps, until the first share is comput
 class CoordinatorVerify : public CoordinatorTest {
  protected:
   /// Three workers; the first of them may compute in the head's own process.
-  void three(std::uint64_t steps, bool local = false) {
+  void three(std::uint64_t steps, bool local = false, double part = 1) {
     options.steps = steps;
     options.min_workers = 3;
-    options.verify = {.part = 1, .secret = 5, .after = kBefore};
+    options.verify = {.part = part, .secret = 5, .after = kBefore};
     make();
     for (const SessionId session : {1U, 2U, 3U}) join(session, {}, local && session == 1);
   }
   /// Until the run ends. `lies`: by how many quarters this gradient is too large.
-  void answer(const std::function<std::uint64_t(const Peer& peer, const wire::Grant& grant, bool again)>& lies) {
+  void answer(const std::function<int(const Peer& peer, const wire::Grant& grant, bool again)>& lies) {
     for (int rounds = 0; rounds < 10000 && coordinator->server().version() < options.steps; ++rounds) {
       for (auto& [session, peer] : peers) {
         if (peer.grants.empty() || output.closed.count(session) > 0) continue;
@@ -32,7 +34,8 @@ class CoordinatorVerify : public CoordinatorTest {
         samples_ += again ? grant.count : 0;
         begin(peer, grant);
         const float factor = 1 + 0.25F * static_cast<float>(lies(peer, grant, again));
-        for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
+        for (ChunkId left = static_cast<ChunkId>(layout.chunks().size()); left > 0; --left) {  // as they come
+          const ChunkId chunk = left - 1;
           std::vector<float> sum = gradient_sum(layout.chunks()[chunk], grant.pass_first + grant.first, grant.count);
           for (float& value : sum) value *= factor;
           deliver(peer, gradient_frame(peer, grant, chunk, sum));
@@ -40,6 +43,17 @@ class CoordinatorVerify : public CoordinatorTest {
         finish(peer, grant);
       }
     }
+  }
+  /// Steps, until this session was closed.
+  [[nodiscard]] std::uint64_t answer_until_out(SessionId liar, const std::function<int(std::uint64_t step)>& lies) {
+    std::uint64_t last = 0;
+    answer([&](const Peer& peer, const wire::Grant& grant, bool) {
+      if (peer.session != liar) return 0;
+      last = modes::PassId::unpack(grant.pass).number;
+      return lies(last);
+    });
+    EXPECT_TRUE(output.closed.contains(liar) && output.closed.at(liar).code == "excluded");
+    return last;
   }
   static bool honest(const Peer&, const wire::Grant&, bool) { return false; }
 
@@ -60,9 +74,16 @@ TEST_F(CoordinatorVerify, WhatTwoComeToCounts) {
 }
 
 TEST_F(CoordinatorVerify, NoneAreComputedTwiceAtFirst) {
-  three(kBefore);
+  three(modes::Verify::kWithReasonAfter);
   answer(honest);
   EXPECT_EQ(seconds_, 0);
+  expect_exact(modes::Verify::kWithReasonAfter);
+}
+
+TEST_F(CoordinatorVerify, EachWorkerIsLookedAtEarlyAndOnce) {
+  three(kBefore, false, 1e-9);
+  answer(honest);
+  EXPECT_EQ(seconds_, 3);
   expect_exact(kBefore);
 }
 
@@ -91,6 +112,49 @@ TEST_F(CoordinatorVerify, TheHeadsOwnDeviceSettlesIt) {
   answer([](const Peer& peer, const wire::Grant&, bool) { return peer.session == 3; });
   EXPECT_EQ(output.closed.at(3).code, "excluded");
   EXPECT_EQ(output.closed.at(2).code, "done");
+}
+
+constexpr double kUsualPart = 0.005;
+constexpr std::uint64_t kSoon = 50, kLongRun = 300;
+
+TEST_F(CoordinatorVerify, WhoTurnsItsGradientsRoundIsOutSoon) {
+  three(200, false, kUsualPart);
+  EXPECT_LT(answer_until_out(2, [](std::uint64_t) { return -8; }), kSoon);
+  EXPECT_EQ(output.closed.at(1).code, "done");
+  EXPECT_EQ(output.closed.at(3).code, "done");
+}
+
+TEST_F(CoordinatorVerify, WhoBeginsLateToTurnThemRoundIsOutAsSoon) {
+  three(kLongRun, true, kUsualPart);
+  EXPECT_LT(answer_until_out(3, [](std::uint64_t step) { return step < 200 ? 0 : -8; }), 200 + kSoon);
+  EXPECT_EQ(output.closed.at(2).code, "done");
+}
+
+TEST_F(CoordinatorVerify, OneLieInFiftyIsSeenBeforeItCounts) {
+  three(kLongRun, false, kUsualPart);
+  EXPECT_LT(answer_until_out(2, [](std::uint64_t step) { return step % 50 == 40 ? -8 : 0; }), kLongRun);
+  // Smaller chunks that came before it tells are summed.
+  const ps::Server expected = reference(kLongRun);
+  for (ChunkId chunk = 0; chunk <= pointing_chunk(layout); ++chunk) {
+    const auto a = expected.weights(chunk).bytes();
+    const auto b = coordinator->server().weights(chunk).bytes();
+    EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end())) << "chunk " << chunk;
+  }
+}
+
+TEST_F(CoordinatorVerify, BesideTheHeadsOwnDeviceOneIsOutSoon) {
+  options.steps = 200;
+  options.min_workers = 2;
+  options.verify = {.part = kUsualPart, .secret = 5, .after = kBefore};
+  make();
+  join(1, {}, true);
+  join(2);
+  EXPECT_LT(answer_until_out(2, [](std::uint64_t) { return -8; }), kSoon);
+}
+
+TEST_F(CoordinatorVerify, WhoIsOnlyLargerIsLookedAtToo) {
+  three(200, false, kUsualPart);
+  EXPECT_LT(answer_until_out(2, [](std::uint64_t) { return 1; }), kSoon) << "by its first look at the latest";
 }
 
 TEST_F(CoordinatorVerify, PartsOfASecondLookHaveAnEnd) {
