@@ -117,7 +117,8 @@ class Trial {
                    "save the model with parameters that require gradients"};
     }
     const at::Tensor target = classes ? at::zeros(shape, at::kLong) : at::zeros_like(output);
-    losses_of(loss_, output, target).sum().backward();
+    const at::Tensor losses = losses_of(loss_, output, target);
+    losses.backward(at::ones_like(losses));
     return {};
   }
 

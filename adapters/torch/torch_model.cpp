@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fault_words.h"
 #include "base/philox.h"
+#include "machine/error_words.h"
 #include "machine/processor.h"
+#include "torch/canary.h"
 #include "torch/cpu_memory.h"
 #include "torch/device_memory.h"
 #include "torch/devices.h"
@@ -15,6 +18,8 @@
 
 namespace motley::torch_adapter {
 namespace {
+
+constexpr double kPassSecondsOfMps = 0.5;  // work of some seconds is given up while the screen is in use
 
 class TorchModel final : public DeviceModel {
  public:
@@ -29,6 +34,9 @@ class TorchModel final : public DeviceModel {
         capabilities_(std::move(capabilities)) {
     if (train) train_.emplace(std::move(train), device, model_.staged());
     if (test) test_.emplace(std::move(test), device, model_.staged());
+    if (!device.is_mps()) return;
+    canary_.emplace(device);
+    words_.emplace([](std::string_view line) { return fault_in(line).has_value(); });
   }
 
   const Layout& layout() const override { return model_.layout(); }
@@ -38,6 +46,19 @@ class TorchModel final : public DeviceModel {
         guarded("looking at the memory of " + capabilities_.device,
                 [&]() -> Result<MemoryUse> { return memory_of(model_.device(), for_others); });
     return use ? *use : MemoryUse{};  // a device that does not tell is taken as it is
+  }
+
+  Care care() const override { return canary_ ? Care{2, kPassSecondsOfMps, true} : Care{}; }
+  std::optional<Fault> fault() override {
+    if (!canary_) return std::nullopt;
+    std::optional<Fault> found;
+    const Status asked = on_device([&] {
+      if (auto text = canary_->fault()) found = Fault{Fault::Kind::stale, *std::move(text)};
+    });
+    if (!asked) return Fault{Fault::Kind::stale, asked.error().message};
+    // What the driver says of its own, it has said by the time that the device was waited for.
+    if (const std::optional<std::string> words = words_->take()) return fault_in(*words);
+    return found;
   }
 
   Residence* residence() override { return model_.staged() ? &residence_ : nullptr; }
@@ -60,6 +81,7 @@ class TorchModel final : public DeviceModel {
     }
     return on_device([&] {
       if (model_.on_cpu()) at::set_num_threads(static_cast<int>(threads_));
+      if (canary_) canary_->begin();
     });
   }
 
@@ -75,11 +97,14 @@ class TorchModel final : public DeviceModel {
   Result<Forward> forward(const MicroBatch& samples) override {
     const Status done = on_device([&] {
       const at::AutoGradMode grad(trains());
-      const SampleReader::Batch batch = reader()->read(samples.indices);
+      const SampleReader::Batch batch = reader()->read(repeated(samples));
+      repeats_ = samples.repeats;
       const at::Tensor output = run(batch.x, task_->first + samples.at);
       losses_ = losses_of(loss_, output, batch.target);
       if (!trains() && loss_ != Loss::mse)
-        sums_.correct += static_cast<std::uint64_t>(output.argmax(-1).eq(batch.target).sum().item<std::int64_t>());
+        sums_.correct +=
+            static_cast<std::uint64_t>(output.argmax(-1).eq(batch.target).sum().item<std::int64_t>()) / repeats_;
+      if (canary_) canary_->mark();
       // A device that is behind is given the backward pass before anybody waits for the losses, so that it does not run
       // dry.
       if (!trains() || !model_.staged()) add(losses_);
@@ -93,7 +118,9 @@ class TorchModel final : public DeviceModel {
     const Status done = on_device([&] {
       const at::AutoGradMode grad(true);
       const at::Tensor losses = std::exchange(losses_, at::Tensor());
-      losses.sum().backward();
+      // Not sum(), which would hand down an expanded gradient: some kernels of MPS read these wrongly.
+      losses.backward(at::full_like(losses, 1.0 / repeats_));
+      if (canary_) canary_->mark();
       if (model_.staged()) add(losses);
     });
     model_.on_final({});
@@ -141,8 +168,17 @@ class TorchModel final : public DeviceModel {
 
   void add(const at::Tensor& losses) {
     // Summed on the CPU: MPS has no float64.
-    sums_.loss_sum += losses.detach().to(at::kCPU).to(at::kDouble).sum().item<double>();
-    sums_.weight += static_cast<double>(losses.numel());
+    sums_.loss_sum += losses.detach().to(at::kCPU).to(at::kDouble).sum().item<double>() / repeats_;
+    sums_.weight += static_cast<double>(losses.numel()) / repeats_;
+  }
+
+  /// The samples, each as often as it goes through.
+  std::span<const std::uint64_t> repeated(const MicroBatch& samples) {
+    if (samples.repeats == 1) return samples.indices;
+    repeated_.clear();
+    for (std::uint32_t i = 0; i < samples.repeats; ++i)
+      repeated_.insert(repeated_.end(), samples.indices.begin(), samples.indices.end());
+    return repeated_;
   }
 
   [[nodiscard]] bool trains() const { return task_->kind != PassKind::evaluate; }
@@ -159,6 +195,10 @@ class TorchModel final : public DeviceModel {
   const Task* task_ = nullptr;
   Sums sums_;
   at::Tensor losses_;  // of the newest forward pass
+  std::uint32_t repeats_ = 1;  // of its samples
+  std::vector<std::uint64_t> repeated_;
+  std::optional<Canary> canary_;  // where the device is to be taken care of
+  std::optional<machine::ErrorWords> words_;  // of its driver
 };
 
 void make_deterministic() {

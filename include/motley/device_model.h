@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,28 @@ struct MicroBatch {
   std::span<const std::uint64_t> indices;  // numbers in the data set
   std::uint64_t at = 0;                    // the first of them in Task::indices
   std::uint64_t wanted = 0;                // samples of the task, these among them, that are wanted by now
+  /// Each goes through so many times, and counts once: the pass has one of the sizes that the device is asked for.
+  std::uint32_t repeats = 1;
+};
+
+/// What a device must be spared to be believed. All zero: nothing, and fault() is never asked.
+struct Care {
+  std::uint32_t pass_sizes = 0;  // sizes of pass, in samples, that it may have at most; 0 or 2
+  double pass_seconds = 0;       // a pass is shorter
+  bool repeats = true;           // forward() knows MicroBatch::repeats
+
+  [[nodiscard]] bool any() const noexcept { return pass_sizes > 0; }
+};
+
+/// What a device did wrong, whatever the calls said.
+struct Fault {
+  enum class Kind : std::uint8_t {
+    stale,     // what was asked for was not computed
+    aborted,   // the driver gave work up
+    too_long,  // it gave up work that took too long
+  };
+  Kind kind = Kind::stale;
+  std::string what{};  // for people
 };
 
 /// Over the micro-batches of a task.
@@ -99,6 +122,10 @@ class DeviceModel {
   virtual Residence* residence() { return nullptr; }
   /// Where contributions can be summed, and the optimizer runs, beside the gradient; nullptr: on the host.
   virtual std::shared_ptr<DeviceServer> server() { return nullptr; }
+
+  [[nodiscard]] virtual Care care() const { return {}; }
+  /// Since it was asked last. Waits for the device, of which nothing that came before is believed until this is empty.
+  virtual std::optional<Fault> fault() { return {}; }
 
   [[nodiscard]] virtual Flow flow() const { return Flow::in_step; }
   /// Micro-batches are groups of so many positions, or several of them, which nothing cuts; 0: any samples may go

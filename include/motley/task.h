@@ -44,6 +44,8 @@ struct Task {
   LossState state{};
   /// The gradient stays on the device, where its server sums: DeviceModel::keep().
   bool kept = false;
+  /// Passes have `micro_batch` samples or so many, and no other size (Care::pass_sizes); 0: any.
+  std::uint32_t odd = 0;
 
   /// `count` samples after the first `done`: where they start in `indices`.
   [[nodiscard]] std::uint64_t at(std::uint64_t done, std::uint64_t count) const noexcept {

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/fault_words.h"
+#include "machine/error_words.h"
 #include "machine/process_memory.h"
 #include "python_residence.h"
 #include "python_server.h"
@@ -107,6 +109,11 @@ class PythonModel final : public DeviceModel {
     capabilities_.device = nb::cast<std::string>(object.attr("device"));
     capabilities_.description = nb::cast<std::string>(object.attr("description"));
     capabilities_.micro_batch = nb::cast<std::uint32_t>(object.attr("micro_batch"));
+    if (nb::hasattr(object, "care") && !object.attr("care").is_none()) {
+      const auto care = nb::cast<std::tuple<std::uint32_t, double, bool>>(object.attr("care"));
+      std::tie(care_.pass_sizes, care_.pass_seconds, care_.repeats) = care;
+      words_.emplace([](std::string_view line) { return fault_in(line).has_value(); });
+    }
     counts_right_ = nb::hasattr(object, "counts_right") && nb::cast<bool>(object.attr("counts_right"));
     if (nb::hasattr(object, "residence") && !object.attr("residence").is_none()) {
       residence_.emplace(object.attr("residence"), layout_, std::span(weight_data_, weights_.size()),
@@ -142,6 +149,21 @@ class PythonModel final : public DeviceModel {
   }
   Residence* residence() override { return residence_ ? &*residence_ : nullptr; }
   std::shared_ptr<DeviceServer> server() override { return server_; }
+  [[nodiscard]] Care care() const override { return care_; }
+  std::optional<Fault> fault() override {
+    if (!care_.any()) return std::nullopt;
+    std::optional<Fault> found;
+    const Status asked = call("fault", [&found](const nb::object& answer) {
+      if (answer.is_none()) return;
+      const auto text = nb::cast<std::string>(answer);
+      found = fault_in(text);
+      if (!found) found = Fault{Fault::Kind::stale, text};
+    });
+    if (!asked) return Fault{Fault::Kind::stale, asked.error().message};
+    // What the driver says of its own, it has said by the time that the device was waited for.
+    if (const std::optional<std::string> words = words_->take()) return fault_in(*words);
+    return found;
+  }
   [[nodiscard]] Flow flow() const override { return flow_; }
   [[nodiscard]] std::uint32_t group(PassKind kind) const override { return kind == PassKind::evaluate ? 0 : group_; }
   [[nodiscard]] std::uint32_t at_once(const Task&) const override { return at_once_; }
@@ -163,9 +185,8 @@ class PythonModel final : public DeviceModel {
         view_);
   }
   Status read(const MicroBatch& probable) override {
-    return call(
-        "read", [this](const nb::object& most) { at_once_ = nb::cast<std::uint32_t>(most); }, probable.at,
-        probable.indices.size(), probable.wanted);
+    return call_with(
+        "read", probable, [this](const nb::object& most) { at_once_ = nb::cast<std::uint32_t>(most); });
   }
   Status load(ChunkId first, std::span<const std::span<const float>> chunks) override {
     const std::uint64_t begin = layout_.chunks()[first].offset;
@@ -180,12 +201,9 @@ class PythonModel final : public DeviceModel {
   Status start() override { return call("start", {}, std::exchange(came_, {})); }
   Result<Forward> forward(const MicroBatch& samples) override {
     bool computed = false;
-    const Status done = call(
-        "forward",
-        [&](const nb::object& found) {
-          std::tie(computed, at_once_) = nb::cast<std::tuple<bool, std::uint32_t>>(found);
-        },
-        samples.at, samples.indices.size(), samples.wanted);
+    const Status done = call_with("forward", samples, [&](const nb::object& found) {
+      std::tie(computed, at_once_) = nb::cast<std::tuple<bool, std::uint32_t>>(found);
+    });
     if (!done) return done.error();
     return computed ? Forward::computed : Forward::refused;
   }
@@ -266,12 +284,20 @@ class PythonModel final : public DeviceModel {
     }
   }
 
+  Status call_with(const char* name, const MicroBatch& samples, const Take& take) {
+    const std::size_t size = samples.indices.size();
+    if (samples.repeats > 1) return call(name, take, samples.at, size, samples.wanted, samples.repeats);
+    return call(name, take, samples.at, size, samples.wanted);
+  }
+
   std::unique_ptr<Kept> python_;
   Layout layout_;
   Arena weights_, gradients_;
   float* weight_data_;
   const float* gradient_data_;
   Capabilities capabilities_;
+  Care care_;
+  std::optional<machine::ErrorWords> words_;  // of the driver's
   Flow flow_;
   std::uint32_t group_;
   bool counts_right_ = false;

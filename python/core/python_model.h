@@ -6,9 +6,12 @@
 //   memory(for_others) -> (used, peak, budget, scratch) in bytes
 //   counts_right: bool, the first of the scores is how many samples were right; may be missing
 //   residence: what python_residence.h asks for, or None; may be missing
+//   care: None, or (sizes of pass, seconds of a pass, whether forward() takes repeats), as motley::Care; may be missing.
+//     Then there is fault() -> None | str, too
 //   server: what python_server.h asks for, or None; may be missing
 //   open(task) -> (most, early)        samples of a micro-batch at most; whether start() needs not all weights
 //   read(at, size, wanted) -> most     start(came)     forward(at, size, wanted) -> (computed, most)
+//     both with a fourth argument where each sample goes through several times: how often
 //   backward(last)     sums() -> (weight, loss_sum, [sums of scores])     finish(count)     close()
 //
 // with the meanings of motley/device_model.h. `at`: in Task::indices. `came`: ranges of `weights` that are new. `last`:

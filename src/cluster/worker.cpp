@@ -98,6 +98,12 @@ void WorkerMachine::on(const worker_event::PrepareFailed&) {
   end_session(false, WorkerReason::prepare_failed);
 }
 
+void WorkerMachine::on(const worker_event::DeviceOut&) {
+  if (!open_) return act(Kind::disconnect, WorkerReason::prepare_failed).reconnect = false, void();
+  act(Kind::send_bye, WorkerReason::prepare_failed);
+  end_session(false, WorkerReason::prepare_failed);
+}
+
 void WorkerMachine::on(const worker_event::Admitted&) {
   if (!open_ || admitted_ || state_ != WorkerState::loading) return;
   admitted_ = true;

@@ -56,6 +56,7 @@ class WorkerMachine {
   void on(const worker_event::SpecWhole&);
   void on(const worker_event::Prepared&);
   void on(const worker_event::PrepareFailed&);
+  void on(const worker_event::DeviceOut&);
   void on(const worker_event::Admitted&);
   void on(const worker_event::VersionSeen&);
   void on(const worker_event::WeightsForgotten&);

@@ -19,6 +19,7 @@ struct Heard {  // a frame of this session, or a part of one, before its content
 struct SpecWhole {};  // RunSpec and the model file are there
 struct Prepared {};
 struct PrepareFailed {};
+struct DeviceOut {};  // it computes no more
 struct Admitted {};
 struct VersionSeen {  // the first segment of a version
   std::uint64_t version = 0;
@@ -55,7 +56,7 @@ struct Tick {};
 
 using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::Disconnected, worker_event::Heard, worker_event::SpecWhole,
-                 worker_event::Prepared, worker_event::PrepareFailed, worker_event::Admitted, worker_event::VersionSeen,
+                 worker_event::Prepared, worker_event::PrepareFailed, worker_event::DeviceOut, worker_event::Admitted, worker_event::VersionSeen,
                  worker_event::WeightsForgotten, worker_event::VersionWhole, worker_event::WeightsMissed,
                  worker_event::WeightsDiffer, worker_event::TaskProgress, worker_event::TaskLimited,
                  worker_event::TaskBegun, worker_event::TaskFinished, worker_event::TaskFailed,

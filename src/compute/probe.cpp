@@ -179,6 +179,7 @@ Result<std::vector<float>> probe(TaskLoop& loop, const Layout& layout, const Tas
     task.kind = PassKind::probe;
     task.indices = like.indices;
     task.micro_batch = like.micro_batch;
+    task.odd = like.odd;
     task.seed = like.seed + i / kProbes;
     task.state = like.state;
     const Result<Outcome> outcome = loop.run(task, weights, sketcher, NoStop());
@@ -196,6 +197,41 @@ Result<std::vector<float>> probe(TaskLoop& loop, const Layout& layout, const Tas
   return found;
 }
 
+Result<std::vector<float>> probe_once(TaskLoop& loop, const Layout& layout, const Task& like, std::size_t which) {
+  ProbeWeights weights(layout, which, Scale::generic);
+  Sketcher sketcher(layout);
+  Task task = like;
+  task.kind = PassKind::probe;
+  const Result<Outcome> outcome = loop.run(task, weights, sketcher, NoStop());
+  if (!outcome) return outcome.error();
+  std::vector<float> found;
+  sketcher.append_to(found);
+  return found;
+}
+
+namespace {
+
+/// Of what is trained, by entry: in the order of the forward pass.
+std::vector<std::pair<std::uint32_t, std::string>> names_of(const Layout& layout) {
+  std::vector<std::pair<std::uint32_t, std::string>> names;
+  for (const Placement& place : layout.placements())
+    if (trained(layout, place)) names.emplace_back(place.entry, layout.entries()[place.entry].name);
+  return names;
+}
+
+}  // namespace
+
+std::optional<PassDifference> compare_passes(const Layout& layout, std::span<const std::vector<float>> ones,
+                                             std::span<const std::vector<float>> others) {
+  std::vector<double> differences(1 + tensors(layout), std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < ones.size(); ++i) {
+    if (!finite(ones[i]) && !finite(others[i])) return std::nullopt;
+    keep_smaller(ones[i], others[i], differences);
+  }
+  const auto worst = static_cast<std::size_t>(std::ranges::max_element(differences) - differences.begin());
+  return PassDifference{differences[worst], worst == 0 ? "the loss" : names_of(layout)[worst - 1].second};
+}
+
 std::optional<ProbeDifference> compare(const Layout& layout, std::span<const float> one, std::span<const float> other) {
   const std::size_t count = tensors(layout), each = kOfLoss + kProbeSums * count;
   if (one.size() != 1 + kProbes * each || other.size() != one.size()) return std::nullopt;
@@ -208,9 +244,7 @@ std::optional<ProbeDifference> compare(const Layout& layout, std::span<const flo
     // What is not finite on one side alone is NaN, and stays infinitely far.
     for (std::size_t k = 0; k <= count; ++k) differences[k] = std::max(differences[k], of_scale[k]);
   }
-  std::vector<std::pair<std::uint32_t, std::string>> names;  // by entry, which are in the order of the forward pass
-  for (const Placement& place : layout.placements())
-    if (trained(layout, place)) names.emplace_back(place.entry, layout.entries()[place.entry].name);
+  const std::vector<std::pair<std::uint32_t, std::string>> names = names_of(layout);
   ProbeDifference found;
   std::uint32_t first = std::numeric_limits<std::uint32_t>::max();
   const auto worst = static_cast<std::size_t>(std::ranges::max_element(differences) - differences.begin());

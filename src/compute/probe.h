@@ -29,6 +29,17 @@ constexpr std::uint64_t kProbeElementsMax = std::uint64_t{1} << 28;
 /// is open. Errors: those of the model.
 Result<std::vector<float>> probe(TaskLoop& loop, const Layout& layout, const Task& like);
 
+/// One of these alone, with the weights of `which`: weight and sum of the loss, and kProbeSums of each tensor. Of `like`
+/// all holds but the kind. Errors: those of the model.
+Result<std::vector<float>> probe_once(TaskLoop& loop, const Layout& layout, const Task& like, std::size_t which);
+/// Of several such pairs the smallest difference counts, tensor by tensor. Empty: they say nothing.
+struct PassDifference {
+  double worst = 0;
+  std::string tensor;
+};
+std::optional<PassDifference> compare_passes(const Layout& layout, std::span<const std::vector<float>> ones,
+                                             std::span<const std::vector<float>> others);
+
 /// How far two devices are apart, as a part of the norm. Each kind of weights is probed three times, and the smallest
 /// difference of the three counts, since one sample at the kink of a ReLU moves a whole tensor; then the larger of
 /// the kinds.

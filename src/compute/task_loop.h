@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "compute/chunk_publisher.h"
+#include "compute/pass_sizes.h"
 #include "compute/task_io.h"
 #include "compute/weight_loader.h"
 #include "motley/device_model.h"
@@ -35,6 +37,9 @@ class TaskLoop final : private Finals {
   void compute();
   /// What is claimed and not computed is abandoned.
   Result<Outcome> close();
+  /// Why the newest task failed, where the device is to be taken care of and did wrong.
+  [[nodiscard]] const std::optional<Fault>& fault() const noexcept { return fault_; }
+  [[nodiscard]] std::optional<Fault> take_fault() { return std::exchange(fault_, std::nullopt); }
 
  private:
   void await_weights();
@@ -44,28 +49,33 @@ class TaskLoop final : private Finals {
   void finish();
   void take_sums();
   [[nodiscard]] std::uint64_t limit() const;
-  [[nodiscard]] std::uint64_t next_count(std::uint64_t limit) const;
-  [[nodiscard]] MicroBatch micro_batch(std::uint64_t count, std::uint64_t limit) const;
+  [[nodiscard]] PassCut next_cut(std::uint64_t limit) const;
+  [[nodiscard]] std::uint64_t next_group_pass(std::uint64_t left, std::uint64_t partial, std::uint64_t whole) const;
+  [[nodiscard]] MicroBatch micro_batch(PassCut cut, std::uint64_t limit) const;
   [[nodiscard]] std::uint64_t partial_group() const;
   [[nodiscard]] bool trains() const { return task_->kind != PassKind::evaluate; }
   [[nodiscard]] bool publishes() const { return gives_gradient(task_->kind) && !task_->resident && !task_->kept; }
   [[nodiscard]] bool goes_on() const { return !abandoned_ && !failure_; }
   void keep(const Status& status);
+  void believe();
   void placement_final(std::size_t placement) noexcept override { publisher_.placement_final(placement); }
 
   DeviceModel& model_;
   WeightLoader loader_;
   ChunkPublisher publisher_;
   Flow flow_;
+  Care care_;
   // Of the task.
   const Task* task_ = nullptr;
   Sink* sink_ = nullptr;
   const Stop* stop_ = nullptr;
   std::uint32_t group_ = 0;
   Outcome outcome_;
-  std::uint64_t claimed_ = 0, wanted_ = 0;  // samples of the next micro-batch, and of the task by then
+  PassCut claimed_;           // the next micro-batch
+  std::uint64_t wanted_ = 0;  // samples of the task by then
   bool started_ = false, begun_ = false, abandoned_ = false;
   std::optional<Error> failure_;
+  std::optional<Fault> fault_;
 };
 
 }  // namespace motley::compute

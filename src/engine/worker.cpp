@@ -263,6 +263,11 @@ void Worker::prepare_failed(const Error& error, Time now) {
   impl_->decide(event::PrepareFailed{}, now);
 }
 
+void Worker::device_out(const Error& error, Time now) {
+  impl_->why = error;
+  impl_->decide(event::DeviceOut{}, now);
+}
+
 void Worker::task_progress(std::uint64_t number, std::uint64_t done, Time now) {
   impl_->decide(event::TaskProgress{number, done}, now);
 }

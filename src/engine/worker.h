@@ -108,6 +108,8 @@ class Worker {
   /// What numbers on the wire cost this machine, where a codec is open. Before prepared().
   void knows_wire(const plan::EndCost& cost);
   void prepare_failed(const Error& error, Time now);
+  /// The device computes no more, in no session.
+  void device_out(const Error& error, Time now);
 
   // From the computation, in the order of Sink's contract. Results of an old task number are dropped.
   void task_progress(std::uint64_t number, std::uint64_t done, Time now);

@@ -70,7 +70,9 @@ Status ComputeThread::make_local_steps(const engine::TaskOrder& order, TaskSink&
                     order.epoch,
                     order.pass_first + part.first,  // as in a pass of its own, which the next one follows
                     local_->resident(),
-                    order.state};
+                    order.state,
+                    false,
+                    odd_};
     const Time began = now();
     loop_->forget_weights();  // steps of workers share their numbers with versions and with each other
     const Result<Outcome> outcome = compute(task, *local_, *local_, WholeStep(stop, part.first, part.count), [] {});
@@ -91,6 +93,10 @@ void ComputeThread::run_local_steps(const engine::TaskOrder& order) {
                     "install the same version of motley on both machines"});
     return;
   }
+  if (out_) return failed(order.number, *out_);
+  // Once: later the device may have the weights of the round to come.
+  if (odd_ == 0)
+    if (Status believed = try_passes(order.state); !believed) return failed(order.number, believed.error());
   TaskSink sink(*this, order.number);
   const TaskStop stop(*this, sink);
   duty_.start(now());
@@ -107,7 +113,7 @@ void ComputeThread::run_local_steps(const engine::TaskOrder& order) {
                   .micro_batch = micro_batch_};
   if (!made && !diverged) {
     local_->drop();
-    return events_.failed(order.number, made.error());
+    return failed(order.number, made.error());
   }
   if (outcome.count > 0) {
     // What is not finite is for the coordinator to judge: it asks others.

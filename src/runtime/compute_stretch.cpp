@@ -93,9 +93,15 @@ bool ComputeThread::may_go_on(std::uint64_t stretch) {
 void ComputeThread::run_stretch(Stretch stretch) {
   MOTLEY_ASSERT(prepared_.model != nullptr);
   engine::Soloist soloist(std::move(stretch.order));
+  engine::StretchEnd end{.number = soloist.number(), .failure = {}, .after = {}};
+  if (Status believed = out_ ? Status(*out_) : try_passes(soloist.state()); !believed) {
+    end.failure = believed.error();
+    stretch.events.ended(std::move(end));
+    if (out_ && events_.out) events_.out(*out_);
+    return;
+  }
   if (Residence* there = prepared_.model->residence()) soloist.settle(*there);
   std::vector<std::uint64_t> indices;
-  engine::StretchEnd end{.number = soloist.number(), .failure = {}, .after = {}};
   const auto hand_out = [&](engine::StretchStep step) {
     {
       const std::lock_guard lock(mutex_);
@@ -149,6 +155,7 @@ void ComputeThread::run_stretch(Stretch stretch) {
   }
   if (soloist.resident()) prepared_.model->residence()->leave();
   stretch.events.ended(std::move(end));
+  if (out_ && events_.out) events_.out(*out_);
 }
 
 std::optional<Error> ComputeThread::bring(const engine::Soloist& soloist, ps::Snapshot& after) {
@@ -176,7 +183,9 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
                     pass.epoch,
                     pass.order_first,
                     soloist.resident(),
-                    soloist.state()};
+                    soloist.state(),
+                    false,
+                    odd_};
     const Time began = now();
     const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, part.count), [] {});
     if (!outcome) return outcome.error();

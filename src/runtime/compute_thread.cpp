@@ -206,7 +206,9 @@ Result<MemoryUse> ComputeThread::try_samples(std::uint64_t count) {
 // groups.
 Status ComputeThread::find_micro_batch() {
   const std::uint32_t most = prepared_.micro_batch;
-  micro_batch_ = most;
+  micro_batch_ = most_ = most;
+  odd_ = 0;
+  passes_tried_ = false;
   search_.reset();
   const MemoryUse before = prepared_.model->memory(prepared_.reserve_bytes);
   if (before.budget == 0) return {};
@@ -219,7 +221,7 @@ Status ComputeThread::find_micro_batch() {
   // What else fails, without weights that make sense, a task will show.
   if (!one) return one.error().code == ErrorCode::memory ? Status(one.error()) : Status();
   const std::uint32_t groups = most / least;
-  if (least > 1 && groups == 1) return {};
+  if ((least > 1 && groups == 1) || prepared_.model->care().any()) return {};
   search_.emplace(groups, before.used, less(one->budget, prepared_.reserve_bytes + one->scratch));
   search_->saw(1, one->peak);
   if (!search_->fits(groups)) {
@@ -238,6 +240,7 @@ Status ComputeThread::find_micro_batch() {
 }
 
 void ComputeThread::learn(const Outcome& outcome, double took) {
+  if (odd_ > 0) watch_pace(outcome, took);
   const bool growing = search_ && search_->growing();
   if (!growing && now() - memory_asked_ < kMemoryEvery) return;
   memory_asked_ = now();
@@ -251,6 +254,7 @@ void ComputeThread::learn(const Outcome& outcome, double took) {
 }
 
 bool ComputeThread::take_less() {
+  if (odd_ > 0) return take_shorter_passes();
   if (micro_batch_ <= prepared_.group) return false;
   if (search_) {
     search_->out_of_memory();
@@ -267,8 +271,11 @@ void ComputeThread::run_probe(const engine::TaskOrder& order) {
   if (Status here = wait_for(PassKind::probe, indices); !here) return events_.failed(order.number, here.error());
   Task like{PassKind::probe, 0, indices, 0, micro_batch_, prepared_.seed};
   like.state = order.state;
+  like.odd = odd_;
   Result<std::vector<float>> found = compute::probe(*loop_, prepared_.model->layout(), like);
-  if (!found) return events_.failed(order.number, found.error());
+  for (std::optional<Fault> fault; !found && (fault = loop_->take_fault()) && computes_on(*fault);)
+    found = compute::probe(*loop_, prepared_.model->layout(), like);
+  if (!found) return failed(order.number, found.error());
   Outcome outcome;
   outcome.count = order.count;
   outcome.probe = std::move(*found);
@@ -277,6 +284,8 @@ void ComputeThread::run_probe(const engine::TaskOrder& order) {
 
 void ComputeThread::run(const engine::TaskOrder& order) {
   MOTLEY_ASSERT(prepared_.model != nullptr);
+  if (Status believed = out_ ? Status(*out_) : try_passes(order.state); !believed)
+    return failed(order.number, believed.error());
   if (order.kind == PassKind::probe) return run_probe(order);
   std::vector<std::uint64_t> indices(order.count);
   if (order.kind == PassKind::train) {
@@ -298,15 +307,13 @@ void ComputeThread::run(const engine::TaskOrder& order) {
             .from_end = order.from_end,
             .epoch = order.epoch,
             .order_first = order.pass_first,
-            .state = order.state};
+            .state = order.state,
+            .odd = odd_};
   keep_on_device(order, task);
   const Result<Outcome> outcome = compute(task, weights_, sink, stop, [&] { sink.restart(); });
   duty_.stop(now());
   const double charge = duty_.take_charge();
-  if (!outcome) {
-    events_.failed(order.number, outcome.error());
-    return;
-  }
+  if (!outcome) return failed(order.number, outcome.error());
   if (task.kept && outcome->count > 0) {
     if (const Status kept = hand_out_kept(order.number); !kept) return events_.failed(order.number, kept.error());
   }
@@ -337,10 +344,18 @@ Result<Outcome> ComputeThread::compute(const Task& task, Weights& weights, Sink&
                                        const std::function<void()>& restart) {
   for (Task smaller = task;;) {
     Result<Outcome> outcome = loop_->run(smaller, weights, sink, stop);
-    if (outcome) return outcome;
+    if (outcome) {
+      care_.went_well();
+      return outcome;
+    }
     restart();
-    if (outcome.error().code != ErrorCode::memory || !take_less()) return outcome;
+    if (const std::optional<Fault> fault = loop_->take_fault()) {
+      if (!computes_on(*fault)) return *out_;
+    } else if (outcome.error().code != ErrorCode::memory || !take_less()) {
+      return outcome;
+    }
     smaller.micro_batch = micro_batch_;
+    smaller.odd = odd_;
   }
 }
 

@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "compute/device_care.h"
+#include "compute/pass_sizes.h"
 #include "compute/task_loop.h"
 #include "compute/task_range.h"
 #include "engine/local_steps.h"
@@ -40,6 +42,10 @@ struct ComputeEvents {
   std::function<void(std::uint64_t task, ChunkId chunk, SharedBytes gradient)> chunk;
   std::function<void(std::uint64_t task, Outcome outcome, double compute_seconds, double waited_seconds)> finished;
   std::function<void(std::uint64_t task, Error error)> failed;
+  /// For people; may be empty.
+  std::function<void(const std::string& text)> note{};
+  /// The device computes no more, for this reason. After failed(), if that was in a task; may be empty.
+  std::function<void(Error error)> out{};
 };
 
 /// Called on the compute thread.
@@ -114,6 +120,13 @@ class ComputeThread {
   [[nodiscard]] bool weights_are_here() const;
   void rest(const TaskSink& sink);
   void learn(const Outcome& outcome, double took);
+  Status try_passes(const LossState& state);
+  void set_passes(compute::PassSizes sizes);
+  bool take_shorter_passes();
+  bool computes_on(const Fault& fault);
+  void watch_pace(const Outcome& outcome, double took);
+  void say(const std::string& text) const;
+  void failed(std::uint64_t task, const Error& error);
   bool take_less();
   /// In smaller micro-batches where the memory does not suffice; `restart` is called when it did not go to its end.
   Result<Outcome> compute(const Task& task, Weights& weights, Sink& sink, const Stop& stop,
@@ -147,6 +160,10 @@ class ComputeThread {
   Prepared prepared_;
   std::optional<compute::TaskLoop> loop_;    // over its model
   std::optional<engine::LocalSteps> local_;  // in rounds: its optimizer's state stays from one to the next
+  compute::DeviceCare care_;
+  std::uint32_t most_ = 0, odd_ = 0;  // samples of a pass at most; of the other size of pass, where there are two
+  bool passes_tried_ = false;
+  std::optional<Error> out_;  // why the device computes no more
   DutyCycle duty_;
   TaskWeights weights_{duty_};              // of the current task
   std::optional<plan::MicroBatch> search_;  // where the micro-batch follows the memory

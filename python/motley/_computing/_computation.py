@@ -11,12 +11,12 @@ import torch
 from torch.utils.data import default_collate
 
 from motley import _core
-from motley._computing import _compiled, _outflow, _residence, _server
+from motley._computing import _care, _compiled, _outflow, _residence, _server
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _arriving, _binding, _cuts, _groups, _model, _parts
 from motley._runs import _state
-from motley._samples import _ahead, _batches, _data, _upcoming
+from motley._samples import _batches, _data, _seeds, _upcoming
 from motley._trials import _halves, _work
 from motley._trials._loss import GROUP, PRECISIONS, add_scores, measure_loss
 
@@ -32,6 +32,7 @@ class ModelComputation:
     """
 
     begins_early = True  # the forward pass, before all weights are there
+    fills_up = True  # passes, where the device is to see few sizes: with samples that go through several times, and count once
 
     def __init__(self, work: _work.Work, parts: _parts.Parts, device: str, threads: int, looked_at: bool = True, staged: bool = False):
         self._work, self._parts = work, parts
@@ -61,9 +62,13 @@ class ModelComputation:
         self.group = self._group if self._group > 1 else 0
         self.residence = _residence.Residence(work.layout, names, self.bound) if self._staged else None
         self.server = _server.Server(work.layout, names, self.bound) if behind else None
+        self._care = _care.of(self._torch_device)
+        self.care, self.fault = self._care.asked(self.fills_up), self._care.fault
+        self._repeats = 1  # of each sample of the micro-batch
         self.turn = threading.Lock()  # of computing, or of looking at the model
         self._state = _state.Decoded(work.train.orders.take if work.train.orders else None)
-        self._ahead = {recipe.name: self._read_ahead(recipe) for recipe in (work.train, work.test) if recipe and recipe.readers}
+        self._ahead = {recipe.name: _seeds.read_ahead(recipe, recipe is work.train) for recipe in (work.train, work.test)
+                       if recipe and recipe.readers}
         self._task: Any = None  # that is open
         self._finals_wanted = False  # by the core: what the backward pass finishes is handed out meanwhile
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
@@ -99,7 +104,8 @@ class ModelComputation:
         """(samples of the first micro-batch at most, whether it is computed while weights arrive)."""
         self.turn.acquire()
         self._task = task
-        self._first: tuple[int, int, Any] | None = None  # where in the task, samples and batch that was read before it was claimed
+        self._care.begin()
+        self._first: tuple[tuple[int, int, int], Any] | None = None  # where, how many and how often; a batch that was read early
         self._newest: tuple[torch.Tensor, float, int, int] | None = None  # of the newest forward pass: mean, weight, place, samples
         self._weight, self._loss_sum = 0.0, 0.0
         if self.residence:
@@ -115,10 +121,11 @@ class ModelComputation:
         return self._at_once(), self._early
 
     @_devices.told
-    def read(self, at: int, size: int, wanted: int) -> int:
+    def read(self, at: int, size: int, wanted: int, repeats: int = 1) -> int:
         """The batch that is probably the first, while weights are on their way."""
+        self._repeats = repeats
         try:
-            self._first = at, size, self._fetch(self._work.train, at, size, wanted)
+            self._first = (at, size, repeats), self._fetch(self._work.train, at, size, wanted)
         except _cuts.Refused as refused:
             self._take_one_group(refused)
         return self._at_once()
@@ -152,8 +159,9 @@ class ModelComputation:
         self._mode = None
 
     @_devices.told
-    def forward(self, at: int, size: int, wanted: int) -> tuple[bool, int]:
-        """(whether it was computed, samples of the next micro-batch at most)."""
+    def forward(self, at: int, size: int, wanted: int, repeats: int = 1) -> tuple[bool, int]:
+        """(whether it was computed, samples of the next micro-batch at most). `repeats`: how often each goes through."""
+        self._repeats = repeats
         try:
             if self._task.kind == "evaluate":
                 self._evaluate(at, size, wanted)
@@ -214,49 +222,35 @@ class ModelComputation:
         if str(refused):
             sys.stderr.write(f"motley: computes {GROUP} samples at a time from now on, since {refused}\n")
 
-    def _read_ahead(self, recipe: _data.Recipe) -> _ahead.Ahead:
-        assert recipe.readers is not None
-
-        def seeds(task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
-            return self._seeds(recipe, task, version, first, count)
-
-        return _ahead.Ahead(recipe.readers, seeds, recipe is self._work.train, recipe.size, recipe.batch_size, recipe.shuffles,
-                            recipe.drops_last, recipe.numbers_at, recipe.of_task)
-
-    def _seeds(self, recipe: _data.Recipe, task: _core.Task, version: int, first: int, count: int) -> list[int] | None:
-        """One for each position [first, first + count), where samples are made with random numbers."""
-        if not recipe.draws:
-            return None
-        return [_core.mixed_seed(task.seed, version if recipe is self._work.train else 0, first + i) for i in range(count)]
-
     def _fetch(self, recipe: _data.Recipe, at: int, count: int, wanted: int) -> Any:
         """The batch of the samples [at, at + count), of `wanted` that will be fetched."""
         task, first = self._task, self._first
         self._first = None
-        if first is not None and first[:2] == (at, count):
-            return first[2]
+        if first is not None and first[0] == (at, count, self._repeats):
+            return first[1]
         trains = recipe is self._work.train
         if trains:
             self._next.wait()
         if recipe.name in self._ahead:
             self._ahead[recipe.name].expect(task, wanted)
-        made = self._next.take(task, at, count) if trains else None
-        return made if made is not None else self._batch(recipe, task, at, count)
+        made = self._next.take(task, at, count) if trains and self._repeats == 1 else None
+        return made if made is not None else self._batch(recipe, task, at, count, self._repeats)
 
     def _upcoming_batch(self, task: _upcoming.Upcoming, at: int, count: int) -> Any:
         with torch.cuda.device(self._torch_device) if self._torch_device.type == "cuda" else contextlib.nullcontext():
             return self._batch(self._work.train, task, at, count)
 
-    def _batch(self, recipe: _data.Recipe, task: Any, at: int, count: int) -> Any:
+    def _batch(self, recipe: _data.Recipe, task: Any, at: int, count: int, repeats: int = 1) -> Any:
         """On the device, or on its way there."""
         ahead, plainly = self._ahead.get(recipe.name), recipe.collate is default_collate
-        if ahead and plainly:
+        if ahead and plainly and repeats == 1:
             batch = ahead.take_collated(task, at, count, recipe.pinned and self._torch_device.type == "cuda")
         else:
             samples = (ahead.take(task, at, count) if ahead else
-                       recipe.read(recipe.of_task(task, at, count), self._seeds(recipe, task, task.version, task.first + at, count)))
-            sizes = [count] if plainly or recipe is not self._work.train else _cuts.sizes_of(count, self._group)
-            batch = _batches.collate(recipe.collate, samples, sizes, lambda first: self._seeded(task, at + first, COLLATE))
+                       recipe.read(recipe.of_task(task, at, count), _seeds.seeds_of(recipe, recipe is self._work.train, task, task.version,
+                                                                               task.first + at, count)))
+            sizes = [count * repeats] if plainly or recipe is not self._work.train else _cuts.sizes_of(count * repeats, self._group)
+            batch = _batches.collate(recipe.collate, samples * repeats, sizes, lambda first: self._seeded(task, at + first, COLLATE))
         batch = _data.move(batch, self._torch_device, recipe.pinned)
         if self._compiled:
             _compiled.any_size(batch, count)
@@ -313,10 +307,11 @@ class ModelComputation:
         self._newest = None
         if part != 0:
             self._backward(mean, part)
+        self._care.mark()
         self.bound.statistics.add(size, self._groups)
         task = self._task
         if not task.probes:
-            self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast)
+            self._halves.look(task, at, size, lambda each: self._loss(task, each), self._autocast, self.care is not None, self._repeats)
 
     def _forward(self, task: _core.Task, batch: Any, at: int, size: int) -> tuple[torch.Tensor, float]:
         arriving, self._arriving = self._arriving, None
@@ -344,8 +339,10 @@ class ModelComputation:
         self.bound.start_statistics()
         with self._kept_apart(task, at, size), self._autocast(), _compiled.worth_it(size), self._halves.without_draws():
             found = self._loss(task, batch)
-        self._halves.check_rows(found, batch, size)
-        return measure_loss(found, size)
+        self._halves.check_rows(found, batch, size * self._repeats)
+        mean, part = measure_loss(found, size * self._repeats)
+        self._care.mark()
+        return mean, part / self._repeats
 
     @contextlib.contextmanager
     def _kept_apart(self, task: _core.Task, at: int, size: int) -> Iterator[None]:
@@ -362,6 +359,7 @@ class ModelComputation:
 
     def _backward(self, mean: torch.Tensor, weight: float) -> None:
         gradient = torch.full_like(mean, weight)
+        self._care.hand_down_whole(mean)
         if self._groups is None or self._fused is None or not self._fused.recomputes:
             mean.backward(gradient)
             return
@@ -385,13 +383,14 @@ class ModelComputation:
         watched = _data.RandomWatch() if self._draws_in_evaluation is None and self._work.found.draws else None
         grad = torch.enable_grad() if self._work.found.needs_grad else torch.no_grad()
         with self._seeded(task, at), grad, self._autocast(), _compiled.worth_it(size), watched or contextlib.nullcontext():
-            mean, part = measure_loss(self._loss(task, batch), size)
+            mean, part = measure_loss(self._loss(task, batch), size * self._repeats)
             with torch.no_grad():
                 given = self._parts.given if self._parts.decay is None else self._parts.teacher
                 scores = self._parts.score(given, batch) if self._parts.score else {}
         if watched is not None:
             self._draws_in_evaluation = bool(watched.draws)
-        return mean.item(), part, scores
+        self._care.mark()
+        return mean.item(), part / self._repeats, scores if self._repeats == 1 else {name: scores[name] / self._repeats for name in scores}
 
 
 def _final(computation: weakref.ref[Any], place: int) -> None:

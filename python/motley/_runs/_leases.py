@@ -119,7 +119,7 @@ class Door:
 class LeaseComputation(_computation.ModelComputation):
     """A worker of which the script computes the training passes, on another thread."""
 
-    begins_early = False
+    begins_early = fills_up = False
 
     def __init__(self, door: Door, *arguments: Any):
         super().__init__(*arguments)

@@ -45,18 +45,21 @@ class Halves:
                         "draw in every step, also where nothing comes of it: x + (epoch > 1) * torch.randn_like(x)")
 
     def look(self, task: _core.Task, at: int, size: int, loss: Callable[[Any], Any],
-             autocast: Callable[[], contextlib.AbstractContextManager[Any]]) -> None:
-        """After a micro-batch of `size` samples from `at` on. Errors: its loss is not that of its two halves."""
+             autocast: Callable[[], contextlib.AbstractContextManager[Any]], of_one_size: bool = False, repeats: int = 1) -> None:
+        """After a micro-batch of `size` samples from `at` on. `of_one_size`: the device is to see no other; then the samples of a half go
+        through twice. Errors: its loss is not that of its two halves."""
         self._left -= 1
-        if self._left > 0 or size < 2 or self._work.acts_on_groups or self._work.train.draws:
+        if self._left > 0 or size < 2 or self._work.acts_on_groups or self._work.train.draws or (of_one_size and (size % 2 or repeats > 1)):
             return
         self._left = EVERY
         sums = []
         for first, last in ((at, at + size), (at, at + size // 2), (at + size // 2, at + size)):
-            batch = _data.move(self._work.train.fetch_at(task, first, last - first), self._device)
+            times = size // (last - first) if of_one_size else 1
+            numbers = self._work.train.of_task(task, first, last - first) * times
+            batch = _data.move(self._work.train.fetch(numbers), self._device)
             with torch.enable_grad() if self._work.found.needs_grad else torch.no_grad(), autocast():
-                mean, weight = measure_loss(loss(batch), last - first)
-            sums.append(mean.item() * weight if weight else 0.0)
+                mean, weight = measure_loss(loss(batch), len(numbers))
+            sums.append(mean.item() * weight / times if weight else 0.0)
         whole, *parts = sums
         if abs(whole - sum(parts)) > TOLERANCE[self._work.precision] * sum(map(abs, parts)):
             raise Error(f"the loss is not a mean over the samples of a batch: of {size} samples of this step it came to {whole:g}, and of "

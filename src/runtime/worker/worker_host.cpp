@@ -60,6 +60,10 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
       w.task_failed(task, error, now());
     });
   };
+  compute.note = [this](const std::string& text) { mailbox_->post([this, text] { say_once(text); }); };
+  compute.out = [in_mailbox](const Error& error) {
+    in_mailbox([=](engine::Worker& w) { w.device_out(error, now()); });
+  };
   compute_ = std::make_shared<ComputeThread>(std::move(compute), options_.manners);
 }
 

@@ -1,0 +1,14 @@
+#pragma once
+// What words of a driver or a library mean for what a device computed, be they an error's or said on the standard error.
+// Pure.
+
+#include <optional>
+#include <string_view>
+
+#include "motley/device_model.h"
+
+namespace motley {
+
+[[nodiscard]] std::optional<Fault> fault_in(std::string_view words);
+
+}  // namespace motley
