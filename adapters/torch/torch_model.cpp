@@ -1,4 +1,6 @@
 // DeviceModel on libtorch: micro-batches into one flat gradient, of which the backward pass says what is final.
+#include <ATen/detail/MPSHooksInterface.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -61,7 +63,16 @@ class TorchModel final : public DeviceModel {
     return found;
   }
 
-  Residence* residence() override { return model_.staged() ? &residence_ : nullptr; }
+  void empty_caches() override {
+    if (!canary_) return;
+    static_cast<void>(guarded("emptying the caches of " + capabilities_.device, []() -> Status {
+      at::detail::getMPSHooks().emptyCache();
+      return {};
+    }));
+  }
+
+  // What an optimizer on such a device left out could not be computed again.
+  Residence* residence() override { return model_.staged() && !canary_ ? &residence_ : nullptr; }
   Flow flow() const override { return model_.staged() ? Flow::behind : Flow::overlapped; }
   std::uint32_t group(PassKind) const override { return model_.acts_on_groups() ? group_samples_ : 0; }
   std::uint32_t at_once(const Task& task) const override {

@@ -126,6 +126,8 @@ class DeviceModel {
   [[nodiscard]] virtual Care care() const { return {}; }
   /// Since it was asked last. Waits for the device, of which nothing that came before is believed until this is empty.
   virtual std::optional<Fault> fault() { return {}; }
+  /// What libraries keep of the device's memory for later.
+  virtual void empty_caches() {}
 
   [[nodiscard]] virtual Flow flow() const { return Flow::in_step; }
   /// Micro-batches are groups of so many positions, or several of them, which nothing cuts; 0: any samples may go

@@ -115,7 +115,8 @@ class PythonModel final : public DeviceModel {
       words_.emplace([](std::string_view line) { return fault_in(line).has_value(); });
     }
     counts_right_ = nb::hasattr(object, "counts_right") && nb::cast<bool>(object.attr("counts_right"));
-    if (nb::hasattr(object, "residence") && !object.attr("residence").is_none()) {
+    // What an optimizer on such a device left out could not be computed again.
+    if (!care_.any() && nb::hasattr(object, "residence") && !object.attr("residence").is_none()) {
       residence_.emplace(object.attr("residence"), layout_, std::span(weight_data_, weights_.size()),
                          std::span(gradients_.data(), gradients_.size()));
     }
@@ -163,6 +164,9 @@ class PythonModel final : public DeviceModel {
     // What the driver says of its own, it has said by the time that the device was waited for.
     if (const std::optional<std::string> words = words_->take()) return fault_in(*words);
     return found;
+  }
+  void empty_caches() override {
+    if (care_.any()) static_cast<void>(call("empty_caches"));
   }
   [[nodiscard]] Flow flow() const override { return flow_; }
   [[nodiscard]] std::uint32_t group(PassKind kind) const override { return kind == PassKind::evaluate ? 0 : group_; }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "compute/pass_trial.h"
+#include "machine/process_memory.h"
+#include "machine/spare_memory.h"
 #include "runtime/compute_thread.h"
 #include "runtime/mailbox.h"
 
@@ -98,6 +100,25 @@ void ComputeThread::watch_pace(const Outcome& outcome, double took) {
     say("a pass of " + std::to_string(before) + " samples takes " + std::to_string(pass).substr(0, 4) + " s on " +
         prepared_.model->capabilities().device + ", where longer ones are given up while the screen is in use: " +
         std::to_string(micro_batch_) + " from now on");
+}
+
+// Between tasks, once a second.
+void ComputeThread::watch_memory() {
+  grown_asked_ = now();
+  const std::uint64_t bytes = machine::process_memory().used;
+  switch (growth_.decide(bytes)) {
+    case compute::MemoryGrowth::Act::nothing:
+      return;
+    case compute::MemoryGrowth::Act::empty_caches:
+      return prepared_.model->empty_caches();
+    case compute::MemoryGrowth::Act::new_process:
+      growth_ = {};
+      if (events_.grown)
+        events_.grown({ErrorCode::busy,
+                       "the process that computes on " + prepared_.model->capabilities().device + " has taken " +
+                           machine::mebibytes(bytes) + ", much more than at its beginning, and emptying caches did not help",
+                       "start it again"});
+  }
 }
 
 void ComputeThread::say(const std::string& text) const {

@@ -241,6 +241,7 @@ Status ComputeThread::find_micro_batch() {
 
 void ComputeThread::learn(const Outcome& outcome, double took) {
   if (odd_ > 0) watch_pace(outcome, took);
+  if (odd_ > 0 && now() - grown_asked_ >= kMemoryEvery) watch_memory();
   const bool growing = search_ && search_->growing();
   if (!growing && now() - memory_asked_ < kMemoryEvery) return;
   memory_asked_ = now();

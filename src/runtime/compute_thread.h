@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "compute/device_care.h"
+#include "compute/memory_growth.h"
 #include "compute/pass_sizes.h"
 #include "compute/task_loop.h"
 #include "compute/task_range.h"
@@ -46,6 +47,8 @@ struct ComputeEvents {
   std::function<void(const std::string& text)> note{};
   /// The device computes no more, for this reason. After failed(), if that was in a task; may be empty.
   std::function<void(Error error)> out{};
+  /// This process has taken so much memory that another one had better go on; may be empty.
+  std::function<void(Error error)> grown{};
 };
 
 /// Called on the compute thread.
@@ -125,6 +128,7 @@ class ComputeThread {
   bool take_shorter_passes();
   bool computes_on(const Fault& fault);
   void watch_pace(const Outcome& outcome, double took);
+  void watch_memory();
   void say(const std::string& text) const;
   void failed(std::uint64_t task, const Error& error);
   bool take_less();
@@ -161,6 +165,8 @@ class ComputeThread {
   std::optional<compute::TaskLoop> loop_;    // over its model
   std::optional<engine::LocalSteps> local_;  // in rounds: its optimizer's state stays from one to the next
   compute::DeviceCare care_;
+  compute::MemoryGrowth growth_;
+  Time grown_asked_{};
   std::uint32_t most_ = 0, odd_ = 0;  // samples of a pass at most; of the other size of pass, where there are two
   bool passes_tried_ = false;
   std::optional<Error> out_;  // why the device computes no more

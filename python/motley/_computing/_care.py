@@ -9,7 +9,7 @@ PASS_SIZES, PASS_SECONDS = 2, 0.5
 ELEMENTS = 8192  # of the canary: two pages of 16 KB, since a fault was seen that left out all but the first
 MARKS_MAX = 4000  # what they come to is exact in float32
 NUMBER_MAX = 4096
-SPREADS = ("SumBackward0", "SumBackward1", "MeanBackward0", "MeanBackward1")  # what they hand down is one number, many times
+SPREADS = ("SumBackward0", "SumBackward1")  # what they hand down is one number, many times
 
 
 def of(device: torch.device) -> "NoCare":
@@ -35,6 +35,9 @@ class NoCare:
 
     def hand_down_whole(self, loss: torch.Tensor) -> None:
         """Before the backward pass of this loss."""
+
+    def empty_caches(self) -> None:
+        """Between tasks."""
 
 
 class Care(NoCare):
@@ -72,7 +75,7 @@ class Care(NoCare):
         return f"a sum that each pass adds to came to {found}, expected {self._expected}"
 
     def hand_down_whole(self, loss: torch.Tensor) -> None:
-        """The gradients that sums and means of its graph hand down are made whole: some kernels of Metal read expanded ones wrongly."""
+        """The gradients that sums of its graph hand down are made whole: some kernels of Metal read expanded ones wrongly."""
         seen, ahead = set[Any](), [loss.grad_fn]
         while ahead:
             node = ahead.pop()
@@ -82,6 +85,11 @@ class Care(NoCare):
             if node.name() in SPREADS:
                 node.register_hook(_whole)
             ahead += [before for before, _ in node.next_functions]
+
+
+    def empty_caches(self) -> None:
+        if self._sum.device.type == "mps":
+            torch.mps.empty_cache()
 
 
 def _whole(handed_down: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -56,14 +56,14 @@ class ModelComputation:
         self.bound = _binding.Binding(parts, work.layout, names, self._torch_device, self._staged, lambda place: _final(myself, place),
                                        looked_at)
         self.weights, self.gradients = self.bound.weights, self.bound.gradients
-        behind = self._staged and self._torch_device.type != "mps"  # there nobody can say when a part of what it was given is done
+        self._care = _care.of(self._torch_device)
+        self.care, self.fault, self.empty_caches = self._care.asked(self.fills_up), self._care.fault, self._care.empty_caches
+        behind = self._staged and self.care is None  # there nobody can say when a part is done, and one thread alone may ask
         self._outflow = _outflow.Outflow(work.layout, self.bound.device_gradients, self.gradients) if behind else None
         self.flow = "overlapped" if self._outflow or not self._staged else "behind"
         self.group = self._group if self._group > 1 else 0
         self.residence = _residence.Residence(work.layout, names, self.bound) if self._staged else None
         self.server = _server.Server(work.layout, names, self.bound) if behind else None
-        self._care = _care.of(self._torch_device)
-        self.care, self.fault = self._care.asked(self.fills_up), self._care.fault
         self._repeats = 1  # of each sample of the micro-batch
         self.turn = threading.Lock()  # of computing, or of looking at the model
         self._state = _state.Decoded(work.train.orders.take if work.train.orders else None)
@@ -74,7 +74,7 @@ class ModelComputation:
         self._arriving: _arriving.Arriving | None = None  # for the first forward pass of the task
         self._groups: _groups.Groups | None = None  # of the micro-batch, where it has several
         read_ahead = work.train.name in self._ahead
-        self._next = _upcoming.Next(work.train, read_ahead, read_ahead and self._staged and work.train.collate is default_collate)
+        self._next = _upcoming.Next(work.train, read_ahead, read_ahead and behind and work.train.collate is default_collate)
         self._failures = _devices.Failures(device)
         self._halves = _halves.Halves(work, self._torch_device)
         self._mode: bool | None = None  # that the modules are in: training

@@ -16,6 +16,8 @@ from motley._errors import Error
 from motley._machines._siblings import Siblings
 from motley._runs import _launch, _terminal
 
+GROWN = "busy"  # the code of an error of a process that another one had better replace
+STDIN = "-"  # a token that cannot be read again; who gives it so starts the process again
 DESCRIPTION = "script.json"  # in the run's directory: what only the script knows of its optimizer
 
 
@@ -114,6 +116,9 @@ def serve(launch: _core.Launch, script: _core.Script) -> None:
     try:
         work(launch, script)
     except Error as error:
+        if error.code == GROWN and STDIN not in sys.orig_argv:
+            sys.stderr.write(f"motley: {error}: it is started again\n")
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
         raise SystemExit(_launch.report(error)) from None
     raise SystemExit(0)
 

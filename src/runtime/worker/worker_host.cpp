@@ -64,6 +64,10 @@ WorkerHost::WorkerHost(WorkerHostOptions options, WorkerHostEvents events)
   compute.out = [in_mailbox](const Error& error) {
     in_mailbox([=](engine::Worker& w) { w.device_out(error, now()); });
   };
+  // A process of its own leaves, and is started again; that of the head stays.
+  compute.grown = [this](const Error& error) {
+    mailbox_->post([this, error] { tcp_ != nullptr ? worker_->device_out(error, now()) : say_once(error.message); });
+  };
   compute_ = std::make_shared<ComputeThread>(std::move(compute), options_.manners);
 }
 
