@@ -13,6 +13,7 @@ namespace motley::compute {
 namespace {
 
 constexpr double kRoom = 0.5;        // of the seconds that a pass may take: what it is made for
+constexpr std::uint32_t kFew = 4;    // samples of the first pass of all
 constexpr std::uint32_t kJump = 8;   // times the samples of the pass before, at most
 constexpr std::size_t kLooks = 3;    // before a difference is believed: one sample at the kink of a ReLU moves a tensor
 constexpr double kApart = 1e-2;      // sums in another order are 1e-5 apart, the faults that are known a hundredth or more
@@ -45,13 +46,19 @@ class PassTrial {
   /// The largest pass that is short enough, by doubling.
   Result<std::uint32_t> search() {
     const double room = kRoom * wanted_.care.pass_seconds;
-    std::uint32_t size = wanted_.group, last = 0;
+    // Fewer than a group, where there are groups: a slow device takes long enough for these.
+    std::uint32_t size = std::min(wanted_.group, kFew), last = 0;
     for (;; last = std::exchange(size, next_)) {
       Result<double> took = time_of(size, size);
       if (took) took = time_of(size, size);  // the first one made what the device runs, and measured that
-      if (!took && last > 0 && is_too_much(took.error())) return last;
+      if (!took && last >= wanted_.group && is_too_much(took.error())) return last;
       if (!took) return took.error();
       const double times = *took > 0 ? room / *took : kJump;
+      if (size < wanted_.group) {
+        next_ = wanted_.group;
+        if (times < static_cast<double>(next_) / size) return next_;
+        continue;
+      }
       if (times < 2 || size >= most_) return times < 1 ? std::max(size / 2, wanted_.group) : size;
       const auto jump = std::bit_floor(static_cast<std::uint32_t>(std::min<double>(times, kJump)));
       next_ = std::min(size * jump, most_);
@@ -61,6 +68,7 @@ class PassTrial {
 
   Result<PassesTried> compare() {
     PassesTried tried{sizes_, 0, {}};
+    if (sizes_.full == sizes_.odd) return tried;  // it will see no other
     std::vector<std::vector<float>> ones, others;
     while (ones.size() < kLooks) {
       const std::size_t which = ones.size();

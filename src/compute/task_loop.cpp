@@ -14,7 +14,9 @@ TaskLoop::TaskLoop(DeviceModel& model)
       loader_(model),
       publisher_(model.layout(), [this](ChunkId chunk) { return model_.gradient(chunk); }),
       flow_(model.flow()),
-      care_(model.care()) {}
+      care_(model.care()) {
+  MOTLEY_ASSERT(!care_.any() || flow_ != Flow::overlapped);  // nothing leaves that is not believed yet
+}
 
 Result<Outcome> TaskLoop::run(const Task& task, Weights& weights, Sink& sink, const Stop& stop) {
   open(task, weights, sink, stop);

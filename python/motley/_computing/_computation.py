@@ -60,7 +60,7 @@ class ModelComputation:
         self.care, self.fault, self.empty_caches = self._care.asked(self.fills_up), self._care.fault, self._care.empty_caches
         behind = self._staged and self.care is None  # there nobody can say when a part is done, and one thread alone may ask
         self._outflow = _outflow.Outflow(work.layout, self.bound.device_gradients, self.gradients) if behind else None
-        self.flow = "overlapped" if self._outflow or not self._staged else "behind"
+        self.flow = "overlapped" if self._outflow or not (self._staged or self.care) else "behind"
         self.group = self._group if self._group > 1 else 0
         self.residence = _residence.Residence(work.layout, names, self.bound) if self._staged else None
         self.server = _server.Server(work.layout, names, self.bound) if behind else None

@@ -164,7 +164,7 @@ class Run:
             for lease in run.leases(epochs=10):
                 for x, y in lease:
                     losses = F.cross_entropy(model(x), y, reduction="none")
-                    losses.sum().backward()                    # no zero_grad(), no optimizer
+                    losses.backward(torch.ones_like(losses))   # no zero_grad(), no optimizer
                     lease.add(losses.sum(), len(losses))
 
         There is no loss that could be tried beforehand: that the gradient is a sum over samples is the script's affair. Normalisation

@@ -262,6 +262,14 @@ TEST_F(WorkerMachineTest, SteppingAsideDoesNotOutliveTheRunNorAStop) {
   EXPECT_FALSE(last().reconnect);
 }
 
+TEST_F(WorkerMachineTest, ADeviceThatIsOutEndsTheSessionForGood) {
+  join(0);
+  EXPECT_THAT(tell(event::DeviceOut{}), ElementsAre(Kind::send_bye, Kind::forget_weights, Kind::disconnect));
+  EXPECT_FALSE(last().reconnect);
+  EXPECT_THAT(tell(event::DeviceOut{}), ElementsAre(Kind::disconnect));
+  EXPECT_FALSE(last().reconnect);
+}
+
 TEST_F(WorkerMachineTest, SteppingAsideBeforeAdmissionClosesTheChannel) {
   tell(event::Connected{});
   EXPECT_THAT(tell(event::LeaveAsked{.for_good = false}),
