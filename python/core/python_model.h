@@ -6,7 +6,7 @@
 //   memory(for_others) -> (used, peak, budget, scratch) in bytes
 //   counts_right: bool, the first of the scores is how many samples were right; may be missing
 //   residence: what python_residence.h asks for, or None; may be missing
-//   care: None, or (sizes of pass, seconds of a pass, whether forward() takes repeats), as motley::Care; may be missing.
+//   care: None, or (sizes of pass, seconds of a pass, whether forward() takes repeats), as motley::Care; may be missing
 //     Then there are fault() -> None | str and empty_caches(), too
 //   server: what python_server.h asks for, or None; may be missing
 //   open(task) -> (most, early)        samples of a micro-batch at most; whether start() needs not all weights

@@ -7,11 +7,11 @@ namespace motley {
 namespace {
 
 // The words are Metal's and torch's. What took too long is named twice, by its code and by what it means.
-constexpr std::array kTooLong = {std::string_view("ImpactingInteractivity"), std::string_view("Impacting Interactivity"),
-                                 std::string_view("kIOGPUCommandBufferCallbackErrorTimeout")};
-constexpr std::array kAborted = {std::string_view("command buffer exited with error"),
-                                 std::string_view("Execution of the command buffer was aborted"),
-                                 std::string_view("kIOGPUCommandBufferCallbackError")};
+constexpr std::array<std::string_view, 3> kTooLong = {"ImpactingInteractivity", "Impacting Interactivity",
+                                                      "kIOGPUCommandBufferCallbackErrorTimeout"};
+constexpr std::array<std::string_view, 3> kAborted = {"command buffer exited with error",
+                                                      "Execution of the command buffer was aborted",
+                                                      "kIOGPUCommandBufferCallbackError"};
 constexpr std::size_t kWordsMax = 300;
 
 }  // namespace
@@ -22,6 +22,7 @@ std::optional<Fault> fault_in(std::string_view words) {
       if (words.find(each) != std::string_view::npos) return true;
     return false;
   };
+  if (words.find(kGaveUp) != std::string_view::npos) return std::nullopt;
   const bool too_long = has_one_of(kTooLong);
   if (!too_long && !has_one_of(kAborted)) return std::nullopt;
   return Fault{too_long ? Fault::Kind::too_long : Fault::Kind::aborted, std::string(words.substr(0, kWordsMax))};

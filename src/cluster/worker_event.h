@@ -56,11 +56,11 @@ struct Tick {};
 
 using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::Disconnected, worker_event::Heard, worker_event::SpecWhole,
-                 worker_event::Prepared, worker_event::PrepareFailed, worker_event::DeviceOut, worker_event::Admitted, worker_event::VersionSeen,
-                 worker_event::WeightsForgotten, worker_event::VersionWhole, worker_event::WeightsMissed,
-                 worker_event::WeightsDiffer, worker_event::TaskProgress, worker_event::TaskLimited,
-                 worker_event::TaskBegun, worker_event::TaskFinished, worker_event::TaskFailed,
-                 worker_event::LeaveAsked, worker_event::Malformed, worker_event::Tick, wire::PassOpened,
-                 wire::PassClosed, wire::Grant, wire::Trim, wire::Cancel, wire::Bye>;
+                 worker_event::Prepared, worker_event::PrepareFailed, worker_event::DeviceOut, worker_event::Admitted,
+                 worker_event::VersionSeen, worker_event::WeightsForgotten, worker_event::VersionWhole,
+                 worker_event::WeightsMissed, worker_event::WeightsDiffer, worker_event::TaskProgress,
+                 worker_event::TaskLimited, worker_event::TaskBegun, worker_event::TaskFinished,
+                 worker_event::TaskFailed, worker_event::LeaveAsked, worker_event::Malformed, worker_event::Tick,
+                 wire::PassOpened, wire::PassClosed, wire::Grant, wire::Trim, wire::Cancel, wire::Bye>;
 
 }  // namespace motley::cluster

@@ -1,5 +1,7 @@
 #include "compute/device_care.h"
 
+#include "base/fault_words.h"
+
 namespace motley::compute {
 namespace {
 
@@ -29,7 +31,7 @@ bool DeviceCare::too_slow(double seconds, double limit) noexcept {
 std::string sentence_of(const Fault& fault, const std::string& device) {
   if (fault.kind == Fault::Kind::stale) return device + " did not compute what it was asked for: " + fault.what;
   const bool too_long = fault.kind == Fault::Kind::too_long;
-  return "the driver of " + device + " gave up work" + (too_long ? " that took too long: " : ": ") + fault.what;
+  return std::string(kGaveUp) + device + (too_long ? ", which took too long: " : ": ") + fault.what;
 }
 
 }  // namespace motley::compute

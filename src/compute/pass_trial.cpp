@@ -12,11 +12,11 @@
 namespace motley::compute {
 namespace {
 
-constexpr double kRoom = 0.5;        // of the seconds that a pass may take: what it is made for
-constexpr std::uint32_t kFew = 4;    // samples of the first pass of all
-constexpr std::uint32_t kJump = 8;   // times the samples of the pass before, at most
-constexpr std::size_t kLooks = 3;    // before a difference is believed: one sample at the kink of a ReLU moves a tensor
-constexpr double kApart = 1e-2;      // sums in another order are 1e-5 apart, the faults that are known a hundredth or more
+constexpr double kRoom = 0.5;         // of the seconds that a pass may take: what it is made for
+constexpr std::uint32_t kFew = 4;     // samples of the first pass of all
+constexpr std::uint32_t kJump = 8;    // times the samples of the pass before, at most
+constexpr std::size_t kLooks = 3;     // before a difference is believed: a sample at the kink of a ReLU moves a tensor
+constexpr double kApart = 1e-2;       // sums in another order are 1e-5 apart, faults that are known a hundredth or more
 constexpr std::uint32_t kUntried = 32;  // samples of a pass where nothing can be tried
 
 class PassTrial {
@@ -93,8 +93,8 @@ class PassTrial {
     char far[32];
     std::snprintf(far, sizeof far, "%.2g", found.worst);
     return "the gradient of " + std::to_string(sizes_.full) + " samples in one pass, after one of " +
-           std::to_string(sizes_.odd) + ", differs from their sum in passes of " + std::to_string(sizes_.odd) + ", in " +
-           found.tensor + " by " + far + " of its size";
+           std::to_string(sizes_.odd) + ", differs from their sum in passes of " + std::to_string(sizes_.odd) +
+           ", in " + found.tensor + " by " + far + " of its size";
   }
 
   Result<std::vector<float>> once(std::uint32_t samples, std::uint32_t pass, std::size_t which) {

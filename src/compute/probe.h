@@ -29,8 +29,8 @@ constexpr std::uint64_t kProbeElementsMax = std::uint64_t{1} << 28;
 /// is open. Errors: those of the model.
 Result<std::vector<float>> probe(TaskLoop& loop, const Layout& layout, const Task& like);
 
-/// One of these alone, with the weights of `which`: weight and sum of the loss, and kProbeSums of each tensor. Of `like`
-/// all holds but the kind. Errors: those of the model.
+/// One of these alone, with the weights of `which`: weight and sum of the loss, and kProbeSums of each tensor. Of
+/// `like` all holds but the kind. Errors: those of the model.
 Result<std::vector<float>> probe_once(TaskLoop& loop, const Layout& layout, const Task& like, std::size_t which);
 /// Of several such pairs the smallest difference counts, tensor by tensor. Empty: they say nothing.
 struct PassDifference {

@@ -1,6 +1,6 @@
 #pragma once
-// What libraries say on this process's standard error: drivers of some GPUs tell of work that they gave up nowhere else.
-// Everything goes on to where it went before. One at a time in a process; nothing to hear on Windows. Any thread.
+// What libraries say on this process's standard error: drivers of some GPUs tell of work that they gave up nowhere
+// else. Everything goes on to where it went before. One at a time in a process; nothing to hear on Windows. Any thread.
 
 #include <functional>
 #include <memory>
@@ -18,8 +18,8 @@ class ErrorWords {
   ErrorWords(const ErrorWords&) = delete;
   ErrorWords& operator=(const ErrorWords&) = delete;
 
-  /// The first line of interest among those that were said since this was called last. Waits until all that was said
-  /// has been read.
+  /// The lines of interest, one after the other, among those that were said since this was called last: the beginning
+  /// of them. Waits until all that was said has been read.
   [[nodiscard]] std::optional<std::string> take();
 
  private:

@@ -77,7 +77,7 @@ class ErrorWords::Pipe {
         line_.push_back(each);
         continue;
       }
-      if (!found_ && wanted_(line_)) found_ = line_;
+      if (wanted_(line_) && (!found_ || found_->size() < kLineMax)) found_ = (found_ ? *found_ + " " : "") + line_;
       line_.clear();
     }
   }

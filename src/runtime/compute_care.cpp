@@ -1,5 +1,5 @@
-// What is done for a device that must be taken care of (motley::Care): its passes have two sizes, which are tried before
-// the first task; what it did wrong is computed again, and the third time it is out.
+// What is done for a device that must be taken care of (motley::Care): its passes have two sizes, which are tried
+// before the first task; what it did wrong is computed again, and the third time it is out.
 
 #include <algorithm>
 #include <numeric>
@@ -47,7 +47,8 @@ Status ComputeThread::try_passes(const LossState& state) {
   loop_->forget_weights();
   if (!tried) return tried.error();
   if (!tried->wrong.empty()) {
-    out_ = Error{ErrorCode::refused, prepared_.model->capabilities().device + " computes wrong gradients: " + tried->wrong,
+    out_ = Error{ErrorCode::refused,
+                 prepared_.model->capabilities().device + " computes wrong gradients: " + tried->wrong,
                  "update the system and torch there, or let it compute on its processor: --device cpu"};
     return *out_;
   }
@@ -116,7 +117,8 @@ void ComputeThread::watch_memory() {
       if (events_.grown)
         events_.grown({ErrorCode::busy,
                        "the process that computes on " + prepared_.model->capabilities().device + " has taken " +
-                           machine::mebibytes(bytes) + ", much more than at its beginning, and emptying caches did not help",
+                           machine::mebibytes(bytes) +
+                           ", much more than at its beginning, and emptying caches did not help",
                        "start it again"});
   }
 }

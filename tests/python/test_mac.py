@@ -1,4 +1,4 @@
-"""Runs in which a device is taken for Apple's GPU, with that one's faults (scripts/mac.py): they end right, or the device is out, by name."""
+"""Runs in which a device is taken for Apple's GPU, with its faults (scripts/mac.py): they end right, or the device is out, by name."""
 
 import json
 
@@ -47,7 +47,8 @@ def test_a_device_that_is_right_trains_as_any_other(motley, undisturbed, case):
     assert "computed again" not in "\n".join(program.text)
 
 
-@pytest.mark.parametrize("fault, said", [("lost", "did not compute what it was asked for"), ("words", "gave up work that took too long")])
+@pytest.mark.parametrize("fault, said", [("lost", "did not compute what it was asked for"),
+                                         ("words", "the driver gave up work of cpu, which took too long")])
 def test_what_was_lost_is_computed_again(motley, undisturbed, fault, said):
     program, status = alone(motley, "epochs", fault)
     assert status == 0, program.story()

@@ -1,6 +1,6 @@
 #pragma once
-// A device that has the faults of Metal, under a clock of its own. The gradient of a sample is its number and one, times
-// the weights, with what rounding does to it.
+// A device that has the faults of Metal, under a clock of its own. The gradient of a sample is its number and one,
+// times the weights, with what rounding does to it.
 
 #include <gtest/gtest.h>
 
@@ -24,10 +24,10 @@
 namespace motley::compute {
 
 struct MacFaults {
-  double after_other_size = 1;       // times the gradient of a pass of more than `rows` samples after one of another size
-  std::uint64_t rows = 16;           // as rows times length is it on Metal
-  double lost = 0;                   // of passes whose result was never written
-  double too_long = 0;               // seconds from which on a pass is given up, while the screen is in use; 0: never
+  double after_other_size = 1;  // times the gradient of a pass of more than `rows` samples after one of another size
+  std::uint64_t rows = 16;      // as rows times length is it on Metal
+  double lost = 0;              // of passes whose result was never written
+  double too_long = 0;          // seconds from which on a pass is given up, while the screen is in use; 0: never
 };
 
 class Mac final : public DeviceModel {
@@ -38,7 +38,9 @@ class Mac final : public DeviceModel {
   [[nodiscard]] Capabilities capabilities() const override { return {"mps", "simulated", 4096}; }
   [[nodiscard]] Care care() const override { return {2, 0.5, true}; }
   [[nodiscard]] Flow flow() const override { return Flow::behind; }
-  [[nodiscard]] std::uint32_t group(PassKind kind) const override { return kind == PassKind::evaluate ? 0 : group_size; }
+  [[nodiscard]] std::uint32_t group(PassKind kind) const override {
+    return kind == PassKind::evaluate ? 0 : group_size;
+  }
   Status open(const Task&, Arriving&) override {
     lost_ = false;
     return {};

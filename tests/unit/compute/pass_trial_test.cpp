@@ -182,6 +182,8 @@ TEST(DeviceCare, KnowsTheWordsOfADriver) {
   const auto too_long = fault_in("(0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity)");
   ASSERT_TRUE(too_long);
   EXPECT_EQ(too_long->kind, Fault::Kind::too_long);
+  for (const Fault& fault : {*aborted, *too_long})
+    EXPECT_EQ(fault_in(sentence_of(fault, "mps")), std::nullopt) << "it would be heard again";
   DeviceCare care;
   EXPECT_EQ(care.decide(*too_long, true), DeviceCare::Act::again_in_smaller_passes);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(care.decide(*too_long, false), DeviceCare::Act::again);

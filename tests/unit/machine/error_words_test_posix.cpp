@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -21,6 +22,9 @@ TEST(ErrorWords, HearWhatIsSaidAndPassItOn) {
     for (const std::string text : {"a line\nthe command ", "buffer exited with error\nanother\n", "the rest"})
       EXPECT_EQ(::write(STDERR_FILENO, text.data(), text.size()), static_cast<ssize_t>(text.size()));
     EXPECT_EQ(words.take(), "the command buffer exited with error");
+    const std::string two = "command buffer 1\nnothing\ncommand buffer 2\n";
+    EXPECT_EQ(::write(STDERR_FILENO, two.data(), two.size()), static_cast<ssize_t>(two.size()));
+    EXPECT_EQ(words.take(), "the restcommand buffer 1 command buffer 2");
     EXPECT_EQ(words.take(), std::nullopt);
   }
   EXPECT_EQ(::write(STDERR_FILENO, "!", 1), 1);
@@ -30,7 +34,9 @@ TEST(ErrorWords, HearWhatIsSaidAndPassItOn) {
   std::string found(256, 0);
   found.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::read(there[0], found.data(), found.size()))));
   ::close(there[0]);
-  EXPECT_EQ(found, "a line\nthe command buffer exited with error\nanother\nthe rest!");
+  EXPECT_EQ(found,
+            "a line\nthe command buffer exited with error\nanother\nthe restcommand buffer 1\nnothing\n"
+            "command buffer 2\n!");
 }
 
 }  // namespace

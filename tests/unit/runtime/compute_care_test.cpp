@@ -32,7 +32,8 @@ struct MacBench {
         [&]() -> Result<Prepared> {
           auto made = std::make_unique<compute::Mac>(faults, per_sample);
           mac = made.get();
-          return Prepared{.model = std::move(made), .train_samples = 4096, .seed = 5, .micro_batch = 64, .shuffle = false};
+          return Prepared{
+              .model = std::move(made), .train_samples = 4096, .seed = 5, .micro_batch = 64, .shuffle = false};
         },
         [&](const Result<const Layout*>&) { ready.set_value(); });
     ready.get_future().get();
@@ -43,7 +44,7 @@ struct MacBench {
     order.count = order.limit = count;
     const std::vector<float> ones(mac->layout().flat_elements(), 1.0F);
     for (const Chunk& chunk : mac->layout().chunks())
-      order.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(ones).subspan(chunk.offset, chunk.elements))));
+      order.weights.push_back(SharedBytes::copy_of(std::as_bytes(std::span(ones).first(chunk.elements))));
     thread->start(std::move(order));
     over.at(waited++).get_future().get();
   }
