@@ -11,7 +11,8 @@ from safetensors.torch import load_file
 import cases
 import motley as package
 from conftest import COMMAND, SCRIPTS, train
-from motley._models import _files
+from motley._models import _files, _parts
+from motley._runs import _best, _epoch
 from test_parity import loop, weights_of
 
 
@@ -80,3 +81,13 @@ print(float(case.model.head.weight.detach().sum()))
     said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, cwd=tmp_path).stdout.splitlines()
     assert json.loads(said[-2]) == [1]
     assert float(said[-1]) == pytest.approx(float(weights_of(motley, program)["head.weight"].sum()), rel=1e-6)
+
+
+@pytest.mark.parametrize("what, scores, best", [
+    ("f1", ["nan", 0.25, "nan", 0.5, 0.1], 0.5), ("test_loss", ["nan", 3.0, "inf", 2.0, "nan"], 2.0),
+    ("f1", ["nan", "-inf"], float("-inf"))])
+def test_any_score_that_is_a_number_beats_one_that_is_none(tmp_path, what, scores, best):
+    kept, parts = _best.Best(what, None, True), _parts.together(torch.nn.Linear(1, 1), len)
+    for step, score in enumerate(map(float, scores)):
+        kept.look(_epoch.Epoch.of({"step": step, "scores": {"f1": score}, "test_loss": score}), parts, str(tmp_path))
+    assert kept.value == best

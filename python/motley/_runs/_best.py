@@ -39,7 +39,8 @@ class Best:
         if value is None:
             raise Error(f"keep_best: expected test_loss or one of the scores ({', '.join(epoch.scores) or 'none'}), found {self._what!r}",
                         'keep_best="test_loss"')
-        better = self.value is None or (value < self.value if self._what == LOSS else value > self.value)
+        before = self.value
+        better = before is None or (value < before if self._what == LOSS else value > before) or (before != before and value == value)
         self._without = 0 if better else self._without + 1
         if better:
             self.value = value
