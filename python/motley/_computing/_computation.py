@@ -66,7 +66,7 @@ class ModelComputation:
         self.server = _server.Server(work.layout, names, self.bound) if behind else None
         self._repeats = 1  # of each sample of the micro-batch
         self.turn = threading.Lock()  # of computing, or of looking at the model
-        self._state = _state.Decoded(work.train.orders.take if work.train.orders else None)
+        self._state = _state.Decoded(work.train.orders.take if work.train.orders else None, work.followed)
         self._ahead = {recipe.name: _seeds.read_ahead(recipe, recipe is work.train) for recipe in (work.train, work.test)
                        if recipe and recipe.readers}
         self._task: Any = None  # that is open

@@ -50,6 +50,11 @@ class Binding:
                           if named.name in followers]  # (buffer of the average, what it follows)
         self._there = [(p, p.data) for p, *_ in self._own]
         self._there_buffers = _buffers(parts.root)
+        fixed = {id(named.tensor) for named in bound if named.kind == _model.FROZEN}
+        # What the script left, what is there instead, at which version: of those that a forward pass may fill once.
+        self._filled = [(own, there, there._version)
+                        for (_, _, own), (_, _, there) in zip(self._own_buffers, self._there_buffers, strict=True)
+                        if own is not None and there is not None and own is not there and id(there) in fixed]
         self.shown = False
         self._shown_from: tuple[torch.Tensor, tuple[list[str], list[torch.Tensor], list[torch.Tensor]]] | None = None
 
@@ -110,8 +115,13 @@ class Binding:
             parameter.grad = None
             parameter.data = data if data is not None else parameter.data.to(device, copy=True)
             parameter.grad = gradient
-        for module, name, buffer in self._own_buffers:
-            module._buffers[name] = buffer
+        for (module, name, own), (_, _, there) in zip(self._own_buffers, self._there_buffers, strict=True):
+            if module._buffers.get(name) is there:  # else a forward pass made another, which stays
+                module._buffers[name] = own
+        with torch.no_grad():
+            for own, there, version in self._filled:
+                if there._version != version:
+                    own.copy_(there)
 
     def differs(self, flat: torch.Tensor) -> str | None:
         """The name of a tensor that is not what show() made it."""
@@ -131,8 +141,9 @@ class Binding:
             parameter.data = data
         for _, parameter, gradient in self.trained:
             parameter.grad = gradient
-        for module, name, buffer in self._there_buffers:
-            module._buffers[name] = buffer
+        for (module, name, own), (_, _, there) in zip(self._own_buffers, self._there_buffers, strict=True):
+            if module._buffers.get(name) is own:
+                module._buffers[name] = there
         self.shown = False
 
     def release(self) -> None:

@@ -20,10 +20,12 @@ from motley._errors import Error
 from motley._models import _binding, _model
 from motley._optimizers import _optimizer, _options
 from motley._runs import _state
-from motley._trials import _traces
+from motley._trials import _traces, _watched
 from motley._trials._work import Work
 
 RATES = "rates.json"  # in the run's directory: [step, learning rates by group, whether by run.set_lr], for a run that is resumed
+BY_STATE = ("motley.Run(..., state={...}): the loss gets it as `state`, and the body sets run.state[...]; or ask for `step` or `epoch` by "
+            "name in the loss")
 FOLLOWED = "motley.Run(..., schedule=scheduler, schedule_every=\"epoch\"), or run.set_lr(...)"
 
 
@@ -42,13 +44,16 @@ class Body:
     """What is compared around every body. Errors name what changed, before a step is made with it."""
 
     def __init__(self, work: Work, read: _optimizer.ReadOptimizer, schedule: Any, owner: _binding.Owner,
-                 state: Callable[[], dict[str, Any]], orders: Callable[[int], dict[str, Any]]):
-        """orders(version): of the sampler, as they travel for the steps from there on."""
+                 state: dict[str, Any], orders: Callable[[int], dict[str, Any]]):
+        """state: the run's. orders(version): of the sampler, as they travel for the steps from there on."""
         self._work, self._read, self._schedule, self._owner, self._state, self._orders = work, read, schedule, owner, state, orders
         self._sent = work.state
         self._flat = _model.vector(work.layout.flat_elements)
-        self._traces = _traces.Traces(work.roots, work.parts.root)
+        self._traces = _traces.Traces(work.roots, work.parts.root, work.memory, (work.of_run,))
+        self._watched = _watched.Watched(work)
+        self._watches = False
         self._seen: _traces.Seen | None = None
+        self._first_state = self._sent_state = _state.of_script(_state.decode(work.state))  # values that hold, or held at first
         self._options: list[dict[str, Any]] = []
         self._told: list[float] | None = None  # by run.set_lr, in this body
         self._trains = [(name, p, p.requires_grad) for name, p in work.parts.root.named_parameters()]
@@ -65,9 +70,16 @@ class Body:
         self._options = _options.options(self._read.optimizer)
         self._told = None
 
-    def look(self) -> None:
-        """The script finds the model as it left it."""
-        if not self._modules:
+    def look(self, version: int, last: bool) -> None:
+        """The script finds the model as it left it. last: no step comes after."""
+        self._sent_state = _state.of_script(_state.decode(_state.encode(self._state)))
+        self._watches = not last
+        if self._watches:
+            assert self._seen is not None
+            self._watched.before(step=version + 1, epoch=version // self._work.train.steps_per_epoch + 1, state=self._sent_state)
+            for change in reversed(self._seen.changes()):
+                change.put_back()
+        if not self._modules or not self._in_place():  # a forward pass may have made a buffer
             root, names = self._work.parts.root, self._work.names
             self._modules = list(self._work.parts.modules())
             self._held = [tuple(map(dict, _held(module))) for module in self._modules]
@@ -104,7 +116,8 @@ class Body:
         self._check_data()
         if rates is not None and directory is not None:
             _remember(directory, version, rates, self._told == rates)
-        packed = pack(self._state(), orders=self._orders(version))
+        self._check_behaviour()
+        packed = pack(self._state, orders=self._orders(version))
         state = packed if packed != self._sent else None
         self._sent = packed
         return rates, state
@@ -119,12 +132,12 @@ class Body:
             if parameter.requires_grad != trains:
                 raise Error(f"the body of the epoch changed requires_grad of {name}",
                             "run.set_lr(0, group=...) where it has a group of its own, or another motley.Run with the layers that train")
-        modes = self._work.parts.modes
-        now = {module.training for module in modes}
-        if now != {False} and now != {True} and any(module.training != mode for module, mode in modes.items()):
-            name = next(type(module).__name__ for module, mode in modes.items() if module.training != mode)
-            raise Error(f"the body of the epoch left {name} in another mode than at the start of the run, which other machines do not see",
-                        "set the modes before motley.Run, and start another run where they change")
+        for module, mode in self._work.parts.modes.items() if self._watches else ():
+            if module.training != mode:
+                words = {True: "train()", False: "eval()"}
+                raise Error(f"the body of the epoch left {type(module).__name__} in {words[not mode]}, and the run has it in {words[mode]} "
+                            "as it was at the start; a plain loop would train on in the new mode",
+                            f"{words[mode]} of it at the end of the body; another motley.Run where modes change for good")
 
     def _check_places(self) -> None:
         """Layers and tensors in the place of others would be the head's alone, and what is not trained nobody sends."""
@@ -166,16 +179,35 @@ class Body:
     def _check_reached(self) -> None:
         assert self._seen is not None
         for change in self._seen.changes():
-            raise Error(f"the body of the epoch changed {change.what}, which the other machines do not see",
-                        "motley.Run(..., state={...}): the loss gets it as `state`, and the body sets run.state[...]; or ask for `step` or "
-                        "`epoch` by name in the loss")
+            raise Error(f"the body of the epoch changed {change.what}, which the other machines do not see", BY_STATE)
+
+    def _check_behaviour(self) -> None:
+        """What the loss reads and nobody walked to."""
+        if not self._watches:
+            return
+        assert self._seen is not None
+        with _state.shown(self._state, self._sent_state):
+            how = self._watched.changed()
+        if how:
+            names = [*self._seen.suspects(), *self._watched.names()]
+            what = ", ".join(names[:3]) or "something that the loss reads"
+            raise Error(f"the body of the epoch changed {what}, which the other machines do not see: {how}", BY_STATE)
+        for change in reversed(self._seen.changes()):
+            change.put_back()
 
     def _check_data(self) -> None:
         for recipe in (self._work.train, self._work.test):
-            position = recipe.sampled_again() if recipe is not None and not isinstance(recipe.dataset, _state.HeadTensors) else None
+            if recipe is None or isinstance(recipe.dataset, _state.HeadTensors):
+                continue
+            with _state.shown(self._state, self._first_state):
+                position = recipe.sampled_again()
             if position is not None:
                 raise Error(f"{recipe.name}: sample {position} is another than at the start of the run; other machines have the old one",
-                            "motley.HeadTensors(...) for samples that the body makes; torch's and numpy's generators in __getitem__")
+                            "motley.HeadTensors(...) for samples that the body makes; run.state[...] for what they are made with; torch's "
+                            "and numpy's generators in __getitem__")
+            if recipe.loader.num_workers and recipe.sampled_again() is not None:
+                raise Error(f"{recipe.name}: its samples follow from run.state, and the processes that read them have its first value",
+                            "num_workers=0, or let collate_fn or the loss do what depends on run.state")
 
     def follow_schedule(self, steps: int, tested: _core.Event | None) -> None:
         """The script's own scheduler, after so many of its steps."""

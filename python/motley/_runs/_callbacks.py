@@ -72,7 +72,7 @@ class _Beside:
 
     def __init__(self, work: Work, optimizer: torch.optim.Optimizer, state: Callable[[], dict[str, Any]], walks: bool):
         self._optimizer, self._state = optimizer, state
-        self._traces = _traces.Traces(work.roots, work.parts.root) if walks else None
+        self._traces = _traces.Traces(work.roots, work.parts.root, work.memory, (work.of_run,)) if walks else None
         self._seen: _traces.Seen | None = None
 
     @contextlib.contextmanager

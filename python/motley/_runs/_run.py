@@ -68,8 +68,10 @@ class Run:
         machines help with a part of the next step. "exact": a gradient of all for each step. "auto": measures, takes exact or rounds.
         None: as `--set train.mode=` says.
 
-    Errors: motley.Error with what to try.
-    """
+    Errors: motley.Error with what to try."""
+
+    state: _state.OfRun = _state.OfRun()
+    """What the loss gets as `state`; code may read it here as well. What the body puts there holds on every machine from the next step."""
 
     def __init__(self, model: Any, loss: Loss | None, train_loader: Any, optimizer: Any, *, schedule: Any = None,
                  schedule_every: str | None = None, test: Any = None, score: Score | None = None, clip_norm: float | None = None,
@@ -96,8 +98,7 @@ class Run:
         self._evaluate_every = _numbers.count("evaluate_every", evaluate_every or 0, "evaluate_every=1000", least=0)
         self._best = _best.Best(keep_best, patience, self._test is not None)
         self._train.check_order()
-        self.state: dict[str, Any] = dict(state or {})
-        """What the loss gets as `state`, by name. The body of an epoch may change it; it holds on every machine from the next step on."""
+        self.state = state or {}
         if init is not None and _launch.role() != "join":  # workers get their weights from the head
             _files.load(self._parts.root, os.fspath(init))
         self._told = _callbacks.Callbacks(callbacks, on_step)
@@ -168,8 +169,7 @@ class Run:
                     lease.add(losses.sum(), len(losses))
 
         There is no loss that could be tried beforehand: that the gradient is a sum over samples is the script's affair. Normalisation
-        and dropout are found by the classes of the layers. `history` has the epochs that are over. Not with `test`.
-        """
+        and dropout are found by the classes of the layers. `history` has the epochs that are over. Not with `test`."""
         count = _numbers.count("leases", epochs, "run.leases(epochs=10)")
         launch = self._begin()
         if self._test is not None:
@@ -250,7 +250,7 @@ class Run:
 
     def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int,
                 orders: Callable[[int], dict[str, Any]]) -> Iterator[Epoch]:
-        body = _body.Body(work, self._read, self._rules.schedule, owner, lambda: self.state, orders)
+        body = _body.Body(work, self._read, self._rules.schedule, owner, self.state, orders)
         before = 0
         for self._head, epoch, tested in happened:
             state_then = _head.state_of(epoch, tested)
@@ -260,7 +260,7 @@ class Run:
             self._directory = self._head.directory
             body.begin(state_then)
             with owner.shown(body.flat, epoch.version), self._optimizer_shown(work, state_then, last=made >= steps) as optimizer:
-                body.look()
+                body.look(made, last=made >= steps)
                 ended = Epoch(epoch, tested, made)
                 self.history.append(ended)
                 self._best.look(ended, work.parts, self._head.directory)
@@ -365,7 +365,7 @@ class Run:
         packed = _body.pack(self.state, orders=orders)
         known = {"step": 1, "epoch": 1, "state": _state.of_script(_state.decode(packed)), "teacher": self._parts.teacher}
         return _work.make_work(self._parts, self._train, self._test, self._read, self._precision, packed, known, self._unused, check,
-                               _devices.for_trials(launch.devices))
+                               _devices.for_trials(launch.devices), self.state)
 
     def _set_optimizer(self, script: _core.Script, work: _work.Work, steps: int, resumed: str, asks: dict[str, bool]) -> list[str]:
         """What the user should know of it."""

@@ -1,9 +1,11 @@
 """What the body of an epoch hands to the loss on every machine: numbers, words and tensors, as bytes that run no code when read."""
 
+import contextlib
 import json
 import struct
+import threading
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -92,11 +94,55 @@ def of_script(whole: Mapping[str, Any]) -> Mapping[str, Any]:
     return types.MappingProxyType({key: value for key, value in whole.items() if not key.startswith("\0")})
 
 
-class Decoded:
-    """The state of tasks, decoded once each time that it is another. take(state): has what is not the script's."""
+def replace(state: dict[str, Any], values: Mapping[str, Any]) -> None:
+    """In place: who has got hold of run.state keeps it. What is read meanwhile has some value all the time."""
+    state.update(values)
+    for name in [name for name in state if name not in values]:
+        del state[name]
 
-    def __init__(self, take: Callable[[Mapping[str, Any]], None] | None = None) -> None:
-        self._take = take
+
+class OfRun:
+    """The attribute `state`, a dictionary: another one that is put there gives it its values."""
+
+    def __get__(self, run: Any, kind: type) -> dict[str, Any]:
+        values: dict[str, Any] = run.__dict__.setdefault("state", {})
+        return values
+
+    def __set__(self, run: Any, values: Mapping[str, Any]) -> None:
+        replace(self.__get__(run, type(run)), dict(values))
+
+
+@contextlib.contextmanager
+def shown(state: dict[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+    """Meanwhile run.state has these."""
+    before = dict(state)
+    replace(state, values)
+    try:
+        yield
+    finally:
+        replace(state, before)
+
+
+class Followed:
+    """run.state in a worker: what the loss, the data set and whatever else reads it by the run itself finds there is what the head sent."""
+
+    def __init__(self, state: dict[str, Any]):
+        self._state = state
+        self._number: int | None = None
+        self._one_by_one = threading.Lock()  # devices have a thread each
+
+    def take(self, number: int, values: Mapping[str, Any]) -> None:
+        with self._one_by_one:
+            if number not in (0, self._number):  # 0: there is none
+                replace(self._state, values)
+                self._number = number
+
+
+class Decoded:
+    """The state of tasks, decoded once each time that it is another. take(state): has what is not the script's. `followed`: see there."""
+
+    def __init__(self, take: Callable[[Mapping[str, Any]], None] | None = None, followed: Followed | None = None) -> None:
+        self._take, self._followed = take, followed
         self._number: int | None = None
         self._value: Mapping[str, Any] = types.MappingProxyType({})
 
@@ -108,6 +154,8 @@ class Decoded:
             if self._take is not None:
                 self._take(whole)
             self._value = of_script(whole)
+            if self._followed is not None:
+                self._followed.take(task.state_number, self._value)
             self._number = task.state_number
         return self._value
 

@@ -23,6 +23,7 @@ class Upcoming:
     seed: int
     size: int
     shuffles: bool
+    state: int  # number of the script's, which a collate function may read
     kind: str = "train"
 
     def indices(self, at: int, count: int) -> list[int]:
@@ -40,7 +41,8 @@ class Next:
         self._thread = futures.ThreadPoolExecutor(1, "motley-batch") if beside else None
         self._making: futures.Future[None] | None = None
         self._opening: tuple[int, int, int] | None = None  # version, place and samples of the first batch of a task
-        self._made: tuple[tuple[int, int, int], list[int], Any] | None = None  # where in which task, the samples' numbers, the batch
+        # where in which task, and beside which state; the samples' numbers, the batch
+        self._made: tuple[tuple[int, int, int, int], list[int], Any] | None = None
 
     def wait(self) -> None:
         """Until nobody reads for it. Before anything else reads."""
@@ -53,7 +55,8 @@ class Next:
         if self._opening is None or self._opening[0] != task.version:
             self._opening = task.version, at, count
         made, self._made = self._made, None
-        if made is None or made[0] != (task.version, task.first + at, count) or made[1] != self._recipe.of_task(task, at, count):
+        wanted = task.version, task.first + at, count, task.state_number
+        if made is None or made[0] != wanted or made[1] != self._recipe.of_task(task, at, count):
             return None
         return made[2]
 
@@ -74,7 +77,7 @@ class Next:
         _, at, count = self._opening
         try:
             batch, numbers = batch_of(upcoming, at, count), self._recipe.of_task(upcoming, at, count)
-            self._made = (upcoming.version, upcoming.first + at, count), numbers, batch
+            self._made = (upcoming.version, upcoming.first + at, count, upcoming.state), numbers, batch
         except Exception:  # whoever wants the batch will see
             self._made = None
 
@@ -87,4 +90,5 @@ class Next:
         _, at, count = self._opening
         if start + task.first + at + count > self._recipe.size:
             return None
-        return Upcoming(task.version + 1, task.epoch, start, task.first, task.seed, self._recipe.size, self._recipe.shuffles)
+        return Upcoming(task.version + 1, task.epoch, start, task.first, task.seed, self._recipe.size, self._recipe.shuffles,
+                        task.state_number)

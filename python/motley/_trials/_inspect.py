@@ -20,8 +20,8 @@ from torch.nn.modules.dropout import _DropoutNd
 from motley._errors import Error
 from motley._models import _model
 from motley._samples import _data
-from motley._trials import _grouping, _split, _spots, _traces
-from motley._trials._loss import GROUP, any_size
+from motley._trials import _disturbed, _grouping, _split, _spots, _traces
+from motley._trials._loss import GROUP, PRECISIONS, any_size
 from motley._trials._trial import Found, Pass, Trial
 
 EQUAL = 1e-5  # of the largest element of a gradient: float32 computed twice, not always in the same order
@@ -40,16 +40,40 @@ def inspect(call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, pr
         trial = Trial(call, root, train, precision)
         # On one thread: the helpers of a team of this thread's would stay, and keep the computing thread's from their processors.
         torch.set_num_threads(1)
+        before: list[_traces.Seen] = []
         try:
-            with _left_alone(root), any_size("loss", trial.batch, trial.takes_whole):
-                _try(trial, traces, found)
+            with _left_alone(root), _put_back(before), any_size("loss", trial.batch, trial.takes_whole):
+                _try(trial, traces, found, check, before)
                 if check:
                     found.line = _split.check(trial, found)
                 if found.mixes and train.batch_size > GROUP:
                     _grouping.look(trial, found)
+                found.samples = trial.few()
         finally:
             torch.set_num_threads(threads)
     return found
+
+
+@contextlib.contextmanager
+def _put_back(before: list[_traces.Seen]) -> Iterator[None]:
+    """Afterwards all is as it was seen."""
+    try:
+        yield
+    finally:
+        for change in [change for seen in before for change in reversed(seen.changes())]:
+            change.put_back()
+
+
+def _fill(trial: Trial, traces: _traces.Traces) -> None:
+    """What the first pass fills once, such as a table of angles, is there for the passes that follow; what these write is undone."""
+    trial.gradient(trial.fetch(0, trial.samples), trial.samples)
+    filled = traces.take(keep=True)
+
+    def settle() -> None:
+        for change in reversed(filled.changes()):
+            change.put_back()
+
+    trial.settle = settle
 
 
 @contextlib.contextmanager
@@ -81,17 +105,18 @@ def _buffers(root: nn.Module) -> list[tuple[nn.Module, str, torch.Tensor | None]
     return [(module, name, buffer) for module in root.modules() for name, buffer in module._buffers.items()]
 
 
-def _try(trial: Trial, traces: _traces.Traces, found: Found) -> None:
+def _try(trial: Trial, traces: _traces.Traces, found: Found, check: bool, before: list[_traces.Seen]) -> None:
     batches = [trial.fetch(0, trial.samples), trial.fetch(trial.samples, 2 * trial.samples)]
     with _data.RandomWatch() as collating:
         trial.fetch(0, trial.samples)
     seen = traces.take(keep=True)
+    before.append(seen)
     if seen.iterators:
         raise Error(f"the loss reads from the iterator {seen.iterators[0]}, which would be at another position on each machine",
                     "let samples come from train_loader: a data set that returns all that a step needs, e.g. pairs")
     model = _Model(trial.root)
     try:
-        with _data.RandomWatch() as drawing, _own_precision():
+        with _data.RandomWatch() as drawing, _own_precision(trial.precision):
             first = trial.gradient(batches[0], trial.samples)
         written, changed = model.changes(), seen.changes()
         found.draws = tuple(name for name in _data.GENERATED if name in {*collating.draws, *drawing.draws})
@@ -105,6 +130,11 @@ def _try(trial: Trial, traces: _traces.Traces, found: Found) -> None:
         others = {name: value for name, value in written.items() if name not in found.changing}
         if others or changed:
             _look_closer(trial, batches, first, seen, model, others, changed)
+        if check:
+            for change in reversed(seen.changes()):
+                change.put_back()
+            model.put_back()
+            _disturbed.check(trial, first)
         if found.mixes:
             _check_groups_of_one(trial)
         found.needs_grad = _needs_grad(trial, batches[0])
@@ -112,6 +142,8 @@ def _try(trial: Trial, traces: _traces.Traces, found: Found) -> None:
         for change in reversed(seen.changes()):
             change.put_back()
         model.put_back()
+    if others or changed:
+        _fill(trial, traces)
 
 
 class _Model:
@@ -218,13 +250,14 @@ def _needs_grad(trial: Trial, batch: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _own_precision() -> Iterator[None]:
-    """Errors: the loss chooses a precision by itself."""
+def _own_precision(precision: str) -> Iterator[None]:
+    """Errors: the loss chooses another precision than the run's."""
     enter, scale = torch.autocast.__enter__, torch.amp.GradScaler.scale
 
     def entered(context: torch.autocast) -> Any:
-        if context._enabled and _traces.is_own(_file_that_enters(sys._getframe(1))):
-            raise Error("the loss enters torch.autocast by itself", 'motley.Run(..., precision="bf16"), and no autocast in the script')
+        if context._enabled and context.fast_dtype != PRECISIONS[precision] and _traces.is_own(_file_that_enters(sys._getframe(1))):
+            raise Error("the loss enters torch.autocast by itself, in another precision than the run's",
+                        'motley.Run(..., precision="bf16"), and no autocast in the script')
         return enter(context)
 
     def scaled(*_: Any) -> Any:

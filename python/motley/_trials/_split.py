@@ -18,7 +18,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from motley._errors import Error
 from motley._machines import _devices
-from motley._trials import _steady, _wide
+from motley._trials import _disturbed, _steady, _wide
 from motley._trials._trial import Found, Pass, Trial
 
 BUDGET_S = 1.0
@@ -28,6 +28,7 @@ EXACT = 1e-9
 ROUNDING, ROUNDING_MAX = 20, 1e-3
 NUDGE = 0.05  # of a parameter's root mean square
 LARGER = 1024.0  # times a gradient, which must not change its direction
+REPEATS = 4  # of a pass that should give the same each time
 TRAINING_MODE = "in training mode"
 
 
@@ -96,6 +97,7 @@ class _Check:
         if largest > 0 and (error > tolerance or offset == 0):
             self._check_proportion(bounds, nudged)
         if error > tolerance:
+            self._check_repeats(bounds, nudged)
             raise self._refusal(bounds, error)
         self._worst = max(self._worst, error)
 
@@ -111,10 +113,17 @@ class _Check:
                 continue
             error = float((larger[name] / LARGER - gradient).abs().max()) / largest
             if error > (ROUNDING_MAX if self._narrow else EXACT):
+                self._check_repeats(bounds, nudged)
                 hooked = "a register_hook" if self._trial.parameters[name]._backward_hooks else "a hook or a backward() of the script"
                 raise Error(f"{hooked} changes the gradient of {name} depending on its size (clamping or normalising). Each machine has "
                             "only a part of the batch, whose gradient has another size, so the result would differ",
                             "clip_norm= for the norm of the whole; to clamp or normalise it, a subclass of the optimizer whose step() does")
+
+    def _check_repeats(self, bounds: list[int], nudged: bool) -> None:
+        """Errors: the gradient is another one each time, so that comparing it tells nothing."""
+        first, *others = [self._pass(bounds[0], bounds[-1], nudged) for _ in range(1 + REPEATS)]
+        if not all(_disturbed.same(other, first, ROUNDING_MAX if self._narrow else EXACT) for other in others):
+            raise Error(f"the loss {_disturbed.UNSEEDED[0]}", _disturbed.UNSEEDED[1])
 
     # --- one comparison ----------------------------------------------------------------------------------------------------------
 

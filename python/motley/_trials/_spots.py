@@ -1,5 +1,7 @@
 """Things that may change beside a training, each as it was: names, items, cells, tensors, arrays and generators."""
 
+import contextlib
+import contextvars
 import functools
 import itertools
 import operator
@@ -21,6 +23,8 @@ SOME = 64  # elements of a tensor that are compared where it is not kept
 WHOLE_MAX, ROUGHLY = 1 << 14, 1 << 11  # elements of a NumPy array that is compared as a whole; those of a larger one that are compared
 PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size)
 MISSING = object()
+INSIDE_MAX, INSIDE_NAMES = 1 << 16, 32  # bytes of an object's memory; names of its attributes
+READ = (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 @dataclass
@@ -78,6 +82,61 @@ class Named(Spot):
             self._values.pop(name, None)
         else:
             self._values[name] = value
+
+
+class Slots:
+    """Of an object what its classes declare in __slots__, by name, as a mapping."""
+
+    def __init__(self, owner: Any):
+        self._owner = owner
+        self._names = [name for kind in type(owner).__mro__ for name, each in kind.__dict__.items()
+                       if isinstance(each, types.MemberDescriptorType)]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def keys(self) -> list[str]:
+        return self._names
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return getattr(self._owner, name, default)
+
+    def pop(self, name: str, default: Any = None) -> None:
+        object.__delattr__(self._owner, name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        object.__setattr__(self._owner, name, value)  # also of a frozen data class
+
+
+class Inside:
+    """An object of a library's, as far as one can look into it: attributes, memory, what a ContextVar has here."""
+
+    def __init__(self, owner: Any, what: str):
+        self._owner, self.what = owner, f"{what} ({type(owner).__name__})"
+        self._before = _inside(owner)
+
+    def is_other(self) -> bool:
+        return bool(_inside(self._owner) != self._before)
+
+
+def _inside(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, PLAIN):
+        return value
+    try:
+        if isinstance(value, contextvars.ContextVar):
+            return _inside(value.get(None), depth + 1)
+        with contextlib.suppress(TypeError), memoryview(value) as memory:
+            return memory.tobytes() if memory.nbytes <= INSIDE_MAX else None
+        if depth >= 2:
+            return type(value)
+        names = [*getattr(value, "__dict__", ())] + [
+            name for kind in type(value).__mro__ for name, each in kind.__dict__.items() if isinstance(each, READ)]
+        return [(name, _inside(getattr(value, name, None), depth + 1)) for name in names[:INSIDE_NAMES]]
+    except Exception:  # closed, or of another thread
+        return None
 
 
 class Untouched:

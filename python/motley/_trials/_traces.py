@@ -31,7 +31,9 @@ except ImportError:  # torch works without
 
 KEPT_BYTES_MAX = 256 << 20  # of tensors that can be put back
 LONG_MAX = 10_000  # items of a list whose own items are not looked into
-CALLED = ("forward", "__call__", "__getitem__")  # methods that nobody names
+# Methods that nobody names.
+CALLED = ("forward", "__call__", "__getitem__", "__getattr__", "__getattribute__", "__get__", "__float__", "__int__", "__bool__", "__len__",
+          "__iter__", "__mul__", "__rmul__", "__add__", "__radd__", "__getitems__", "__torch_function__")
 METHODS = (types.FunctionType, staticmethod, classmethod, property)
 LIBRARIES = tuple(os.path.realpath(path) + os.sep for path in {
     *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")), os.path.dirname(os.path.dirname(__file__)),
@@ -43,10 +45,12 @@ HOLDERS = (argparse.Namespace, types.SimpleNamespace)  # whose attributes are th
 
 @dataclass
 class Seen:
-    """How everything was that was reached. iterators: names of those, whose place nobody can know."""
+    """How everything was that was reached. iterators: names of those, whose place nobody can know. inside: of what is a library's own
+    affair, which is named where something is known to have changed."""
 
     spots: list[_spots.Spot]
     iterators: list[str]
+    inside: list[_spots.Inside]
 
     def __post_init__(self) -> None:
         self._untouched = _spots.Untouched(self.spots)
@@ -56,11 +60,17 @@ class Seen:
         spots = self._others if self._untouched() else self.spots
         return [change for spot in spots if not spot.is_same() for change in spot.changes()]
 
+    def suspects(self) -> list[str]:
+        return [inside.what for inside in self.inside if inside.is_other()]
+
 
 class Traces:
-    """roots: by name, what a step calls and uses: functions, modules, recipes of data. model: whose parameters and buffers are left out."""
+    """roots: by name, what a step calls and uses: functions, modules, recipes of data. model: whose parameters and buffers are left
+    out, and with them what lies in their `memory`. apart: likewise."""
 
-    def __init__(self, roots: dict[str, Any], model: nn.Module):
+    def __init__(self, roots: dict[str, Any], model: nn.Module, memory: frozenset[int] | None = None,
+                 apart: tuple[Any, ...] = ()):
+        self._memory, self._apart = memory_of(model) if memory is None else memory, apart
         self._roots = {name: root for name, root in roots.items() if root is not None}
         self._model = model
         self._used: set[str] = set()  # names in the code that was reached
@@ -71,16 +81,17 @@ class Traces:
 
     def take(self, keep: bool = False) -> Seen:
         """`keep`: tensors, too, can be put back."""
-        apart = {id(tensor) for tensor in (*self._model.parameters(), *self._model.buffers())}
-        return _Walk(self._used, apart, keep).over(self._roots)
+        apart = {id(each) for each in (*self._model.parameters(), *self._model.buffers(), *self._apart)}
+        return _Walk(self._used, apart, self._memory, keep).over(self._roots)
 
 
 class _Walk:
-    def __init__(self, used: set[str], apart: set[int], keep: bool):
-        self._used, self._apart = used, apart
+    def __init__(self, used: set[str], apart: set[int], memory: frozenset[int], keep: bool):
+        self._used, self._apart, self._memory = used, apart, memory
         self._left = KEPT_BYTES_MAX if keep else -1  # bytes of tensors that can still be kept
         self._spots: list[_spots.Spot] = []
         self._iterators: list[str] = []
+        self._inside: list[_spots.Inside] = []
         self._met: dict[int, Any] = {}  # also keeps what is met, so that no other gets its id
 
     def over(self, roots: dict[str, Any]) -> Seen:
@@ -90,9 +101,17 @@ class _Walk:
                 self._visit(root.collate, f"{name}'s collate_fn")
             else:
                 self._visit(root, name)
-        return Seen(self._spots, self._iterators)
+        return Seen(self._spots, self._iterators, self._inside)
 
     def _visit(self, value: Any, what: str) -> None:
+        try:
+            self._visit_known(value, what)
+        except Exception:  # of a library's object that cannot be looked into: a file that is closed, a proxy of nothing
+            self._met[id(value)] = value
+
+    def _visit_known(self, value: Any, what: str) -> None:
+        if isinstance(value, types.BuiltinFunctionType) and not isinstance(value.__self__, types.ModuleType):  # a method of an object
+            value = value.__self__
         if isinstance(value, (*_spots.PLAIN, types.BuiltinFunctionType, property, _state.HeadTensors)):
             return
         if isinstance(value, _shards.Shards):  # what it has open is not the script's
@@ -103,6 +122,8 @@ class _Walk:
             return
         self._met[id(value)] = value
         if isinstance(value, torch.Tensor):
+            if _address(value) in self._memory:  # a view of a weight, which is where the script left it whenever the script looks
+                return
             size = value.numel() * value.element_size()
             keep = self._left >= size
             self._left -= size if keep else 0
@@ -136,7 +157,7 @@ class _Walk:
         elif callable(getattr(type(value), "__next__", None)) and not isinstance(value, io.IOBase):
             self._iterators.append(what)
         else:
-            self._visit_object(value)
+            self._visit_object(value, what)
 
     def _visit_items(self, value: Any, what: str) -> None:
         if len(value) > (LONG_MAX if isinstance(value, list) else _spots.ITEMS_MAX):
@@ -204,16 +225,28 @@ class _Walk:
         for name, value in used.items():
             if isinstance(value, (staticmethod, classmethod)):
                 self._visit(value.__func__, name)
-            elif not isinstance(value, property):
+            elif isinstance(value, property):
+                self._visit(value.fget, name)
+            else:
                 self._visit(value, f"{kind.__name__}.{name}")
 
-    def _visit_object(self, value: Any) -> None:
+    def _visit_object(self, value: Any, what: str) -> None:
         attributes = getattr(value, "__dict__", None)
-        if not (_is_own_class(type(value)) or isinstance(value, HOLDERS)) or not isinstance(attributes, dict):
+        if not (_is_own_class(type(value)) or isinstance(value, HOLDERS)):
             if isinstance(attributes, dict) and isinstance(value, torch.utils.data.Dataset):
                 self._visit_attributes(value, type(value).__name__, list(attributes))
+            else:
+                self._inside.append(_spots.Inside(value, what))
             return
-        self._visit_attributes(value, type(value).__name__, [name for name in attributes if name in self._used])
+        if not attributes:
+            self._inside.append(_spots.Inside(value, what))
+        if isinstance(attributes, dict):
+            self._visit_attributes(value, type(value).__name__, [name for name in attributes if name in self._used])
+        slots = _spots.Slots(value)
+        if names := [name for name in slots if name in self._used]:
+            self._spots.append(_spots.Named(value, f"{type(value).__name__}.{{}}", slots, lambda: names))
+            for name in names:
+                self._visit(slots.get(name), f"{type(value).__name__}.{name}")
         self._visit_methods(value)
 
     def _visit_methods(self, value: Any) -> None:
@@ -231,6 +264,19 @@ class _Walk:
         self._spots.append(_spots.Named(value, f"{of}.{{}}", attributes, listed))
         for name in names:
             self._visit(attributes[name], f"{of}.{name}")
+
+
+def memory_of(model: nn.Module) -> frozenset[int]:
+    """Where the model's tensors are: addresses of their storages."""
+    return frozenset(filter(None, map(_address, (*model.parameters(), *model.buffers()))))
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Of its storage; 0: it has none."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):  # sparse, or of no device
+        return 0
 
 
 def is_own(file: str) -> bool:

@@ -1,7 +1,7 @@
 """The script's loss on a few samples of its training set, as a run would compute it."""
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ class Found:
     needs_grad: bool = False  # the loss differentiates by itself, also where it is only evaluated
     rows: bool = False  # a batch of n samples has n rows
     line: str = ""  # what was tried, for the user
+    samples: dict[int, Any] = field(default_factory=dict)  # the first ones that were tried, by number
     fused: _groups.Fused | None = None  # several groups go in one pass
     alone: str = ""  # why not, where the user can do something about it
 
@@ -48,7 +49,9 @@ class Pass:
 class Trial:
     """Runs the script's loss on samples of the training set, by position in a keyed order."""
 
-    def __init__(self, call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, precision: str):
+    def __init__(self, call: Callable[[Any], Any], root: nn.Module, train: _data.Recipe, precision: str,
+                 samples: dict[int, Any] | None = None):
+        """samples: that were read before, by number."""
         self.call, self.root, self.train, self.precision = call, root, train, precision
         self.parameters = {name: p for name, p in root.named_parameters() if p.requires_grad}
         for name, parameter in self.parameters.items():
@@ -61,8 +64,9 @@ class Trial:
         elements = sum(p.numel() for p in root.parameters())
         self.samples = min(self.whole, next(samples for limit, samples in SAMPLES if elements <= limit))
         self.positions = train.some(max(_data.COMPARED, self.whole))
+        self.settle: Callable[[], None] = lambda: None  # after each pass
         self._modes = [(module, module.training) for module in root.modules()]
-        self._samples: dict[int, Any] = {}
+        self._samples: dict[int, Any] = dict(samples or {})
         self._newest = (0, 0)  # positions that were fetched
         self._raised: Exception | None = None  # by the loss, of these
 
@@ -76,6 +80,10 @@ class Trial:
         _data.seed_host(0, _data.GENERATED)
         return _data.move(self.train.collate([self._samples[number] for number in numbers]), self.device)
 
+    def few(self) -> dict[int, Any]:
+        """Samples that were fetched, by number: as many as are tried at once."""
+        return {number: self._samples[number] for number in self.positions[: self.samples] if number in self._samples}
+
     def gradient(self, batch: Any, samples: int, autocast: bool = True, scale: float = 1.0, seed: int = 0,
                  groups: _groups.Groups | None = None) -> Pass:
         """As a run computes it: by backward(), from the weight. `scale`: of what goes backward. `groups`: of the batch, in one pass."""
@@ -83,11 +91,12 @@ class Trial:
         torch.manual_seed(seed)
         forward = groups.going_on() if groups else contextlib.nullcontext()
         dtype = PRECISIONS[self.precision] if autocast else None
+        own = contextlib.nullcontext() if autocast or self.precision == "fp32" else _without_autocast()
         for p in self.parameters.values():
             p.grad = None
         try:
             with torch.enable_grad():
-                with forward, torch.autocast(self.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+                with forward, own, torch.autocast(self.device.type, dtype=dtype or torch.bfloat16, enabled=dtype is not None):
                     found = self.call(batch)
                     mean, weight = measure_loss(found, samples)
                 if any(p.grad is not None for p in self.parameters.values()):
@@ -105,6 +114,7 @@ class Trial:
         finally:
             for module, mode in self._modes:
                 module.training = mode
+            self.settle()
         gradients = {}
         for name, p in self.parameters.items():
             if p.grad is not None:
@@ -122,3 +132,22 @@ class Trial:
         except Exception:
             return False
         return True
+
+
+@contextlib.contextmanager
+def _without_autocast() -> Iterator[None]:
+    """Where the script enters it, too, in the run's own precision."""
+    enter = torch.autocast.__enter__
+
+    def entered(context: torch.autocast) -> Any:
+        enabled, context._enabled = context._enabled, False
+        try:
+            return enter(context)
+        finally:
+            context._enabled = enabled
+
+    torch.autocast.__enter__ = entered  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        torch.autocast.__enter__ = enter  # type: ignore[method-assign]

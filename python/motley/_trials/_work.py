@@ -14,15 +14,16 @@ from motley._machines import _devices
 from motley._models import _binding, _model
 from motley._models._parts import Parts, check_memory, check_optimizer
 from motley._optimizers._optimizer import ReadOptimizer
-from motley._runs import _launch
+from motley._runs import _launch, _state
 from motley._samples import _data
-from motley._trials import _inspect
+from motley._trials import _inspect, _traces
 from motley._trials._loss import GROUP, SUMS, any_size, measure_loss, score_of
 from motley._trials._trial import Found
 
 SCORES_MAX = 64
 TRIED = 8  # samples, where a copy of the model or the score is
 SUM_TOLERANCE = 1e-4
+WRITES = "set it in the body of an epoch; the loss gets `step` and `epoch` where it asks for them by name"
 
 
 @dataclass
@@ -40,6 +41,10 @@ class Work:
     roots: dict[str, Any]  # what a step can reach: see Traces
     known: dict[str, Any]  # what the loss gets by name in a trial
     unused_matter: bool  # a step without the gradient of a parameter is not one where that is zero
+    memory: frozenset[int]  # where the script has the model's tensors: addresses
+    device: torch.device | None = None  # on which the loss was tried; None: where the model is
+    of_run: dict[str, Any] | None = None  # run.state
+    followed: _state.Followed | None = None  # it, where the run is another machine's
 
     @property
     def acts_on_groups(self) -> bool:
@@ -79,13 +84,16 @@ def _leaves(result: torch.Tensor) -> set[int]:
 
 
 def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read: ReadOptimizer, precision: str, state: bytes,
-              known: dict[str, Any], unused: str | None, check: bool, device: torch.device | None = None) -> Work:
+              known: dict[str, Any], unused: str | None, check: bool, device: torch.device | None = None,
+              of_run: dict[str, Any] | None = None) -> Work:
     """Puts together what the workers need. The layout is the same on every machine with the same script. `known`: what the loss gets by
-    name in a trial. `check`: refuses what could not be right. `device`: where that is tried; None: where the model is."""
+    name in a trial. `check`: refuses what could not be right; else the run is another machine's. `device`: where that is tried; None: where
+    the model is. `of_run`: run.state."""
     check_memory(parts.root)
     check_optimizer(parts, read.optimizer)
+    before = _state.encode(of_run)
     roots = {"loss": parts.loss, "score": parts.score, "model": parts.given, "train_loader": train, **({"test": test} if test else {})}
-    found = _inspect.guess(parts.root, train)
+    found, memory = _inspect.guess(parts.root, train), _traces.memory_of(parts.root)
     if parts.loss is not None:
         with _binding.on(parts.root, device or next(parts.root.parameters()).device), _compiled.without():
             found = _inspect.inspect(lambda batch: parts.call(batch, **known), parts.root, train, precision, check, roots)
@@ -96,9 +104,12 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
     for named in names:
         if named.name in left_alone:
             named.group = read.left_alone
+    scores = _score_names(parts, test)
+    if _state.encode(of_run) != before:
+        raise Error("a step changes run.state, which the other machines would not see", WRITES)
     layout = _core.Layout([named.entry() for named in names])
-    return Work(parts, train, test, precision, names, layout, found, _score_names(parts, test), state, left_alone, roots, known,
-                unused != "zero")
+    return Work(parts, train, test, precision, names, layout, found, scores, state, left_alone, roots, known, unused != "zero", memory,
+                device, of_run, None if check or of_run is None else _state.Followed(of_run))
 
 
 def _score_names(parts: Parts, test: _data.Recipe | None) -> list[str]:
