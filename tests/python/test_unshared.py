@@ -3,6 +3,7 @@
 import contextvars
 import datetime
 import os
+import random
 import threading
 import time
 from collections.abc import Mapping
@@ -62,6 +63,16 @@ def test_what_differs_from_machine_to_machine_is_refused_at_the_start(loss, what
         list(run.epochs(1))
     assert remedy.replace("\\", "") in raised.value.hint and not run.history
     assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_draws_are_called_as_their_libraries_have_them():
+    def loss(model, batch):
+        drawn = numpy.random.choice(numpy.int64(8)) + numpy.random.permutation(numpy.int64(8))[0] + random.choice(seq=[1.0, 2.0])
+        random.shuffle(x=[1, 2])
+        return cases.cross_entropy(model, batch) * (1 + float(drawn))
+
+    model, optimizer, train = parts()
+    assert len(list(run_of(model, optimizer, train, loss=loss).epochs(1))) == 1
 
 
 def test_a_clock_for_looking_at_is_no_part_of_the_loss():

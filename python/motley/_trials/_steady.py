@@ -173,7 +173,7 @@ def _full(shape: Any, value: float) -> Any:
 
 
 def _pick(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
-    first = numpy.arange(a) if isinstance(a, int) else numpy.asarray(a)
+    first = numpy.arange(a) if numpy.ndim(a) == 0 else numpy.asarray(a)
     if size is None:
         return first[0]
     return numpy.resize(first, size)
@@ -191,15 +191,15 @@ OF_NUMPY: dict[str, Callable[..., Any]] = {
     "uniform": lambda low=0.0, high=1.0, size=None: _full(size, 1.0) * (low + high) / 2,
     "normal": lambda loc=0.0, scale=1.0, size=None: loc + _full(size, MIDDLE) * scale,
     "standard_normal": lambda size=None: _full(size, MIDDLE), "randint": _whole, "choice": _pick,
-    "permutation": lambda x: numpy.arange(x) if isinstance(x, int) else numpy.array(x), "shuffle": lambda x: None,
+    "permutation": lambda x: numpy.arange(x) if numpy.ndim(x) == 0 else numpy.array(x), "shuffle": lambda x: None,
     "beta": lambda a, b, size=None: _full(size, 1.0) * a / (a + b),
 }
 OF_RANDOM: dict[str, Callable[..., Any]] = {
     "random": lambda: MIDDLE, "uniform": lambda a, b: (a + b) / 2, "gauss": lambda mu=0.0, sigma=1.0: mu + MIDDLE * sigma,
     "normalvariate": lambda mu=0.0, sigma=1.0: mu + MIDDLE * sigma, "randint": lambda a, b: (a + b) // 2,
-    "randrange": lambda start, stop=None, step=1: start // 2 if stop is None else start, "choice": lambda items: items[0],
+    "randrange": lambda start, stop=None, step=1: start // 2 if stop is None else start, "choice": lambda seq: seq[0],
     "choices": lambda population, weights=None, *, cum_weights=None, k=1: list(population)[:1] * k,
-    "sample": lambda population, k, *, counts=None: list(population)[:k], "shuffle": lambda items: None,
+    "sample": lambda population, k, *, counts=None: list(population)[:k], "shuffle": lambda x: None,
     "betavariate": lambda alpha, beta: alpha / (alpha + beta),
 }
 
