@@ -27,7 +27,8 @@ endif()
 find_package(Threads REQUIRED)
 
 add_library(motley_options INTERFACE)
-target_compile_options(motley_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+# Assertions name files from the root of the tree: shorter, and what was compiled here is found by another clone.
+target_compile_options(motley_options INTERFACE "-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=" -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
                        -Wnon-virtual-dtor -Woverloaded-virtual -Werror)
 # GCC 12 sees overlaps in std::string concatenation that are not there (GCC bug 105651).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
