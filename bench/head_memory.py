@@ -3,7 +3,8 @@
 
 A head that trains with one good worker on the same machine, in plain text; then, with a head of its own each: nobody else; members that
 join and answer nothing more; members that send messages of 7 to 8 MiB as fast as they are taken; members that read nothing; strangers
-without the token, in hundreds at a time, half of which send as much as nobody may; 256 members, as many as a run has.
+without the token, in hundreds at a time, half of which send as much as nobody may; 256 members, as many as a run has; 255 that hold all
+places of the run and say nothing, and then somebody who works: `in_after_s` is how long it takes until that one is in.
 The growth is that of the highest point (VmHWM, set back when the head is quiet). The run must go on meanwhile, and end at Ctrl-C. One
 JSON object a line on standard output, a table on standard error. Linux.
 
@@ -35,7 +36,7 @@ STRANGERS, AT_ONCE = 1000, 250
 MEMBERS_MAX = 255  # beside the good worker
 PATIENCE_S, INTERRUPT_S = 120, 5
 NOBODY_MAY = (64 << 10) + 1  # before the proof
-NAMES = ("nobody", "silent", "flooding", "never reading", "strangers", "256 members")
+NAMES = ("nobody", "silent", "flooding", "never reading", "strangers", "256 members", "full house")
 
 
 def arguments():
@@ -55,6 +56,7 @@ class Head:
                                         extra={"data.uri": f"synthetic:4096:{FEATURES}:{CLASSES}"})
         self.process = measure.start([*command, "--plaintext", "--token-file", str(token)], directory)[0]
         self._events = pathlib.Path(f"{directory}.out")
+        self.token_file = token
         self._wait(token.exists)
         join = [args.motley, "join", "--json", "--token-file", str(token), "--device", "cpu", "--threads", "1", "--name", "good"]
         self.worker = measure.start(join, scratch.fresh("good"))[0]
@@ -142,6 +144,23 @@ def strangers(head):
     return {"strangers": came}
 
 
+def full_house(args, head, scratch):
+    """They prove that they have the token, and say nothing more."""
+    holders = []
+    for number in range(MEMBERS_MAX):
+        address = (head.token["addresses"][0], head.token["port"])
+        peer = socket.create_connection(address, PATIENCE_S, (f"127.0.{2 + number // 250}.{1 + number % 250}", 0))
+        peer.sendall(wire.hello(head.token, name=f"idle{number}/cpu") + wire.proof(head.token))
+        peer.recv(1)  # it is in
+        holders.append(peer)
+    began = time.monotonic()
+    join = [args.motley, "join", "--json", "--token-file", str(head.token_file), "--device", "cpu", "--threads", "1", "--name", "late"]
+    measure.start(join, scratch.fresh("late"))
+    head._wait(lambda: any(event["event"] == "worker" and event["worker"] == "late/cpu" and event["change"] == "joined"
+                           for event in head.events()))
+    return {"members": len(holders), "in_after_s": round(time.monotonic() - began, 1)}
+
+
 def measured(args, name, scratch):
     head = Head(args, scratch)
     before = head.steps()
@@ -153,6 +172,8 @@ def measured(args, name, scratch):
         about = strangers(head)
     elif name == "256 members":
         about = members(args, head, MEMBERS_MAX)
+    elif name == "full house":
+        about = full_house(args, head, scratch)
     else:
         manner = {"silent": {"mute": True}, "flooding": {"flood": flood()}, "never reading": {"deaf": True}}[name]
         about = members(args, head, args.members, **manner)

@@ -69,6 +69,9 @@ Error needs_python(const std::string& what);
 /// Trains or plans, as this process's rank among those that a launcher started says.
 Status start(Launch launch, Context& context);
 
+/// As it is meant here and now: a script may go to another directory.
+std::string absolute(const std::string& path);
+
 /// Leaves the rest of the command to the script.
 Status hand_over(Context& context, Launch launch);
 
@@ -76,7 +79,7 @@ Status hand_over(Context& context, Launch launch);
 Result<fleet::JoinToken> read_token(const std::string& word, const std::string& file, Context& context);
 
 /// Works for a run elsewhere until it is over.
-Status lend(const runtime::JoinOptions& options, Context& context);
+Status lend(runtime::JoinOptions options, Context& context);
 
 /// One JSON object a line on standard output.
 void print_json_line(const std::string& object);

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -26,6 +27,24 @@ std::string is_origin(const std::string& word) {
   return host || word == "public" ? "" : "expected public or http(s)://HOST[:PORT], found " + word;
 }
 
+/// Where a token is looked for again; empty: it was no file's.
+std::string file_of(const std::string& word, const std::string& file) {
+  std::error_code ignored;
+  const bool is_file = word != "-" && !word.starts_with(fleet::JoinToken::kPrefix) &&
+                       std::filesystem::is_regular_file(word, ignored);
+  return file.empty() && is_file ? word : file;
+}
+
+Result<SharedBytes> fetch(runtime::JoinOptions& options, JoinDisplay& display, Context& context) {
+  runtime::JoinEvents events = display.events();
+  for (bool again = true;;) {
+    again = false;
+    events.other_token = [&](const fleet::JoinToken& token) { options.token = token, again = true; };
+    Result<SharedBytes> files = runtime::fetch_script(options, events, context.stop);
+    if (!again) return files;
+  }
+}
+
 Status run_join(JoinArguments& arguments, Context& context) {
   const bool has_token = !arguments.token.empty() || !arguments.token_file.empty();
   const bool pairs = !arguments.pairing.code.empty() || !arguments.pairing.head.empty();
@@ -37,6 +56,7 @@ Status run_join(JoinArguments& arguments, Context& context) {
                                              : pair_for_token(arguments.pairing, arguments.options.name, context);
   if (!token) return token.error();
   arguments.options.token = std::move(*token);
+  arguments.options.token_file = absolute(file_of(arguments.token, arguments.token_file));
   if (!arguments.script.empty()) {
     if (arguments.fetch) return Error{ErrorCode::usage, "--fetch brings the script: expected none", ""};
     return hand_over(context, {.role = Role::join, .script = arguments.script, .join = arguments.options});
@@ -44,7 +64,7 @@ Status run_join(JoinArguments& arguments, Context& context) {
   if (arguments.fetch && !context.has_python) return needs_python("--fetch");
   if (arguments.fetch || (context.has_python && somebody_answers())) {
     JoinDisplay display(*context.sink);
-    Result<SharedBytes> files = runtime::fetch_script(arguments.options, display.events(), context.stop);
+    Result<SharedBytes> files = fetch(arguments.options, display, context);
     if (files) {
       return hand_over(context, {.role = Role::join,
                                  .join = arguments.options,
@@ -73,9 +93,15 @@ Result<fleet::JoinToken> read_token(const std::string& word, const std::string& 
   return fleet::parse_token(text);
 }
 
-Status lend(const runtime::JoinOptions& options, Context& context) {
+Status lend(runtime::JoinOptions options, Context& context) {
   JoinDisplay display(*context.sink);
-  Status status = runtime::join(options, *context.models, display.events(), context.stop);
+  runtime::JoinEvents events = display.events();
+  Status status;
+  for (bool again = true; again;) {
+    again = false;
+    events.other_token = [&](const fleet::JoinToken& token) { options.token = token, again = true; };
+    status = runtime::join(options, *context.models, events, context.stop);
+  }
   if (status) context.sink->take(report::Note{left_text(display)});
   return status;
 }

@@ -201,8 +201,18 @@ Status start(Launch launch, Context& context) {
   return runtime::train(launch.head.train, *context.models, *context.sink, context.stop);
 }
 
+std::string absolute(const std::string& path) {
+  std::error_code failure;
+  const std::filesystem::path whole = path.empty() ? "" : std::filesystem::absolute(path, failure);
+  return failure || path.empty() ? path : whole.lexically_normal().string();
+}
+
 Status hand_over(Context& context, Launch launch) {
   if (!context.has_python) return needs_python(launch.script);
+  launch.here = launch.head.train.here = absolute(".");
+  for (std::string* path : {&launch.head.train.run_dir, &launch.head.train.token_file, &launch.join.token_file})
+    *path = absolute(*path);
+  for (std::string& directory : launch.join.data_directories) directory = absolute(directory);
   launch.json = context.json;
   launch.arguments = context.script_arguments;
   context.launch = std::move(launch);

@@ -24,6 +24,7 @@ struct Launch {
   Role role = Role::train;
   bool json = false;
   std::string script{};
+  std::string here{};                    // the directory that it was started in
   std::vector<std::string> arguments{};  // of the script: whatever the command does not know
   runtime::PlanOptions head{};           // train and plan; train has head.train only
   runtime::JoinOptions join{};

@@ -160,6 +160,7 @@ Status take_rank(Launch& launch, runtime::StopSource& stop, report::Sink& sink) 
   std::erase(train.devices, "none");  // is the head's
   launch.join = as_join(train);
   launch.join.token = std::move(*token);
+  launch.join.token_file = train.token_file;
   launch.join.name = (train.name.empty() ? transport::machine_name() : train.name) + "-" + std::to_string(rank.number);
   return {};
 }

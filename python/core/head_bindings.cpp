@@ -93,12 +93,19 @@ class HeadRun {
   HeadRun(const HeadRun&) = delete;
   HeadRun& operator=(const HeadRun&) = delete;
 
-  /// Opens the run's files and its door, and lets it begin.
-  void start() {
+  /// Opens the run's files and its door.
+  void open() {
     const nb::gil_scoped_release no_gil;
     if (options_.manners.keep_awake) awake_.emplace(machine::kTrainsHere);
     head_ = std::make_unique<runtime::Head>(options_, models_, *sink_);
     raise_if(head_->open());
+    const std::uint64_t version = head_->run().server->version();
+    const bool owed = head_->run().hold_owed && options_.holds != modes::Holds::never;
+    bodies_until_ = owed && version > 0 ? version - 1 : version;
+  }
+  /// Lets it begin. REQUIRES open().
+  void start() {
+    const nb::gil_scoped_release no_gil;
     told_.begin();
     head_->start(true, [this] {
       story_->end();
@@ -167,6 +174,7 @@ class HeadRun {
     const nb::gil_scoped_release no_gil;
     display_->show(begun);
   }
+  [[nodiscard]] std::uint64_t bodies_until() const { return bodies_until_; }
   std::string directory() const { return head_->run().dir->path().string(); }
   std::string token() const { return fleet::to_text(head_->run().token); }
 
@@ -215,6 +223,7 @@ class HeadRun {
   std::optional<Told> held_;  // told last, and not gone on from
   std::unique_ptr<runtime::Head> head_;
   bool started_ = false;
+  std::uint64_t bodies_until_ = 0;  // from where it goes on, the marks up to there were looked at
   pid_t process_ = getpid();
 };
 
@@ -269,6 +278,7 @@ void bind_head(nb::module_& m) {
   nb::class_<HeadRun>(m, "Head", nb::is_weak_referenceable())
       .def(nb::init<const cli::Launch&, const Script&, const std::string&, bool, const std::string&, bool>(),
            nb::arg("launch"), nb::arg("script"), nb::arg("config"), nb::arg("steps"), nb::arg("holds"), nb::arg("live"))
+      .def("open", &HeadRun::open)
       .def("start", &HeadRun::start)
       .def("next", &HeadRun::next)
       .def("go_on", &HeadRun::go_on, nb::arg("rates").none(), nb::arg("state").none(), nb::arg("batches") = nb::list())
@@ -277,6 +287,7 @@ void bind_head(nb::module_& m) {
       .def("note", &HeadRun::note)
       .def("hide", &HeadRun::hide)
       .def("show", &HeadRun::show, nb::arg("begun"))
+      .def_prop_ro("bodies_until", &HeadRun::bodies_until)
       .def_prop_ro("directory", &HeadRun::directory)
       .def_prop_ro("token", &HeadRun::token);
 }

@@ -148,6 +148,7 @@ void bind_program(nb::module_& m) {
           "overrides", [](const cli::Launch& launch) { return launch.head.train.overrides; },
           [](cli::Launch& launch, std::vector<std::string> words) { launch.head.train.overrides = std::move(words); })
       .def_rw("script", &cli::Launch::script)
+      .def_ro("here", &cli::Launch::here)
       .def_rw("arguments", &cli::Launch::arguments)
       .def_prop_ro("fetched",
                    [](const cli::Launch& launch) {

@@ -52,20 +52,23 @@ std::optional<Duration> patience_of(double seconds) {
 }
 
 // Which of its script's runs the head was at in the end: the one of `script`, which is over then, or another. Empty:
-// this machine left, or the head has gone.
-std::optional<std::uint64_t> serve(const cli::Launch& launch, const Script& script, double patience) {
+// this machine left, or the head has gone. 0: the launch has another token now, with which it is to be called again.
+std::optional<std::uint64_t> serve(cli::Launch& launch, const Script& script, double patience) {
   keep_freed_memory();
   ScriptModels models(std::make_shared<const Script>(script));
   const std::unique_ptr<cli::Output> sink = cli::make_output(launch.json, true);
   cli::JoinDisplay display(*sink);
   runtime::JoinOptions options = launch.join;
   options.patience = patience_of(patience);
-  bool asked_to_stop = false;
+  bool asked_to_stop = false, again = false;
+  runtime::JoinEvents events = display.events();
+  events.other_token = [&](const fleet::JoinToken& token) { launch.join.token = token, again = true; };
   const Status status = run_interruptibly(*sink, [&](runtime::StopSource& stop) {
-    Status end = runtime::join(options, models, display.events(), stop);
+    Status end = runtime::join(options, models, events, stop);
     asked_to_stop = stop.requested();
     return end;
   });
+  if (again && !asked_to_stop) return 0;
   const bool gone = !status && options.patience && status.error().code == ErrorCode::network;
   const bool other = status && models.run_of_head() != script.run;
   if (!other && (status || gone)) sink->take(report::Note{cli::left_text(display)});
@@ -77,11 +80,13 @@ std::optional<std::uint64_t> serve(const cli::Launch& launch, const Script& scri
 
 // What fetch_script() gets of the head once it trains, or no bytes, where its run ended first; empty: this machine
 // left, or nothing has answered for so long.
-std::optional<nb::bytes> fetch(const cli::Launch& launch, double patience) {
+std::optional<nb::bytes> fetch(cli::Launch& launch, double patience) {
   const std::unique_ptr<cli::Output> sink = cli::make_output(launch.json, true);
   cli::JoinDisplay display(*sink);
   runtime::JoinEvents events = display.events();
+  bool again = false;
   events.note = {};
+  events.other_token = [&](const fleet::JoinToken& token) { launch.join.token = token, again = true; };
   runtime::JoinOptions options = launch.join;
   options.patience = patience_of(patience);
   SharedBytes files;
@@ -94,6 +99,7 @@ std::optional<nb::bytes> fetch(const cli::Launch& launch, double patience) {
     return Status();
   });
   const ErrorCode code = status ? ErrorCode::interrupted : status.error().code;
+  if (again && !asked_to_stop) return nb::bytes("", 0);
   if (asked_to_stop || code == ErrorCode::network || code == ErrorCode::refused) return std::nullopt;
   if (code != ErrorCode::interrupted) raise_if(status);
   const auto bytes = files.bytes();

@@ -97,7 +97,8 @@ def _report(error: Error, as_json: bool) -> int:
 
 def _run_script(launch: _core.Launch) -> int:
     sys.argv = [launch.script, *launch.arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(launch.script)))
+    launch.script = os.path.abspath(launch.script)  # it may go to another directory
+    sys.path.insert(0, os.path.dirname(launch.script))
     if launch.json:
         sys.stdout = sys.stderr  # standard output has events alone
     try:

@@ -175,6 +175,9 @@ class SampleStock:
 class Launch:
     script: str
     @property
+    def here(self) -> str:
+        """The directory that the command was started in; else empty."""
+    @property
     def resumed(self) -> str:
         """The directory of the run that is to go on; else empty."""
     @property
@@ -257,7 +260,10 @@ class Head:
     def __init__(self, launch: Launch, script: Script, config: str, steps: bool, holds: str, live: bool) -> None:
         """`steps`: they are events, too. `holds`: "never", "marks", or "steps": after each step, and at marks once more. `live`:
         what the run says moves, in the terminal that standard error is."""
-    def start(self) -> None: ...
+    def open(self) -> None:
+        """The run's files and its door."""
+    def start(self) -> None:
+        """Of a run that is open."""
     def next(self) -> Event | None: ...
     def go_on(self, rates: list[float] | None, state: bytes | None, batches: list[tuple[int, int]] = ...) -> None:
         """After an event that is held. `rates`: learning rates by group from now on. `state`: what the loss gets from now on. `batches`:
@@ -270,6 +276,9 @@ class Head:
         """Of a run that is live, from any thread: takes away what moves, until show() has been called as often."""
     def show(self, begun: str) -> None:
         """`begun`: the start of a line that somebody has not ended yet, without control characters."""
+    @property
+    def bodies_until(self) -> int:
+        """Once it is open: the version from which it goes on, or the one before where a body at that mark is still to come."""
     @property
     def directory(self) -> str: ...
     @property
@@ -374,7 +383,8 @@ class Dataset:
 
 def serve(launch: Launch, script: Script, patience: float) -> int | None:
     """The number of the run that the head was at in the end: that of `script`, which is over then, or another. None: this machine left,
-    or nothing answered for `patience` seconds before it was admitted (0: it goes on trying)."""
+    or nothing answered for `patience` seconds before it was admitted (0: it goes on trying). 0: the launch has another token now, from the
+    file of the one before, with which this is to be called again."""
 
 def fetch(launch: Launch, patience: float) -> bytes | None:
     """The files of the head's script, when it trains; empty where that run ended first. None: as serve() says."""

@@ -34,6 +34,7 @@ class CoordinatorMachine final : private modes::Host {
   /// Any byte on any lane is life.
   void heard(fleet::SessionId session, Time now);
 
+  [[nodiscard]] bool has_room(Time now) const { return sessions_.has_room(now); }
   [[nodiscard]] std::uint64_t version() const noexcept { return rooms_.run.version; }
   [[nodiscard]] const std::optional<modes::OpenPass>& pass() const noexcept { return work().pass; }
   [[nodiscard]] const std::optional<modes::Stretch>& stretch() const noexcept { return rooms_.local.stretch(); }

@@ -20,13 +20,25 @@ constexpr Duration kGapMin = std::chrono::seconds(1);  // the machine slept, or 
 
 void Sessions::on(const modes::SessionOpened& event, std::optional<ReasonCode> over, Time now) {
   if (run_.roster.find(event.session) != nullptr) return;
-  const bool full = run_.roster.all().size() >= run_.config.sessions_max;
+  const bool full = !has_room(now);
+  if (!full && !over && run_.roster.all().size() >= run_.config.sessions_max) make_room(now);
   run_.roster.open(event.session, event.local, now).beside = event.local || event.beside;
   if (over) {
     close(event.session, {.code = *over});
   } else if (full) {
     close(event.session, {.code = ReasonCode::full, .a = run_.config.sessions_max});
   }
+}
+
+bool Sessions::has_room(Time now) const {
+  return run_.roster.all().size() < run_.config.sessions_max || run_.roster.idle(now) != nullptr;
+}
+
+// Holding a token is enough to come in, and whoever holds all places would keep the others out.
+void Sessions::make_room(Time now) {
+  const Member& idle = *run_.roster.idle(now);
+  const std::uint64_t seconds = modes::whole_milliseconds(now - idle.opened) / 1000;
+  close(idle.session, {.code = ReasonCode::makes_room, .worker = idle.worker, .a = seconds});
 }
 
 void Sessions::on(const modes::WorkerReady& event) {
@@ -57,6 +69,7 @@ void Sessions::on(const modes::WorkerSynced& event, Time now) {
   if (member->state == MemberState::parked) parking_.link_answered(*member, now);
   if (member->state != MemberState::syncing) return;
   member->holds = event.version;
+  member->synced = true;
   probes_.synced(*member, now);
   consider(*member, now);
 }

@@ -17,6 +17,8 @@ class Sessions {
 
   /// `over`: with this reason; none where the run goes on.
   void on(const modes::SessionOpened& event, std::optional<modes::ReasonCode> over, Time now);
+  /// For one session more, if need be in the place of one that is idle.
+  [[nodiscard]] bool has_room(Time now) const;
   void on(const modes::WorkerReady& event);
   void on(const modes::WorkerSynced& event, Time now);
   void on(const modes::RefreshWanted& event);
@@ -41,6 +43,7 @@ class Sessions {
  private:
   void consider(fleet::Member& member, Time now);
   void struck(fleet::WorkerId worker, bool out);
+  void make_room(Time now);
 
   modes::Run& run_;
   Rooms& rooms_;

@@ -203,6 +203,8 @@ bool Coordinator::computes() const {
   return machine.stretch().has_value() || std::ranges::any_of(machine.leases(), &modes::Lease::live);
 }
 
+bool Coordinator::has_room(Time now) const { return impl_->machine.has_room(std::max(impl_->now, now)); }
+
 std::size_t Coordinator::workers() const { return impl_->machine.members().admitted(); }
 
 }  // namespace motley::engine

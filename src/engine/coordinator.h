@@ -293,6 +293,8 @@ class Coordinator {
   /// round of so many of them.
   [[nodiscard]] std::optional<Planned> forecast(std::uint64_t global_batch, std::uint64_t local_steps = 1);
   [[nodiscard]] std::size_t workers() const;  // admitted now
+  /// For one session more, if need be in the place of one that has shown nothing since it was opened.
+  [[nodiscard]] bool has_room(Time now) const;
 
  private:
   struct Impl;

@@ -2,6 +2,7 @@
 // One session with a worker, and how far it has come. States change in one place, enter(), by one table. Value types;
 // one thread at a time.
 
+#include <chrono>
 #include <cstdint>
 
 #include "base/batch_plan.h"
@@ -56,6 +57,7 @@ struct Member {
   Time opened{};
   Time heard{};
   Time heartbeat_sent{};
+  bool synced = false;             // had the weights once
   bool streams = false;            // gets every new version as it is made
   std::uint64_t holds = 0;         // the version it computes with, unless it streams
   TrialId trial = 0;               // the calibration it computes
@@ -76,6 +78,11 @@ struct Member {
   bool compared_aside = false;     // what it evaluated came to the same as what all others did
 
   [[nodiscard]] bool admitted() const noexcept { return state != MemberState::loading; }
+  /// Holds a place, and has shown nothing in all this time.
+  [[nodiscard]] bool idle(Time now) const noexcept {
+    constexpr Duration kToBegin = std::chrono::seconds(10);
+    return !local && (!synced || unproven) && now - opened >= kToBegin;
+  }
 };
 
 }  // namespace motley::fleet

@@ -36,6 +36,11 @@ bool Roster::is_beside(WorkerId worker) const noexcept {
   return std::ranges::any_of(members_, [&](const Member& member) { return member.worker == worker && member.beside; });
 }
 
+const Member* Roster::idle(Time now) const noexcept {
+  const auto found = std::ranges::find_if(members_, [now](const Member& member) { return member.idle(now); });
+  return found == members_.end() ? nullptr : &*found;
+}
+
 std::size_t Roster::count(MemberState state) const noexcept {
   return static_cast<std::size_t>(
       std::count_if(members_.begin(), members_.end(), [&](const Member& member) { return member.state == state; }));

@@ -39,6 +39,8 @@ class Roster {
   [[nodiscard]] bool is_local(WorkerId worker) const noexcept;
   /// Likewise, of the head's machine.
   [[nodiscard]] bool is_beside(WorkerId worker) const noexcept;
+  /// Of those that are idle the one that is so longest; null: nobody is.
+  [[nodiscard]] const Member* idle(Time now) const noexcept;
   /// In the order the sessions were opened.
   [[nodiscard]] std::span<Member> all() noexcept { return members_; }
   [[nodiscard]] std::span<const Member> all() const noexcept { return members_; }

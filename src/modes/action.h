@@ -73,6 +73,7 @@ enum class ReasonCode : std::uint8_t {
   excluded,        // worker; a: strikes
   silent,          // worker; a: milliseconds
   slow_to_load,    // a: seconds
+  makes_room,      // a: seconds
   channel_closed,  // worker
   left,            // worker
   yielded,         // worker

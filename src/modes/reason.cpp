@@ -19,6 +19,8 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
       return "nothing was heard for " + number(reason.a) + " ms";
     case ReasonCode::slow_to_load:
       return "model and data were not ready after " + number(reason.a) + " s";
+    case ReasonCode::makes_room:
+      return "it had not begun to work after " + number(reason.a) + " s, and somebody else wanted its place";
     case ReasonCode::channel_closed:
       return "the connection closed";
     case ReasonCode::left:

@@ -62,9 +62,11 @@ void Server::clip_by_step_before(std::optional<double> norm) {
 }
 bool Server::outside() const noexcept { return impl_->optimizer.kind == OptimizerKind::outside; }
 
-double Server::learning_rate(std::size_t group) const {
+double Server::learning_rate(std::size_t group) const { return learning_rate(group, version()); }
+
+double Server::learning_rate(std::size_t group, std::uint64_t step) const {
   MOTLEY_ASSERT(group < impl_->optimizer.groups.size());
-  return impl_->group_now(group).lr;
+  return impl_->rates.at(step, group, impl_->optimizer.groups[group]).lr;
 }
 
 double Server::reduce(ChunkId id, std::span<const std::span<const float>> parts, double weight, std::uint64_t samples,

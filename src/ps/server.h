@@ -52,6 +52,8 @@ class Server {
   /// The optimizer is from outside.
   [[nodiscard]] bool outside() const noexcept;
   [[nodiscard]] double learning_rate(std::size_t group) const;  // of the open step
+  /// Of a step before it, as long as nothing else was said since.
+  [[nodiscard]] double learning_rate(std::size_t group, std::uint64_t step) const;
 
   /// Sums `parts` (each the chunk's elements, in order of positions) and divides by `weight`; statistics chunks are
   /// divided by `samples` instead. `part_squares`, where not empty, gets the squared norm of each part added, and that

@@ -32,7 +32,7 @@ class Siblings:
 
     def start(self, token: str, on_lost: Callable[[str], None]) -> None:
         """They join the run of `token`. on_lost(what happened): one is not coming back; from a thread of its own."""
-        script, here = os.path.abspath(self._launch.script), os.getcwd()
+        script, here = os.path.abspath(self._launch.script), self._launch.here or os.getcwd()
         for devices in self.others:
             words = ["join", "-", script, "--json", *self._launch.join_options]
             words += [word for device in devices for word in ("--device", device)] + ["--", *self._launch.arguments]

@@ -66,7 +66,7 @@ class Rules:
             script.set_schedule(*table)
             self._told = table
         if resumed and self.schedule is None:
-            script.set_followed(_body.resume(resumed, self.read.optimizer))
+            script.set_followed(_body.remembered(resumed))
         if self.read.begun is not None:
             self.read.begun.release()
         return self._notes()

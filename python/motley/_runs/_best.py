@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+from typing import Any
 
 import torch
 
@@ -57,6 +58,13 @@ class Best:
             return
         self.value = json.loads(note.read_text(encoding="utf-8")).get(self._what)
         self._state = _files.read_safetensors(pathlib.Path(directory, WEIGHTS))
+
+    def count(self) -> list[float | int | None]:
+        return [self.value, self._without]
+
+    def go_on(self, counted: list[Any]) -> None:
+        """With what count() was at a mark."""
+        self.value, self._without = counted
 
     def leave_in(self, parts: Parts) -> bool:
         """At the end of the run; whether there is one."""

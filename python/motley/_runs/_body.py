@@ -23,10 +23,9 @@ from motley._runs import _state
 from motley._trials import _traces, _watched
 from motley._trials._work import Work
 
-RATES = "rates.json"  # in the run's directory: [step, learning rates by group, whether by run.set_lr], for a run that is resumed
+RATES = "rates.json"  # in the run's directory: [step, learning rates by group], for a run that is resumed
 BY_STATE = ("motley.Run(..., state={...}): the loss gets it as `state`, and the body sets run.state[...]; or ask for `step` or `epoch` by "
             "name in the loss")
-FOLLOWED = "motley.Run(..., schedule=scheduler, schedule_every=\"epoch\"), or run.set_lr(...)"
 
 
 def pack(state: dict[str, Any], made: bool = True, orders: Mapping[str, Any] | None = None) -> bytes:
@@ -47,7 +46,7 @@ class Body:
                  state: dict[str, Any], orders: Callable[[int], dict[str, Any]]):
         """state: the run's. orders(version): of the sampler, as they travel for the steps from there on."""
         self._work, self._read, self._schedule, self._owner, self._state, self._orders = work, read, schedule, owner, state, orders
-        self._sent = work.state
+        self.sent: bytes | None = work.state  # None: nobody knows
         self._flat = _model.vector(work.layout.flat_elements)
         self._traces = _traces.Traces(work.roots, work.parts.root, work.memory, (work.of_run,))
         self._watched = _watched.Watched(work)
@@ -55,7 +54,6 @@ class Body:
         self._seen: _traces.Seen | None = None
         self._first_state = self._sent_state = _state.of_script(_state.decode(work.state))  # values that hold, or held at first
         self._options: list[dict[str, Any]] = []
-        self._told: list[float] | None = None  # by run.set_lr, in this body
         self._trains = [(name, p, p.requires_grad) for name, p in work.parts.root.named_parameters()]
         self._modules: list[nn.Module] = []
         self._held: list[tuple[dict[str, Any], ...]] = []  # by each of these
@@ -68,7 +66,6 @@ class Body:
         if self._seen is None or self._seen.changes():  # by a step since, as far as it may
             self._seen = self._traces.take()
         self._options = _options.options(self._read.optimizer)
-        self._told = None
 
     def look(self, version: int, last: bool) -> None:
         """The script finds the model as it left it. last: no step comes after."""
@@ -102,7 +99,6 @@ class Body:
         for number, each in enumerate(groups):
             if group is None or number == group:
                 each["lr"] = rate
-        self._told = self.rates()
 
     def rates(self) -> list[float]:
         """Learning rates by group, as the optimizer has them."""
@@ -115,11 +111,11 @@ class Body:
         self._check_reached()
         self._check_data()
         if rates is not None and directory is not None:
-            _remember(directory, version, rates, self._told == rates)
+            _remember(directory, version, rates)
         self._check_behaviour()
         packed = pack(self._state, orders=self._orders(version))
-        state = packed if packed != self._sent else None
-        self._sent = packed
+        state = packed if packed != self.sent else None
+        self.sent = packed
         return rates, state
 
     def _check_model(self) -> None:
@@ -233,9 +229,9 @@ def _same(before: Any, now: Any) -> bool:
     return before.shape == now.shape and torch.equal(before.detach().cpu(), now.detach().cpu())
 
 
-def _remember(directory: str, version: int, rates: list[float], told: bool) -> None:
+def _remember(directory: str, version: int, rates: list[float]) -> None:
     path = pathlib.Path(directory, RATES)
-    known = [each for each in remembered(directory) if each[0] < version] + [(version, rates, told)]
+    known = [each for each in remembered(directory) if each[0] < version] + [(version, rates)]
     fresh = path.with_suffix(".new")
     with open(fresh, "w", encoding="utf-8") as out:
         out.write(json.dumps(known) + "\n")
@@ -244,22 +240,10 @@ def _remember(directory: str, version: int, rates: list[float], told: bool) -> N
     fresh.replace(path)
 
 
-def remembered(directory: str) -> list[tuple[int, list[float], bool]]:
+def remembered(directory: str) -> list[tuple[int, list[float]]]:
+    """What bodies set: learning rates by group, by step."""
     try:
         text = pathlib.Path(directory, RATES).read_text(encoding="utf-8")
     except FileNotFoundError:
         return []
-    return [(int(step), [float(rate) for rate in rates], bool(told)) for step, rates, told in json.loads(text)]
-
-
-def resume(directory: str, optimizer: torch.optim.Optimizer) -> list[tuple[int, list[float]]]:
-    """What bodies set before, for a run that goes on: learning rates by group, by step; the optimizer has the last of them. Errors: some
-    followed from a scheduler in the body, which does not know where it was."""
-    known = remembered(directory)
-    if any(not told for _, _, told in known):
-        raise Error("the body of this run's epochs changed the learning rate, and a run that is resumed cannot know how it went on",
-                    FOLLOWED)
-    if known:
-        for group, rate in zip(optimizer.param_groups, known[-1][1], strict=False):
-            group["lr"] = rate
-    return [(step, rates) for step, rates, _ in known]
+    return [(int(step), [float(rate) for rate in rates]) for step, rates, *_ in json.loads(text)]

@@ -7,6 +7,7 @@ import torch
 from motley._models import _model
 from motley._optimizers import _optimizer, _options, _rounds
 from motley._runs import _head
+from motley._samples import _data
 
 
 def run_file(arguments: list[str], number: int, train: dict[str, Any], tested: bool, read: _optimizer.ReadOptimizer) -> str:
@@ -33,3 +34,20 @@ def optimizer(made: torch.optim.Optimizer, names: list[_model.Named], state: dic
               for group, options in zip(made.param_groups, _options.options(made), strict=True)]
     return {"optimizer": type(made).__name__, "groups": groups, **({} if state is None else {"state": state}),
             **({"rounds": rounds.told()} if rounds else {})}
+
+
+def train_section(length: dict[str, int], train: _data.Recipe, seed: int, clip: tuple[float, str], precision: str, evaluate_every: int,
+                  mode: str | None) -> dict[str, Any]:
+    """Of the run file. clip: the norm, and that of which step."""
+    section: dict[str, Any] = {**length, "global_batch": train.batch_size, "seed": seed, "clip_norm": clip[0], "clip_norm_of": clip[1]}
+    if precision != "fp32":
+        section["verify"] = 0.0  # two devices may differ by more than is told from a lie
+    if evaluate_every:
+        section["evaluate_every"] = evaluate_every
+    if train.drops_last:
+        section["drop_last"] = True
+    if not train.shuffles:
+        section["shuffle"] = False
+    if mode is not None:
+        section["mode"] = mode
+    return section

@@ -66,7 +66,7 @@ def read(run: pathlib.Path) -> dict[str, Any]:
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in group["options"].items()}
         optimizer["param_groups"].append({**options, "params": numbers})
     scheduler = _begun.at(run, step, optimizer["param_groups"]) if "rounds" not in about else None
-    for since, rates, _ in _body.remembered(str(run)):
+    for since, rates in _body.remembered(str(run)):
         for own, rate in zip(optimizer["param_groups"], rates if since <= step else (), strict=False):
             own["lr"] = rate
     return {"model": _files.read_safetensors(checkpoint / "model.safetensors"), "optimizer": optimizer, "step": step,

@@ -23,12 +23,12 @@ DESCRIPTION = "script.json"  # in the run's directory: what only the script know
 
 def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: bool, notes: list[str],
            description: dict[str, Any], on_step: Callable[[_core.Event], None] | None = None, steps: bool = False, holds: str = "never",
-           files: bytes = b"", on_begin: Callable[[str], None] | None = None,
+           files: bytes = b"", on_begin: Callable[[_core.Head], None] | None = None,
            ) -> Iterator[tuple[_core.Head, _core.Event, _core.Event | None]]:
     """Trains; yields each epoch when it is over, with its evaluation where the run is `tested`. `config`: the run file's text. `on_step`:
     called after each step, in the thread that asks for epochs, where `steps` are wanted. `holds`: "never", or the run waits for go_on() of
     the head at the "marks" that are yielded; "steps": after every step as well. `files`: what machines get that
-    ask for the script. on_begin(directory): called when the run's is there.
+    ask for the script. on_begin: called when the run's directory is there, before its first step.
 
     Closing the generator ends the run, with a checkpoint. Ctrl-C stops it, too, and goes on as KeyboardInterrupt.
     """
@@ -46,12 +46,13 @@ def epochs(launch: _core.Launch, script: _core.Script, config: str, *, tested: b
     try:
         if live:
             output.take(head)
+        head.open()
+        _launch.began(head.directory)
+        if on_begin is not None:
+            on_begin(head)
         head.start()
         if _launch.number() > 1:
             head.note(f"run {_launch.number()} of the script, in {head.directory}")
-        _launch.began(head.directory)
-        if on_begin is not None:
-            on_begin(head.directory)
         siblings.start(head.token, head.note)
         pathlib.Path(head.directory, DESCRIPTION).write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
         ended: dict[int, _core.Event] = {}  # by version, until they are evaluated
@@ -100,15 +101,20 @@ def work(launch: _core.Launch, script: _core.Script, patience_s: float = 0) -> i
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    with Siblings(launch, script) as siblings:
-        siblings.start(launch.token, say)
-        try:
-            return _core.serve(launch, script, patience_s)
-        except Error as error:
-            if siblings.others:
-                say(str(error))
-                siblings.wait()
-            raise
+    def once() -> int | None:
+        with Siblings(launch, script) as siblings:
+            siblings.start(launch.token, say)
+            try:
+                return _core.serve(launch, script, patience_s)
+            except Error as error:
+                if siblings.others:
+                    say(str(error))
+                    siblings.wait()
+                raise
+
+    while (at := once()) == 0:  # the token's file has another
+        pass
+    return at
 
 
 def serve(launch: _core.Launch, script: _core.Script) -> None:

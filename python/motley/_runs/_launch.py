@@ -88,7 +88,8 @@ def _leave_early(launch: _core.Launch) -> None:
 
 def _made() -> _core.Launch:
     launch = _core.Launch()
-    launch.script = sys.argv[0] or "script"
+    file = getattr(sys.modules["__main__"], "__file__", None) or ""  # absolute, wherever the script went since
+    launch.script = file if os.path.basename(file) == os.path.basename(sys.argv[0]) else sys.argv[0] or "script"
     launch.arguments = sys.argv[1:]
     _core.take_rank(launch)
     return launch

@@ -17,7 +17,7 @@ from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _binding, _files, _model, _parts
 from motley._optimizers import _optimizer, _optimizer_shown, _rounds, _rules
-from motley._runs import _auto, _best, _body, _callbacks, _described, _head, _launch, _leases, _sequence, _state
+from motley._runs import _auto, _best, _body, _callbacks, _described, _head, _launch, _leases, _marks, _sequence, _state
 from motley._runs._epoch import Epoch, Step
 from motley._samples import _data
 from motley._trials import _work
@@ -203,7 +203,9 @@ class Run:
         if not over:
             with _data.RandomWatch(), _launch.beginning():
                 yield from self._trained(launch, length, steps, door)
-        left = _sequence.read(launch.resumed) if launch.resumed and not self.history else None
+        if over:
+            self._kept().end(launch.resumed, self.history)
+        left = _sequence.read(launch.resumed) if launch.resumed and self._directory is None else None
         if left is not None:
             self.history = left.give(self._parts.root, self._parts.saved)
             self._rules.take(launch.resumed)
@@ -221,7 +223,9 @@ class Run:
             for named in work.names:
                 if named.kind == _model.FROZEN:
                     script.set_frozen(named.name, _model.bytes_of(named.tensor))
-            file = _described.run_file(launch.arguments, _launch.number(), self._train_section(length), work.test is not None, self._read)
+            section = _described.train_section(length, self._train, self._seed, (self._clip_norm, self._clip_norm_of), self._precision,
+                                               self._evaluate_every, self._mode)
+            file = _described.run_file(launch.arguments, _launch.number(), section, work.test is not None, self._read)
         files, asks = _sequence.pack(launch), self._asks(work, door)
         exact = functools.partial(self._rules.tell_to_measure, script, work, steps, files)
         with _data.reading(self._train, self._test), _auto.chosen(launch, script, file, _rounds.against(asks), exact) as said:
@@ -231,33 +235,38 @@ class Run:
                 self._best.resume(launch.resumed)
             holds = "never" if door is not None else "steps" if self._told.holds_steps else "marks"
             outside = self._rules.outside
+            marks = self._kept(bool(work.draws or self._told.wants_steps), on_way=door is None)
             described = _described.optimizer(self._read.optimizer, work.names, outside.described() if outside else None, self._rounds)
             happened = _head.epochs(launch, script, file, tested=work.test is not None, notes=notes, description=described,
                                     on_step=self._told.step(work, owner, self._read.optimizer, lambda: self.state, self._rounds.steps),
-                                    steps=self._told.wants_steps, holds=holds, files=files, on_begin=self._rules.keep)
+                                    steps=self._told.wants_steps, holds=holds, files=files,
+                                    on_begin=functools.partial(marks.begin, self.history, self._rules.keep, bool(launch.resumed)))
             try:
                 with contextlib.closing(happened):
                     if door is not None:
-                        yield from self._watch(happened, work, owner)
+                        yield from self._watch(happened, work, owner, marks)
                     else:
-                        yield from self._bodies(happened, work, owner, steps, orders)
+                        yield from self._bodies(happened, work, owner, steps, orders, marks)
             finally:
                 directory, self._body, self._head = self._directory, None, None
+                marks.close()
                 owner.release()
                 _sequence.write(directory, self.history, best=False)
         if self._best.leave_in(work.parts):
             _sequence.write(directory, self.history, best=True)
 
     def _bodies(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, steps: int,
-                orders: Callable[[int], dict[str, Any]]) -> Iterator[Epoch]:
-        body = _body.Body(work, self._read, self._rules.schedule, owner, self.state, orders)
-        before = 0
+                orders: Callable[[int], dict[str, Any]], marks: _marks.Marks) -> Iterator[Epoch]:
+        body, before = _body.Body(work, self._read, self._rules.schedule, owner, self.state, orders), 0
         for self._head, epoch, tested in happened:
             state_then = _head.state_of(epoch, tested)
             made = self._rounds.steps(epoch.version)
+            if before == 0 < marks.version:
+                before, body.sent = self._rounds.steps(marks.schedule_from), None
             body.follow_schedule(self._rules.scheduler_steps(before, made, steps), tested)
             before = made
             self._directory = self._head.directory
+            marks.before_body()
             body.begin(state_then)
             with owner.shown(body.flat, epoch.version), self._optimizer_shown(work, state_then, last=made >= steps) as optimizer:
                 body.look(made, last=made >= steps)
@@ -277,16 +286,22 @@ class Run:
                 rates, state = body.end(self._head.directory, epoch.version)
                 _rounds.check({"changing the learning rate in the body of an epoch": self._rounds and rates is not None})
                 self._train.write_orders(self._head.directory)
+                marks.after_body(epoch.version, ended)
             if self._best.over:
                 return
             self._head.go_on(rates, state, self._train.changes_of_batch())
 
-    def _watch(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner) -> Iterator[Epoch]:
+    def _kept(self, draws: bool = False, on_way: bool = True) -> _marks.Marks:
+        return _marks.Marks(self._read.optimizer, self._rules.schedule, self._best, lambda: self.state, [self, *self._parts.modules()],
+                            [recipe for recipe in (self._train, self._test) if recipe is not None], draws, on_way)
+
+    def _watch(self, happened: Iterator[Any], work: _work.Work, owner: _binding.Owner, marks: _marks.Marks) -> Iterator[Epoch]:
         """The script computes meanwhile; the model gets the last weights when that is over."""
         flat, last = _model.vector(work.layout.flat_elements), None
         for self._head, last, _ in happened:
             self._directory = self._head.directory
             self.history.append(Epoch(last, None))
+            marks.after_body(last.version, self.history[-1])
             yield self.history[-1]
         if last is not None:
             last.state.copy_weights(work.layout, flat)
@@ -382,18 +397,3 @@ class Run:
                 "a loss that asks for `step`, beside a test set": "step" in work.parts.asked and work.test is not None,
                 **self._rules.asks(),
                 "a train_loader with an order of its own (a sampler, or shuffled Shards)": self._train.orders is not None}
-
-    def _train_section(self, length: dict[str, int]) -> dict[str, Any]:
-        train: dict[str, Any] = {**length, "global_batch": self._train.batch_size, "seed": self._seed, "clip_norm": self._clip_norm,
-                                 "clip_norm_of": self._clip_norm_of}
-        if self._precision != "fp32":
-            train["verify"] = 0.0  # two devices may differ by more than is told from a lie
-        if self._evaluate_every:
-            train["evaluate_every"] = self._evaluate_every
-        if self._train.drops_last:
-            train["drop_last"] = True
-        if not self._train.shuffles:
-            train["shuffle"] = False
-        if self._mode is not None:
-            train["mode"] = self._mode
-        return train

@@ -19,7 +19,7 @@ from motley._errors import Error
 from motley._machines import _fetch
 from motley._models import _files
 from motley._models._parts import AVERAGE
-from motley._runs import _best, _launch
+from motley._runs import _best, _launch, _marks
 from motley._runs._epoch import Epoch
 
 HISTORY = "history.json"  # in a run's directory, once it is over: its epochs, and whether its best weights are its result
@@ -61,12 +61,11 @@ def _put(root: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
 
 
 def write(directory: str | None, history: list[Epoch], best: bool) -> None:
-    """The run is over. What was known of its epochs before it was resumed stays known."""
+    """The run is over."""
     if directory is None:  # it told of nothing
         return
     path = pathlib.Path(directory, HISTORY)
-    before = json.loads(path.read_text(encoding="utf-8"))["epochs"] if path.is_file() else []
-    epochs = [each for each in before if not history or each["step"] < history[0].step] + [dict(vars(epoch)) for epoch in history]
+    epochs = [dict(vars(epoch)) for epoch in history]
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps({"epochs": epochs, "best": best}) + "\n", encoding="utf-8")
     fresh.replace(path)
@@ -81,7 +80,7 @@ def read(directory: str) -> Result | None:
     if path.is_file():
         known = json.loads(path.read_text(encoding="utf-8"))
     best = pathlib.Path(directory, _best.WEIGHTS).read_bytes() if known["best"] else b""
-    return Result(known["epochs"], (checkpoint / "model.safetensors").read_bytes(), best)
+    return Result(_marks.history(directory) or known["epochs"], (checkpoint / "model.safetensors").read_bytes(), best)
 
 
 def pack(launch: _core.Launch) -> bytes:

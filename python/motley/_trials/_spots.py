@@ -247,22 +247,15 @@ class Generator(Spot):
 
     def __init__(self, owner: Any, what: str):
         super().__init__(owner, what)
-        self._before = _generator_state(owner)
+        self._before = generator_state(owner)
 
     def changes(self) -> Iterator[Change]:
-        now = _generator_state(self.owner)
+        now = generator_state(self.owner)
         if not _equal(now, self._before):
             yield Change(f"the generator {self.what}", now, self._put_back, id(self.owner))
 
     def _put_back(self) -> None:
-        if isinstance(self.owner, torch.Generator):
-            self.owner.set_state(self._before)
-        elif isinstance(self.owner, random.Random):
-            self.owner.setstate(self._before)
-        elif isinstance(self.owner, numpy.random.RandomState):
-            self.owner.set_state(self._before)
-        else:
-            self.owner.bit_generator.state = self._before
+        set_generator(self.owner, self._before)
 
 
 def copied(value: Any, depth: int = 0) -> Any:
@@ -319,12 +312,23 @@ def is_generator(value: Any) -> bool:
     return numpy is not None and isinstance(value, (numpy.random.Generator, numpy.random.RandomState))
 
 
-def _generator_state(generator: Any) -> Any:
+def generator_state(generator: Any) -> Any:
     if isinstance(generator, torch.Generator):
         return generator.get_state()
     if isinstance(generator, random.Random):
         return generator.getstate()
     return generator.get_state() if isinstance(generator, numpy.random.RandomState) else generator.bit_generator.state
+
+
+def set_generator(generator: Any, state: Any) -> None:
+    if isinstance(generator, torch.Generator):
+        generator.set_state(state)
+    elif isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif isinstance(generator, numpy.random.RandomState):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -50,6 +50,11 @@ class Work:
     def acts_on_groups(self) -> bool:
         return self.found.mixes
 
+    @property
+    def draws(self) -> bool:
+        """Whoever computes draws from the generators of the process."""
+        return bool(self.found.draws or self.train.draws or (self.test is not None and self.test.draws))
+
     def copied(self) -> Parts:
         """A model for a second device of this process. Errors: what the loss gives for it depends on the first model's parameters."""
         parts = self.parts.copied()

@@ -138,7 +138,7 @@ void Links::on_proof(LinkId id, Link& link, const wire::Proof& proof) {
            {"wrong-token", "proof of the token's secret", "something else", "copy the token that the head prints"});
     return;
   }
-  if (sessions_.size() >= wire::kSessionsMax) {
+  if (sessions_.size() >= wire::kSessionsMax && !engine_.has_room(now())) {
     refuse(id, link,
            {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more", "wait until one leaves"});
     return;

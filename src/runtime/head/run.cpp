@@ -35,11 +35,18 @@ std::size_t server_helpers(const Layout& layout) {
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kThreadsMax) - 1;
 }
 
-std::string free_run_dir(const std::string& name) {
+std::string free_run_dir(const fs::path& here, const std::string& name) {
   for (int number = 1;; ++number) {
-    const std::string candidate = "runs/" + name + "-" + std::to_string(number);
-    if (!fs::exists(candidate)) return candidate;
+    const fs::path candidate = here / "runs" / (name + "-" + std::to_string(number));
+    if (!fs::exists(candidate)) return candidate.string();
   }
+}
+
+// Scripts may go to another directory meanwhile.
+std::string stays(const std::string& path) {
+  std::error_code failure;
+  const fs::path whole = fs::absolute(path, failure);
+  return failure ? path : whole.string();
 }
 
 }  // namespace
@@ -63,7 +70,8 @@ Status Run::open() {
   }
   name =
       options.target.empty() ? fs::path(options.run_dir).filename().string() : fs::path(options.target).stem().string();
-  const std::string path = options.run_dir.empty() ? free_run_dir(name) : options.run_dir;
+  std::string path = options.run_dir.empty() ? free_run_dir(options.here, name) : options.run_dir;
+  if (!options.text.empty()) path = stays(path);
   Result<store::RunDir> opened = store::RunDir::open(path, options.resume);
   if (!opened) return opened.error();
   dir.emplace(std::move(*opened));

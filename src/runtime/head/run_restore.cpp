@@ -104,7 +104,7 @@ Status Run::restore_holds(const store::Ledger& history) {
   const std::uint64_t mark =
       modes::Marks{options.holds == modes::Holds::never ? 0 : sizes().evaluate_every}.before(batches(), version);
   for (const store::LedgerStep& step : history.steps)
-    if (step.step >= mark && step.step < version) since_mark.add(step, 0, server->learning_rate(0));
+    if (step.step >= mark && step.step < version) since_mark.add(step, 0, server->learning_rate(0, step.step));
   return {};
 }
 

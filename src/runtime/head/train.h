@@ -29,6 +29,7 @@ struct TrainOptions {
   std::string text;       // the run file's, where it is no file: `target` is its name then
   std::vector<std::string> overrides;
   std::string run_dir;  // empty: runs/NAME-1, -2, …
+  std::string here{};   // below which directory that is; empty: this process's
   bool resume = false;
   std::string listen;  // "ADDRESS:PORT"; empty: every address, kDefaultPort or any free port
   std::string token_file;

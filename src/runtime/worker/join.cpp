@@ -15,6 +15,7 @@
 #include "runtime/inputs.h"
 #include "runtime/worker/machine_key.h"
 #include "runtime/worker/shared_inputs.h"
+#include "runtime/worker/token_source.h"
 #include "runtime/worker/use_watch.h"
 #include "runtime/worker/worker_host.h"
 #include "store/secret_file.h"
@@ -76,6 +77,17 @@ void confine(const JoinOptions& options, const std::vector<Device>& devices,
   machine::confine_files(allowed);
 }
 
+std::shared_ptr<TokenSource> token_source(const JoinOptions& options) {
+  return options.token_file.empty() ? nullptr : std::make_shared<TokenSource>(options.token_file, options.token);
+}
+
+void tell_other(const std::shared_ptr<TokenSource>& file, const JoinOptions& options, const JoinEvents& events) {
+  const std::optional<fleet::JoinToken> other = file ? file->take() : std::nullopt;
+  if (!other) return;
+  if (events.note) events.note(options.token_file + " has another token now");
+  events.other_token(*other);
+}
+
 std::string to_words(PauseReason reason) {
   return reason == PauseReason::on_battery ? "paused: on battery" : "paused: somebody is using this machine";
 }
@@ -121,6 +133,7 @@ Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& e
   fetcher.hello = hello_for(none, options.name.empty() ? transport::machine_name() : options.name, 0);
   fetcher.hello.features = {engine::kFetch};
   fetcher.patience = options.patience;
+  fetcher.token_source = token_source(options);
   fetcher.prepare = [&files](const wire::RunSpec& spec, const SharedBytes& file) -> Result<PreparedWorker> {
     if (file.empty()) {
       return Error{ErrorCode::mismatch, "this run has no files of a script to give",
@@ -136,6 +149,7 @@ Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& e
   host.note = events.note;
   host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
   const transport::Identity identity = machine_identity(key_file());
+  const std::shared_ptr<TokenSource> source = fetcher.token_source;
   transport::Tcp tcp(tcp_options(options.token, identity));
   Status status;
   {
@@ -145,6 +159,7 @@ Result<SharedBytes> fetch_script(const JoinOptions& options, const JoinEvents& e
     status = countdown.wait();
     stop.on_request({});
   }
+  if (!status) tell_other(source, options, events);
   if (!status) return status.error();
   if (files.empty()) return Error{ErrorCode::interrupted, "interrupted before the files came", ""};
   return files;
@@ -158,6 +173,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   if (devices->empty()) return Error{ErrorCode::usage, "--device none: a worker needs a device", "motley devices"};
   // One key for all: it is this machine that a token lets in. It also ties data connections to their sessions.
   const transport::Identity identity = machine_identity(key_file());
+  const std::shared_ptr<TokenSource> source = token_source(options);
   if (const auto readable = provider.confined_to()) confine(options, *devices, *readable);
   if (options.token.plaintext)
     events.note("this token is one without encryption: whoever is on the way sees the run's data, and can change them");
@@ -187,6 +203,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     };
     worker.manners = options.manners;
     worker.patience = options.patience;
+    worker.token_source = source;
     worker.stock = inputs.stock();
     worker.identity = identity;
     WorkerHostEvents host = events_of(worker.hello.name, device.name, events, share);
@@ -213,6 +230,7 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
   watch.reset();
   inputs.stop();
   workers.clear();
+  if (!status) tell_other(source, options, events);
   return status;
 }
 

@@ -23,6 +23,7 @@ inline constexpr int kJoinNice = 10;  // of a worker on somebody's machine, unle
 
 struct JoinOptions {
   fleet::JoinToken token;
+  std::string token_file{};  // where it was read from; empty: from no file
   std::vector<std::string> devices;
   unsigned threads = 0;
   std::string name;
@@ -43,6 +44,9 @@ struct JoinEvents {
       link;
   std::function<void(const std::string& worker, std::uint64_t version, std::uint64_t samples)> step;
   std::function<void(const std::string& file, std::uint64_t done, std::uint64_t total)> download;
+  /// Nobody answered to the token, or it was refused, and its file has this one by now: what is called ends with an
+  /// error after it, and is to be called again.
+  std::function<void(const fleet::JoinToken& token)> other_token;
 };
 
 /// Waits for FILE (until `stop`), then reads the token in it.

@@ -95,6 +95,10 @@ void WorkerHost::redial(Duration after, const std::string& why) {
     finish({});
     return;
   }
+  if (options_.token_source && options_.token_source->changed()) {
+    finish(Error{ErrorCode::network, "the token's file has another one now", ""});
+    return;
+  }
   if (options_.patience && now() - answered_ >= *options_.patience) {
     finish(Error{ErrorCode::network, why, ""});
     return;
@@ -133,7 +137,14 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
 // While a head is away, another run's may have its port.
 void WorkerHost::on_stranger(const Error& error) {
   if (met_head_) return redial(kBackoffMax, error.message + "; looking for the head again");
-  finish(error);
+  on_refused(error);
+}
+
+// Whoever begins anew at the same place writes the file a moment after others can reach it.
+void WorkerHost::on_refused(const Error& error) {
+  if (!refused_at_) refused_at_ = now();
+  if (!options_.token_source || now() - *refused_at_ >= kOtherTokenWait) return finish(error);
+  redial(kBackoffFirst * 5, error.message + "; looking for another token in its file");
 }
 
 void WorkerHost::on_frame(std::uint64_t generation, const wire::Frame& frame) {
@@ -181,6 +192,8 @@ void WorkerHost::on_bye_before_joining(const wire::Bye& bye) {
   const std::string text = "refused: " + bye.code + (reason.empty() ? "" : ": " + reason);
   if (bye.code == "full" || bye.code == "busy" || bye.code == "lost") {
     redial(kBackoffMax, text + "; trying again");
+  } else if (bye.code == "run" || bye.code == "wrong-token") {
+    on_refused({ErrorCode::refused, text, bye.hint});
   } else {
     finish(Error{ErrorCode::refused, text, bye.hint});
   }

@@ -17,6 +17,7 @@
 #include "runtime/persist/speed_store.h"
 #include "runtime/worker/link_change.h"
 #include "runtime/worker/sample_stock.h"
+#include "runtime/worker/token_source.h"
 #include "runtime/worker/weights_peers.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
@@ -46,6 +47,9 @@ struct WorkerHostOptions {
   std::optional<transport::Identity> identity{};  // of this machine to other workers; empty: to none
   /// Ends with ErrorCode::network where nothing has answered for so long, as long as it was not admitted yet.
   std::optional<Duration> patience{};
+  /// Ends with ErrorCode::network where nobody answers to the token, or it is refused, and its file has another; null:
+  /// there is no file.
+  std::shared_ptr<TokenSource> token_source{};
 };
 
 /// What people who look at a joined worker see. Called on the worker's mailbox thread.
@@ -82,6 +86,7 @@ class WorkerHost final : engine::WorkerOutput {
   class LentThere;
   static constexpr Duration kBackoffFirst = std::chrono::milliseconds(200);
   static constexpr Duration kBackoffMax = std::chrono::seconds(3);
+  static constexpr Duration kOtherTokenWait = std::chrono::seconds(10);  // for a token's file, after a refusal
   enum class Stage : std::uint8_t { idle, connecting, proving, joined, ended };
 
   void dial();
@@ -92,6 +97,7 @@ class WorkerHost final : engine::WorkerOutput {
   void on_proving_frame(const wire::Frame& frame);
   void on_bye_before_joining(const wire::Bye& bye);
   void on_stranger(const Error& error);
+  void on_refused(const Error& error);
   void on_closed(std::uint64_t generation, const Error& error);
   void on_data_closed(std::uint64_t generation, const Error& error);
   void attach_data_lanes(std::uint64_t fence);
@@ -144,6 +150,7 @@ class WorkerHost final : engine::WorkerOutput {
   Duration backoff_{};
   Time answered_{};        // last; it had a connection then
   bool met_head_ = false;  // once, so its token is right
+  std::optional<Time> refused_at_{};
   bool leaving_ = false;
   bool paused_ = false;
   std::uint64_t stock_told_ = 0;  // number of what the engine was told

@@ -201,6 +201,23 @@ TEST_F(CoordinatorJoining, TooManySessionsAreTurnedAway) {
   EXPECT_EQ(output.closed.at(999).code, "full");
 }
 
+TEST_F(CoordinatorJoining, WhoHasShownNothingMakesRoomForWhoComes) {
+  make();
+  join(1);
+  for (SessionId session = 2; session <= wire::kSessionsMax; ++session) open(session);
+  pass_time(std::chrono::seconds(9), {&peers[1]});
+  EXPECT_FALSE(coordinator->has_room(now));
+  pass_time(std::chrono::seconds(1), {&peers[1]});
+  EXPECT_TRUE(coordinator->has_room(now));
+  open(999);
+  EXPECT_EQ(output.closed.count(999), 0u);
+  ASSERT_EQ(output.closed.size(), 1u) << "one place is wanted, and one is given up";
+  EXPECT_EQ(output.closed.at(2).code, "lost") << "it may come again";
+  EXPECT_NE(output.closed.at(2).found.find("somebody else wanted its place"), std::string::npos);
+  open(1000);
+  EXPECT_EQ(output.closed.count(1), 0u) << "who works keeps its place";
+}
+
 // --- the protocol ---
 
 struct Fault {
