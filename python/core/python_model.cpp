@@ -107,6 +107,7 @@ class PythonModel final : public DeviceModel {
     capabilities_.device = nb::cast<std::string>(object.attr("device"));
     capabilities_.description = nb::cast<std::string>(object.attr("description"));
     capabilities_.micro_batch = nb::cast<std::uint32_t>(object.attr("micro_batch"));
+    if (nb::hasattr(object, "numbers")) capabilities_.numbers = nb::cast<std::uint64_t>(object.attr("numbers"));
     counts_right_ = nb::hasattr(object, "counts_right") && nb::cast<bool>(object.attr("counts_right"));
     if (nb::hasattr(object, "residence") && !object.attr("residence").is_none()) {
       residence_.emplace(object.attr("residence"), layout_, std::span(weight_data_, weights_.size()),

@@ -126,7 +126,7 @@ void Coordinator::Impl::compare_probes(const modes::Action& action) {
   if (!found.text.empty()) {
     output.warning(workers.name(worker) + " makes another gradient of the same samples and weights than " +
                    workers.name(reference) + ": " + found.text +
-                   "; one of the two has other data, another version of a library, or a faulty device");
+                   "; one of the two has another script, other data, another version of a library, or a faulty device");
   }
   feed(modes::ProbesCompared{worker, reference, found.verdict});
 }

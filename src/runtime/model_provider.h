@@ -36,6 +36,7 @@ struct ModelInputs {
   SharedBytes file;  // TorchScript; else empty
   std::shared_ptr<const data::Dataset> train, test;
   std::string train_uri{}, test_uri{};  // as this machine opened them: without addresses
+  std::string script{};                 // what runs of a script (wire/script.h); empty: there is none
 };
 
 /// How files of data sets are opened that come while they are used, and what the head says of these data.

@@ -16,7 +16,7 @@ from motley._models._parts import Parts, check_memory, check_optimizer
 from motley._optimizers._optimizer import ReadOptimizer
 from motley._runs import _launch
 from motley._samples import _data
-from motley._trials import _inspect
+from motley._trials import _inspect, _layers
 from motley._trials._loss import GROUP, SUMS, any_size, measure_loss, score_of
 from motley._trials._trial import Found
 
@@ -40,6 +40,7 @@ class Work:
     roots: dict[str, Any]  # what a step can reach: see Traces
     known: dict[str, Any]  # what the loss gets by name in a trial
     unused_matter: bool  # a step without the gradient of a parameter is not one where that is zero
+    code: str  # what runs of the script, as other machines compare it
 
     @property
     def acts_on_groups(self) -> bool:
@@ -85,6 +86,8 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
     check_memory(parts.root)
     check_optimizer(parts, read.optimizer)
     roots = {"loss": parts.loss, "score": parts.score, "model": parts.given, "train_loader": train, **({"test": test} if test else {})}
+    code = _layers.words({name: root for name, root in roots.items() if name != "score" or test is not None},
+                         (*parts.root.parameters(), *parts.root.buffers()), parts.loop)
     found = _inspect.guess(parts.root, train)
     if parts.loss is not None:
         with _binding.on(parts.root, device or next(parts.root.parameters()).device), _compiled.without():
@@ -98,7 +101,7 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
             named.group = read.left_alone
     layout = _core.Layout([named.entry() for named in names])
     return Work(parts, train, test, precision, names, layout, found, _score_names(parts, test), state, left_alone, roots, known,
-                unused != "zero")
+                unused != "zero", code)
 
 
 def _score_names(parts: Parts, test: _data.Recipe | None) -> list[str]:
@@ -153,6 +156,7 @@ def script_of(launch: _core.Launch, work: Work, make: Callable[[str, int], Any])
     script.set_state(work.state)
     script.set_run(_launch.number())
     script.set_arguments(launch.arguments)
+    script.set_code(work.code)
     script.set_train(work.train.size, work.train.fingerprint())
     if work.test is not None:
         script.set_test(work.test.size, work.test.fingerprint())

@@ -19,7 +19,7 @@ bool bit(std::uint32_t bits, std::size_t claim) noexcept { return (bits >> claim
 // long, so that all of them together cost no more than train.verify says.
 std::optional<std::size_t> Verification::choose(std::span<const Interval> shares, const fleet::Member& first) {
   const Verify& verify = work_.run.config.verify;
-  if (verify.part <= 0 || !work_.training() || ++passes_ <= verify.after) return {};
+  if (verify.part <= 0 || !work_.training() || ++passes_ <= verify.after || (verify.alike && !alike())) return {};
   if (shares.size() == 1) {
     const std::optional<double> steps = first.local ? std::nullopt : steps_of_parked(first, shares[0].count);
     return steps && random_.uniform() * *steps < verify.part ? std::optional<std::size_t>(0) : std::nullopt;
@@ -30,6 +30,16 @@ std::optional<std::size_t> Verification::choose(std::span<const Interval> shares
     if (i != chosen) largest = std::max(largest, shares[i].count);
   const double steps = static_cast<double>(shares[chosen].count) / static_cast<double>(largest);
   return random_.uniform() * steps < verify.part ? std::optional(chosen) : std::nullopt;
+}
+
+bool Verification::alike() const noexcept {
+  std::optional<std::uint64_t> first;
+  for (const fleet::Member& member : work_.run.roster.all()) {
+    const bool may = member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked;
+    if (may && (member.numbers == 0 || member.numbers != first.value_or(member.numbers))) return false;
+    if (may) first = member.numbers;
+  }
+  return true;
 }
 
 std::optional<double> Verification::steps_of_parked(const fleet::Member& alone, std::uint64_t samples) const {

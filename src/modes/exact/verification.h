@@ -36,6 +36,8 @@ class Verification {
   [[nodiscard]] std::vector<WorkerId> liars() const;
 
  private:
+  /// All who may look draw the same random numbers of one seed.
+  [[nodiscard]] bool alike() const noexcept;
   /// What a second computation takes who is quickest of those that are parked, in steps of `alone`; empty: nobody is.
   [[nodiscard]] std::optional<double> steps_of_parked(const fleet::Member& alone, std::uint64_t samples) const;
   [[nodiscard]] bool refuted(std::size_t claim) const noexcept;
