@@ -59,9 +59,7 @@ class Walk:
         self._writes: set[str] = set()
 
     def visit_root(self, name: str, root: Any) -> None:
-        if name != "model":
-            self._tell(name, "None" if root is None else named(root))
-        self._visit(root, name)
+        self._bind(name, root, f" {name}", told=name != "model")
 
     def visit_loop(self, frame: types.FrameType) -> None:
         found = _sources.of_loop(frame)
@@ -205,7 +203,7 @@ class Walk:
         self._tell(f"class {kind.__name__}", ", ".join(base.__name__ for base in kind.__bases__))
         for name, value in sorted(kind.__dict__.items()):
             if isinstance(value, (types.FunctionType, staticmethod, classmethod, property, *WRAPPERS)):
-                if name in self._used or name in CALLED:
+                if name in self._used or name in CALLED or _overrides(kind, name):
                     self._visit(value, name)
             elif name in self._used and not name.startswith("__"):
                 self._bind(f"{kind.__name__}.{name}", value, f".{name}")
@@ -226,7 +224,7 @@ class Walk:
     def _visit_object(self, value: Any, what: str, depth: int) -> None:
         kind, attributes = type(value), _attributes(value)
         if is_own_class(kind) or isinstance(value, _own.HOLDERS):
-            for name in sorted({*attributes, *(slot for each in kind.__mro__ for slot in _slots(each))} & self._used - OF_MODULES):
+            for name in sorted({*attributes, *(slot for each in kind.__mro__ for slot in _slots(each))} & {*self._used, *CALLED} - OF_MODULES):
                 try:
                     self._bind(f"{kind.__name__}.{name}", getattr(value, name), f".{name}")
                 except AttributeError:  # a slot that is empty
@@ -343,6 +341,11 @@ def _attributes(value: Any) -> Mapping[str, Any]:
     except Exception:  # none, or a proxy of what is not there
         return {}
     return found if isinstance(found, Mapping) else {}
+
+
+def _overrides(kind: type, name: str) -> bool:
+    """A method of a package's class, which calls it."""
+    return any(name in base.__dict__ for base in kind.__mro__[1:-1] if not is_own_class(base))
 
 
 def _slots(kind: type) -> list[str]:

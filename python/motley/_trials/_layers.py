@@ -17,7 +17,7 @@ try:
 except ImportError:  # torch works without
     numpy = None  # type: ignore[assignment]
 
-ELEMENTS_MAX = 1 << 16  # of a tensor that is compared
+ELEMENTS_MAX = 1 << 20  # of all tensors that are compared
 
 
 def words(roots: Mapping[str, Any], apart: Iterable[torch.Tensor], loop: types.FrameType | None = None) -> str:
@@ -32,6 +32,7 @@ class _Walk(_compared.Walk):
         super().__init__(used)
         self._met.update({id(tensor): tensor for tensor in apart})
         self._of_data = False  # whose tensors are compared as samples
+        self._left = ELEMENTS_MAX
 
     def visit_root(self, name: str, root: Any) -> None:
         if not isinstance(root, _data.Recipe):
@@ -49,8 +50,9 @@ class _Walk(_compared.Walk):
     def _of_tensor(self, value: Any) -> str | None:
         """Floating-point numbers may differ in their last bits."""
         size = value.numel() if isinstance(value, torch.Tensor) else value.size
-        if id(value) in self._met or size > ELEMENTS_MAX or getattr(value, "is_meta", False):
+        if id(value) in self._met or size > self._left or getattr(value, "is_meta", False):
             return None
+        self._left -= size
         try:
             return f"#0:{_contents.Contents(value).text}"
         except (RuntimeError, TypeError, ValueError, NotImplementedError):  # of a kind that has no values to look at
@@ -85,6 +87,8 @@ class _Walk(_compared.Walk):
             for each in (*module._forward_hooks.values(), *module._forward_pre_hooks.values(), *module._backward_hooks.values()):
                 self._bind(f"a hook of {type(module).__name__}", each, " hook")
             for name, tensor in (*module._parameters.items(), *module._buffers.items()):  # of modules beside the model
+                for each in ((getattr(tensor, "_backward_hooks", None) or {}).values()):
+                    self._bind(f"a hook of {type(module).__name__}.{name}", each, " hook")
                 if tensor is not None and not self._of_data:
                     self._add(f"{type(module).__name__}.{name} in {what}", self._of_tensor(tensor), f".{name}")
         for tag, found in layers.items():

@@ -86,8 +86,8 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
     check_memory(parts.root)
     check_optimizer(parts, read.optimizer)
     roots = {"loss": parts.loss, "score": parts.score, "model": parts.given, "train_loader": train, **({"test": test} if test else {})}
-    code = _layers.words({name: root for name, root in roots.items() if name != "score" or test is not None},
-                         (*parts.root.parameters(), *parts.root.buffers()), parts.loop)
+    code = _layers.words({**{name: root for name, root in roots.items() if name != "score" or test is not None}, "precision": precision,
+                          "unused": unused}, (*parts.root.parameters(), *parts.root.buffers()), parts.loop)
     found = _inspect.guess(parts.root, train)
     if parts.loss is not None:
         with _binding.on(parts.root, device or next(parts.root.parameters()).device), _compiled.without():
