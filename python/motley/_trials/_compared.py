@@ -37,14 +37,14 @@ def words(roots: Mapping[str, Any], make: "Callable[[set[str]], Walk] | None" = 
           used: Iterable[str] = ()) -> str:
     """Lines for Ready. roots: what a step calls and uses, by name. make: of what is walked with, by the names that are known. loop: the
     frame of a script that iterates over its leases. used: names that are called."""
-    used = set(used)
+    reached = set(used)
     while True:
-        known, walk = len(used), (make or Walk)(used)
+        known, walk = len(reached), (make or Walk)(reached)
         for name, root in sorted(roots.items()):
             walk.visit_root(name, root)
         if loop is not None:
             walk.visit_loop(loop)
-        if len(used) == known:  # code that is found with one name has others
+        if len(reached) == known:  # code that is found with one name has others
             return walk.text()
 
 
