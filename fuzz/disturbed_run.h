@@ -341,7 +341,7 @@ inline void Machine::compute() {
   }
   if (preparing_) {
     preparing_ = false;
-    return worker_.prepared(*layout_, "train", "test", {.train = Run::kTrain, .test = Run::kTest}, std::nullopt, now);
+    return worker_.prepared(*layout_, {"train", "test"}, {.train = Run::kTrain, .test = Run::kTest}, std::nullopt, now);
   }
   if (!task_) return;
   const std::uint64_t number = task_->number;

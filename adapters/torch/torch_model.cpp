@@ -205,10 +205,10 @@ class TorchModel final : public DeviceModel {
   // Of the task.
   const Task* task_ = nullptr;
   Sums sums_;
-  at::Tensor losses_;  // of the newest forward pass
+  at::Tensor losses_;          // of the newest forward pass
   std::uint32_t repeats_ = 1;  // of its samples
   std::vector<std::uint64_t> repeated_;
-  std::optional<Canary> canary_;  // where the device is to be taken care of
+  std::optional<Canary> canary_;              // where the device is to be taken care of
   std::optional<machine::ErrorWords> words_;  // of its driver
 };
 

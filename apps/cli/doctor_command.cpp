@@ -141,7 +141,8 @@ void add_doctor(CLI::App& app, Command& chosen) {
       app.add_subcommand("doctor", "check what a run needs on this machine, and say what to do about it");
   command->callback([&chosen] {
     chosen = [](Context& context) -> Status {
-      std::vector<Finding> findings{check_system(), check_torch(context.torch.get()), check_addresses(), check_port(),
+      std::vector<Finding> findings{check_system(),    check_torch(context.torch.get()),
+                                    check_addresses(), check_port(),
                                     check_discovery(), check_disk()};
       std::ranges::move(check_surroundings(), std::back_inserter(findings));
       for (const runtime::Device& device : context.models->devices())

@@ -31,8 +31,8 @@ std::string numbers_in(const char* name) {
 }
 
 std::string threads() {
-  std::string text = formatted("%u processors allowed, %.3g usable", machine::allowed_processors(),
-                               machine::usable_processors());
+  std::string text =
+      formatted("%u processors allowed, %.3g usable", machine::allowed_processors(), machine::usable_processors());
   for (const char* name : {"OMP_NUM_THREADS", "MKL_NUM_THREADS"})
     if (const std::string set = numbers_in(name); !set.empty()) text += std::string(", ") + name + "=" + set;
   return text;
@@ -50,8 +50,8 @@ Facts facts_of(Context& context) {
   const auto spare = machine::spare_memory_bytes();
   const std::string kind = context.has_python ? " (Python package)" : " (native program)";
   Facts facts{{"motley", MOTLEY_VERSION + kind},
-              {"system", system.name + (system.build.empty() ? "" : " (" + system.build + ")") + ", " +
-                             machine::architecture()},
+              {"system",
+               system.name + (system.build.empty() ? "" : " (" + system.build + ")") + ", " + machine::architecture()},
               {"wsl", wsl == 0 ? "no" : std::to_string(wsl)},
               {"processor", machine::processor_name()},
               {"memory", gibibytes(machine::memory_bytes()) + (spare ? ", " + gibibytes(*spare) + " free" : "")},

@@ -30,8 +30,8 @@ std::string is_origin(const std::string& word) {
 /// Where a token is looked for again; empty: it was no file's.
 std::string file_of(const std::string& word, const std::string& file) {
   std::error_code ignored;
-  const bool is_file = word != "-" && !word.starts_with(fleet::JoinToken::kPrefix) &&
-                       std::filesystem::is_regular_file(word, ignored);
+  const bool is_file =
+      word != "-" && !word.starts_with(fleet::JoinToken::kPrefix) && std::filesystem::is_regular_file(word, ignored);
   return file.empty() && is_file ? word : file;
 }
 

@@ -27,6 +27,7 @@ struct Capabilities {
   std::string device;               // "cpu", "cuda:0", "mps"
   std::string description;          // "NVIDIA GeForce RTX 4070 Ti", "AMD EPYC, 2 threads"
   std::uint32_t micro_batch = 256;  // a good default for this device
+  std::uint64_t numbers = 0;        // a hash of random numbers that it draws from a fixed seed; 0: not known
 };
 
 /// Bytes of the memory of the device that computes.

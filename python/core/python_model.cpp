@@ -114,6 +114,7 @@ class PythonModel final : public DeviceModel {
       std::tie(care_.pass_sizes, care_.pass_seconds, care_.repeats) = care;
       words_.emplace([](std::string_view line) { return fault_in(line).has_value(); });
     }
+    if (nb::hasattr(object, "numbers")) capabilities_.numbers = nb::cast<std::uint64_t>(object.attr("numbers"));
     counts_right_ = nb::hasattr(object, "counts_right") && nb::cast<bool>(object.attr("counts_right"));
     // What an optimizer on such a device left out could not be computed again.
     if (!care_.any() && nb::hasattr(object, "residence") && !object.attr("residence").is_none()) {
@@ -189,8 +190,7 @@ class PythonModel final : public DeviceModel {
         view_);
   }
   Status read(const MicroBatch& probable) override {
-    return call_with(
-        "read", probable, [this](const nb::object& most) { at_once_ = nb::cast<std::uint32_t>(most); });
+    return call_with("read", probable, [this](const nb::object& most) { at_once_ = nb::cast<std::uint32_t>(most); });
   }
   Status load(ChunkId first, std::span<const std::span<const float>> chunks) override {
     const std::uint64_t begin = layout_.chunks()[first].offset;

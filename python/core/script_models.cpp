@@ -185,6 +185,7 @@ Result<runtime::ModelInputs> ScriptModels::load(const config::RunConfig& config,
   runtime::ModelInputs inputs;
   inputs.config = &config;
   inputs.train = script_->train;
+  inputs.script = script_->code;
   if (!config.data_test_uri.empty()) {
     if (script_->test == nullptr) {
       return Error{ErrorCode::mismatch, "the head evaluates on a test set, but the script here has none",
@@ -280,6 +281,8 @@ void bind_script(nb::module_& m) {
             s.batches = batch_changes(changes, 1);
           },
           nb::arg("changes"))
+      .def(
+          "set_code", [](Script& s, std::string code) { s.code = std::move(code); }, nb::arg("code"))
       .def("set_scores", [](Script& s, const std::vector<std::string>& names) { s.scores = names; })
       .def("set_weights", &set_weights)
       .def("set_frozen", &set_frozen)

@@ -27,6 +27,7 @@ struct Script {
   std::map<std::string, std::vector<SharedBytes>> optimizer_state{};  // InitialState::optimizer_state
   std::shared_ptr<const data::Dataset> train{}, test{};
   std::vector<std::string> scores{};  // names
+  std::string code{};                 // ModelInputs::script
   std::vector<std::string> arguments{};
   std::uint64_t run = 1;  // which of the script's
   SharedBytes files{};    // InitialState::script_files

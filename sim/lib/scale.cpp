@@ -90,7 +90,7 @@ class ScaleWorker final : public engine::WorkerOutput {
   }
   void prepare(const wire::RunSpec&, const SharedBytes&) override {
     later(Duration(1), [this] {
-      worker_.prepared(world_.layout, "", "", {kSamplesEach * world_.setup.workers, 0}, std::nullopt, now());
+      worker_.prepared(world_.layout, {}, {kSamplesEach * world_.setup.workers, 0}, std::nullopt, now());
     });
   }
   void start_task(engine::TaskOrder order) override {

@@ -183,8 +183,9 @@ void WorkerNode::prepare(const wire::RunSpec&, const SharedBytes&) {
     const engine::SampleCounts samples{data.train->size(), data.test ? data.test->size() : 0};
     if (const Codecs& codecs = world_.scenario.codecs; !codecs.gradients || !codecs.weights)
       worker_->knows_wire(wire_cost(codecs));
-    worker_->prepared(computer_.model().layout(), data.train->fingerprint(), data.test ? data.test->fingerprint() : "",
-                      samples, std::nullopt, process_.now());
+    worker_->prepared(computer_.model().layout(),
+                      {data.train->fingerprint(), data.test ? data.test->fingerprint() : ""}, samples, std::nullopt,
+                      process_.now());
   });
 }
 

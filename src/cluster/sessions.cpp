@@ -46,6 +46,7 @@ void Sessions::on(const modes::WorkerReady& event) {
   if (member == nullptr || member->admitted()) return;
   MOTLEY_ASSERT(event.worker != 0);
   member->worker = event.worker;
+  member->numbers = event.numbers;
   const fleet::WorkerRecord& record = run_.roster.record(event.worker);
   if (record.excluded) {
     member->state.enter(MemberState::excluded);

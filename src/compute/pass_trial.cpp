@@ -12,11 +12,11 @@
 namespace motley::compute {
 namespace {
 
-constexpr double kRoom = 0.5;         // of the seconds that a pass may take: what it is made for
-constexpr std::uint32_t kFew = 4;     // samples of the first pass of all
-constexpr std::uint32_t kJump = 8;    // times the samples of the pass before, at most
-constexpr std::size_t kLooks = 3;     // before a difference is believed: a sample at the kink of a ReLU moves a tensor
-constexpr double kApart = 1e-2;       // sums in another order are 1e-5 apart, faults that are known a hundredth or more
+constexpr double kRoom = 0.5;       // of the seconds that a pass may take: what it is made for
+constexpr std::uint32_t kFew = 4;   // samples of the first pass of all
+constexpr std::uint32_t kJump = 8;  // times the samples of the pass before, at most
+constexpr std::size_t kLooks = 3;   // before a difference is believed: a sample at the kink of a ReLU moves a tensor
+constexpr double kApart = 1e-2;     // sums in another order are 1e-5 apart, faults that are known a hundredth or more
 constexpr std::uint32_t kUntried = 32;  // samples of a pass where nothing can be tried
 
 class PassTrial {

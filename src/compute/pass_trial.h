@@ -23,7 +23,7 @@ struct PassesWanted {
 
 struct PassesTried {
   PassSizes sizes{};
-  double seconds = 0;  // of a full pass
+  double seconds = 0;   // of a full pass
   std::string wrong{};  // how the two differ; empty: they do not, or nothing could be tried
 };
 

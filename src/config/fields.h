@@ -76,8 +76,9 @@ void visit_training(Config& c, F& f) {
   f("train.min_workers", c.min_workers, "workers to wait for before the first step");
   f("train.shares", c.shares, "fixed shares of the workers in the order they joined; empty: by measured speed");
   f("train.verify", c.verify,
-    "part of the time in which shares are computed twice, by two workers, and compared; never where a model draws "
-    "random numbers, and not in rounds; 0: never, and devices are not compared when they join");
+    "part of the time in which shares are computed twice, by two workers, and compared; where a model draws random "
+    "numbers only while all devices draw the same, and not in rounds; 0: never, and devices are not compared when "
+    "they join");
   f("train.checkpoint_seconds", c.checkpoint_seconds, "time between checkpoints");
 }
 

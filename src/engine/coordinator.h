@@ -85,6 +85,7 @@ struct CoordinatorOptions {
   std::string script_sha256;
   std::string train_fingerprint;
   std::string test_fingerprint;
+  std::string script{};  // Ready
   modes::Holds holds = modes::Holds::never;
   bool hold_owed = false;  // where the first version of this process is a mark: nobody released it there before
   bool resumable = true;   // workers of a run that was stopped are told to come back

@@ -130,10 +130,11 @@ void Coordinator::Impl::compare_probes(const modes::Action& action) {
       const Session* session = sessions.named(workers.name(id));
       return workers.name(id) + " is " + (session == nullptr ? "gone" : session->hello.device_description);
     };
-    output.warning(workers.name(worker) + " makes another gradient of the same samples and weights than " +
-                   workers.name(reference) + ": " + found.text +
-                   "; one of the two has other data, another version of a library, or a faulty device; " +
-                   described(worker) + ", " + described(reference));
+    output.warning(
+        workers.name(worker) + " makes another gradient of the same samples and weights than " +
+        workers.name(reference) + ": " + found.text +
+        "; one of the two has another script, other data, another version of a library, or a faulty device; " +
+        described(worker) + ", " + described(reference));
   }
   feed(modes::ProbesCompared{worker, reference, found.verdict});
 }

@@ -8,6 +8,7 @@
 #include "modes/work/pass.h"
 #include "wire/fingerprint.h"
 #include "wire/limits.h"
+#include "wire/script.h"
 
 namespace motley::engine {
 namespace {
@@ -338,13 +339,15 @@ std::optional<wire::Bye> Inbox::refusal(const wire::Ready& ready) const {
     if (auto other = wire::fingerprint_difference(parts_.options.test_fingerprint, ready.test_fingerprint))
       return wire::Bye{"data", "test data " + other->expected, std::move(other->found), std::move(other->hint)};
   }
+  if (auto other = wire::script_difference(parts_.options.script, ready.script))
+    return wire::Bye{"model", std::move(other->expected), std::move(other->found), std::move(other->hint)};
   return std::nullopt;
 }
 
 void Inbox::on_ready(Session& session, const wire::Ready& ready) {
   if (session.worker != 0) return;
   if (auto bye = refusal(ready)) {
-    std::string why = "it has another " + bye->code + ": expected " + bye->expected + ", found " + bye->found;
+    std::string why = "it has another " + bye->code + ": " + wire::reason_of(*bye);
     return end_session(session, std::move(*bye), std::move(why));
   }
   name_worker(session);
@@ -353,7 +356,7 @@ void Inbox::on_ready(Session& session, const wire::Ready& ready) {
     parts_.pace.known_before(session.worker, {ready.fixed_seconds, ready.seconds_per_sample});
   }
   if (const auto cost = plan::heard(ready.wire_seconds)) parts_.pace.costs(session.worker, *cost);
-  feed_(modes::WorkerReady{session.id, session.worker});
+  feed_(modes::WorkerReady{session.id, session.worker, ready.numbers});
 }
 
 void Inbox::name_worker(Session& session) {

@@ -38,8 +38,13 @@ wire::Bye bye_for(ReasonCode code, const std::string& reason, bool failed) {
       return {"full", "at most " + std::to_string(wire::kSessionsMax) + " workers", "one more",
               "try again when another worker has left"};
     case ReasonCode::excluded:
-    case ReasonCode::otherwise:
       return {"excluded", {}, reason, "check the memory and the drivers of this device"};
+    case ReasonCode::otherwise:
+      return {"excluded",
+              {},
+              reason,
+              "motley join TOKEN --fetch, if the script may be another one here; else check the memory and the drivers "
+              "of this device"};
     default:
       return {"lost", {}, reason, {}};
   }

@@ -45,11 +45,13 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       ready = true;
       if (stock) send(*stock);
       send(wire::Ready{{entries.begin(), entries.end()},
-                       train_fingerprint,
-                       test_fingerprint,
+                       compared.train_fingerprint,
+                       compared.test_fingerprint,
                        known.fixed,
                        known.per_sample,
-                       wire_seconds});
+                       wire_seconds,
+                       compared.script,
+                       compared.numbers});
       break;
     }
     case WorkerAction::Kind::send_synced:
@@ -241,16 +243,15 @@ void Worker::disconnected(const std::string& why, Time now) {
   impl_->decide(event::Disconnected{}, now);
 }
 
-void Worker::prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint,
-                      SampleCounts samples, std::optional<plan::Affine> speed, Time now) {
+void Worker::prepared(const Layout& layout, Compared compared, SampleCounts samples, std::optional<plan::Affine> speed,
+                      Time now) {
   Impl& w = *impl_;
   if (w.machine.state() != cluster::WorkerState::loading || w.layout) return;
   w.layout = layout;
   w.weights.reset(*w.layout);
   w.following.reset(w.layout->chunks().size());
   w.merging.prepare(*w.layout);
-  w.train_fingerprint = std::move(train_fingerprint);
-  w.test_fingerprint = std::move(test_fingerprint);
+  w.compared = std::move(compared);
   w.samples = samples;
   w.known_speed = speed;
   w.decide(event::Prepared{}, now);

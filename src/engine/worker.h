@@ -93,6 +93,12 @@ class WorkerOutput {
   virtual void disconnect(bool reconnect, const Error& why) = 0;
 };
 
+/// What its Ready says beside the layout, as the coordinator compares it.
+struct Compared {
+  std::string train_fingerprint{}, test_fingerprint{}, script{};
+  std::uint64_t numbers = 0;
+};
+
 class Worker {
  public:
   Worker(WorkerOptions options, WorkerOutput& output);
@@ -103,8 +109,8 @@ class Worker {
   void frame(const wire::Frame& frame, Time now);
   void disconnected(const std::string& why, Time now);
   /// `samples`: what leases may ask for. `speed`: of this device with this model, if an earlier run learned it.
-  void prepared(const Layout& layout, std::string train_fingerprint, std::string test_fingerprint, SampleCounts samples,
-                std::optional<plan::Affine> speed, Time now);
+  void prepared(const Layout& layout, Compared compared, SampleCounts samples, std::optional<plan::Affine> speed,
+                Time now);
   /// What numbers on the wire cost this machine, where a codec is open. Before prepared().
   void knows_wire(const plan::EndCost& cost);
   void prepare_failed(const Error& error, Time now);

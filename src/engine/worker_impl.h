@@ -78,7 +78,7 @@ struct Worker::Impl {
   Named newest_source;  // that the coordinator named last
   LossStateAssembler state;
   std::optional<Layout> layout;
-  std::string train_fingerprint, test_fingerprint;
+  Compared compared;
   SampleCounts samples;
   std::optional<plan::Affine> known_speed;  // of an earlier run
   std::vector<double> wire_seconds;         // see Ready

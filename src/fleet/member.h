@@ -76,6 +76,7 @@ struct Member {
   bool failed_alone = false;       // a stretch went wrong: leases from now on, whose rules know what to do about it
   bool failed_aside = false;       // an evaluation beside the training did not end well, or in time, or right
   bool compared_aside = false;     // what it evaluated came to the same as what all others did
+  std::uint64_t numbers = 0;       // a hash of random numbers that its device draws from a fixed seed; 0: not known
 
   [[nodiscard]] bool admitted() const noexcept { return state != MemberState::loading; }
   /// Holds a place, and has shown nothing in all this time.

@@ -25,6 +25,7 @@ struct SessionOpened {
 struct WorkerReady {
   SessionId session = 0;
   WorkerId worker = 0;
+  std::uint64_t numbers = 0;  // Member's
 };
 struct WorkerSynced {
   SessionId session = 0;

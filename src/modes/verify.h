@@ -11,6 +11,7 @@ struct Verify {
 
   double part = 0;           // of the time
   std::uint64_t secret = 0;  // which shares follows from it
+  bool alike = false;        // only while all who may look draw the same random numbers
   bool probes = false;       // each worker's device is compared with another before it counts
   std::uint64_t after =
       64;  // passes of this process: the speeds become known in them, and a second look makes one longer

@@ -26,18 +26,17 @@ Status ComputeThread::try_passes(const LossState& state) {
   const MemoryUse before = prepared_.model->memory(prepared_.reserve_bytes);
   const std::uint64_t budget = before.budget > prepared_.reserve_bytes ? before.budget - prepared_.reserve_bytes : 0;
   plan::MicroBatch memory(most_, before.used, budget);
-  const compute::PassesWanted wanted{
-      .care = care,
-      .most = most_,
-      .group = prepared_.group,
-      .fits =
-          [&](std::uint32_t ran, std::uint32_t next) {
-            const MemoryUse use = prepared_.model->memory(prepared_.reserve_bytes);
-            if (use.budget == 0) return true;
-            memory.saw(ran, use.peak);
-            return memory.fits(next);
-          },
-      .clock = [] { return seconds(now()); }};
+  const compute::PassesWanted wanted{.care = care,
+                                     .most = most_,
+                                     .group = prepared_.group,
+                                     .fits =
+                                         [&](std::uint32_t ran, std::uint32_t next) {
+                                           const MemoryUse use = prepared_.model->memory(prepared_.reserve_bytes);
+                                           if (use.budget == 0) return true;
+                                           memory.saw(ran, use.peak);
+                                           return memory.fits(next);
+                                         },
+                                     .clock = [] { return seconds(now()); }};
   loop_->forget_weights();
   Result<compute::PassesTried> tried = compute::try_passes(*loop_, prepared_.model->layout(), like, wanted);
   for (std::optional<Fault> fault; !tried && (fault = loop_->take_fault());) {
@@ -47,9 +46,9 @@ Status ComputeThread::try_passes(const LossState& state) {
   loop_->forget_weights();
   if (!tried) return tried.error();
   if (!tried->wrong.empty()) {
-    out_ = Error{ErrorCode::refused,
-                 prepared_.model->capabilities().device + " computes wrong gradients: " + tried->wrong,
-                 "update the system and torch there, or let it compute on its processor: --device cpu"};
+    out_ =
+        Error{ErrorCode::refused, prepared_.model->capabilities().device + " computes wrong gradients: " + tried->wrong,
+              "update the system and torch there, or let it compute on its processor: --device cpu"};
     return *out_;
   }
   passes_tried_ = true;

@@ -205,6 +205,7 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
     const std::uint64_t wanted = kResidentVectors * vector_bytes;
     if (wanted <= (*model)->memory(0).budget / 4) worker.prepared.reserve_bytes = wanted;
   }
+  worker.compared.numbers = (*model)->capabilities().numbers;
   worker.prepared.model = std::move(*model);
   if (inputs.train->comes() || (inputs.test != nullptr && inputs.test->comes())) {
     worker.prepared.wait_for = [train = inputs.train, test = inputs.test](PassKind kind,
@@ -212,9 +213,10 @@ Result<PreparedWorker> prepare_worker(ModelProvider& provider, const ModelInputs
       return (kind == PassKind::evaluate && test != nullptr ? test : train)->wait(indices);
     };
   }
-  worker.train_fingerprint = inputs.train->fingerprint();
+  worker.compared.train_fingerprint = inputs.train->fingerprint();
   worker.samples = {inputs.train->size(), inputs.test != nullptr ? inputs.test->size() : 0};
-  if (inputs.test != nullptr) worker.test_fingerprint = inputs.test->fingerprint();
+  if (inputs.test != nullptr) worker.compared.test_fingerprint = inputs.test->fingerprint();
+  worker.compared.script = inputs.script;
   return worker;
 }
 

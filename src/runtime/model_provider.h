@@ -36,6 +36,7 @@ struct ModelInputs {
   SharedBytes file;  // TorchScript; else empty
   std::shared_ptr<const data::Dataset> train, test;
   std::string train_uri{}, test_uri{};  // as this machine opened them: without addresses
+  std::string script{};                 // what runs of a script (wire/script.h); empty: there is none
 };
 
 /// How files of data sets are opened that come while they are used, and what the head says of these data.
@@ -55,12 +56,12 @@ struct InitialState {
   std::optional<ps::OptimizerSpec> optimizer{};  // where the model comes with its own; else the configuration's
   std::optional<ps::ScheduleSpec> schedule{};    // likewise
   std::map<std::string, std::vector<SharedBytes>> optimizer_state{};  // by name and chunk: it goes on; else zero
-  std::vector<std::string> scores{};             // names of Outcome::scores
-  SharedBytes script_files{};                    // for who joins with --fetch
-  bool rates_follow_evaluations = false;         // TrainOptions::rates_after
-  std::vector<ps::FollowedRates> followed{};     // of a run that is resumed: what it gave so far, by step
-  std::optional<SharedBytes> state{};            // what the loss gets at first
-  std::vector<BatchChange> batches{};            // where the model's side cuts the steps: as far as it has, in order
+  std::vector<std::string> scores{};                                  // names of Outcome::scores
+  SharedBytes script_files{};                                         // for who joins with --fetch
+  bool rates_follow_evaluations = false;                              // TrainOptions::rates_after
+  std::vector<ps::FollowedRates> followed{};  // of a run that is resumed: what it gave so far, by step
+  std::optional<SharedBytes> state{};         // what the loss gets at first
+  std::vector<BatchChange> batches{};         // where the model's side cuts the steps: as far as it has, in order
 };
 
 /// What workers make the steps of rounds with.

@@ -23,7 +23,7 @@ struct CheckpointContent {
   std::uint64_t run = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t updates_before = 0;  // that the optimizer's state had seen at step 0
-  std::string config;  // canonical TOML
+  std::string config;                // canonical TOML
   std::string model_kind;
   std::vector<SharedBytes> weights;                           // by chunk
   std::map<std::string, std::vector<SharedBytes>> optimizer;  // state name -> by chunk

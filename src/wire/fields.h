@@ -89,6 +89,8 @@ struct Table<Ready> {
       Field{4, "fixed_seconds", &Ready::fixed_seconds},
       Field{5, "seconds_per_sample", &Ready::seconds_per_sample},
       Field{6, "wire_seconds", &Ready::wire_seconds},
+      Field{7, "script", &Ready::script, Form::plain, kScriptBytesMax},
+      Field{8, "numbers", &Ready::numbers, Form::fixed},
   };
 };
 template <>

@@ -32,22 +32,6 @@ bool same_figure(std::string_view a, std::string_view b, std::int64_t tolerance 
   return apart <= static_cast<std::uint64_t>(tolerance);
 }
 
-bool same_item(std::string_view a, std::string_view b) {
-  auto [number_a, rest_a] = cut(a, ":");
-  auto [number_b, rest_b] = cut(b, ":");
-  auto [hash_a, figures_a] = cut(rest_a, ":");
-  auto [hash_b, figures_b] = cut(rest_b, ":");
-  if (number_a != number_b || hash_a != hash_b) return false;
-  while (!figures_a.empty() && !figures_b.empty()) {
-    const auto [first_a, more_a] = cut(figures_a, ",");
-    const auto [first_b, more_b] = cut(figures_b, ",");
-    if (!same_figure(first_a, first_b)) return false;
-    figures_a = more_a;
-    figures_b = more_b;
-  }
-  return figures_a.empty() && figures_b.empty();
-}
-
 // --- arrays ---
 
 struct Array {
@@ -159,6 +143,22 @@ std::string whole_difference(std::string_view here, std::string_view there) {
 }
 
 }  // namespace
+
+bool same_item(std::string_view a, std::string_view b) {
+  auto [number_a, rest_a] = cut(a, ":");
+  auto [number_b, rest_b] = cut(b, ":");
+  auto [hash_a, figures_a] = cut(rest_a, ":");
+  auto [hash_b, figures_b] = cut(rest_b, ":");
+  if (number_a != number_b || hash_a != hash_b) return false;
+  while (!figures_a.empty() && !figures_b.empty()) {
+    const auto [first_a, more_a] = cut(figures_a, ",");
+    const auto [first_b, more_b] = cut(figures_b, ",");
+    if (!same_figure(first_a, first_b)) return false;
+    figures_a = more_a;
+    figures_b = more_b;
+  }
+  return figures_a.empty() && figures_b.empty();
+}
 
 std::optional<FingerprintDifference> fingerprint_difference(std::string_view here, std::string_view there) {
   const auto [head, contents] = cut(here, kContents);

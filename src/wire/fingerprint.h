@@ -29,4 +29,7 @@ struct FingerprintDifference {
 /// `here` is that of the run. Empty when both may be of the same data; where one has no contents the heads decide.
 std::optional<FingerprintDifference> fingerprint_difference(std::string_view here, std::string_view there);
 
+/// Of two items of contents, or other words of that form (script.h).
+bool same_item(std::string_view a, std::string_view b);
+
 }  // namespace motley::wire

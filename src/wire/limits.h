@@ -29,6 +29,7 @@ inline constexpr std::size_t kSentenceCharactersMax = 1000;  // shown of what an
 inline constexpr std::size_t kConfigBytesMax = 1 << 20;
 inline constexpr std::size_t kLayoutEntriesMax = 65536;
 inline constexpr std::size_t kShapeDimensionsMax = 16;
+inline constexpr std::size_t kScriptBytesMax = 64 << 10;  // of Ready: what runs of a script
 inline constexpr std::size_t kFeaturesMax = 64;           // of Hello
 inline constexpr std::size_t kScoresMax = 64;             // of Finish
 inline constexpr std::size_t kProbeBytesMax = 4 << 20;    // of Finish

@@ -46,6 +46,8 @@ struct Ready {  // worker -> coordinator
   std::string test_fingerprint;
   double fixed_seconds = 0, seconds_per_sample = 0;  // of its device with this model, as an earlier run had it; 0: new
   std::vector<double> wire_seconds{};  // a byte, of its computing: what numbers on the wire cost; where a codec is open
+  std::string script{};                // what runs of its script (wire/script.h); empty: not said
+  std::uint64_t numbers = 0;           // a hash of random numbers that its device draws from a fixed seed; 0: not said
   bool operator==(const Ready&) const = default;
 };
 struct Admitted {

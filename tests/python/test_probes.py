@@ -31,6 +31,7 @@ def test_who_computes_otherwise_never_counts(motley):
     head, other = both(motley, "louder")
     other.end()
     assert "another gradient" in other.story() and "check the memory and the drivers" in other.story()
+    assert "motley join TOKEN --fetch" in other.story()
     line, = told(head)
     assert "other/cpu makes another gradient of the same samples and weights than head/cpu: " in line
     assert "first." in line
@@ -45,7 +46,7 @@ def test_a_small_difference_is_told_and_trains(motley):
     head, _ = both(motley, "tanh", *BOTH)
     takes_part(head)
     line, = told(head)
-    assert "first." in line and "other data, another version of a library, or a faulty device" in line
+    assert "first." in line and "another script, other data, another version of a library, or a faulty device" in line
 
 
 @pytest.mark.parametrize("here", ["alike", "drawn"])

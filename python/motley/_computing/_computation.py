@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import default_collate
 
 from motley import _core
-from motley._computing import _care, _compiled, _outflow, _residence, _server
+from motley._computing import _care, _compiled, _draws, _outflow, _residence, _server
 from motley._errors import Error
 from motley._machines import _devices
 from motley._models import _arriving, _binding, _cuts, _groups, _model, _parts
@@ -44,13 +44,13 @@ class ModelComputation:
         self.description = next((text for name, text, *_ in _devices.devices() if name == device), device)
         if self._cpu:
             self.description += f", {self._threads} thread{'s' if self._threads > 1 else ''}"
+            torch.set_num_threads(self._threads)
         most = MICRO_BATCH_CPU if self._cpu else MICRO_BATCH_ACCELERATOR
         self._compiled = _compiled.uses((*parts.modules(), parts.loss))
         self._group = GROUP if work.acts_on_groups else 1
         self._fused = work.found.fused if not self._compiled else None
         self.micro_batch = min(most, -(-work.train.batch_size // self._group) * self._group) if self._group == 1 or self._fused else GROUP
-        if self._cpu:
-            torch.set_num_threads(self._threads)
+        self.numbers = _draws.drawn(self._torch_device, parts.modules()) if work.found.draws and not self._compiled else 0
         myself = weakref.ref(self)  # the model keeps its hooks, and should not keep this
         names = work.names if parts is work.parts else _model.of_copy(work.names, parts.root)
         self.bound = _binding.Binding(parts, work.layout, names, self._torch_device, self._staged, lambda place: _final(myself, place),

@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import inspect
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,7 @@ class Parts:
     teacher: Any = None  # what stands for the model where the average of its weights is meant
     decay: float | None = None  # of that average
     modes: dict[nn.Module, bool] = field(default_factory=dict)  # as the script set them
+    loop: types.FrameType | None = None  # in which a script computes its leases itself
 
     def modules(self) -> list[nn.Module]:
         """All of them, also the model itself where the root only has its children."""

@@ -13,6 +13,7 @@ from motley._errors import Error, in_words
 from motley._machines import _fetch
 from motley._runs import _head, _launch
 from motley._runs._epoch import Epoch
+from motley._trials import _compared
 
 F32, TRAINED = 1, 1
 TRACEBACK_MAX = 3000  # characters of it, in a message
@@ -67,6 +68,7 @@ class ArrayRun:
         launch = _launch.use_alone()
         script = _core.Script(self._layout, False, False, lambda _, threads: Worker(self._computation, self._layout, self._micro_batch))
         script.set_arguments(launch.arguments)
+        script.set_code(_compared.words({"computation": self._computation}, used=_compared.OF_ARRAYS))
         script.set_train(self._samples, f"{self._samples} samples")
         script.add_device("cpu", "arrays", 0, 1)
         if launch.role == "join":

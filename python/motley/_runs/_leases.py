@@ -123,6 +123,7 @@ class LeaseComputation(_computation.ModelComputation):
 
     def __init__(self, door: Door, *arguments: Any):
         super().__init__(*arguments)
+        self.numbers = 0  # of a loop nobody knows what a second time would leave
         self.flow = "behind"  # the sums are known when the script is over with its lease
         self._door = door
         self._lease: Lease | None = None

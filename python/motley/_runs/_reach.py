@@ -2,7 +2,6 @@
 the like, tensors, generators of random numbers, schedulers. Compared with how it was when the run began, it can be written down and put
 back in another process that runs the same script."""
 
-import argparse
 import collections
 import ctypes
 import functools
@@ -18,7 +17,7 @@ from torch.optim import lr_scheduler
 
 from motley._runs import _packed
 from motley._samples import _data
-from motley._trials import _spots, _traces
+from motley._trials import _own, _spots
 
 try:
     import numpy
@@ -65,7 +64,7 @@ class Reach:
 
     def _walk(self, frame: types.FrameType | None) -> None:
         while frame is not None:
-            if _traces.is_own(frame.f_code.co_filename):
+            if _own.is_own(frame.f_code.co_filename):
                 self._waiting: collections.deque[tuple[Any, str, int]] = collections.deque()
                 if frame.f_locals is not frame.f_globals:
                     self._add_names(frame, f"{frame.f_code.co_name}:", *_of_frame(frame))
@@ -111,7 +110,7 @@ class Reach:
         elif isinstance(value, functools.partial):
             self._waiting.extend([(each, path, depth + 1) for each in (value.func, value.args, value.keywords)])
         elif isinstance(value, types.FunctionType):
-            if not _traces.is_own(value.__code__.co_filename):
+            if not _own.is_own(value.__code__.co_filename):
                 return
             cells = dict(zip(value.__code__.co_freevars, value.__closure__ or (), strict=True))
             fresh = {name: cell for name, cell in cells.items() if id(cell) not in self._met}
@@ -120,12 +119,12 @@ class Reach:
                 self._add_names(value, f"{path}:", lambda: _inside(fresh), lambda name, new: _fill(fresh[name], new), depth)
             self._add_module(value.__globals__)
         elif isinstance(value, types.ModuleType):
-            if _traces.is_own(getattr(value, "__file__", None) or ""):
+            if _own.is_own(getattr(value, "__file__", None) or ""):
                 self._add_module(value.__dict__)
         elif isinstance(value, type):
-            if _traces._is_own_class(value):
+            if _own.is_own_class(value):
                 self._add_names(value, f"{path}.", lambda: dict(value.__dict__), functools.partial(setattr, value), depth)
-        elif isinstance(value, _traces.HOLDERS) or (_traces._is_own_class(type(value)) and not isinstance(value, nn.Module)):
+        elif isinstance(value, _own.HOLDERS) or (_own.is_own_class(type(value)) and not isinstance(value, nn.Module)):
             self._add_names(value, f"{path}.", lambda: _attributes(value), functools.partial(setattr, value), depth)
             self._waiting.append((type(value), type(value).__name__, depth + 1))
 

@@ -171,7 +171,7 @@ class Run:
         There is no loss that could be tried beforehand: that the gradient is a sum over samples is the script's affair. Normalisation
         and dropout are found by the classes of the layers. `history` has the epochs that are over. Not with `test`."""
         count = _numbers.count("leases", epochs, "run.leases(epochs=10)")
-        launch = self._begin()
+        launch, self._parts.loop = self._begin(), sys._getframe(1)
         if self._test is not None:
             raise Error("leases: evaluation needs run.epochs()", "leave test out, and evaluate in the script")
         return self._lend(launch, *self._train.length(count))

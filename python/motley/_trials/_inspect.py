@@ -20,7 +20,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from motley._errors import Error
 from motley._models import _model
 from motley._samples import _data
-from motley._trials import _disturbed, _grouping, _split, _spots, _traces
+from motley._trials import _disturbed, _grouping, _own, _split, _spots, _traces
 from motley._trials._loss import GROUP, PRECISIONS, any_size
 from motley._trials._trial import Found, Pass, Trial
 
@@ -255,7 +255,7 @@ def _own_precision(precision: str) -> Iterator[None]:
     enter, scale = torch.autocast.__enter__, torch.amp.GradScaler.scale
 
     def entered(context: torch.autocast) -> Any:
-        if context._enabled and context.fast_dtype != PRECISIONS[precision] and _traces.is_own(_file_that_enters(sys._getframe(1))):
+        if context._enabled and context.fast_dtype != PRECISIONS[precision] and _own.is_own(_file_that_enters(sys._getframe(1))):
             raise Error("the loss enters torch.autocast by itself, in another precision than the run's",
                         'motley.Run(..., precision="bf16"), and no autocast in the script')
         return enter(context)

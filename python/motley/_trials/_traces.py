@@ -5,13 +5,9 @@ Of objects and modules of the user's own, those attributes count that the code r
 loss, such as a history, is its own affair.
 """
 
-import argparse
 import collections
 import functools
 import io
-import os
-import sys
-import sysconfig
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +19,7 @@ from torch import nn
 from motley._runs import _state
 from motley._samples import _data, _shards
 from motley._trials import _spots
+from motley._trials._own import CALLED, HOLDERS, is_own, is_own_class, names_of
 
 try:
     import numpy
@@ -31,16 +28,8 @@ except ImportError:  # torch works without
 
 KEPT_BYTES_MAX = 256 << 20  # of tensors that can be put back
 LONG_MAX = 10_000  # items of a list whose own items are not looked into
-# Methods that nobody names.
-CALLED = ("forward", "__call__", "__getitem__", "__getattr__", "__getattribute__", "__get__", "__float__", "__int__", "__bool__", "__len__",
-          "__iter__", "__mul__", "__rmul__", "__add__", "__radd__", "__getitems__", "__torch_function__")
 METHODS = (types.FunctionType, staticmethod, classmethod, property)
-LIBRARIES = tuple(os.path.realpath(path) + os.sep for path in {
-    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")), os.path.dirname(os.path.dirname(__file__)),
-    os.path.dirname(torch.__file__)})
-PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 OWN_OF_MODULES = frozenset(nn.Module().__dict__)
-HOLDERS = (argparse.Namespace, types.SimpleNamespace)  # whose attributes are the script's, though their class is not
 
 
 @dataclass
@@ -188,7 +177,7 @@ class _Walk:
             self._visit(each, f"a default of {function.__name__}")
         if not is_own(code.co_filename):
             return
-        names = _names_of(code)
+        names = names_of(code)
         self._used |= names
         read = [name for name in names if name in function.__globals__]
         self._spots.append(_spots.Named(function, "the global {}", function.__globals__, lambda: read))
@@ -204,7 +193,7 @@ class _Walk:
 
     def _visit_module(self, module: nn.Module) -> None:
         kind = type(module)
-        own = [name for name in module.__dict__ if name not in OWN_OF_MODULES and (name in self._used or not _is_own_class(kind))]
+        own = [name for name in module.__dict__ if name not in OWN_OF_MODULES and (name in self._used or not is_own_class(kind))]
         self._visit_attributes(module, kind.__name__, own)
         self._visit_methods(module)
         for name, tensor in (*module._parameters.items(), *module._buffers.items()):  # of modules beside the model
@@ -216,7 +205,7 @@ class _Walk:
 
     def _visit_class(self, kind: type) -> None:
         """What the code may read of a class of the script's own: settings, counters, and what else its methods reach."""
-        if not _is_own_class(kind):
+        if not is_own_class(kind):
             return
         used = {name: value for name, value in kind.__dict__.items() if name in self._used or name in CALLED}
         names = [name for name, value in used.items() if not isinstance(value, METHODS)]
@@ -232,7 +221,7 @@ class _Walk:
 
     def _visit_object(self, value: Any, what: str) -> None:
         attributes = getattr(value, "__dict__", None)
-        if not (_is_own_class(type(value)) or isinstance(value, HOLDERS)):
+        if not (is_own_class(type(value)) or isinstance(value, HOLDERS)):
             if isinstance(attributes, dict) and isinstance(value, torch.utils.data.Dataset):
                 self._visit_attributes(value, type(value).__name__, list(attributes))
             else:
@@ -277,25 +266,3 @@ def _address(tensor: torch.Tensor) -> int:
         return tensor.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):  # sparse, or of no device
         return 0
-
-
-def is_own(file: str) -> bool:
-    """Whether code of that file is the script's, not a library's."""
-    if not file or file.startswith("<frozen"):
-        return False
-    real = os.path.realpath(file)
-    return not real.startswith(LIBRARIES) and not any(part in real for part in PACKAGES)
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_own_class(kind: type) -> bool:
-    if kind.__module__ in ("builtins", "torch.nn.modules.module"):
-        return False
-    module = sys.modules.get(kind.__module__)
-    return is_own(getattr(module, "__file__", None) or f"{os.sep}<{kind.__module__}>") if module is not None else True
-
-
-@functools.lru_cache(maxsize=4096)
-def _names_of(code: types.CodeType) -> frozenset[str]:
-    inner = (each for each in code.co_consts if isinstance(each, types.CodeType))
-    return frozenset(code.co_names).union(*(_names_of(each) for each in inner))

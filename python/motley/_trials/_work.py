@@ -16,7 +16,7 @@ from motley._models._parts import Parts, check_memory, check_optimizer
 from motley._optimizers._optimizer import ReadOptimizer
 from motley._runs import _launch, _state
 from motley._samples import _data
-from motley._trials import _inspect, _traces
+from motley._trials import _inspect, _layers, _traces
 from motley._trials._loss import GROUP, SUMS, any_size, measure_loss, score_of
 from motley._trials._trial import Found
 
@@ -41,7 +41,8 @@ class Work:
     roots: dict[str, Any]  # what a step can reach: see Traces
     known: dict[str, Any]  # what the loss gets by name in a trial
     unused_matter: bool  # a step without the gradient of a parameter is not one where that is zero
-    memory: frozenset[int]  # where the script has the model's tensors: addresses
+    code: str = ""  # what runs of the script, as other machines compare it
+    memory: frozenset[int] = frozenset()  # where the script has the model's tensors: addresses
     device: torch.device | None = None  # on which the loss was tried; None: where the model is
     of_run: dict[str, Any] | None = None  # run.state
     followed: _state.Followed | None = None  # it, where the run is another machine's
@@ -98,6 +99,8 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
     check_optimizer(parts, read.optimizer)
     before = _state.encode(of_run)
     roots = {"loss": parts.loss, "score": parts.score, "model": parts.given, "train_loader": train, **({"test": test} if test else {})}
+    code = _layers.words({**{name: root for name, root in roots.items() if name != "score" or test is not None}, "precision": precision,
+                          "unused": unused}, (*parts.root.parameters(), *parts.root.buffers()), parts.loop)
     found, memory = _inspect.guess(parts.root, train), _traces.memory_of(parts.root)
     if parts.loss is not None:
         with _binding.on(parts.root, device or next(parts.root.parameters()).device), _compiled.without():
@@ -113,7 +116,7 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
     if _state.encode(of_run) != before:
         raise Error("a step changes run.state, which the other machines would not see", WRITES)
     layout = _core.Layout([named.entry() for named in names])
-    return Work(parts, train, test, precision, names, layout, found, scores, state, left_alone, roots, known, unused != "zero", memory,
+    return Work(parts, train, test, precision, names, layout, found, scores, state, left_alone, roots, known, unused != "zero", code, memory,
                 device, of_run, None if check or of_run is None else _state.Followed(of_run))
 
 
@@ -169,6 +172,7 @@ def script_of(launch: _core.Launch, work: Work, make: Callable[[str, int], Any])
     script.set_state(work.state)
     script.set_run(_launch.number())
     script.set_arguments(launch.arguments)
+    script.set_code(work.code)
     script.set_train(work.train.size, work.train.fingerprint())
     if work.test is not None:
         script.set_test(work.test.size, work.test.fingerprint())

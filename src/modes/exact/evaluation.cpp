@@ -52,7 +52,7 @@ void Evaluation::go_aside(Time now) {
 
 // The head's own devices are believed in all else, too.
 bool Evaluation::looked_at(const Member& member) {
-  if (run_.config.verify.part <= 0 || member.local) return false;
+  if (run_.config.verify.part <= 0 || run_.config.verify.alike || member.local) return false;
   return !member.compared_aside || random_.below(kComparedOneIn) == 0;
 }
 

@@ -30,7 +30,7 @@ double Verification::steps_of(std::span<const Interval> shares, std::size_t one)
 
 std::optional<std::size_t> Verification::choose(std::span<const Interval> shares, std::span<fleet::Member* const> of) {
   const Verify& verify = work_.run.config.verify;
-  if (verify.part <= 0 || !work_.training() || shares.empty()) return {};
+  if (verify.part <= 0 || !work_.training() || shares.empty() || (verify.alike && !alike())) return {};
   ++passes_;
   looks_.earn(verify.part);
   for (std::size_t i = 0; i < shares.size(); ++i) looks_.has_share(of[i]->worker);
@@ -80,6 +80,16 @@ bool Verification::may_settle(WorkerId about) const noexcept {
     ++others;
   }
   return others > 1;
+}
+
+bool Verification::alike() const noexcept {
+  std::optional<std::uint64_t> first;
+  for (const fleet::Member& member : work_.run.roster.all()) {
+    const bool may = member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked;
+    if (may && (member.numbers == 0 || member.numbers != first.value_or(member.numbers))) return false;
+    if (may) first = member.numbers;
+  }
+  return true;
 }
 
 std::optional<double> Verification::steps_of_parked(const fleet::Member& alone, std::uint64_t samples) const {

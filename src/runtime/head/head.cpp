@@ -82,8 +82,10 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.min_workers = run.config.min_workers;
   e.shares = run.config.shares;
   // Where a model draws random numbers, two kinds of devices come to different gradients.
-  e.verify = {
-      .part = run.initial.draws ? 0 : run.config.verify, .secret = secret_number(), .probes = run.config.verify > 0};
+  e.verify = {.part = run.config.verify,
+              .secret = secret_number(),
+              .alike = run.initial.draws,
+              .probes = run.config.verify > 0};
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);
@@ -103,6 +105,7 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.script_files = run.initial.script_files;
   if (!e.script_files.empty()) e.script_sha256 = transport::sha256_hex(e.script_files.bytes());
   e.train_fingerprint = run.inputs.train->fingerprint();
+  e.script = run.inputs.script;
   if (run.inputs.test != nullptr) e.test_fingerprint = run.inputs.test->fingerprint();
   host.token = run.token;
   host.own_spki = run.identity.spki;

@@ -166,8 +166,7 @@ Result<Measured> predict(Head& head, const MeasuringOptions& options, const conf
       .no_rounds = run.against_rounds(asked),
       .wire = {.overlap = asked.rounds_overlap == "next", .less_sent = less_sent(asked, run.initial.layout)}};
   for (std::size_t i = 0; i < count; ++i) {
-    if (!forecasts[i])
-      return Error{ErrorCode::usage, "a worker is not measured yet", "measure longer: --seconds 30"};
+    if (!forecasts[i]) return Error{ErrorCode::usage, "a worker is not measured yet", "measure longer: --seconds 30"};
     Measured::Batch& batch = found.batches.emplace_back(Measured::Batch{.exact = runtime::event_of(*forecasts[i])});
     if (forecasts[count + i] && batch.exact.shares.size() > 1)
       batch.round = round_of(runtime::event_of(*forecasts[count + i]), found.wire);

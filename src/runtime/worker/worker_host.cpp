@@ -164,7 +164,7 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
   }
   prepared_spec_.reset();
   struct Found {
-    std::string train_fingerprint, test_fingerprint;
+    engine::Compared compared;
     engine::SampleCounts samples;
     std::string speed_key;
     std::optional<plan::EndCost> wire_cost;
@@ -173,8 +173,7 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
   auto build = [this, spec, model_file, found]() -> Result<Prepared> {
     Result<PreparedWorker> worker = options_.prepare(spec, model_file);
     if (!worker) return worker.error();
-    *found = {worker->train_fingerprint, worker->test_fingerprint, worker->samples, worker->speed_key,
-              worker->wire_cost};
+    *found = {worker->compared, worker->samples, worker->speed_key, worker->wire_cost};
     return std::move(worker->prepared);
   };
   compute_->prepare(std::move(build), [this, spec, found](Result<const Layout*> layout) {
@@ -185,8 +184,7 @@ void WorkerHost::prepare(const wire::RunSpec& spec, const SharedBytes& model_fil
       }
       prepared_spec_ = spec;
       layout_ = **layout;
-      train_fingerprint_ = found->train_fingerprint;
-      test_fingerprint_ = found->test_fingerprint;
+      compared_ = found->compared;
       samples_ = found->samples;
       speed_key_ = options_.hello.name + ": " + found->speed_key;
       wire_cost_ = found->wire_cost;
@@ -199,7 +197,7 @@ void WorkerHost::tell_prepared() {
   tell_stock();  // before it is ready, or it would be granted what it lacks
   const std::optional<plan::Affine> speed = SpeedStore(options_.speeds).find(speed_key_);
   if (wire_cost_) worker_->knows_wire(*wire_cost_);
-  worker_->prepared(layout_, train_fingerprint_, test_fingerprint_, samples_, speed, now());
+  worker_->prepared(layout_, compared_, samples_, speed, now());
 }
 
 void WorkerHost::start_task(engine::TaskOrder order) { compute_->start(std::move(order)); }

@@ -28,7 +28,7 @@ namespace motley::runtime {
 /// A computation and what its Ready message says of its data.
 struct PreparedWorker {
   Prepared prepared;
-  std::string train_fingerprint, test_fingerprint;
+  engine::Compared compared;
   engine::SampleCounts samples;
   std::string speed_key;                     // of device, model and precision
   std::optional<plan::EndCost> wire_cost{};  // of this machine, where a codec is open
@@ -158,7 +158,8 @@ class WorkerHost final : engine::WorkerOutput {
   std::string last_said_;
   std::optional<Error> task_failure_;  // of the last task
   std::optional<wire::RunSpec> prepared_spec_;
-  std::string train_fingerprint_, test_fingerprint_, speed_key_;
+  engine::Compared compared_;
+  std::string speed_key_;
   engine::SampleCounts samples_;
   std::optional<plan::EndCost> wire_cost_;
   Layout layout_;

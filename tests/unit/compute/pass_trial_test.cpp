@@ -87,8 +87,8 @@ TEST(PassTrial, RaisesNoAlarmInTwoHundredJoins) {
     Mac mac({}, 1e-4 * static_cast<double>(seed), seed);
     mac.group_size = seed % 3 == 0 ? 32 : 0;
     TaskLoop loop(mac);
-    const Result<PassesTried> tried = try_passes_of(mac, loop, 100 + static_cast<std::uint32_t>(seed),
-                                                    mac.group_size == 0 ? 1 : 32);
+    const Result<PassesTried> tried =
+        try_passes_of(mac, loop, 100 + static_cast<std::uint32_t>(seed), mac.group_size == 0 ? 1 : 32);
     ASSERT_TRUE(tried);
     EXPECT_EQ(tried->wrong, "") << seed;
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -142,10 +143,13 @@ class CoordinatorTest : public testing::Test {
     return peer;
   }
 
+  /// What a device draws of random numbers.
+  std::function<std::uint64_t(SessionId)> numbers_of = [](SessionId) { return 0; };
+
   /// `known`: seconds per sample, as an earlier run learned it.
   void ready(Peer& peer, double known = 0) {
     const auto entries = layout.entries();
-    say(peer, wire::Ready{{entries.begin(), entries.end()}, kTrain, kTest, 0, known});
+    say(peer, wire::Ready{{entries.begin(), entries.end()}, kTrain, kTest, 0, known, {}, {}, numbers_of(peer.session)});
   }
 
   void synced(Peer& peer, std::optional<std::uint64_t> version = {}) {

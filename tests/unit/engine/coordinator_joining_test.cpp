@@ -140,6 +140,22 @@ TEST_F(CoordinatorJoining, RefusesOtherTestDataWhereItIsUsed) {
   refuse(other, "data", "10001x28x28");
 }
 
+TEST_F(CoordinatorJoining, RefusesAnotherScript) {
+  options.script = "loss()\t#1\nw\t=0.5\n";
+  make();
+  wire::Ready other = offer(layout);
+  other.script = "loss()\t#1\nw\t=0.3\n";
+  refuse(other, "model", "w (0.3 instead of 0.5)");
+}
+
+TEST_F(CoordinatorJoining, TakesWhoSaysNothingOfItsScript) {
+  options.script = "loss()\t#1\n";
+  make();
+  Peer& peer = open(1);
+  say(peer, offer(layout));
+  EXPECT_EQ(coordinator->workers(), 1u);
+}
+
 TEST_F(CoordinatorJoining, ASecondReadyEndsTheSession) {
   make();
   Peer& peer = join(1);

@@ -19,7 +19,7 @@ class CoordinatorVerify : public CoordinatorTest {
   void three(std::uint64_t steps, bool local = false, double part = 1) {
     options.steps = steps;
     options.min_workers = 3;
-    options.verify = {.part = part, .secret = 5, .after = kBefore};
+    options.verify = {.part = part, .secret = 5, .alike = options.verify.alike, .after = kBefore};
     make();
     for (const SessionId session : {1U, 2U, 3U}) join(session, {}, local && session == 1);
   }
@@ -71,6 +71,31 @@ TEST_F(CoordinatorVerify, WhatTwoComeToCounts) {
   for (const StepClosed& step : output.steps) told += step.verified;
   EXPECT_EQ(told, samples_);
   expect_exact(80);
+}
+
+TEST_F(CoordinatorVerify, WhatDrawsIsComputedTwiceWhereAllDrawTheSame) {
+  options.verify.alike = true;
+  numbers_of = [](SessionId) { return 7; };
+  three(80);
+  answer(honest);
+  EXPECT_GE(seconds_, 10);
+  EXPECT_TRUE(output.warnings.empty());
+  expect_exact(80);
+}
+
+TEST_F(CoordinatorVerify, WhatDrawsIsNotComputedTwiceWhereOneDrawsOthers) {
+  options.verify.alike = true;
+  numbers_of = [](SessionId session) { return session == 3 ? 8 : 7; };
+  three(80);
+  answer(honest);
+  EXPECT_EQ(seconds_, 0);
+}
+
+TEST_F(CoordinatorVerify, WhatDrawsIsNotComputedTwiceWhereThatIsNotSaid) {
+  options.verify.alike = true;
+  three(80);
+  answer(honest);
+  EXPECT_EQ(seconds_, 0);
 }
 
 TEST_F(CoordinatorVerify, NoneAreComputedTwiceAtFirst) {

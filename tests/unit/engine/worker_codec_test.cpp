@@ -30,7 +30,7 @@ class WorkerCodec : public testing::Test {
     fence = 0;
     worker.connected(now);
     control(wire::RunSpec{"[train]", "", 0});
-    worker.prepared(layout, "train", "test", {.train = 512, .test = 64}, std::nullopt, now);
+    worker.prepared(layout, {"train", "test"}, {.train = 512, .test = 64}, std::nullopt, now);
     const std::uint64_t given = std::uint64_t{incarnation} << 32 | session;
     control(wire::Admitted{3, given});
     fence = given;

@@ -32,7 +32,7 @@ class WorkerDelta : public testing::Test {
   WorkerDelta() {
     worker.connected(now);
     control(wire::RunSpec{"[train]", "", 0}, 0);
-    worker.prepared(layout, "train", "test", {.train = 512, .test = 64}, std::nullopt, now);
+    worker.prepared(layout, {"train", "test"}, {.train = 512, .test = 64}, std::nullopt, now);
     control(wire::Admitted{3, kFence}, 0);
     for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) whole(0, chunk);
     open(0);

@@ -117,7 +117,7 @@ class WorkerTest : public testing::Test {
   void prepare() {
     worker.connected(now);
     control(wire::RunSpec{"[train]", "", 0}, 0);
-    worker.prepared(layout, "train", "test", {.train = 512, .test = 64}, std::nullopt, now);
+    worker.prepared(layout, {"train", "test"}, {.train = 512, .test = 64}, std::nullopt, now);
   }
   void join(std::uint64_t version) {
     prepare();

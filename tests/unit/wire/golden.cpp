@@ -47,6 +47,8 @@ Ready ready() {
   out.fixed_seconds = 0.001953125;
   out.wire_seconds = {9.3132257461547852e-10, 0.25};
   out.seconds_per_sample = 0.0004;
+  out.script = "loss()\t#12ab\nw\t=0.5\n";
+  out.numbers = 0xfedcba9876543211;
   return out;
 }
 
