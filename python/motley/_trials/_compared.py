@@ -224,7 +224,8 @@ class Walk:
     def _visit_object(self, value: Any, what: str, depth: int) -> None:
         kind, attributes = type(value), _attributes(value)
         if is_own_class(kind) or isinstance(value, _own.HOLDERS):
-            for name in sorted({*attributes, *(slot for each in kind.__mro__ for slot in _slots(each))} & {*self._used, *CALLED} - OF_MODULES):
+            slots = {slot for each in kind.__mro__ for slot in _slots(each)}
+            for name in sorted({*attributes, *slots} & {*self._used, *CALLED} - OF_MODULES):
                 try:
                     self._bind(f"{kind.__name__}.{name}", getattr(value, name), f".{name}")
                 except AttributeError:  # a slot that is empty

@@ -116,8 +116,8 @@ def make_work(parts: Parts, train: _data.Recipe, test: _data.Recipe | None, read
     if _state.encode(of_run) != before:
         raise Error("a step changes run.state, which the other machines would not see", WRITES)
     layout = _core.Layout([named.entry() for named in names])
-    return Work(parts, train, test, precision, names, layout, found, scores, state, left_alone, roots, known, unused != "zero", code, memory,
-                device, of_run, None if check or of_run is None else _state.Followed(of_run))
+    return Work(parts, train, test, precision, names, layout, found, scores, state, left_alone, roots, known, unused != "zero", code,
+                memory, device, of_run, None if check or of_run is None else _state.Followed(of_run))
 
 
 def _score_names(parts: Parts, test: _data.Recipe | None) -> list[str]:
