@@ -128,8 +128,8 @@ struct Scene {
       if (!made) return made.error();
       PreparedWorker worker;
       worker.prepared = {std::move(*made), kSamples, kSeed, 8, false};
-      worker.train_fingerprint = data.empty() ? train->fingerprint() : data;
-      worker.test_fingerprint = test->fingerprint();
+      worker.compared.train_fingerprint = data.empty() ? train->fingerprint() : data;
+      worker.compared.test_fingerprint = test->fingerprint();
       worker.samples = {train->size(), test->size()};
       return worker;
     };
