@@ -110,6 +110,11 @@ void CoordinatorMachine::open_next(Time now) {
 
 bool CoordinatorMachine::hold() {
   if (held()) return true;
+  // A device of the head that is being measured, or is not ready yet where a run goes on, computes with what the body
+  // is to look at.
+  const bool measured = std::ranges::any_of(members().all(), [](const Member& m) { return m.local && m.trial != 0; });
+  const bool first = !rooms_.run.opened_any && version() < rooms_.run.steps() && members_wanted() > 0;
+  if ((measured || first) && rooms_.hold.is_due(rooms_.evaluation.pending())) return true;
   const Hold begins = rooms_.hold.begin(rooms_.evaluation.pending());
   if (begins == Hold::none) return false;
   Action& action = rooms_.run.act(ActionKind::hold, {.code = ReasonCode::held});

@@ -23,6 +23,11 @@ class HoldMachine {
   [[nodiscard]] HoldState state() const noexcept { return state_; }
   /// A version was made, or the run starts at one.
   void due(bool step, bool mark);
+  /// Something begins now: begin() would say what.
+  [[nodiscard]] bool is_due(bool evaluation_waits) const noexcept {
+    return state_ == HoldState::step_due || state_ == HoldState::step_mark_due ||
+           (state_ == HoldState::mark_due && !evaluation_waits);
+  }
   /// What begins now, if anything is due and nothing is to come before it. REQUIRES !held().
   Hold begin(bool evaluation_waits);
   /// REQUIRES held().

@@ -122,7 +122,7 @@ class Product(torch.autograd.Function):
         return gradient @ weight.T, x.T @ gradient
 
 
-@pytest.mark.parametrize("reduced", [lambda y: y.sum() / len(y), lambda y: y.sum(-1).mean(), lambda y: y.mean(0).sum()])
+@pytest.mark.parametrize("reduced", [lambda y: y.sum() / len(y), lambda y: y.sum(-1).mean()])
 def test_gradients_that_are_handed_down_are_whole(reduced):
     torch.manual_seed(0)
     x, weight = torch.randn(8, 5), torch.randn(5, 3, requires_grad=True)

@@ -105,7 +105,7 @@ def test_one_join_for_all_runs(motley, what):
     assert len(tokens) == 2
     for run in directories(what):
         motley.audit(run)
-    assert any("run 2 of the script, in run-2" in line for line in head.text), head.story()
+    assert any("run 2 of the script, in " in line and "run-2" in line for line in head.text), head.story()
     assert all({part["worker"] for part in step["workers"]} >= {"other/cpu"} for step in head.named("step"))
 
 
@@ -220,7 +220,7 @@ def test_a_second_run_in_a_directory_that_has_one_is_refused(motley):
     assert head.end(5 * PATIENCE_S) == 0, head.story()
     shutil.rmtree(motley.directory / "run")
     error = motley.fails("train", SCRIPT, *HERE, "tuned")
-    assert error["message"].startswith("run-2: there is a run already")
+    assert "run-2: there is a run already" in error["message"]
 
 
 def test_a_port_that_is_taken_is_one_error(motley):

@@ -120,6 +120,20 @@ TEST_F(HoldsTest, AWorkerOfThisProcessIsMeasuredOnlyOnceItIsReleased) {
   EXPECT_EQ(last(ActionKind::calibrate).session, 2U);
 }
 
+TEST_F(HoldsTest, WhereAWorkerOfThisProcessIsBeingMeasuredThatEndsFirst) {
+  make();
+  pace.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
+  join(2, true);
+  now += seconds(6);
+  tick();
+  const Action trial = last(ActionKind::calibrate);
+  by_itself(2);
+  ended();
+  EXPECT_FALSE(machine->held());
+  happen(Calibrated{.session = 2, .lease = trial.lease});
+  EXPECT_TRUE(machine->held());
+}
+
 TEST_F(HoldsTest, AParkedWorkerOfThisProcessIsNotMeasuredMeanwhile) {
   make();
   pace.verdict = {.pays = false, .with = seconds(2), .without = seconds(1)};
@@ -147,9 +161,10 @@ TEST_F(HoldsTest, ARunThatGoesOnIsHeldWhereNobodyReleasedIt) {
   config.first_version = 8;
   config.hold_owed = true;
   start();
+  EXPECT_FALSE(machine->held()) << "its device may still be trying the model";
+  join(1, true);
   EXPECT_TRUE(machine->held());
   release();
-  join(1, true);
   EXPECT_EQ(machine->pass()->id.number, 8U);
 }
 
