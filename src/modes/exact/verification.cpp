@@ -30,7 +30,7 @@ double Verification::steps_of(std::span<const Interval> shares, std::size_t one)
 
 std::optional<std::size_t> Verification::choose(std::span<const Interval> shares, std::span<fleet::Member* const> of) {
   const Verify& verify = work_.run.config.verify;
-  if (verify.part <= 0 || !work_.training() || shares.empty() || (verify.alike && !alike())) return {};
+  if (!looks() || !work_.training() || shares.empty()) return {};
   ++passes_;
   looks_.earn(verify.part);
   for (std::size_t i = 0; i < shares.size(); ++i) looks_.has_share(of[i]->worker);
@@ -82,7 +82,9 @@ bool Verification::may_settle(WorkerId about) const noexcept {
   return others > 1;
 }
 
-bool Verification::alike() const noexcept {
+bool Verification::looks() const noexcept {
+  const Verify& verify = work_.run.config.verify;
+  if (verify.part <= 0 || !verify.alike) return verify.part > 0;
   std::optional<std::uint64_t> first;
   for (const fleet::Member& member : work_.run.roster.all()) {
     const bool may = member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked;
@@ -129,8 +131,7 @@ bool Verification::rejects(const Lease& lease) const noexcept {
 }
 
 Lease* Verification::stray(ChunkId chunk) {
-  if (work_.run.config.verify.part <= 0 || pointed_ || !work_.training() || !work_.coverage.ready(chunk))
-    return nullptr;
+  if (!looks() || pointed_ || !work_.training() || !work_.coverage.ready(chunk)) return nullptr;
   parts_.clear();
   part_of_.clear();
   for (const Coverage::Piece& piece : work_.coverage.pieces(chunk)) {
@@ -182,6 +183,7 @@ Verification::Found Verification::found(std::size_t claim) const noexcept {
 
 std::vector<WorkerId> Verification::close() {
   std::vector<WorkerId> liars;
+  if (!looks()) return liars;  // who came meanwhile draws others, and may have computed a second time
   for (std::size_t i = 0; i < work_.claims.size(); ++i) {
     const WorkerId worker = work_.claims[i].worker;
     if (work_.run.roster.is_local(worker)) continue;

@@ -60,8 +60,8 @@ class Verification {
                                                        std::span<fleet::Member* const> of);
   /// Somebody could show that this worker is wrong.
   [[nodiscard]] bool may_settle(WorkerId about) const noexcept;
-  /// All who may look draw the same random numbers of one seed.
-  [[nodiscard]] bool alike() const noexcept;
+  /// Shares are looked at: where a model draws random numbers, while all who may look draw the same of one seed.
+  [[nodiscard]] bool looks() const noexcept;
   /// What a second computation takes who is quickest of those that are parked, in steps of `alone`; empty: nobody is.
   [[nodiscard]] std::optional<double> steps_of_parked(const fleet::Member& alone, std::uint64_t samples) const;
   [[nodiscard]] Found found(std::size_t claim) const noexcept;

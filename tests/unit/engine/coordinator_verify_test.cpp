@@ -98,6 +98,23 @@ TEST_F(CoordinatorVerify, WhatDrawsIsNotComputedTwiceWhereThatIsNotSaid) {
   EXPECT_EQ(seconds_, 0);
 }
 
+TEST_F(CoordinatorVerify, WhoComesAndDrawsOthersEndsSecondLooks) {
+  options.verify.alike = true;
+  numbers_of = [](SessionId session) { return session == 4 ? 8 : 7; };
+  three(160);
+  int before = -1;
+  answer([&](const Peer& peer, const wire::Grant& grant, bool) {
+    if (before < 0 && modes::PassId::unpack(grant.pass).number >= 80) {
+      before = seconds_;
+      join(4);
+    }
+    return peer.session == 4 ? 2 : 0;
+  });
+  EXPECT_GE(before, 1);
+  EXPECT_LE(seconds_, before + 2) << "those of the pass that was open";
+  for (const SessionId session : {1U, 2U, 3U, 4U}) EXPECT_EQ(output.closed.at(session).code, "done") << session;
+}
+
 TEST_F(CoordinatorVerify, NoneAreComputedTwiceAtFirst) {
   three(modes::Verify::kWithReasonAfter);
   answer(honest);
