@@ -34,7 +34,6 @@ void Core::start(std::shared_ptr<Receiver> receiver) {
     }
     self->receiver_ = std::move(receiver);
     if (self->state_ != State::open || self->incoming_.begun()) return;
-    self->tls_.reset();  // takes more memory than all that the connection needs from now on
     self->incoming_.begin();
   });
 }
@@ -174,9 +173,8 @@ void Core::on_handshaken(const Status& status) {
   if (!status) return fail(status.error());
   state_ = State::open;
   if (tls_ != nullptr) {
-    const TlsSession::Secrets secrets = tls_->secrets();
-    incoming_.decrypt(secrets.theirs, tls_->rest());
-    outgoing_.encrypt(secrets.ours);
+    incoming_.decrypt(*tls_);
+    outgoing_.encrypt(*tls_);
   }
   std::exchange(on_handshake_, nullptr)({});
 }

@@ -97,7 +97,7 @@ class Core final : public std::enable_shared_from_this<Core>, private Incoming::
   CoreSetup setup_;
   PeerIdentity peer_;
   ReadBudget budget_;
-  std::unique_ptr<TlsSession> tls_;  // until start()
+  std::unique_ptr<TlsSession> tls_;
   Incoming incoming_;
   Outgoing outgoing_;
   std::function<void(Status)> on_handshake_;

@@ -22,18 +22,17 @@ Error no_sense(const PeerIdentity& peer, const std::string& why) {
 
 }  // namespace
 
-void Incoming::decrypt(const TrafficSecret& secret, std::span<const std::byte> rest) {
-  MOTLEY_ASSERT(mode_ == Mode::idle && !opener_ && input_.size() >= kSealedBytesMax);
-  opener_.emplace(secret);
+void Incoming::decrypt(TlsSession& tls) {
+  MOTLEY_ASSERT(mode_ == Mode::idle && tls_ == nullptr && !input_.empty());
+  tls_ = &tls;
   plain_.resize(kRecordBytes);
-  sealed_ = rest;
 }
 
 void Incoming::begin() {
   MOTLEY_ASSERT(mode_ == Mode::idle);
   mode_ = Mode::frames;
   // The last flight of a TLS handshake may have brought the first frames along.
-  if (opener_) return on_cipher();
+  if (tls_ != nullptr) return on_cipher();
   read();
 }
 
@@ -66,7 +65,7 @@ void Incoming::read() {
     waits_ = true;
     return;
   }
-  if (opener_) return read_tls();
+  if (tls_ != nullptr) return read_tls();
   read_plain();
 }
 
@@ -117,30 +116,25 @@ void Incoming::read_plain() {
   });
 }
 
-// What is left of a record that has not come as a whole goes to the front: half a record a read, on average.
 void Incoming::read_tls() {
-  std::memmove(input_.data(), sealed_.data(), sealed_.size());
-  sealed_ = std::span(input_).first(sealed_.size());
-  const std::span<std::byte> room = std::span(input_).subspan(sealed_.size());
-  const std::size_t gap = reader_.gap().size();
-  expect(gap - std::min(gap, sealed_.size()));
-  over_.socket.async_read_some(net::buffer(room.data(), over_.budget.at_most(room.size())),
+  expect(reader_.gap().size());
+  over_.socket.async_read_some(net::buffer(input_.data(), over_.budget.at_most(input_.size())),
                                [this, keep = owner_.keep()](const NetError& error, std::size_t count) {
                                  if (!goes_on(error, count)) return;
-                                 sealed_ = std::span(input_).first(sealed_.size() + count);
+                                 tls_->provide(std::span(input_).first(count));
                                  on_cipher();
                                });
 }
 
 void Incoming::on_cipher() {
-  using What = RecordOpener::Opened::What;
+  using What = TlsSession::Opened::What;
   while (mode_ == Mode::frames) {
     const std::span<std::byte> gap = reader_.gap();
-    const RecordOpener::Opened opened = opener_->open(sealed_, gap, plain_);
+    const TlsSession::Opened opened = tls_->open(gap.empty() ? std::span(plain_) : gap);
     if (opened.what == What::want_input) break;
     if (opened.what == What::end) return on_end();
-    if (opened.what == What::failed) return owner_.on_no_more(no_sense(over_.peer, opener_->failure()));
-    const std::size_t in_place = std::min(opened.count, gap.size());
+    if (opened.what == What::failed) return owner_.on_no_more(no_sense(over_.peer, tls_->failure()));
+    const std::size_t in_place = gap.empty() ? 0 : opened.count;
     if (!on_read(in_place, std::span(plain_).first(opened.count - in_place))) return;
   }
   read();
@@ -154,7 +148,7 @@ bool Incoming::on_read(std::size_t in_place, std::span<const std::byte> behind) 
 
 /// False when the connection was closed on the way.
 bool Incoming::on_bytes(std::span<const std::byte> bytes) {
-  if (!opener_ && over_.budget.received() == bytes.size() && looks_like_tls(bytes)) {
+  if (tls_ == nullptr && over_.budget.received() == bytes.size() && looks_like_tls(bytes)) {
     refuse_tls();
     return false;
   }
@@ -202,7 +196,7 @@ void Incoming::on_read_error(const NetError& error) {
   if (mode_ != Mode::frames) return ended("closed by this side");
   if (error != net::error::eof) return ended(reason_of(error));
   // Over TLS the end is announced; without that somebody on the way may have cut it short.
-  if (opener_) return ended("cut off without a farewell");
+  if (tls_ != nullptr) return ended("cut off without a farewell");
   on_end();
 }
 

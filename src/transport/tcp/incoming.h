@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "transport/tcp/frame_reader.h"
 #include "transport/tcp/net.h"
 #include "transport/tcp/read_budget.h"
-#include "transport/tcp/records.h"
 #include "transport/tcp/tls.h"
 
 namespace motley::transport {
@@ -46,8 +44,8 @@ class Incoming {
   FrameReader& reader() { return reader_; }
   /// Of the handshake before begin().
   std::vector<std::byte>& input() { return input_; }
-  /// Before begin(), over TLS: `rest` is what came behind the handshake, somewhere in input().
-  void decrypt(const TrafficSecret& secret, std::span<const std::byte> rest);
+  /// Before begin(), over TLS. REQUIRES its handshake is done, over input(), and that it outlives this.
+  void decrypt(TlsSession& tls);
 
   /// Once, after the handshake.
   void begin();
@@ -90,9 +88,8 @@ class Incoming {
   Owner& owner_;
   Mode mode_ = Mode::idle;
   FrameReader reader_;
-  std::optional<RecordOpener> opener_;        // TLS
+  TlsSession* tls_ = nullptr;
   std::vector<std::byte> input_;              // plain: small frames; TLS: records
-  std::span<const std::byte> sealed_;         // TLS: what of input_ is not decrypted yet
   std::vector<std::byte> plain_;              // TLS: plain text of small frames
   [[maybe_unused]] std::size_t at_once_ = 1;  // bytes in the kernel that are worth waking for
   bool waits_ = false;                        // for resume()

@@ -1,11 +1,23 @@
 #include "transport/tcp/outgoing.h"
 
 #include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
 
 #include "base/assert.h"
 #include "transport/tcp/address.h"
 
 namespace motley::transport {
+
+void Outgoing::encrypt(TlsSession& tls) {
+  MOTLEY_ASSERT(tls_ == nullptr && tls.output().empty());
+  tls_ = &tls;
+  joined_.resize(kRecordBytes);
+  constexpr std::size_t kRoom = kSealedBytes + kRecordBytes + (std::size_t{1} << 10);  // and for headers and tags
+  sealed_.reserve(kRoom);
+  tls.output().reserve(kRoom);
+}
 
 void Outgoing::send(wire::Frame frame, Priority priority) {
   MOTLEY_ASSERT(frame.header.length == frame.body.size());
@@ -53,7 +65,7 @@ void Outgoing::drop_queue() {
 void Outgoing::write() {
   if (mode_ != Mode::open && mode_ != Mode::finishing) return;
   if (batch_.empty() && !refill()) return;
-  if (sealer_) return write_tls();
+  if (tls_ != nullptr) return write_tls();
   write_plain();
 }
 
@@ -69,10 +81,10 @@ bool Outgoing::refill() {
       return false;
     }
   }
-  if (sealer_ && !end_sent_) {
+  if (tls_ != nullptr && !end_sent_) {
     end_sent_ = true;
-    sealer_->close();
-    flush_sealed();
+    tls_->seal_end();
+    send_sealed();
     return false;
   }
   mode_ = Mode::finished;
@@ -93,8 +105,8 @@ void Outgoing::write_plain() {
 }
 
 void Outgoing::write_tls() {
-  while (!batch_.empty() && sealer_->has_room()) seal_record();
-  flush_sealed();
+  while (!batch_.empty() && tls_->output().size() < kSealedBytes) seal_record();
+  send_sealed();
 }
 
 // Small pieces share a record. A piece that fills records of its own begins one: so the other side decrypts it straight
@@ -106,28 +118,40 @@ void Outgoing::seal_record() {
     size += std::min(piece.size(), kRecordBytes - size);
     if (size == kRecordBytes) break;
   }
-  sealer_->begin(size);
-  for (std::size_t left = size; left > 0;) {
-    const net::const_buffer& piece = batch_.pieces().front();
-    const std::size_t count = std::min(piece.size(), left);
-    sealer_->add({static_cast<const std::byte*>(piece.data()), count});
-    batch_.consume(count);
-    left -= count;
+  const net::const_buffer& first = batch_.pieces().front();
+  if (first.size() >= size) {
+    tls_->seal({static_cast<const std::byte*>(first.data()), size});
+    batch_.consume(size);
+  } else {
+    for (std::size_t at = 0; at < size;) {
+      const net::const_buffer& piece = batch_.pieces().front();
+      const std::size_t count = std::min(piece.size(), size - at);
+      std::memcpy(joined_.data() + at, piece.data(), count);
+      batch_.consume(count);
+      at += count;
+    }
+    tls_->seal(std::span(joined_).first(size));
   }
-  sealer_->end();
   sealed_plain_bytes_ += size;
 }
 
+/// While these are on their way OpenSSL may have something to say: it writes behind them.
+void Outgoing::send_sealed() {
+  std::swap(sealed_, tls_->output());
+  tls_->output().clear();
+  sealed_sent_ = 0;
+  flush_sealed();
+}
+
 void Outgoing::flush_sealed() {
-  const std::span<const std::byte> output = sealer_->output().subspan(sealed_sent_);
-  socket_.async_write_some(net::buffer(output.data(), output.size()),
+  const std::span<const std::byte> left = std::span(sealed_).subspan(sealed_sent_);
+  socket_.async_write_some(net::buffer(left.data(), left.size()),
                            [this, keep = owner_.keep()](const NetError& error, std::size_t count) {
                              if (mode_ == Mode::stopped) return;
                              if (error) return on_write_error(error);
                              sealed_sent_ += count;
-                             if (sealed_sent_ < sealer_->output().size()) return flush_sealed();
-                             sealer_->clear();
-                             sealed_sent_ = 0;
+                             if (sealed_sent_ < sealed_.size()) return flush_sealed();
+                             sealed_.clear();
                              on_written(std::exchange(sealed_plain_bytes_, 0));
                              write();
                            });

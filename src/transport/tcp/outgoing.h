@@ -5,13 +5,13 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "transport/connection.h"
 #include "transport/tcp/net.h"
-#include "transport/tcp/records.h"
 #include "transport/tcp/send_queue.h"
+#include "transport/tcp/tls.h"
 
 namespace motley::transport {
 
@@ -33,8 +33,8 @@ class Outgoing {
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
 
-  /// Over TLS, before the first frame.
-  void encrypt(const TrafficSecret& secret) { sealer_.emplace(secret); }
+  /// Over TLS, before the first frame. REQUIRES its handshake is done, and that it outlives this.
+  void encrypt(TlsSession& tls);
   void send(wire::Frame frame, Priority priority);
   /// What send() gets from now on is dropped.
   void take_no_more();
@@ -48,12 +48,14 @@ class Outgoing {
 
  private:
   enum class Mode : std::uint8_t { open, finishing, finished, not_taken, stopped };
+  static constexpr std::size_t kSealedBytes = 8 * kRecordBytes;  // in one write, and what the last record adds
 
   void write();
   bool refill();
   void write_plain();
   void write_tls();
   void seal_record();
+  void send_sealed();
   void flush_sealed();
   void on_written(std::size_t plain_bytes);
   void on_write_error(const NetError& error);
@@ -63,9 +65,11 @@ class Outgoing {
   Owner& owner_;
   Mode mode_ = Mode::open;
   Batch batch_;
-  std::optional<RecordSealer> sealer_;  // TLS
-  std::size_t sealed_sent_ = 0;         // of the sealer's output
-  std::size_t sealed_plain_bytes_ = 0;  // what is in it, before encryption
+  TlsSession* tls_ = nullptr;
+  std::vector<std::byte> joined_;       // TLS: small pieces that share a record
+  std::vector<std::byte> sealed_;       // TLS: records on their way to the socket
+  std::size_t sealed_sent_ = 0;         // of them
+  std::size_t sealed_plain_bytes_ = 0;  // what is in them, before encryption
   bool end_sent_ = false;
 
   std::mutex mutex_;  // guards queue_, writing_, no_more_

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 #include "base/assert.h"
 #include "transport/x509.h"
@@ -99,12 +98,10 @@ struct TlsSession::State {
   std::string failure;
   bool wrong_pin = false;
   bool not_tls = false;
-  bool client = false;
-  TrafficSecret of_client, of_server;
+  std::uint64_t records_a_key = 0;
+  std::uint64_t records = 0;  // sealed since the keys were made
 
   void note_failure(const char* doing);
-  [[nodiscard]] bool ready_for_records() const;
-  static void keep_secret(const SSL* ssl, const char* line);
   /// In place of OpenSSL's chain building: certificates are self-signed, only their key counts. That the other side
   /// holds the private key is proven by the handshake itself.
   static int verify(X509_STORE_CTX* store, void* /*context*/) {
@@ -117,63 +114,6 @@ struct TlsSession::State {
     return 0;
   }
 };
-
-namespace {
-
-std::optional<RecordSuite> suite_in_use(const SSL* ssl) {
-  const SSL_CIPHER* cipher = SSL_get_current_cipher(ssl);
-  switch (cipher == nullptr ? 0 : SSL_CIPHER_get_id(cipher)) {
-    case TLS1_3_CK_AES_128_GCM_SHA256:
-      return RecordSuite::aes_128_gcm;
-    case TLS1_3_CK_AES_256_GCM_SHA384:
-      return RecordSuite::aes_256_gcm;
-    case TLS1_3_CK_CHACHA20_POLY1305_SHA256:
-      return RecordSuite::chacha20_poly1305;
-    default:
-      return std::nullopt;
-  }
-}
-
-int hex_digit(char letter) {
-  if (letter >= '0' && letter <= '9') return letter - '0';
-  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-  if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
-  return -1;
-}
-
-/// REQUIRES OpenSSL wrote it.
-TrafficSecret secret_from_hex(RecordSuite suite, std::string_view hex) {
-  TrafficSecret secret;
-  secret.suite = suite;
-  secret.size = hex.size() / 2;
-  MOTLEY_ASSERT(hex.size() % 2 == 0 && secret.size <= secret.bytes.size());
-  for (std::size_t i = 0; i < secret.size; ++i) {
-    const int high = hex_digit(hex[2 * i]), low = hex_digit(hex[2 * i + 1]);
-    MOTLEY_ASSERT(high >= 0 && low >= 0);
-    secret.bytes[i] = static_cast<std::uint8_t>(high << 4 | low);
-  }
-  return secret;
-}
-
-}  // namespace
-
-/// The one way to the secrets that OpenSSL has in all its versions: a line of the format NSS made for logs, "label
-/// client_random secret". It goes no further than here.
-void TlsSession::State::keep_secret(const SSL* ssl, const char* line) {
-  auto* state = static_cast<State*>(SSL_get_app_data(ssl));
-  const std::string_view text(line);
-  const bool client = text.starts_with("CLIENT_TRAFFIC_SECRET_0 ");
-  if (!client && !text.starts_with("SERVER_TRAFFIC_SECRET_0 ")) return;
-  const std::optional<RecordSuite> suite = suite_in_use(ssl);
-  MOTLEY_ASSERT(suite.has_value());
-  (client ? state->of_client : state->of_server) = secret_from_hex(*suite, text.substr(text.rfind(' ') + 1));
-}
-
-/// OpenSSL takes from the pipe what it needs and no byte more. It has one left if it shared a record with the last
-/// message of the handshake, where nothing may follow.
-bool TlsSession::State::ready_for_records() const {
-  return SSL_has_pending(ssl) == 0 && of_client.size > 0 && of_server.size > 0;
-}
 
 TlsContext::TlsContext(const Identity& identity) : state_(std::make_unique<State>()) {
   BIO_METHOD* method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "motley");
@@ -202,7 +142,6 @@ TlsContext::TlsContext(const Identity& identity) : state_(std::make_unique<State
   SSL_CTX_set_cert_verify_callback(ssl, &TlsSession::State::verify, nullptr);
   ok = ok && SSL_CTX_set_alpn_protos(ssl, kAlpn, sizeof kAlpn) == 0;  // this one returns zero for success
   SSL_CTX_set_alpn_select_cb(ssl, select_alpn, nullptr);
-  SSL_CTX_set_keylog_callback(ssl, &TlsSession::State::keep_secret);
 
   BIO* key_bio = BIO_new_mem_buf(identity.pem.data(), static_cast<int>(identity.pem.size()));
   EVP_PKEY* key = PEM_read_bio_PrivateKey(key_bio, nullptr, nullptr, nullptr);
@@ -222,11 +161,11 @@ TlsContext::~TlsContext() {
   BIO_meth_free(state_->method);
 }
 
-TlsSession::TlsSession(const TlsContext& context, TlsRole role, std::optional<Digest> pin)
+TlsSession::TlsSession(const TlsContext& context, TlsRole role, std::optional<Digest> pin, std::uint64_t records_a_key)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.pin = pin;
-  state.client = role == TlsRole::client;
+  state.records_a_key = records_a_key;
   state.ssl = SSL_new(context.state_->ssl);
   MOTLEY_ASSERT(state.ssl != nullptr);
   SSL_set_app_data(state.ssl, &state);
@@ -235,7 +174,7 @@ TlsSession::TlsSession(const TlsContext& context, TlsRole role, std::optional<Di
   BIO_set_data(bio, &state.pipe);
   BIO_set_init(bio, 1);
   SSL_set_bio(state.ssl, bio, bio);
-  if (state.client) {
+  if (role == TlsRole::client) {
     SSL_set_connect_state(state.ssl);
   } else {
     SSL_set_accept_state(state.ssl);
@@ -272,9 +211,8 @@ TlsSession::Step TlsSession::handshake() {
     unsigned int size = 0;
     SSL_get0_alpn_selected(state_->ssl, &protocol, &size);
     const bool motley = size == sizeof kAlpn - 1 && std::memcmp(protocol, kAlpn + 1, size) == 0;
-    if (motley && state_->ready_for_records()) return Step::done;
-    state_->failure = motley ? "the TLS handshake did not end where it has to"
-                             : "the other side speaks TLS, but not the protocol motley/1";
+    if (motley) return Step::done;
+    state_->failure = "the other side speaks TLS, but not the protocol motley/1";
     return Step::failed;
   }
   if (SSL_get_error(state_->ssl, result) == SSL_ERROR_WANT_READ) return Step::want_input;
@@ -286,12 +224,34 @@ TlsSession::Step TlsSession::handshake() {
   return Step::failed;
 }
 
-TlsSession::Secrets TlsSession::secrets() const {
-  const State& state = *state_;
-  return state.client ? Secrets{state.of_client, state.of_server} : Secrets{state.of_server, state.of_client};
+void TlsSession::seal(std::span<const std::byte> plain) {
+  MOTLEY_ASSERT(!plain.empty() && plain.size() <= kRecordBytes);
+  if (++state_->records > state_->records_a_key) {  // OpenSSL leaves this to its callers
+    MOTLEY_ASSERT(SSL_key_update(state_->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1);
+    state_->records = 1;
+  }
+  std::size_t count = 0;
+  MOTLEY_ASSERT(SSL_write_ex(state_->ssl, plain.data(), plain.size(), &count) == 1 && count == plain.size());
 }
 
-std::span<const std::byte> TlsSession::rest() const noexcept { return state_->pipe.input; }
+void TlsSession::seal_end() { SSL_shutdown(state_->ssl); }
+
+TlsSession::Opened TlsSession::open(std::span<std::byte> plain) {
+  using What = Opened::What;
+  MOTLEY_ASSERT(!plain.empty());
+  ERR_clear_error();
+  std::size_t count = 0;
+  if (SSL_read_ex(state_->ssl, plain.data(), plain.size(), &count) == 1) return {What::data, count};
+  switch (SSL_get_error(state_->ssl, 0)) {
+    case SSL_ERROR_WANT_READ:
+      return {What::want_input, 0};
+    case SSL_ERROR_ZERO_RETURN:
+      return {What::end, 0};
+    default:
+      state_->note_failure("TLS record");
+      return {What::failed, 0};
+  }
+}
 
 Digest TlsSession::peer_spki() const {
   X509* certificate = SSL_get0_peer_certificate(state_->ssl);

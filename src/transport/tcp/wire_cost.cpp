@@ -1,13 +1,12 @@
 #include "transport/wire_cost.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "transport/tcp/net.h"
-#include "transport/tcp/records.h"
+#include "transport/tcp/tls_pair.h"
 
 namespace motley::transport {
 namespace {
@@ -59,11 +58,7 @@ class Loopback {
 class Course {
  public:
   Course(bool encrypted, double (*processor_seconds)()) : clock_(processor_seconds), link_(io_) {
-    if (!encrypted) return;
-    TrafficSecret secret;
-    secret.size = 32;
-    sealer_.emplace(secret);
-    opener_.emplace(secret);
+    if (encrypted) tls_.emplace();
   }
 
   WireCost round() {
@@ -83,7 +78,7 @@ class Course {
   void turn(WireCost& spent) {
     std::span<const std::byte> out = plain_;
     timed(spent.sent, [&] {
-      if (sealer_) out = seal();
+      if (tls_) out = seal();
     });
     std::size_t received = 0;
     const std::size_t size = out.size();
@@ -92,33 +87,29 @@ class Course {
       timed(spent.received, [&] { received += link_.receive(std::span(sealed_).subspan(received, size - received)); });
     }
     timed(spent.received, [&] {
-      if (opener_ && link_.works()) open(std::span<const std::byte>(sealed_).first(size));
+      if (tls_ && link_.works()) open(std::span<const std::byte>(sealed_).first(size));
     });
   }
 
   std::span<const std::byte> seal() {
-    sealer_->clear();
-    for (std::size_t at = 0; at < kTurnBytes; at += kRecordBytes) {
-      sealer_->begin(kRecordBytes);
-      sealer_->add(std::span<const std::byte>(plain_).subspan(at, kRecordBytes));
-      sealer_->end();
-    }
-    return sealer_->output();
+    tls_->near().output().clear();
+    for (std::size_t at = 0; at < kTurnBytes; at += kRecordBytes)
+      tls_->near().seal(std::span<const std::byte>(plain_).subspan(at, kRecordBytes));
+    return tls_->near().output();
   }
 
   void open(std::span<const std::byte> sealed) {
+    tls_->far().provide(sealed);
     for (std::size_t at = 0; at < kTurnBytes; at += kRecordBytes)
-      opener_->open(sealed, std::span(opened_).subspan(at, kRecordBytes), rest_);
+      tls_->far().open(std::span(opened_).subspan(at, kRecordBytes));
   }
 
   double (*clock_)();
   net::io_context io_;
   Loopback link_;
-  std::optional<RecordSealer> sealer_;
-  std::optional<RecordOpener> opener_;
+  std::optional<TlsPair> tls_;
   std::vector<std::byte> plain_ = std::vector<std::byte>(kTurnBytes), opened_ = plain_;
-  std::vector<std::byte> sealed_ = std::vector<std::byte>(kTurnBytes / kRecordBytes * kSealedBytesMax);
-  std::array<std::byte, kRecordBytes> rest_{};
+  std::vector<std::byte> sealed_ = std::vector<std::byte>(2 * kTurnBytes);
 };
 
 }  // namespace
