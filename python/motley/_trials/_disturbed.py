@@ -5,6 +5,7 @@ What draws from a generator that nobody seeds gives another loss as well.
 """
 
 import contextlib
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,8 @@ from motley._trials._trial import Pass, Trial
 EQUAL = 1e-5  # of the largest element of a gradient: float32 computed twice
 ROUGHLY = {"fp32": 1e-3, "bf16": 3e-2}  # where kernels may add in any order
 STILL = 5  # times that a loss is the same where clocks stand
-BEHIND_S = 86_400 * 365  # that clocks are behind meanwhile
+AHEAD_S = 86_400 * 365  # that clocks are ahead meanwhile: behind, a loss that waits for a time would wait a year
+ASKED_MAX = 1000  # that a clock which stands is asked before it goes: what waits for it would wait for ever
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 
 UNSEEDED = ("is another one each time it is computed on the same samples: it draws from a generator that nobody seeds "
@@ -102,22 +104,22 @@ def _finite(gradient: torch.Tensor) -> bool:
 
 @contextlib.contextmanager
 def _other_time(stands: bool = False) -> Iterator[None]:
-    """Of this thread and new ones, as far as it is asked for as time.time() and the like. stands: it is the same whenever it is asked."""
+    """Of this thread and new ones, as far as it is asked for as time.time() and the like. stands: it is the same at the first ASKED_MAX."""
     kept = {name: getattr(time, name) for clock in CLOCKS for name in (clock, f"{clock}_ns") if hasattr(time, name)}
     others = {thread.ident for thread in threading.enumerate()} - {threading.get_ident()}
 
     def told(function: Callable[[], Any], by: int) -> Callable[[], Any]:
-        begun = function()
+        begun, asked = function(), itertools.count()
 
         def clock() -> Any:
-            if threading.get_ident() in others:
+            if threading.get_ident() in others or stands and next(asked) >= ASKED_MAX:
                 return function()
-            return begun if stands else function() - by
+            return begun if stands else function() + by
 
         return clock
 
     for name, function in kept.items():
-        setattr(time, name, told(function, BEHIND_S * (1_000_000_000 if name.endswith("_ns") else 1)))
+        setattr(time, name, told(function, AHEAD_S * (1_000_000_000 if name.endswith("_ns") else 1)))
     try:
         yield
     finally:
