@@ -1,6 +1,6 @@
 #pragma once
 // What takes one version of the weights to about the next: docs/formats/wire.md has the bytes,
-// docs/design/0017-weights-in-fewer-bits.md the reasons. Whoever holds the first version bit for bit holds the second
+// docs/design/0016-codecs.md the reasons. Whoever holds the first version bit for bit holds the second
 // bit for bit afterwards, on every processor. Functions without state; any thread.
 
 #include <cstddef>
