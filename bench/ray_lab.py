@@ -21,6 +21,8 @@ from lab import laboratory
 sys.path.insert(0, str(measure.ROOT / "tests" / "python"))
 from ray_hosts import LAB, RayHosts, lab  # noqa: E402
 
+os.environ["RAY_AUTH_MODE"] = "disabled"  # else a token that somebody's ray.init() left here keeps the other hosts out
+
 MIXES = ["0.8:0.2", "0.7:0.7", "0.6:0.6:0.3:0.3"]
 NAMES = ("one", "two", "three", "four")
 WARM_UP = 20

@@ -20,6 +20,9 @@ sys.path += [str(HERE.parent / "e2e"), str(HERE.parent / "parity"), str(SCRIPTS)
 from forks import Forks  # noqa: E402
 from program import Starter  # noqa: E402
 
+# ray.init() leaves a token at home, with which the next `ray start --head` lets in nobody who does not bring it (Ray 2.60).
+os.environ["RAY_AUTH_MODE"] = "disabled"
+
 COMMAND = pathlib.Path(sys.executable).parent / "motley"
 device = "cpu"  # that train() and the workers of the tests compute on
 

@@ -62,7 +62,7 @@ class RayHosts:
             return
         unshared = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
         # bash waits for the orphans of its namespace: while a killed raylet is a zombie, what it started believes it alive.
-        script = '"$@" >&2 && echo started; read -r _'
+        script = '"$@" >&2 || exit; echo started; read -r _'
         shell = subprocess.Popen([*LAB, "exec", name, "--", *unshared, "bash", "-c", script, "bash", *words], stdin=subprocess.PIPE,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self._inits[name] = shell

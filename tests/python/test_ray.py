@@ -361,6 +361,7 @@ def test_words_of_the_command_and_of_the_script(tmp_path, monkeypatch):
 def test_flags_of_train_that_take_no_value():
     shown = subprocess.run([str(COMMAND), "train", "--help"], capture_output=True, text=True, check=True).stdout
     flags = set(re.findall(r"^  (--[a-z-]+)(?! [A-Z]+[\s:])[ \n]", shown, re.MULTILINE))  # behind the others stands a TYPE
+    flags -= {f"--{name.replace('_', '-')}" for name in _words.PLACED_BY_RAY}
     assert {"--pair", "--new-token", "--no-keep-awake"} <= flags == set(_words.WITHOUT_VALUE)
     for flag in _words.WITHOUT_VALUE:
         assert _words.read(["train", "--on", "ray", flag, "softmax"]).target == "softmax"

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import platform
 import signal
 import sys
 from collections.abc import Sequence
@@ -74,6 +75,21 @@ def become(words: Sequence[str], said: str) -> NoReturn:
     os.close(into)
     os.dup2(out, 0)
     os.execv(words[0], words)
+
+
+def restart() -> NoReturn:
+    """This program from its beginning, with the same words."""
+    words = [sys.executable, *sys.orig_argv[1:]]
+    if sys.platform == "win32":
+        import subprocess
+
+        sys.exit(subprocess.run(words, check=False).returncode)
+    os.execv(words[0], words)
+
+
+def names() -> set[str]:
+    """Words that are this machine's and its system's, in small letters."""
+    return {name.lower() for name in (platform.node(), platform.machine(), platform.system(), sys.platform)}
 
 
 def executable(environment: str) -> str:

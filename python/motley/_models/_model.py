@@ -45,8 +45,6 @@ def vector(elements: int, device: torch.device | str = "cpu", pinned: bool = Fal
 
 
 def check_trained(name: str, tensor: torch.Tensor) -> None:
-    if isinstance(tensor, torch.nn.parameter.UninitializedParameter):
-        raise Error(f"{name} has no shape yet: its layer is lazy", "call the model with a batch before motley.Run")
     if tensor.is_complex():
         raise Error(f"{name} is trained in {tensor.dtype}; weights are float32 here",
                     "keep torch.view_as_real(w) as the parameter, and compute with torch.view_as_complex of it")

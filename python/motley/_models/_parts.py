@@ -174,12 +174,12 @@ def _asked(loss: Any) -> tuple[str, ...]:
 
 
 def check_memory(root: nn.Module) -> None:
-    """Errors: a tensor of the model is in no memory, or two are in the same, of which one is trained: torch's optimizers would step it
+    """Errors: a tensor of the model has no shape yet, is in no memory, or two are in the same, of which one is trained: torch's optimizers would step it
     twice, or change the other along, and where a run computes they lie apart."""
     found: dict[tuple[torch.device, int], list[tuple[str, torch.Tensor]]] = {}
     for name, tensor in (*root.named_parameters(), *root.named_buffers()):
         if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
-            continue
+            raise Error(f"{name} has no shape yet: its layer is lazy", "call the model with a batch before motley.Run")
         if tensor.is_meta:
             raise Error(f"{name} has no values: it is on the device meta",
                         'model.to_empty(device="cpu"), and load_state_dict(...), before motley.Run')

@@ -13,6 +13,7 @@ from typing import Any
 
 from motley import _core
 from motley._errors import Error
+from motley._machines import _system
 from motley._machines._siblings import Siblings
 from motley._runs import _launch, _terminal
 
@@ -124,7 +125,7 @@ def serve(launch: _core.Launch, script: _core.Script) -> None:
     except Error as error:
         if error.code == GROWN and STDIN not in sys.orig_argv:
             sys.stderr.write(f"motley: {error}: it is started again\n")
-            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+            _system.restart()
         raise SystemExit(_launch.report(error)) from None
     raise SystemExit(0)
 

@@ -4,12 +4,13 @@ machine has and another need not: paths, names of machines and devices, what is 
 import enum
 import hashlib
 import os
-import platform
 import re
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+from motley._machines import _system
 
 SHOWN_MAX = 60  # characters of a value that people are shown as it is
 ITEMS_MAX, MAPPED_MAX = 64, 256  # of a list, of a mapping
@@ -73,8 +74,7 @@ def _is_places_own(text: str) -> bool:
         return True
     if DEVICE.fullmatch(text) or CODED.fullmatch(text) or os.path.exists(text):
         return True
-    return text in os.environ.values() or text.lower() in (platform.node().lower(), sys.platform, platform.machine().lower(),
-                                                           platform.system().lower())
+    return text in os.environ.values() or text.lower() in _system.names()
 
 
 def _is_time(value: float) -> bool:

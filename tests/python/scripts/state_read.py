@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 import cases
 import motley
 
-WHERE = sys.argv[1]
+WHERE = sys.argv[1] if __name__ == "__main__" else ""
 BATCH, EPOCHS = 60, 3
 SAMPLES, TEST = cases.classes(300, 2), cases.classes(60, 3)
 

@@ -35,7 +35,7 @@ def breaking(case):
     class Breaking(torch.optim.SGD):
         def step(self, closure=None):
             gradient = self.param_groups[0]["params"][0].grad
-            if not bool((gradient == gradient.view(-1)[0]).all()):
+            if float(gradient.abs().max()) < 1:
                 raise ValueError("broke")
             super().step(closure)
 
