@@ -174,8 +174,8 @@ def _asked(loss: Any) -> tuple[str, ...]:
 
 
 def check_memory(root: nn.Module) -> None:
-    """Errors: a tensor of the model has no shape yet, is in no memory, or two are in the same, of which one is trained: torch's optimizers would step it
-    twice, or change the other along, and where a run computes they lie apart."""
+    """Errors: a tensor of the model has no shape yet, or is in no memory; or two are in the same, of which one is trained: torch's
+    optimizers would step it twice, or change the other along, and where a run computes they lie apart."""
     found: dict[tuple[torch.device, int], list[tuple[str, torch.Tensor]]] = {}
     for name, tensor in (*root.named_parameters(), *root.named_buffers()):
         if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
