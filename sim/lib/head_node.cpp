@@ -69,8 +69,6 @@ void HeadNode::start() {
   options.local_batch = run.local_batch;
   options.rate_by_workers = run.rate_by_workers;
   options.overlap = run.overlap;
-  options.helper_share = run.helper_share;
-  if (run.helper_share > 0) options.helper_from = run.schedule.warmup_steps;
   if (const auto owed = owed_.find(first_version); owed != owed_.end()) options.owed = owed->second;
   options.grain = run.grain;
   options.evaluate_every = run.evaluate_every;
@@ -222,8 +220,6 @@ void HeadNode::warning(std::string text) {
 
 engine::StepClosed HeadNode::sabotaged(const engine::StepClosed& step) const {
   engine::StepClosed copy = step;
-  if (world_.sabotage == Sabotage::hide_early)
-    for (engine::CommittedRange& range : copy.ranges) range.early = false;
   if (step.step != 2) return copy;
   if (world_.sabotage == Sabotage::drop_range) copy.ranges.pop_back();
   if (world_.sabotage == Sabotage::double_range) copy.ranges.push_back(copy.ranges.back());

@@ -260,23 +260,6 @@ void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap) {
   run.overlap = overlap;
 }
 
-void make_helpers(Scenario& scenario) {
-  scenario.run.helper_share = 0.25;
-  scenario.run.clip_by_step_before = false;
-  WorkerSetup& own = scenario.workers.front();
-  own.local = true;
-  own.joins_at = {};
-  own.link = {microseconds(1), microseconds(2), 0, 5e9};
-  std::erase_if(scenario.disturbances, [](const Disturbance& d) {
-    return d.worker == 0 && d.trouble >= Trouble::partition && d.trouble <= Trouble::reset;
-  });
-  for (Disturbance& d : scenario.disturbances) {
-    if (d.worker != 0) continue;
-    if (d.trouble == Trouble::kill || d.trouble == Trouble::power) d.trouble = Trouble::head_kill;
-    if (d.trouble == Trouble::freeze) d.trouble = Trouble::head_freeze;
-  }
-}
-
 plan::EndCost wire_cost(const Codecs& codecs) {
   if (codecs.gradients && codecs.weights) return {};
   const plan::ByCodec coding{0, 0.1e-9, 0.1e-9, 0.1e-9};

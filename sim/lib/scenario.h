@@ -33,8 +33,7 @@ struct RunSetup {
   ps::OptimizerSpec outer{};
   bool rate_by_workers = false;
   bool overlap = false;
-  bool skewed = false;      // the samples of a step come by class, so that each share is of some of them
-  double helper_share = 0;  // of a step, at the most: workers of other machines help with it; 0: they share in it
+  bool skewed = false;  // the samples of a step come by class, so that each share is of some of them
 };
 
 struct WorkerSetup {
@@ -132,8 +131,6 @@ void make_liar(Scenario& scenario, Fault fault, double often);
 void make_chain(Scenario& scenario);
 /// Its steps become rounds of so many local steps.
 void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap = false);
-/// Workers of other machines help the head's own, one version before.
-void make_helpers(Scenario& scenario);
 /// `steps`: 0 leaves the number to the seed; so many that troubles would be rare bring more of them.
 Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, Codecs codecs = {});
 std::string describe(const Scenario& scenario);

@@ -28,7 +28,6 @@ enum class Sabotage : std::uint8_t {
   spoil_gradient,  // a worker's gradient is, too
   mix_versions,    // a task gets weights that no version has
   lose_step,       // a step is reported as the one after it
-  hide_early,      // what helpers made is said to be of the version of its step
   hold_up,         // workers stop computing
   slow_step,       // a worker alone takes ten seconds for a task
 };

@@ -95,7 +95,6 @@ void Sessions::on(const modes::RefreshWanted& event) {
   // It may have thrown away what it was granted along with the weights.
   const Reason lost{.code = ReasonCode::lost_lease, .worker = member->worker};
   rooms_.exact.session_lost(event.session, lost);
-  rooms_.helper.session_lost(event.session, lost);
   rooms_.rounds.session_lost(event.session, lost);
   if (member->state == MemberState::yielding) return dismiss_if_idle(event.session);
   rooms_.evaluation.session_lost(event.session);

@@ -37,7 +37,7 @@ Status check_rounds(const RunConfig& c) {
     return bad(
         "wire.gradients = \"top64\" needs train.mode = \"rounds\": it sends a 64th of the numbers at a time, which "
         "was measured for rounds only",
-        c.mode == "helper" ? "--set wire.gradients=int8" : "--set train.mode=rounds, or wire.gradients=int4");
+        "--set train.mode=rounds, or wire.gradients=int4");
   }
   if (c.mode != "rounds") return {};
   const auto not_yet = [](const std::string& setting, const std::string& hint) {
@@ -52,43 +52,13 @@ Status check_rounds(const RunConfig& c) {
                   static_cast<double>(c.global_batch.samples) * static_cast<double>(c.rounds_steps), 1, 1e12);
 }
 
-Status check_chain(const RunConfig& c) {
-  if (c.wire_chain == "both" && c.mode == "helper") {
-    return bad(
-        "wire.chain = \"both\" cannot be used with train.mode = \"helper\": gradients of helpers are not added up on "
-        "the way",
-        "--set wire.chain=weights");
-  }
-  return {};
-}
-
-// A gradient of the version before is noise that adds to whatever else is not exact.
-Status check_helper(const RunConfig& c) {
-  if (c.mode != "helper") return {};
-  const std::string with = " with train.mode = \"helper\"";
-  if (c.wire_gradients == "int4") {
-    return bad("wire.gradients = \"int4\" cannot be used" + with + ": late gradients do not tolerate int4's rounding",
-               "--set wire.gradients=int8");
-  }
-  if (c.global_batch.automatic)
-    return bad("train.global_batch = \"auto\" is not supported" + with, "--set train.global_batch=256");
-  if (!c.shares.empty())
-    return bad("train.shares cannot be set" + with + ": helpers get shares of their own", "--set train.shares=[]");
-  if (c.optimizer_kind == "script") {
-    return bad("optimizer.kind = \"script\" cannot be used" + with +
-                   ": how an optimizer of the script's own tolerates late gradients is not known",
-               "--set train.mode=exact");
-  }
-  return {};
-}
-
 }  // namespace
 
 Status check(const RunConfig& c) {
   const std::vector<Status> all{
       one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
       one_of("train.clip_norm_of", c.clip_norm_of, {"own", "previous"}),
-      one_of("train.mode", c.mode, {"exact", "rounds", "helper", "auto"}),
+      one_of("train.mode", c.mode, {"exact", "rounds", "auto"}),
       in_range("train.rounds.steps", static_cast<double>(c.rounds_steps), 1, 100'000),
       in_range("train.rounds.rate", c.rounds_rate, c.rounds_rate == 0 ? 0 : 1e-6, 10),
       in_range("train.rounds.momentum", c.rounds_momentum, c.rounds_momentum == -1 ? -1 : 0, 0.9999),
@@ -124,8 +94,6 @@ Status check(const RunConfig& c) {
     if (!status) return status;
   }
   if (const Status fits = check_rounds(c); !fits) return fits;
-  if (const Status fits = check_helper(c); !fits) return fits;
-  if (const Status fits = check_chain(c); !fits) return fits;
   if (c.drop_last && c.global_batch.automatic) {
     return bad("train.drop_last = true needs a batch of one size, but train.global_batch = \"auto\" changes it",
                "--set train.drop_last=false, or --set train.global_batch=256");

@@ -117,6 +117,25 @@ Error unknown_key(const std::string& key, const std::string& place) {
              close.empty() ? "`motley train --keys` lists them" : "did you mean '" + close + "'?");
 }
 
+struct Removed {
+  std::string_view key, value, instead;
+};
+
+// Of runs of earlier versions.
+constexpr Removed kRemoved[]{
+    {"train.mode", "helper", "train.mode=auto"},
+};
+
+Status refuse_removed(const std::string& key, const toml::node& node, const std::string& origin) {
+  const auto value = node.value_exact<std::string>();
+  for (const Removed& removed : kRemoved) {
+    if (key != removed.key || value != removed.value) continue;
+    return bad(where(node, origin) + ": " + key + " = \"" + *value + "\" is not in this version of motley",
+               "--set " + std::string(removed.instead) + ", in a new run");
+  }
+  return {};
+}
+
 Status apply_groups(const toml::node& node, RunConfig& config, const std::string& origin) {
   const toml::array* list = node.as_array();
   if (list == nullptr || list->size() > kGroupsMax) {
@@ -151,6 +170,7 @@ Status apply_groups(const toml::node& node, RunConfig& config, const std::string
 
 Status apply_key(const std::string& key, const toml::node& node, RunConfig& config, const std::string& origin) {
   if (key == "optimizer.groups") return apply_groups(node, config, origin);
+  if (Status stays = refuse_removed(key, node, origin); !stays) return stays;
   bool known = false;
   Status status;
   visit_fields(config, [&](const char* name, auto& member, const char* help) {

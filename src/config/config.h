@@ -96,7 +96,6 @@ Sizes sizes(const RunConfig& config, std::uint64_t samples);
 /// Errors: the run would end, or be evaluated, inside of a round.
 Status check_whole_rounds(const RunConfig& config, std::uint64_t samples);
 bool in_rounds(const RunConfig& config);
-bool with_helpers(const RunConfig& config);
 /// Nobody said by what rate the weights follow what a round comes to.
 bool rate_by_workers(const RunConfig& config);
 /// In how many bits gradients or weights travel is decided while it runs.

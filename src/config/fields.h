@@ -54,9 +54,8 @@ void visit_training(Config& c, F& f) {
     "samples of one update, over all workers; auto: follows the gradient noise, and the learning rate with it");
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
   f("train.mode", c.mode,
-    "exact: each step as one machine would make it; rounds: of local steps, for slow links; helper: steps of the "
-    "devices of the head's machine, which wait for no other, with help from slow machines; auto: measures first, and "
-    "takes exact or rounds, where the price is known");
+    "exact: each step as one machine would make it; rounds: of local steps, for slow links; auto: measures first, "
+    "and takes exact or rounds, where the price is known");
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
   f("train.rounds.rate", c.rounds_rate,
     "rounds: part of the workers' mean change that the weights follow at once; 0: without momentum all of it, else by "

@@ -17,8 +17,6 @@ std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1)
 
 bool in_rounds(const RunConfig& config) { return config.mode == "rounds"; }
 
-bool with_helpers(const RunConfig& config) { return config.mode == "helper"; }
-
 bool rate_by_workers(const RunConfig& config) {
   return in_rounds(config) && config.rounds_rate <= 0 && config.rounds_momentum > 0;
 }

@@ -63,7 +63,6 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
   for (const fleet::Member& member : machine.members().all()) {
     const bool waits = member.state == fleet::MemberState::parked && local_steps == 1 &&
                        global_batch == machine.batches().batch(machine.version());
-    if (options.helper_share > 0 && !member.beside) continue;  // nobody waits for it, and what it makes is little
     if (member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked)
       (waits ? parked : members).push_back(member.worker);
   }

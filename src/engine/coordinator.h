@@ -63,13 +63,9 @@ struct CoordinatorOptions {
   // A step is a round of so many local steps of `local_batch` samples, global_batch that of the round, and `server` has
   // the optimizer that acts on what rounds come to; 0: it is not.
   std::uint64_t local_steps = 0, local_batch = 0;
-  bool overlap = false;          // of rounds: the next one begins while this one's results travel
-  bool rate_by_workers = false;  // of rounds: ps::outer_rate() of those who contributed
-  std::vector<Owed> owed;        // by rounds before this process
-  // Workers of other machines make at most this part of a step, at the version before its own, from a step on; 0: they
-  // share in steps as all others do.
-  double helper_share = 0;
-  std::uint64_t helper_from = 0;
+  bool overlap = false;                   // of rounds: the next one begins while this one's results travel
+  bool rate_by_workers = false;           // of rounds: ps::outer_rate() of those who contributed
+  std::vector<Owed> owed;                 // by rounds before this process
   std::uint64_t steps = 0;                // stop at this version
   std::uint64_t epochs = 0;               // instead, where not 0: after so many, and the schedule goes by samples
   std::uint64_t grain = 1;                // ranges start at multiples of this
@@ -123,14 +119,12 @@ struct WorkerStep {  // one worker's part in a step
   std::uint64_t samples = 0;
   double compute_seconds = 0, wait_seconds = 0;
   double finish_seconds = 0;  // from the grant of its first lease to the last byte of its contribution
-  std::uint64_t early = 0;    // of its samples: computed at the version before the step's
   std::uint64_t ahead = 0;    // of its steps in a round: made before the weights of the round were used
 };
 
 struct CommittedRange {
   std::uint64_t first = 0, count = 0;
   std::string worker;
-  bool early = false;  // computed at the version before the step's
 };
 
 /// Positions of an earlier round.

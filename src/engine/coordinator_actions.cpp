@@ -206,7 +206,7 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   if (output.saves()) chain.disturbed();
   chain.review(step);
   merges.choose_order(chain.way() == plan::Way::both);
-  uploads.clear(machine.early());
+  uploads.clear();
   sketches.clear();
   if (step.batch_change) {
     machine.change_batch(step.batch_change->batch, step.batch_change->rate);

@@ -11,7 +11,6 @@ namespace {
 
 std::vector<plan::Way> ways(const CoordinatorOptions& options) {
   if (options.chain != CoordinatorOptions::Chain::measured) return {plan::Way::star};
-  if (options.helper_share > 0) return {plan::Way::star, plan::Way::weights};
   return {plan::Way::star, plan::Way::weights, plan::Way::both};
 }
 

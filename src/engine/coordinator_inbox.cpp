@@ -86,11 +86,6 @@ void Inbox::violation(Session& session, std::string expected, std::string found)
 // --- gradients ---
 
 const modes::Lease* Inbox::live_lease(const Session& session, std::uint64_t pass, std::uint64_t lease) const {
-  const auto early = std::ranges::find(parts_.machine.early(), lease, &modes::Lease::id);
-  if (early != parts_.machine.early().end()) {
-    const bool fits = early->session == session.id && parts_.machine.early_pass().pack() == pass;
-    return fits ? &*early : nullptr;
-  }
   if (!parts_.machine.pass() || parts_.machine.pass()->id.pack() != pass) return nullptr;
   const modes::Lease* found = parts_.machine.lease(lease);
   return found != nullptr && found->session == session.id && found->live() ? found : nullptr;
@@ -110,9 +105,8 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   const modes::Lease* lease = live_lease(session, header.pass, header.subject);
   const modes::PassId pass = modes::PassId::unpack(header.pass);
   if (lease == nullptr || pass.kind != PassKind::train) return;
-  const std::uint64_t version = pass.number - (lease->early ? 1 : 0);
-  if (header.version != version) {
-    return violation(session, "a gradient at version " + std::to_string(version),
+  if (header.version != pass.number) {
+    return violation(session, "a gradient at version " + std::to_string(pass.number),
                      "version " + std::to_string(header.version));
   }
   if (lease->chunks[header.chunk] != modes::Lease::ChunkState::awaited) return;

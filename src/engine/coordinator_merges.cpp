@@ -20,7 +20,7 @@ Merges::Merges(const CoordinatorOptions& options, const cluster::CoordinatorMach
                Sessions& sessions, Uploads& uploads, MeasuredPace& pace)
     : possible_(
           (options.chain == CoordinatorOptions::Chain::both || options.chain == CoordinatorOptions::Chain::measured) &&
-          options.local_steps == 0 && options.helper_share == 0),
+          options.local_steps == 0),
       gradients_(options.gradients),
       machine_(machine),
       layout_(layout),
@@ -53,7 +53,7 @@ void Merges::choose_order(bool on) {
 
 bool Merges::may_merge(const modes::Lease& lease) const {
   const Session* session = sessions_.find(lease.session);
-  return session != nullptr && can_merge(*session) && lease.first_of_pass && lease.live() && !lease.early &&
+  return session != nullptr && can_merge(*session) && lease.first_of_pass && lease.live() &&
          codec_of(lease) <= codec::kLastDense;
 }
 

@@ -136,8 +136,7 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
     covered += piece.range.count;
     const fleet::WorkerId worker = machine.lease(piece.lease)->worker;
     const KnownWorker& from = workers.at(worker);
-    const bool early = machine.lease(piece.lease)->early;
-    if (pass.spans.empty()) step.ranges.push_back({piece.range.first, piece.range.count, from.name, early});
+    if (pass.spans.empty()) step.ranges.push_back({piece.range.first, piece.range.count, from.name});
     for (const Owed& part : modes::parts_of(pass.spans, pass.spans.empty() ? modes::Interval{} : piece.range)) {
       const CommittedRange range{part.first, part.count, from.name};
       if (part.step == step.step) {
@@ -149,11 +148,10 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
     const auto known = std::ranges::find(step.workers, worker, &WorkerStep::worker);
     if (known != step.workers.end()) {
       known->samples += piece.range.count;
-      known->early += early ? piece.range.count : 0;
       continue;
     }
     step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds,
-                            from.finish_seconds, early ? piece.range.count : 0, machine.lease(piece.lease)->ahead});
+                            from.finish_seconds, machine.lease(piece.lease)->ahead});
   }
   MOTLEY_ASSERT(covered == pass.range.count || !pass.spans.empty());
   step.samples = covered;

@@ -166,17 +166,10 @@ void Uploads::abandon(modes::LeaseId lease, const modes::Coverage& coverage) {
   }
 }
 
-void Uploads::clear(std::span<const modes::Lease> kept) {
-  std::size_t left = 0;
-  for (std::size_t i = 0; i < used_; ++i) {
-    if (std::ranges::find(kept, uploads_[i].lease, &modes::Lease::id) != kept.end()) {
-      if (left != i) std::swap(uploads_[left], uploads_[i]);
-      ++left;
-      continue;
-    }
+void Uploads::clear() {
+  for (std::size_t i = 0; i < used_; ++i)
     for (Slot& slot : uploads_[i].slots) empty(slot);
-  }
-  used_ = left;
+  used_ = 0;
 }
 
 }  // namespace motley::engine

@@ -10,7 +10,6 @@
 #include "engine/sum_segment.h"
 #include "modes/work/coverage.h"
 #include "modes/work/interval_set.h"
-#include "modes/work/lease.h"
 #include "motley/bytes.h"
 #include "motley/device_server.h"
 #include "motley/layout.h"
@@ -49,8 +48,8 @@ class Uploads {
   void release(modes::LeaseId lease, ChunkId chunk);
   /// Releases whatever of the lease `coverage` did not accept.
   void abandon(modes::LeaseId lease, const modes::Coverage& coverage);
-  /// Frees everything but what is of these leases; keeps the tables.
-  void clear(std::span<const modes::Lease> kept = {});
+  /// Frees everything; keeps the tables.
+  void clear();
 
  private:
   enum class State : std::uint8_t { empty, filling, whole, shared, released };

@@ -83,7 +83,6 @@ enum class ReasonCode : std::uint8_t {
   joined,
   behind,         // worker; a: its version, b: the current one
   does_not_pay,   // worker; a: least milliseconds of a step with it, b: milliseconds without it
-  in_vain,        // worker
   pays,           // worker
   compared,       // worker: who is alone for a moment
   nobody_else,    // worker

@@ -37,8 +37,6 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
              " ms without";
     case ReasonCode::compared:
       return "the steps are compared with those that " + who + " makes alone";
-    case ReasonCode::in_vain:
-      return "what " + who + " made came too late for its steps; it rests for a while";
     case ReasonCode::pays:
       return who + " makes the steps shorter";
     case ReasonCode::aside:

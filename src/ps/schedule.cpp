@@ -50,15 +50,6 @@ Status check_group(OptimizerKind kind, const GroupSpec& group) {
 
 }  // namespace
 
-std::uint64_t warm_up(const ScheduleSpec& schedule) {
-  if (schedule.kind != ScheduleKind::table) return schedule.warmup_steps;
-  const ScheduleTable& table = *schedule.table;
-  const std::size_t rows = table.rates.size() / table.groups;
-  std::size_t row = 0;
-  while (row + 1 < rows && table.rates[(row + 1) * table.groups].lr > table.rates[row * table.groups].lr) ++row;
-  return row * table.steps_per_row;
-}
-
 double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step) {
   if (step < schedule.warmup_steps) return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps);
   const std::uint64_t s = step - schedule.warmup_steps;

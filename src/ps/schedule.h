@@ -16,9 +16,6 @@ namespace motley::ps {
 /// and, for the warm-up, LinearLR.
 double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step);
 
-/// Learning rates rise until this step. Of a table those of the first group count.
-std::uint64_t warm_up(const ScheduleSpec& schedule);
-
 /// A parameter group's numbers at a step of the schedule. REQUIRES check(schedule) and, with a table, index < its
 /// groups.
 GroupSpec group_at(const ScheduleSpec& schedule, std::size_t index, GroupSpec group, std::uint64_t step);

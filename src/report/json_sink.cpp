@@ -66,7 +66,6 @@ class JsonSink final : public Sink {
                          {"finish_s", number(part.finish_s)},
                          {"sent_bytes", part.sent_bytes},
                          {"received_bytes", part.received_bytes}});
-      if (part.early > 0) workers.back()["early"] = part.early;
       if (part.ahead > 0) workers.back()["ahead"] = part.ahead;
     }
     Json step = {{"event", "step"},
@@ -165,12 +164,9 @@ class JsonSink final : public Sink {
               {"useful_global_batch", whole(e.noise.useful_batch)},
               {"verified_samples", e.verified},
               {"checkpoint", e.checkpoint},
-              {"mode", e.local_steps > 0 ? "rounds"
-                       : e.helped        ? "helper"
-                                         : "exact"},
+              {"mode", e.local_steps > 0 ? "rounds" : "exact"},
               {"local_steps", e.local_steps > 0 ? Json(e.local_steps) : Json(nullptr)},
               {"cosine", e.cosine ? number(*e.cosine) : Json(nullptr)}};
-    if (e.helped) done["helped_samples"] = *e.helped;
     return line(done);
   }
   static std::string json(const Failure& e) {

@@ -201,35 +201,6 @@ std::string encode(const LedgerStep& step, std::span<const std::uint64_t> worker
   return out;
 }
 
-std::string encode_early(const LedgerStep& step) {
-  std::string numbers, out;
-  std::uint64_t count = 0;
-  for (std::size_t i = 0; i < step.ranges.size(); ++i) {
-    if (!step.ranges[i].early) continue;
-    put_varint(numbers, i);
-    ++count;
-  }
-  if (count == 0) return out;
-  put_varint(out, step.step);
-  put_varint(out, count);
-  return out + numbers;
-}
-
-std::optional<LedgerEarly> decode_early(std::string_view payload) {
-  Fields fields(payload);
-  LedgerEarly early;
-  early.step = fields.varint();
-  const std::uint64_t count = fields.varint();
-  if (!fields.ok() || early.step == 0 || early.step > kLedgerStepMax || count == 0 || count > fields.left())
-    return std::nullopt;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    early.ranges.push_back(fields.varint());
-    if (i > 0 && early.ranges[i] <= early.ranges[i - 1]) return std::nullopt;
-  }
-  if (!fields.at_end()) return std::nullopt;
-  return early;
-}
-
 std::optional<LedgerHeader> decode_header(std::string_view payload) {
   Fields fields(payload);
   LedgerHeader header;

@@ -42,15 +42,6 @@ void LeaseEnds::take_back(SessionId session, Reason reason) {
   }
 }
 
-void LeaseEnds::end_early(Reason reason) {
-  for (Lease& lease : work_.leases.all()) {
-    if (!lease.early || !lease.live()) continue;
-    revoke(lease, reason);
-    end(lease);
-    work_.reissue = reason;
-  }
-}
-
 void LeaseEnds::cancel_covered(Time now) {
   for (Lease& lease : work_.leases.all()) {
     if (lease.state != LeaseState::granted || !work_.coverage.covered(lease.range)) continue;
@@ -74,7 +65,7 @@ void LeaseEnds::end_whole(Lease& lease, Time now) {
   fleet::WorkerRecord& record = work_.run.roster.record(lease.worker);
   record.handed_back -= std::min(record.handed_back, 1U);
   work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
-  if (lease.first_of_pass && !lease.early) {  // its time is not that of a share
+  if (lease.first_of_pass) {
     Action& measured = work_.act(ActionKind::measured);
     measured.worker = lease.worker;
     measured.lease = lease.id;

@@ -21,8 +21,6 @@ class LeaseEnds {
   void withdraw(LeaseId id);
   /// All of this session, whose positions others get.
   void take_back(SessionId session, Reason reason);
-  /// Likewise of all that were granted before the pass opened.
-  void end_early(Reason reason);
   /// Those whose positions others covered.
   void cancel_covered(Time now);
   /// Nothing more is needed of the pass.

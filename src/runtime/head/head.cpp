@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "base/format.h"
-#include "ps/schedule.h"
 #include "runtime/head/plan_modes.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
@@ -26,8 +25,7 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
   if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
   journal.local_steps = e.local_steps;
-  journal.helpers = e.helper_share > 0;
-  if (e.local_steps == 0 && !journal.helpers && run.against_rounds(run.config).empty()) {
+  if (e.local_steps == 0 && run.against_rounds(run.config).empty()) {
     journal.rounds_possible = run.config.rounds_steps;
     journal.outline = outline_of(run.config, run.inputs.train->size(), run.initial.layout.parameters());
   }
@@ -68,10 +66,6 @@ CoordinatorHostOptions host_options(const Run& run) {
     e.rate_by_workers = config::rate_by_workers(run.config);
     e.owed = run.owed;
   }
-  if (config::with_helpers(run.config)) {
-    e.helper_share = kHelperShare;
-    e.helper_from = ps::warm_up(run.schedule());
-  }
   e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
   e.batch_changes = run.batch_changes;
   e.steps = run.sizes().steps;
@@ -89,7 +83,6 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);
-  if (e.helper_share > 0 && !e.gradients) e.gradients = codec::CodecId::int8;  // as few bits as late gradients bear
   using Chain = engine::CoordinatorOptions::Chain;
   const std::string& chain = run.config.wire_chain;
   if (chain == "weights") e.chain = Chain::weights;

@@ -70,7 +70,6 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   ++steps_;
   samples_ += step.samples;
   verified_ += step.verified;
-  for (const engine::WorkerStep& worker : step.workers) helped_ += worker.early;
   steady_seconds_ += done.seconds;
   steady_samples_ += step.samples;
   last_loss_ = done.loss;
@@ -176,7 +175,6 @@ report::Done Journal::done(const std::string& checkpoint) const {
   done.noise = noise_;
   done.checkpoint = checkpoint;
   done.local_steps = options_.local_steps;
-  if (options_.helpers) done.helped = helped_;
   if (cosines_ > 0) done.cosine = cosine_sum_ / static_cast<double>(cosines_);
   return done;
 }

@@ -28,7 +28,6 @@ struct JournalOptions {
   std::uint64_t mark_every = 0;  // steps; 0: marks are where epochs begin
   bool has_accuracy = true;
   std::uint64_t local_steps = 0;      // of a round; 0: steps are exact
-  bool helpers = false;               // but for what these make
   std::uint64_t rounds_possible = 0;  // then: of so many steps; 0: they are not
   plan::RunOutline outline{};
   std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
@@ -77,7 +76,7 @@ class Journal {
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process
   double steady_seconds_ = 0;
   bool advised_rounds_ = false;
-  std::uint64_t steady_samples_ = 0, verified_ = 0, helped_ = 0;
+  std::uint64_t steady_samples_ = 0, verified_ = 0;
   double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
   std::optional<plan::ClippingCost> clipping_;  // where a step is clipped by its own norm
   double cosine_sum_ = 0;

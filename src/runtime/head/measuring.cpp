@@ -160,8 +160,6 @@ Result<Measured> predict(Head& head, const MeasuringOptions& options, const conf
   Measured found{
       .samples = run.epoch_samples(),
       .local_steps = asked.rounds_steps,
-      .helper_share = run.check_helpers() ? kHelperShare : 0,
-      .helper_bytes = static_cast<double>(codec::encoded_bytes(codec::CodecId::int8, run.initial.layout.parameters())),
       .outline = outline_of(asked, run.inputs.train->size(), run.initial.layout.parameters()),
       .no_rounds = run.against_rounds(asked),
       .wire = {.overlap = asked.rounds_overlap == "next", .less_sent = less_sent(asked, run.initial.layout)}};

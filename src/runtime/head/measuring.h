@@ -36,8 +36,6 @@ struct Measured {
   double exchanged = 0;          // bytes of a step
   std::uint64_t samples = 0;     // of an epoch
   std::uint64_t local_steps = 0;
-  double helper_share = 0;  // of a step; 0: helpers are not possible
-  double helper_bytes = 0;  // each way
   plan::RunOutline outline{};
   std::string no_rounds{};  // why this run cannot be made in rounds; empty: it can
   RoundWire wire{};         // of the rounds that were asked for

@@ -20,10 +20,6 @@
 
 namespace motley::runtime {
 
-/// Of the samples of a step, what helpers make at the most: late gradients cost more than more of them gives
-/// (bench/RESULTS.md).
-inline constexpr double kHelperShare = 0.1;
-
 struct Run {
   const TrainOptions& options;
   ModelProvider& provider;
@@ -55,13 +51,9 @@ struct Run {
   Status load();
   /// Whether this model and data can be trained as `rounds` says.
   Status check_rounds(const config::RunConfig& rounds) const;
-  /// What the server, or in rounds each worker, makes steps with.
-  [[nodiscard]] ps::OptimizerKind optimizer_kind() const;
   [[nodiscard]] ps::ScheduleSpec schedule() const {
     return initial.schedule.value_or(config::schedule_spec(config, steps));
   }
-  /// Whether this model and optimizer can be trained with helpers.
-  Status check_helpers() const;
   /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
   std::string against_rounds(const config::RunConfig& asked) const;
   Result<config::RunConfig> kept_config() const;

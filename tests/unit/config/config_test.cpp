@@ -239,26 +239,20 @@ TEST(Config, TheRateOfRoundsIsOnesOwnOrThatOfTheWorkers) {
   EXPECT_FALSE(load("mlp", {"train.rounds.rate=11"}));
 }
 
-TEST(Config, HelpersAreRefusedWhatLateGradientsDoNotBear) {
-  EXPECT_TRUE(with_helpers(recipe("mlp", {"train.mode=helper", "wire.gradients=int8"})));
-  EXPECT_FALSE(with_helpers(recipe("mlp", {})));
-  for (const char* other :
-       {"wire.gradients=int4", "wire.gradients=top64", "train.global_batch=auto", "train.shares=[1,2]"})
-    EXPECT_FALSE(load("mlp", {"train.mode=helper", other})) << other;
-  EXPECT_EQ(load("mlp", {"train.mode=helper", "train.shares=[1,2]"}).error().message,
-            "train.shares cannot be set with train.mode = \"helper\": helpers get shares of their own");
-  EXPECT_EQ(load("mlp", {"train.mode=helper", "wire.gradients=top64"}).error().hint, "--set wire.gradients=int8");
+TEST(Config, WhatEarlierVersionsHadIsRefusedByName) {
+  const auto refused = parse("[train]\nmode = \"helper\"\n", "run.toml");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "run.toml:2: train.mode = \"helper\" is not in this version of motley");
+  EXPECT_EQ(refused.error().hint, "--set train.mode=auto, in a new run");
 }
 
 TEST(Config, GradientsAreAddedUpOnTheWayInAnyCodec) {
   EXPECT_TRUE(load("mlp", {"wire.chain=both"}));
   for (const char* codec : {"auto", "bf16", "int8", "int4"})
     EXPECT_TRUE(load("mlp", {"wire.chain=both", "wire.gradients=" + std::string(codec)})) << codec;
-  for (const char* other : {"train.mode=helper", "train.mode=rounds"}) {
-    const auto refused = load("mlp", {"wire.chain=both", other});
-    ASSERT_FALSE(refused) << other;
-    EXPECT_THAT(refused.error().message, HasSubstr("wire.chain"));
-  }
+  const auto refused = load("mlp", {"wire.chain=both", "train.mode=rounds"});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("wire.chain"));
 }
 
 // 1,000 samples in batches of 10 are an epoch of 100 steps.

@@ -48,21 +48,6 @@ TEST(ScheduleTable, ReplacesTheNumbersOfTheGroupsRowByRow) {
   EXPECT_EQ(held, (GroupSpec{.lr = 0.01, .momentum = 0.7, .weight_decay = 0.3, .beta1 = 0.5, .beta2 = 0.6}));
 }
 
-TEST(Schedule, WarmUpLastsWhileRatesRise) {
-  EXPECT_EQ(warm_up({.kind = ScheduleKind::cosine, .warmup_steps = 7, .total_steps = 10}), 7U);
-  auto table = std::make_shared<ScheduleTable>();
-  table->steps_per_row = 3;
-  table->groups = 2;
-  const auto rises = [&](std::vector<double> first) {
-    table->rates.clear();
-    for (const double lr : first) table->rates.insert(table->rates.end(), {{lr, 0, 0, 0}, {1, 0, 0, 0}});
-    return warm_up({.kind = ScheduleKind::table, .table = table});
-  };
-  EXPECT_EQ(rises({0.1, 0.2, 0.3, 0.2, 0.4}), 6U);
-  EXPECT_EQ(rises({0.3, 0.3, 0.4}), 0U);
-  EXPECT_EQ(rises({0.3}), 0U);
-}
-
 TEST(ScheduleTable, MustBeWhole) {
   auto table = std::make_shared<ScheduleTable>();
   const ScheduleSpec spec{.kind = ScheduleKind::table, .table = table};
