@@ -32,11 +32,6 @@ void CoordinatorMachine::decide(const modes::Event& event, Time now, modes::Acti
   rooms_.run.actions = nullptr;
 }
 
-void CoordinatorMachine::change_batch(std::uint64_t batch, double rate) {
-  MOTLEY_ASSERT(rooms_.exact.closing_step());
-  rooms_.run.batches.change({version() + 1, batch, rate});
-}
-
 void CoordinatorMachine::cut_steps(std::span<const BatchChange> changes) {
   MOTLEY_ASSERT(held());
   for (const BatchChange& change : changes) {

@@ -27,8 +27,6 @@ class CoordinatorMachine final : private modes::Host {
 
   /// Appends what is to be done. Time never goes back.
   void decide(const modes::Event& event, Time now, modes::Actions& actions);
-  /// Takes effect with the next step. REQUIRES close_step was asked for and not answered yet.
-  void change_batch(std::uint64_t batch, double rate);
   /// Steps to come have these batches. REQUIRES held(), in order, behind all changes before.
   void cut_steps(std::span<const BatchChange> changes);
   /// Any byte on any lane is life.

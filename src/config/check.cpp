@@ -43,13 +43,12 @@ Status check_rounds(const RunConfig& c) {
   const auto not_yet = [](const std::string& setting, const std::string& hint) {
     return bad(setting + " is not supported with train.mode = \"rounds\" yet", hint);
   };
-  if (c.global_batch.automatic) return not_yet("train.global_batch = \"auto\"", "--set train.global_batch=256");
   if (c.wire_chain != "none") return not_yet("wire.chain = \"" + c.wire_chain + "\"", "--set wire.chain=none");
   if (c.drop_last) return not_yet("train.drop_last = true", "--set train.drop_last=false");
   if (c.clip_norm > 0 && c.clip_norm_of != "own")
     return not_yet("train.clip_norm_of = \"previous\"", "--set train.clip_norm_of=own");
   return in_range("train.global_batch times train.rounds.steps",
-                  static_cast<double>(c.global_batch.samples) * static_cast<double>(c.rounds_steps), 1, 1e12);
+                  static_cast<double>(c.global_batch) * static_cast<double>(c.rounds_steps), 1, 1e12);
 }
 
 }  // namespace
@@ -72,7 +71,7 @@ Status check(const RunConfig& c) {
       in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
       in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),
       in_range("model.width", static_cast<double>(c.model_width), 1, 65536),
-      in_range("train.global_batch", static_cast<double>(c.global_batch.samples), 1, 1 << 24),
+      in_range("train.global_batch", static_cast<double>(c.global_batch), 1, 1 << 24),
       in_range("train.micro_batch", static_cast<double>(c.micro_batch), 0, 1 << 20),
       in_range("train.grain", static_cast<double>(c.grain), 0, 1 << 20),
       in_range("train.min_workers", static_cast<double>(c.min_workers), 1, 256),
@@ -94,10 +93,6 @@ Status check(const RunConfig& c) {
     if (!status) return status;
   }
   if (const Status fits = check_rounds(c); !fits) return fits;
-  if (c.drop_last && c.global_batch.automatic) {
-    return bad("train.drop_last = true needs a batch of one size, but train.global_batch = \"auto\" changes it",
-               "--set train.drop_last=false, or --set train.global_batch=256");
-  }
   if (c.optimizer_kind == "script" && c.model_kind != kScriptKind) {
     return bad("optimizer.kind: only a Python script brings an optimizer of its own", "--set optimizer.kind=adamw");
   }

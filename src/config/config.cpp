@@ -50,26 +50,6 @@ bool assign(const toml::node& node, std::uint64_t& out) {
   out = static_cast<std::uint64_t>(*value);
   return true;
 }
-bool assign(const toml::node& node, GlobalBatch& out) {
-  constexpr std::string_view kAuto = "auto";
-  std::uint64_t samples = out.samples;
-  const auto text = node.value_exact<std::string>();
-  if (text) {
-    std::string_view rest = *text;
-    if (!rest.starts_with(kAuto)) return false;
-    rest.remove_prefix(kAuto.size());
-    if (!rest.empty()) {
-      const char* end = rest.data() + rest.size();
-      if (rest[0] != ':' || rest.size() == 1) return false;
-      const auto parsed = std::from_chars(rest.data() + 1, end, samples);
-      if (parsed.ec != std::errc() || parsed.ptr != end || samples > kCountMax) return false;
-    }
-  } else if (!assign(node, samples)) {
-    return false;
-  }
-  out = {samples, text.has_value()};
-  return true;
-}
 bool assign(const toml::node& node, double& out) {
   if (const auto whole = node.value_exact<std::int64_t>()) {
     out = static_cast<double>(*whole);
@@ -124,12 +104,13 @@ struct Removed {
 // Of runs of earlier versions.
 constexpr Removed kRemoved[]{
     {"train.mode", "helper", "train.mode=auto"},
+    {"train.global_batch", "auto", "train.global_batch=256"},
 };
 
 Status refuse_removed(const std::string& key, const toml::node& node, const std::string& origin) {
   const auto value = node.value_exact<std::string>();
   for (const Removed& removed : kRemoved) {
-    if (key != removed.key || value != removed.value) continue;
+    if (key != removed.key || !value || value->substr(0, value->find(':')) != removed.value) continue;  // "auto:64"
     return bad(where(node, origin) + ": " + key + " = \"" + *value + "\" is not in this version of motley",
                "--set " + std::string(removed.instead) + ", in a new run");
   }

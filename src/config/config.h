@@ -20,12 +20,6 @@ struct GroupConfig {
   bool operator==(const GroupConfig&) const = default;
 };
 
-/// "auto" starts at the recipe's batch, "auto:64" at that.
-struct GlobalBatch {
-  std::uint64_t samples = 256;  // of the first step
-  bool automatic = false;       // later steps follow the gradient noise
-};
-
 /// The model.kind of runs whose model and data are those of a user's own program.
 inline constexpr const char* kScriptKind = "script";
 
@@ -46,7 +40,7 @@ struct RunConfig {
   // train
   std::uint64_t steps = 0;  // 0: from epochs
   std::uint64_t epochs = 1;
-  GlobalBatch global_batch;
+  std::uint64_t global_batch = 256;
   std::uint64_t seed = 1;
   std::string mode = "exact";
   std::uint64_t rounds_steps = 30;               // of a round

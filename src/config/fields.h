@@ -17,8 +17,6 @@ constexpr const char* type_name() {
     return "a string";
   else if constexpr (std::is_same_v<T, std::uint64_t>)
     return "a whole number that is not negative";
-  else if constexpr (std::is_same_v<T, GlobalBatch>)
-    return "a whole number, \"auto\" or \"auto:SAMPLES\"";
   else if constexpr (std::is_same_v<T, double>)
     return "a number";
   else
@@ -50,8 +48,7 @@ template <class Config, class F>
 void visit_training(Config& c, F& f) {
   f("train.steps", c.steps, "optimizer updates; 0: as many as train.epochs asks for");
   f("train.epochs", c.epochs, "passes over the training set");
-  f("train.global_batch", c.global_batch,
-    "samples of one update, over all workers; auto: follows the gradient noise, and the learning rate with it");
+  f("train.global_batch", c.global_batch, "samples of one update, over all workers");
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
   f("train.mode", c.mode,
     "exact: each step as one machine would make it; rounds: of local steps, for slow links; auto: measures first, "

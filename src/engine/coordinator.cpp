@@ -21,11 +21,11 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       weights(server, options, sessions, machine.members(), pace),
       chain(options, pace, weights, sessions, machine.members(), output),
       merges(options, machine, server.layout(), sessions, uploads, pace),
-      batch(options, pace),
+      noise(pace),
       sketches(options.verify.secret),
       steps(server, uploads, options.wants_gradients),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
-      lender({options, server, machine, sessions, weights, batch, pace, output}, feeder()),
+      lender({options, server, machine, sessions, weights, noise, pace, output}, feeder()),
       inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, chain, merges,
              output},
             busier_share(server.layout(), options), feeder()) {}
@@ -45,11 +45,9 @@ void Coordinator::Impl::feed(const modes::Event& event) {
     actions.clear();
     machine.decide(happened, now, actions);
     for (const modes::Action& action : actions) perform(action);
-    const bool other_batch = batch.news(machine.version());
-    if (!pace.news() && !other_batch) continue;
+    if (!pace.news()) continue;
     if (const std::optional<Planned> planned = forecast(machine.batches().batch(machine.version()))) {
       pace.told();
-      if (other_batch) batch.told();
       output.planned(*planned);
     }
   }
@@ -76,7 +74,7 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
     planned->workers[i].name = workers.name(members[i]);
     planned->workers[i].beside = machine.members().is_beside(members[i]);
   }
-  planned->noise = batch.noise();
+  planned->noise = noise.known();
   planned->advice = plan::advise(planned->step, planned->workers, evaluation,
                                  options.chain == CoordinatorOptions::Chain::none && options.local_steps == 0);
   return planned;

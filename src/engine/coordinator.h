@@ -57,8 +57,6 @@ struct CoordinatorOptions {
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;  // 0: no evaluation
   std::uint64_t global_batch = 0;
-  bool adapt_batch = false;                // let global_batch follow the gradient noise
-  bool adaptive_optimizer = false;         // then: the rule for its learning rate
   std::vector<BatchChange> batch_changes;  // made before this process
   // A step is a round of so many local steps of `local_batch` samples, global_batch that of the round, and `server` has
   // the optimizer that acts on what rounds come to; 0: it is not.
@@ -67,7 +65,7 @@ struct CoordinatorOptions {
   bool rate_by_workers = false;           // of rounds: ps::outer_rate() of those who contributed
   std::vector<Owed> owed;                 // by rounds before this process
   std::uint64_t steps = 0;                // stop at this version
-  std::uint64_t epochs = 0;               // instead, where not 0: after so many, and the schedule goes by samples
+  std::uint64_t epochs = 0;               // instead, where not 0: after so many
   std::uint64_t grain = 1;                // ranges start at multiples of this
   bool rates_follow_evaluations = false;  // see CoordinatorOutput::rates_after()
   std::uint64_t evaluate_every = 0;       // steps; 0: at the end of each epoch. Always at the end of the run
@@ -163,16 +161,15 @@ struct StepClosed {
   double learning_rate = 0;         // of the first group
   Noise noise;
   std::uint64_t global_batch = 0;
-  std::optional<BatchChange> batch_change;  // from the next step on
-  Duration duration{};                      // from the opening of the pass
-  std::optional<Time> closed{};             // as the event that closed it was handed in; none: made by one alone
-  std::uint64_t verified = 0;               // samples that were computed once more, to compare workers
-  std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly, but for a round's
-  std::vector<CommittedLate> late{};        // of a round: of those before it
-  std::vector<Owed> owed{};                 // likewise: by all rounds so far
-  std::optional<double> drift{};            // likewise: StepNorms::cosine()
-  std::optional<Merged> merged{};           // where contributions may
-  std::optional<ChainChoice> chain{};       // where that is tried: of this step
+  Duration duration{};                 // from the opening of the pass
+  std::optional<Time> closed{};        // as the event that closed it was handed in; none: made by one alone
+  std::uint64_t verified = 0;          // samples that were computed once more, to compare workers
+  std::vector<CommittedRange> ranges;  // in order of positions; they tile the pass exactly, but for a round's
+  std::vector<CommittedLate> late{};   // of a round: of those before it
+  std::vector<Owed> owed{};            // likewise: by all rounds so far
+  std::optional<double> drift{};       // likewise: StepNorms::cosine()
+  std::optional<Merged> merged{};      // where contributions may
+  std::optional<ChainChoice> chain{};  // where that is tried: of this step
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };
@@ -236,11 +233,6 @@ class CoordinatorOutput {
   virtual void finished() = 0;           // all steps and the last evaluation are done
   virtual void failed(Error error) = 0;  // the run cannot go on (diverged, …)
 };
-
-/// What changes of the batch mean to the learning rate. `by_samples`: the schedule goes on with the samples used, not
-/// with the steps.
-std::vector<ps::RateChange> rate_changes(std::uint64_t first_batch, bool by_samples,
-                                         std::span<const BatchChange> changes);
 
 /// Where a worker is, as seen from the coordinator. Checksums are for the network; what is in the same process may join
 /// without a cap, and sees the weights themselves.

@@ -56,7 +56,7 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       return merges.refused(action.chunk);
     case ActionKind::reduce:
       if (options.rate_by_workers) steps.rate_by_workers(machine, workers, action.chunk);
-      steps.reduce(action.chunk, machine.coverage(), batch.norms());
+      steps.reduce(action.chunk, machine.coverage(), noise.norms());
       return server.there() ? reduce_there() : feed(modes::ChunkReduced{action.chunk});
     case ActionKind::clip:
       return clip();
@@ -193,13 +193,12 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   step.merged = merges.told();
   step.chain = chain.told();
   if (options.local_steps == 0) {
-    batch.close_step(step.samples);
+    noise.close_step(step.samples);
   } else {
-    step.drift = batch.norms().cosine();
-    batch.drop_step();  // what rounds come to says nothing of the noise of gradients
+    step.drift = noise.norms().cosine();
+    noise.drop_step();  // what rounds come to says nothing of the noise of gradients
   }
-  step.noise = batch.noise();
-  step.batch_change = batch.after(step, step.step + 1 >= machine.steps());
+  step.noise = noise.known();
   server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
@@ -208,10 +207,6 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   merges.choose_order(chain.way() == plan::Way::both);
   uploads.clear();
   sketches.clear();
-  if (step.batch_change) {
-    machine.change_batch(step.batch_change->batch, step.batch_change->rate);
-    server.set_rate_changes(batch.change(*step.batch_change));
-  }
   outbox.close_pass(action, server.version());
   pace.closed(step.duration, step.merged && step.merged->workers > 0);
   std::vector<fleet::WorkerId> sharing;

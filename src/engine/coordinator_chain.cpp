@@ -89,7 +89,6 @@ void Chain::compare_ways(const StepClosed& step, std::span<Session* const> parts
   const bool counts = quiet && (pace_.settled() || trial_.against_best());
   trial_.closed(gone, seconds(step.duration) / static_cast<double>(std::max<std::uint64_t>(1, step.samples)), counts);
   pace_.way().compared(trial_.trying(), trial_.against_best());
-  if (step.batch_change) trial_.others();
   if (way() != before) return pace_.begin_way();
   if (gone == before) pace_.way().known();
 }

@@ -8,12 +8,12 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
-#include "engine/coordinator_batch.h"
 #include "engine/coordinator_chain.h"
 #include "engine/coordinator_evaluations.h"
 #include "engine/coordinator_inbox.h"
 #include "engine/coordinator_lender.h"
 #include "engine/coordinator_merges.h"
+#include "engine/coordinator_noise.h"
 #include "engine/coordinator_outbox.h"
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_sessions.h"
@@ -66,7 +66,7 @@ struct Coordinator::Impl {
   WeightsSender weights;
   Chain chain;
   Merges merges;
-  BatchChoice batch;
+  GradientNoise noise;
   Sketches sketches;
   Probes probes;
   StepMaker steps;

@@ -120,7 +120,6 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
                   .learning_rate = server_.learning_rate(0),
                   .noise = {},
                   .global_batch = machine.batches().batch(machine.version()),
-                  .batch_change = {},
                   .duration = now - pass.opened,
                   .closed = now,
                   .verified = 0,

@@ -327,9 +327,7 @@ void Worker::lend(StretchOrder order, LentEvents events) {
 void Worker::cut(std::uint64_t number) { impl_->output.end_steps(number); }
 
 void Worker::lent_step(StretchStep step, std::function<void()> taken, Time now) {
-  std::uint64_t samples = 0;
-  for (const std::uint64_t part : step.parts) samples += part;
-  impl_->report.made_step(samples, step.compute_seconds, now);
+  impl_->report.made_step(step.samples, step.compute_seconds, now);
   impl_->lent.step(std::move(step), std::move(taken));
 }
 

@@ -88,7 +88,6 @@ enum class ReasonCode : std::uint8_t {
   nobody_else,    // worker
   lacks_samples,  // worker
   alone,          // worker; a: steps
-  other_batch,
   evaluation,
   aside,  // worker
   held,

@@ -127,7 +127,6 @@ struct SessionEnded {  // the channel is gone, or the worker said Bye
 struct StretchStep {
   SessionId session = 0;
   LeaseId lease = 0;
-  bool other_batch = false;  // it wants to change the batch, which it does at the end of a pass
 };
 /// `failed`: before it was at its end, and not because it was cut.
 struct StretchEnded {

@@ -95,8 +95,6 @@ std::string sentence(const Reason& reason, const NameOf& name) {
       return "the run is over";
     case ReasonCode::stopped:
       return "the run was asked to stop";
-    case ReasonCode::other_batch:
-      return "the batch is to change";
     case ReasonCode::evaluation:
       return "an evaluation is due";
     case ReasonCode::held:

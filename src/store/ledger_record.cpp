@@ -13,6 +13,7 @@ namespace motley::store {
 namespace {
 
 constexpr unsigned kDropLast = 1, kInOrder = 2;  // of a header's order
+constexpr double kBatchRate = 1;                 // of a batch record: its factor on learning rates
 
 constexpr std::uint64_t kFormatVersion = 1;
 constexpr std::size_t kHeadBytes = 5;      // length u32, type u8
@@ -178,7 +179,7 @@ std::string encode(const BatchChange& change) {
   std::string out;
   put_varint(out, change.first_step);
   put_varint(out, change.batch);
-  put_double(out, change.rate);
+  put_double(out, kBatchRate);
   return out;
 }
 
@@ -235,9 +236,9 @@ std::optional<BatchChange> decode_batch(std::string_view payload) {
   BatchChange change;
   change.first_step = fields.varint();
   change.batch = fields.varint();
-  change.rate = fields.number();
+  const bool known = fields.number() == kBatchRate;
   const bool sound = change.first_step > 0 && change.first_step <= kLedgerStepMax && change.batch > 0 &&
-                     change.batch <= kLedgerSamplesMax && std::isfinite(change.rate) && change.rate > 0;
+                     change.batch <= kLedgerSamplesMax && known;
   if (!fields.at_end() || !sound) return std::nullopt;
   return change;
 }

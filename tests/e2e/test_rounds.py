@@ -213,8 +213,6 @@ def test_a_run_without_a_published_price_has_no_momentum(motley):
 def test_what_rounds_do_not_do_is_refused(motley):
     error = motley.fails("train", "softmax", *RUN, *rounds(4), *settings(train_drop_last="true"))
     assert "train.drop_last" in error["message"]
-    error = motley.fails("train", "softmax", *RUN, *rounds(4), *settings(train_global_batch="auto"))
-    assert "train.global_batch" in error["message"]
     error = motley.fails("train", "softmax", *RUN, *settings(wire_gradients="top64"))
     assert "top64" in error["message"] and "rounds" in error["message"]
 

@@ -61,12 +61,11 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.global_batch = run.sizes().batch;
   if (config::in_rounds(run.config)) {
     e.local_steps = run.config.rounds_steps;
-    e.local_batch = run.config.global_batch.samples;
+    e.local_batch = run.config.global_batch;
     e.overlap = run.config.rounds_overlap == "next";
     e.rate_by_workers = config::rate_by_workers(run.config);
     e.owed = run.owed;
   }
-  e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
   e.batch_changes = run.batch_changes;
   e.steps = run.sizes().steps;
   e.epochs = run.config.steps > 0 ? 0 : run.config.epochs;
@@ -188,8 +187,6 @@ void Head::start(bool resumable, std::function<void()> on_end) {
   CoordinatorHostOptions options = host_options(run_);
   options.engine.resumable = resumable;
   options.engine.checksums = run_.options.plaintext;  // TLS has its own
-  // What is measured for a plan is one batch.
-  options.engine.adapt_batch = resumable && run_.config.global_batch.automatic;
   host_ = std::make_unique<CoordinatorHost>(std::move(options), std::move(*run_.server), std::move(*run_.ledger),
                                             run_.sink, [this, on_end = std::move(on_end)](Status status) {
                                               ended_.set_value(std::move(status));

@@ -47,22 +47,10 @@ void Journal::note_position(std::uint64_t step) {
   position_ = range.order_first;
 }
 
-void Journal::note_batch(const engine::StepClosed& step) {
-  const BatchChange& change = *step.batch_change;
-  persister_.batch(change);
-  std::string text = formatted(
-      "from step %llu on a step has %llu samples instead of %llu, because the gradient noise scale is %.0f samples; "
-      "the learning rate is %.3g times the one that was set",
-      static_cast<unsigned long long>(change.first_step) + 1, static_cast<unsigned long long>(change.batch),
-      static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate);
-  sink_.take(report::Note{std::move(text)});
-}
-
 void Journal::step(const engine::StepClosed& step, const report::StepDone& done) {
   store::LedgerStep record = record_of(step, options_.incarnation, engine_.server().limits_norm());
   options_.since_mark.add(record, done.seconds, done.learning_rate);
   persister_.step(std::move(record), step.gradients);
-  if (step.batch_change) note_batch(step);
 
   // The first steps of a process pay for first touch and compilation; they are not the steady part.
   constexpr std::uint64_t kWarmUpSteps = 3;

@@ -60,7 +60,6 @@ class Journal {
 
  private:
   void note_position(std::uint64_t step);
-  void note_batch(const engine::StepClosed& step);
   void tell_mark(const engine::StepClosed& step);
   void advise(const report::StepDone& done);
   void tell_way(const report::StepDone& done);

@@ -154,7 +154,7 @@ double less_sent(const config::RunConfig& asked, const Layout& layout) {
 Result<Measured> predict(Head& head, const MeasuringOptions& options, const config::RunConfig& asked) {
   const Run& run = head.run();
   std::vector<std::uint64_t> batches = options.global_batches;
-  if (batches.empty()) batches.push_back(asked.global_batch.samples);
+  if (batches.empty()) batches.push_back(asked.global_batch);
   const std::size_t count = batches.size();
   const auto forecasts = head.host().forecast(batches, asked.rounds_steps).get();
   Measured found{

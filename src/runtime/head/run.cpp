@@ -102,10 +102,10 @@ Status Run::load() {
       !status) {
     return status;
   }
-  if (config.global_batch.samples > inputs.train->size()) {
+  if (config.global_batch > inputs.train->size()) {
     return Error{ErrorCode::input,
                  "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
-                     " samples of the training set, found " + std::to_string(config.global_batch.samples),
+                     " samples of the training set, found " + std::to_string(config.global_batch),
                  "--set train.global_batch=" + std::to_string(std::min<std::uint64_t>(256, inputs.train->size()))};
   }
   Result<InitialState> state = provider.initial_state(inputs);

@@ -66,13 +66,12 @@ struct Run {
   Status rate_by_workers(const store::Ledger& history, std::uint64_t step);
   Status restore_holds(const store::Ledger& history);
   Status restore(ps::Snapshot& snapshot);
-  void follow(std::vector<BatchChange> changes);
   Status make_identity();
   void make_token();
   Status start_listening();
   /// Positions of an epoch; its order is that of the whole data set.
   std::uint64_t epoch_samples() const {
-    return used_samples(inputs.train->size(), config.global_batch.samples, config.drop_last);
+    return used_samples(inputs.train->size(), config.global_batch, config.drop_last);
   }
   config::Sizes sizes() const { return config::sizes(config, inputs.train->size()); }
   BatchPlan batches() const { return BatchPlan(epoch_samples(), sizes().batch, batch_changes); }

@@ -60,18 +60,5 @@ TEST(ScheduleTable, MustBeWhole) {
   EXPECT_TRUE(check(spec));
 }
 
-TEST(SchedulePoint, CountsStepsOfTheFirstBatch) {
-  EXPECT_EQ(schedule_point({}, 1'000'000).step, 1'000'000U);
-  const std::vector<RateChange> changes{{10, 2, 1.5}, {20, 0.5, 1.25}};
-  EXPECT_EQ(schedule_point(changes, 9).step, 9U);
-  EXPECT_EQ(schedule_point(changes, 9).rate, 1);
-  EXPECT_EQ(schedule_point(changes, 10).step, 10U);
-  EXPECT_EQ(schedule_point(changes, 10).rate, 1.5);
-  EXPECT_EQ(schedule_point(changes, 19).step, 28U);
-  EXPECT_EQ(schedule_point(changes, 20).step, 30U);
-  EXPECT_EQ(schedule_point(changes, 23).step, 31U);
-  EXPECT_EQ(schedule_point(changes, 23).rate, 1.25);
-}
-
 }  // namespace
 }  // namespace motley::ps

@@ -139,7 +139,7 @@ TEST(PlanModes, WhatIsSlowerThanOneDeviceIsAdvisedRounds) {
 TEST(PlanModes, KnowWhatARunWillHaveSeen) {
   config::RunConfig config;
   config.model_kind = "gpt-mini";
-  config.global_batch.samples = 10;
+  config.global_batch = 10;
   config.epochs = 3;
   const plan::RunOutline run = outline_of(config, 95, 11'000'000);
   EXPECT_TRUE(run.text);
