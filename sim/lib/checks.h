@@ -30,9 +30,9 @@ struct Measured {
 class Checks {
  public:
   static constexpr std::size_t kFailuresMax = 64;
-  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1, 1};  // by codec, the coarser of the two
-  static constexpr double kReplayTolerance = 1e-7;                      // of steps done again, in fp32
-  static constexpr double kLossMin = 1e-3;                              // below it a difference counts as of this
+  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1};  // by codec, the coarser of the two
+  static constexpr double kReplayTolerance = 1e-7;                   // of steps done again, in fp32
+  static constexpr double kLossMin = 1e-3;                           // below it a difference counts as of this
   static constexpr Duration kStepMax = std::chrono::seconds(7);
 
   Checks(const Scenario& scenario, const Reference& reference, const Data& data);

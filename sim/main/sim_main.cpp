@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
   auto* rounds = app.add_option("--rounds", flags.rounds, "steps are rounds of so many local steps");
   app.add_flag("--overlap", flags.overlap, "a round begins while what the last one came to travels")->needs(rounds);
   app.add_option("--gradients", flags.gradients, "codec of gradients between machines")
-      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4", "top64"}));
+      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--weights", flags.weights, "codec of what a step changes of the weights, between machines")
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--holds", flags.holds, "when the run is held, for as long as the seed says")

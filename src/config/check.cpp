@@ -33,12 +33,6 @@ Status in_range(const std::string& key, double value, double low, double high) {
 
 // What rounds are not made for yet would be another training without a word.
 Status check_rounds(const RunConfig& c) {
-  if (c.wire_gradients == "top64" && c.mode != "rounds") {
-    return bad(
-        "wire.gradients = \"top64\" needs train.mode = \"rounds\": it sends a 64th of the numbers at a time, which "
-        "was measured for rounds only",
-        "--set train.mode=rounds, or wire.gradients=int4");
-  }
   if (c.mode != "rounds") return {};
   const auto not_yet = [](const std::string& setting, const std::string& hint) {
     return bad(setting + " is not supported with train.mode = \"rounds\" yet", hint);
@@ -64,7 +58,7 @@ Status check(const RunConfig& c) {
       one_of("train.rounds.overlap", c.rounds_overlap, {"none", "next"}),
       one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
-      one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4", "top64"}),
+      one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4"}),
       one_of("wire.weights", c.wire_weights, {"auto", "fp32", "bf16", "int8", "int4"}),
       one_of("wire.chain", c.wire_chain, {"auto", "none", "weights", "both"}),
       in_range("model.block", static_cast<double>(c.model_block), 1, 65536),

@@ -105,6 +105,7 @@ struct Removed {
 constexpr Removed kRemoved[]{
     {"train.mode", "helper", "train.mode=auto"},
     {"train.global_batch", "auto", "train.global_batch=256"},
+    {"wire.gradients", "top64", "wire.gradients=int4"},
 };
 
 Status refuse_removed(const std::string& key, const toml::node& node, const std::string& origin) {

@@ -95,9 +95,7 @@ void visit_optimizer_and_wire(Config& c, F& f) {
   f("schedule.gamma", c.gamma, "step: factor of a decay");
   f("schedule.steps", c.cosine_steps, "cosine: steps until the minimum; 0: the end of the run");
   f("schedule.min_factor", c.min_factor, "cosine: smallest rate as a share of the first");
-  f("wire.gradients", c.wire_gradients,
-    "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto; in rounds top64 too: of each 4,096 "
-    "numbers the 64 largest");
+  f("wire.gradients", c.wire_gradients, "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto");
   f("wire.weights", c.wire_weights,
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
   f("wire.chain", c.wire_chain,

@@ -152,9 +152,7 @@ void Coordinator::Impl::compare_aside(fleet::WorkerId worker) {
 void Coordinator::Impl::sketch(modes::LeaseId lease) {
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) {
     const Chunk& each = server.layout().chunks()[chunk];
-    if (!uploads.has(lease, chunk)) continue;
-    if (const auto values = uploads.encoded(lease, chunk, each.elements))
-      sketches.add(lease, chunk, each.kind, *values);
+    if (uploads.has(lease, chunk)) sketches.add(lease, chunk, each.kind, uploads.encoded(lease, chunk, each.elements));
   }
 }
 

@@ -126,8 +126,6 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   } else if (looked_at) {
     values = codec::Encoded(fetched->floats());
   }
-  if (there == nullptr && !values)
-    return violation(session, "places that rise within their block in chunk " + std::to_string(header.chunk), "others");
   const double largest = values ? values->largest() : there->largest;
   const bool statistic = chunk.kind == ChunkKind::statistics;
   if (looked_at && values) parts_.sketches.add(lease->id, header.chunk, chunk.kind, *values);

@@ -53,8 +53,7 @@ void Merges::choose_order(bool on) {
 
 bool Merges::may_merge(const modes::Lease& lease) const {
   const Session* session = sessions_.find(lease.session);
-  return session != nullptr && can_merge(*session) && lease.first_of_pass && lease.live() &&
-         codec_of(lease) <= codec::kLastDense;
+  return session != nullptr && can_merge(*session) && lease.first_of_pass && lease.live();
 }
 
 wire::CodecId Merges::codec_of(const modes::Lease& lease) const {
@@ -158,7 +157,7 @@ std::optional<modes::Event> Merges::next() {
   }
   uploads_.share(kSum, chunk, leases_);
   const Chunk& place = layout_.chunks()[chunk];
-  const double largest = uploads_.encoded(leases_.front(), chunk, place.elements)->largest();
+  const double largest = uploads_.encoded(leases_.front(), chunk, place.elements).largest();
   const bool statistic = place.kind == ChunkKind::statistics;
   return modes::MergedArrived{
       leases_, chunk, {.gradient = statistic ? 0 : largest, .statistic = statistic ? largest : 0}};

@@ -33,9 +33,7 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
       norm_parts_.back().weight += weight_of;
       continue;
     }
-    const auto part = uploads_.encoded(piece.lease, chunk, elements);
-    MOTLEY_ASSERT(part.has_value());  // as it came
-    parts_.push_back(*part);
+    parts_.push_back(uploads_.encoded(piece.lease, chunk, elements));
     norm_parts_.push_back({piece.range, weight_of});
   }
   // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.

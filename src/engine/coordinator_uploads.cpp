@@ -100,11 +100,13 @@ bool Uploads::has(modes::LeaseId lease, ChunkId chunk) const noexcept {
   return upload != nullptr && upload->slots[chunk].state == State::whole;
 }
 
-std::optional<codec::Encoded> Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {
+codec::Encoded Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {
   const Upload* upload = find(lease);
   MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);
   const Slot& slot = upload->slots[chunk];
-  return codec::Encoded::make(slot.codec, slot.whole.bytes(), elements);
+  const auto values = codec::Encoded::make(slot.codec, slot.whole.bytes(), elements);
+  MOTLEY_ASSERT(values.has_value());
+  return *values;
 }
 
 GradientPart Uploads::part(modes::LeaseId lease, ChunkId chunk) const {

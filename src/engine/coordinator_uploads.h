@@ -30,9 +30,8 @@ class Uploads {
   bool add_segment(modes::LeaseId sum, const wire::Frame& frame, const SumSegment& segment, std::size_t elements);
   /// The chunk is whole, and not released.
   [[nodiscard]] bool has(modes::LeaseId lease, ChunkId chunk) const noexcept;
-  /// As it came; empty: it is not what an encoder writes. REQUIRES the chunk is whole, not released, and of so many
-  /// elements.
-  [[nodiscard]] std::optional<codec::Encoded> encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;
+  /// As it came. REQUIRES the chunk is whole, not released, and of so many elements.
+  [[nodiscard]] codec::Encoded encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const;
   /// The same where a device may have it. REQUIRES the same.
   [[nodiscard]] GradientPart part(modes::LeaseId lease, ChunkId chunk) const;
   /// The chunk of this number is the sum of those of the leases: the first gets it, and the others none of their own.

@@ -7,12 +7,6 @@
 #include "ps/kernels.h"
 
 namespace motley::engine {
-namespace {
-
-// Of what top64 leaves out, which waits for many rounds, so much is kept for the next one (arXiv:2603.08163).
-constexpr float kKeptOfTop = 0.95F;
-
-}  // namespace
 
 void ErrorFeedback::admitted(std::uint64_t run, std::uint32_t incarnation) {
   const std::pair now{run, incarnation};
@@ -41,8 +35,6 @@ SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::
   slot.sent = true;
   left2_ += ps::squares(left);
   gradient2_ += ps::squares(values);
-  if (codec == codec::CodecId::top64)
-    for (float& value : left) value *= kKeptOfTop;
   return std::move(body).seal();
 }
 

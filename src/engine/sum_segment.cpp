@@ -12,7 +12,6 @@ void describe(wire::FrameHeader& header, const SumSegment& segment, std::size_t 
 }
 
 std::optional<SumSegment> segment_of(const wire::FrameHeader& header, std::size_t elements) {
-  if (header.codec > codec::kLastDense) return std::nullopt;
   const std::size_t first = header.offset / codec::encoded_bytes(header.codec, kSegmentElements) * kSegmentElements;
   if (first >= elements) return std::nullopt;
   const SumSegment segment{first, std::min(kSegmentElements, elements - first)};

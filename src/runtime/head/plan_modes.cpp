@@ -84,13 +84,13 @@ report::ModeOutlook rounds_outlook(const report::PlanMade& round, std::uint64_t 
   return found;
 }
 
-report::PlanMade round_of(report::PlanMade step, const RoundWire& wire) {
+report::PlanMade round_of(report::PlanMade step, bool overlap) {
+  if (!overlap) return step;
   double before = 0, after = 0;  // of the slowest
   for (report::PlanMade::Share& share : step.shares) {
     if (share.samples == 0) continue;
     before = std::max(before, share.compute_s + share.exposed_s);
-    if (share.up_bytes_per_s > 0) share.exposed_s -= std::min(share.exposed_s, wire.less_sent / share.up_bytes_per_s);
-    if (wire.overlap) share.exposed_s = std::max(0.0, share.exposed_s - share.compute_s / 2);
+    share.exposed_s = std::max(0.0, share.exposed_s - share.compute_s / 2);
     after = std::max(after, share.compute_s + share.exposed_s);
   }
   if (after <= 0 || after >= before) return step;

@@ -18,8 +18,9 @@ report::ModeOutlook exact_outlook(const report::PlanMade& exact, double exchange
 report::ModeOutlook rounds_outlook(const report::PlanMade& round, std::uint64_t local_steps, double exchanged,
                                    const plan::RunOutline& run);
 
-/// `step`: the plan of a step of all samples of a round. That of the round.
-report::PlanMade round_of(report::PlanMade step, const RoundWire& wire);
+/// `step`: the plan of a step of all samples of a round. That of the round; with `overlap` half of its computing hides
+/// the wire.
+report::PlanMade round_of(report::PlanMade step, bool overlap);
 
 /// In one line.
 std::string line_of(const report::ModeOutlook& mode);

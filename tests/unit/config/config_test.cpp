@@ -226,6 +226,7 @@ TEST(Config, WhatEarlierVersionsHadIsRefusedByName) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, "run.toml:2: train.mode = \"helper\" is not in this version of motley");
   EXPECT_EQ(refused.error().hint, "--set train.mode=auto, in a new run");
+  EXPECT_EQ(load("mlp", {"wire.gradients=top64"}).error().hint, "--set wire.gradients=int4, in a new run");
   for (const char* batch : {"auto", "auto:64"}) {
     const auto found = load("mlp", {std::string("train.global_batch=") + batch});
     ASSERT_FALSE(found);
