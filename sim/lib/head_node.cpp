@@ -6,7 +6,6 @@
 #include "base/assert.h"
 #include "ps/outer_rate.h"
 #include "sim/round_replay.h"
-#include "wire/limits.h"
 
 namespace motley::sim {
 namespace {
@@ -85,11 +84,6 @@ void HeadNode::start() {
   options.checksums = world_.scenario.checksums;
   options.gradients = world_.scenario.codecs.gradients;
   options.weights = world_.scenario.codecs.weights;
-  if (world_.scenario.chain) options.chain = engine::CoordinatorOptions::Chain::weights;
-  if (world_.scenario.merges) options.chain = engine::CoordinatorOptions::Chain::both;
-  if (world_.scenario.tries_ways) options.chain = engine::CoordinatorOptions::Chain::measured;
-  options.hasher = short_hash;
-  options.chain_bytes_min = 0;
   options.head_cost = wire_cost(world_.scenario.codecs);
   options.timeouts = timeouts();
   coordinator_ = std::make_unique<engine::Coordinator>(std::move(options), std::move(*server), *this);
@@ -199,11 +193,6 @@ bool HeadNode::lend(engine::SessionId session, const engine::StretchOrder& order
 void HeadNode::cut(engine::SessionId session, std::uint64_t number) {
   note("wants steps back", number, session);
   if (const auto local = locals_.find(session); local != locals_.end()) local->second->cut(number);
-}
-
-std::optional<wire::Guest> HeadNode::introduce(engine::SessionId source, engine::SessionId follower) {
-  note("introduces", source, follower);
-  return wire::Guest{.id = 0, .secret = std::vector<std::uint8_t>(wire::kGuestSecretBytes, 1), .spki = {}};
 }
 
 void HeadNode::worker_changed(const engine::WorkerChange& change) {

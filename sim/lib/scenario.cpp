@@ -239,13 +239,6 @@ void make_liar(Scenario& scenario, Fault fault, double often) {
   last.faulty = often;
 }
 
-void make_chain(Scenario& scenario) {
-  scenario.chain = true;
-  scenario.merges = scenario.seed % 3 != 1;
-  scenario.tries_ways = scenario.seed % 5 == 0;
-  if (scenario.seed % 3 == 0) scenario.chain_damaged = 0.02;
-}
-
 void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap) {
   RunSetup& run = scenario.run;
   run.local_steps = local_steps;

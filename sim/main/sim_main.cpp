@@ -21,7 +21,7 @@ using namespace motley;
 
 struct Flags {
   std::uint64_t seed = 0, steps = 0, rounds = 0;
-  bool trace = false, faulty = false, overlap = false, chain = false;
+  bool trace = false, faulty = false, overlap = false;
   double verify = 0;
   bool skewed = false;
   std::string liar;
@@ -40,7 +40,7 @@ std::string how_to_replay(std::uint64_t seed, const Flags& flags) {
          (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
          (flags.weights == "fp32" ? "" : " --weights " + flags.weights) +
          (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") +
-         (flags.chain ? " --chain" : "") + (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") +
+         (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") +
          (flags.liar.empty() ? "" : " --liar " + flags.liar) + (flags.skewed ? " --skewed" : "") + " --trace\n";
 }
 
@@ -64,7 +64,6 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   scenario.verify = flags.verify;
   if (flags.rounds > 0) sim::make_rounds(scenario, flags.rounds, flags.overlap);
   if (flags.faulty) sim::add_fault(scenario);
-  if (flags.chain) sim::make_chain(scenario);
   if (!flags.liar.empty())
     sim::make_liar(scenario,
                    flags.liar == "none"       ? sim::Fault::none
@@ -78,19 +77,15 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   sim::Report report = sim::simulate(scenario, options);
   if (chatty || !report.ok()) {
     std::printf(
-        "%s: %.1f virtual seconds, %llu frames, %llu of deltas, %llu handed on, %u starts of the head, slowest step "
-        "%.2f s, %llu "
+        "%s: %.1f virtual seconds, %llu frames, %llu of deltas, %u starts of the head, slowest step %.2f s, %llu "
         "trims, %llu raises, "
         "loss error %.1e, weights error %.1e, trace %016llx\n",
         report.ok() ? "ok" : "FAILED", report.virtual_seconds, static_cast<unsigned long long>(report.frames),
-        static_cast<unsigned long long>(report.deltas), static_cast<unsigned long long>(report.handed_on),
-        report.incarnations, report.measured.slowest_step_s, static_cast<unsigned long long>(report.measured.trims),
-        static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error,
-        report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
+        static_cast<unsigned long long>(report.deltas), report.incarnations, report.measured.slowest_step_s,
+        static_cast<unsigned long long>(report.measured.trims), static_cast<unsigned long long>(report.measured.raises),
+        report.measured.loss_error, report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
   }
   if (chatty && !flags.liar.empty()) std::cout << about_liar(report) << '\n';
-  if (chatty && report.sums > 0)
-    std::printf("%llu frames to the head are sums\n", static_cast<unsigned long long>(report.sums));
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
   if (!report.ok() && !chatty) std::cout << replay << std::flush;
   return report;
@@ -172,8 +167,6 @@ int main(int argc, char** argv) {
   app.add_option("--liar", flags.liar, "the last worker lies in its gradients; the head's own, or others, are right")
       ->check(CLI::IsMember({"negated", "outdated", "rarely", "none"}));
   app.add_flag("--skewed", flags.skewed, "each share of a step is of some classes alone");
-  app.add_flag("--chain", flags.chain,
-               "weights go from worker to worker, in a third of the seeds damaged now and then");
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");
   seed->excludes(seeds)->excludes(minutes);
   seeds->excludes(minutes);

@@ -84,19 +84,6 @@ std::size_t encoded_bytes(CodecId codec, std::size_t elements) noexcept {
   return 0;
 }
 
-void insert(CodecId codec, std::span<const std::byte> part, std::size_t first, std::size_t count,
-            std::span<std::byte> body, std::size_t elements) noexcept {
-  MOTLEY_ASSERT(first % Encoded::kStride == 0 && first + count <= elements);
-  MOTLEY_ASSERT(part.size() == encoded_bytes(codec, count) && body.size() == encoded_bytes(codec, elements));
-  if (codec == CodecId::fp32 || codec == CodecId::bf16)
-    return void(std::ranges::copy(part, body.subspan(encoded_bytes(codec, first)).begin()));
-  const BlockShape shape = codec == CodecId::int8 ? kInt8Block : kInt4Block;
-  const auto blocks_of = [&](std::size_t of) { return (of + shape.elements - 1) / shape.elements; };
-  const std::size_t before = first / shape.elements, blocks = blocks_of(count);
-  std::ranges::copy(part.first(blocks), body.subspan(before).begin());
-  std::ranges::copy(part.subspan(blocks), body.subspan(blocks_of(elements) + before * shape.bytes).begin());
-}
-
 void encode(CodecId codec, std::span<const float> values, std::span<const float> residual, std::span<std::byte> body,
             std::span<float> left) noexcept {
   MOTLEY_ASSERT(residual.empty() || residual.size() == values.size());

@@ -31,11 +31,6 @@ std::size_t encoded_bytes(CodecId codec, std::size_t elements) noexcept;
 void encode(CodecId codec, std::span<const float> values, std::span<const float> residual, std::span<std::byte> body,
             std::span<float> left) noexcept;
 
-/// Puts what was encoded of elements `first` onwards where it has its place in the body of all of them. REQUIRES
-/// `first` a multiple of Encoded::kStride, as is `count` but at the end, and bodies of encoded_bytes().
-void insert(CodecId codec, std::span<const std::byte> part, std::size_t first, std::size_t count,
-            std::span<std::byte> body, std::size_t elements) noexcept;
-
 /// Encoded elements, somewhere else.
 class Encoded {
  public:

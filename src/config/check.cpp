@@ -37,7 +37,6 @@ Status check_rounds(const RunConfig& c) {
   const auto not_yet = [](const std::string& setting, const std::string& hint) {
     return bad(setting + " is not supported with train.mode = \"rounds\" yet", hint);
   };
-  if (c.wire_chain != "none") return not_yet("wire.chain = \"" + c.wire_chain + "\"", "--set wire.chain=none");
   if (c.drop_last) return not_yet("train.drop_last = true", "--set train.drop_last=false");
   if (c.clip_norm > 0 && c.clip_norm_of != "own")
     return not_yet("train.clip_norm_of = \"previous\"", "--set train.clip_norm_of=own");
@@ -60,7 +59,6 @@ Status check(const RunConfig& c) {
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
       one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4"}),
       one_of("wire.weights", c.wire_weights, {"auto", "fp32", "bf16", "int8", "int4"}),
-      one_of("wire.chain", c.wire_chain, {"auto", "none", "weights", "both"}),
       in_range("model.block", static_cast<double>(c.model_block), 1, 65536),
       in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
       in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),

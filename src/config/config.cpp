@@ -97,25 +97,29 @@ Error unknown_key(const std::string& key, const std::string& place) {
              close.empty() ? "`motley train --keys` lists them" : "did you mean '" + close + "'?");
 }
 
+// Of earlier versions: a value that is refused; or a key that is gone, but may say what is done `now`.
 struct Removed {
-  std::string_view key, value, instead;
+  std::string_view key, value, now, instead;
 };
-
-// Of runs of earlier versions.
 constexpr Removed kRemoved[]{
-    {"train.mode", "helper", "train.mode=auto"},
-    {"train.global_batch", "auto", "train.global_batch=256"},
-    {"wire.gradients", "top64", "wire.gradients=int4"},
+    {"train.mode", "helper", "", "train.mode=auto"},
+    {"train.global_batch", "auto", "", "train.global_batch=256"},
+    {"wire.gradients", "top64", "", "wire.gradients=int4"},
+    {"wire.chain", "", "none", "wire.gradients=auto"},
 };
 
-Status refuse_removed(const std::string& key, const toml::node& node, const std::string& origin) {
+const Removed* removed_key(const std::string& key) {
+  const auto found = std::ranges::find(kRemoved, key, &Removed::key);
+  return found == std::end(kRemoved) ? nullptr : found;
+}
+
+Status refuse_removed(const Removed& removed, const toml::node& node, const std::string& origin) {
   const auto value = node.value_exact<std::string>();
-  for (const Removed& removed : kRemoved) {
-    if (key != removed.key || !value || value->substr(0, value->find(':')) != removed.value) continue;  // "auto:64"
-    return bad(where(node, origin) + ": " + key + " = \"" + *value + "\" is not in this version of motley",
-               "--set " + std::string(removed.instead) + ", in a new run");
-  }
-  return {};
+  const bool gone = removed.value.empty();
+  if (gone ? value == removed.now : !value || value->substr(0, value->find(':')) != removed.value) return {};
+  const std::string what = std::string(removed.key) + (value ? " = \"" + *value + "\"" : "");
+  return bad(where(node, origin) + ": " + what + " is not in this version of motley",
+             "--set " + std::string(removed.instead) + ", in a new run");
 }
 
 Status apply_groups(const toml::node& node, RunConfig& config, const std::string& origin) {
@@ -152,7 +156,9 @@ Status apply_groups(const toml::node& node, RunConfig& config, const std::string
 
 Status apply_key(const std::string& key, const toml::node& node, RunConfig& config, const std::string& origin) {
   if (key == "optimizer.groups") return apply_groups(node, config, origin);
-  if (Status stays = refuse_removed(key, node, origin); !stays) return stays;
+  if (const Removed* was = removed_key(key)) {
+    if (Status stays = refuse_removed(*was, node, origin); !stays || was->value.empty()) return stays;
+  }
   bool known = false;
   Status status;
   visit_fields(config, [&](const char* name, auto& member, const char* help) {

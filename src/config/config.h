@@ -64,7 +64,7 @@ struct RunConfig {
   std::uint64_t warmup_steps = 0, step_size = 1000, cosine_steps = 0;  // cosine_steps 0: to the end of the run
   double gamma = 0.1, min_factor = 0;
   // wire
-  std::string wire_gradients = "fp32", wire_weights = "fp32", wire_chain = "none";
+  std::string wire_gradients = "fp32", wire_weights = "fp32";
 
   bool operator==(const RunConfig& other) const;
 };

@@ -98,10 +98,6 @@ void visit_optimizer_and_wire(Config& c, F& f) {
   f("wire.gradients", c.wire_gradients, "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto");
   f("wire.weights", c.wire_weights,
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
-  f("wire.chain", c.wire_chain,
-    "weights: each worker of another machine gets the new weights from another one, the first of them from the head, "
-    "whose link carries them once; both: gradients as well, added up the other way; none: the head sends and "
-    "gets them all; auto: each is tried for some steps, and the fastest kept; not in rounds");
 }
 
 template <class Config, class F>

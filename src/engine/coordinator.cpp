@@ -18,16 +18,13 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       sessions(options.run, options.checksums, output),
       uploads(server.layout().chunks().size()),
       state(options.state, sessions),
-      weights(server, options, sessions, machine.members(), pace),
-      chain(options, pace, weights, sessions, machine.members(), output),
-      merges(options, machine, server.layout(), sessions, uploads, pace),
+      weights(server, options.weights, sessions, machine.members(), pace),
       noise(pace),
       sketches(options.verify.secret),
       steps(server, uploads, options.wants_gradients),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
       lender({options, server, machine, sessions, weights, noise, pace, output}, feeder()),
-      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, chain, merges,
-             output},
+      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, output},
             busier_share(server.layout(), options), feeder()) {}
 
 void Coordinator::Impl::feed(const modes::Event& event) {
@@ -35,12 +32,7 @@ void Coordinator::Impl::feed(const modes::Event& event) {
   // Actions answer with events of their own; they wait until the actions before them are done.
   if (feeding) return;
   feeding = true;
-  for (std::size_t i = 0;; ++i) {
-    if (i == events.size()) {
-      std::optional<modes::Event> next = merges.next();
-      if (!next) break;
-      events.push_back(*std::move(next));
-    }
+  for (std::size_t i = 0; i < events.size(); ++i) {
     const modes::Event happened = events[i];
     actions.clear();
     machine.decide(happened, now, actions);
@@ -75,8 +67,7 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
     planned->workers[i].beside = machine.members().is_beside(members[i]);
   }
   planned->noise = noise.known();
-  planned->advice = plan::advise(planned->step, planned->workers, evaluation,
-                                 options.chain == CoordinatorOptions::Chain::none && options.local_steps == 0);
+  planned->advice = plan::advise(planned->step, planned->workers, evaluation);
   return planned;
 }
 

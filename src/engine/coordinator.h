@@ -22,7 +22,6 @@
 #include "motley/task.h"
 #include "plan/advice.h"
 #include "plan/codec_cost.h"
-#include "plan/way_trial.h"
 #include "ps/server.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -43,10 +42,6 @@ struct Timeouts {
   Duration lease_max = std::chrono::hours(6);            // whatever was measured
 };
 
-/// A Hello's feature: follows other workers, and lets them follow.
-inline constexpr const char* kChain = "chain-256k";
-/// A Hello's feature: adds its contribution to that of who follows it, in any codec.
-inline constexpr const char* kMerge = "merge-codecs";
 /// A Hello's feature: not to compute, but to have the files of the run's script.
 inline constexpr const char* kFetch = "fetch";
 
@@ -90,11 +85,6 @@ struct CoordinatorOptions {
   std::function<bool(std::size_t bytes)> wants_gradients{};
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
-  enum class Chain : std::uint8_t { none, weights, measured, both };
-  // Weights go from worker to worker; both: gradients as well, the other way; measured: whatever is fastest.
-  Chain chain = Chain::none;
-  wire::Hasher hasher{};               // then: SHA-256
-  std::size_t chain_bytes_min = 4096;  // what is shorter is there sooner from the coordinator
   plan::EndCost
       head_cost{};  // what numbers on the wire cost the coordinator's own machine, where one of these is empty
   Timeouts timeouts;
@@ -138,20 +128,6 @@ struct Noise {
   std::optional<double> useful_batch;  // the most progress a second with the workers that share the steps
 };
 
-/// Contributions that came as one sum.
-struct Merged {
-  std::uint64_t workers = 0;  // whose they are; 0: none came so, or not all of them
-  std::string ended{};        // why not; empty: nothing was wrong
-  bool operator==(const Merged&) const = default;
-};
-
-/// Which way weights and gradients go, where that is tried.
-struct ChainChoice {
-  plan::Way way = plan::Way::star;
-  bool trying = false;  // ways are being compared
-  std::string why{};    // one sentence
-};
-
 struct StepClosed {
   std::uint64_t step = 0;  // the version the gradients were computed at
   std::uint64_t epoch = 0;
@@ -168,8 +144,6 @@ struct StepClosed {
   std::vector<CommittedLate> late{};   // of a round: of those before it
   std::vector<Owed> owed{};            // likewise: by all rounds so far
   std::optional<double> drift{};       // likewise: StepNorms::cosine()
-  std::optional<Merged> merged{};      // where contributions may
-  std::optional<ChainChoice> chain{};  // where that is tried: of this step
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };
@@ -213,14 +187,8 @@ class CoordinatorOutput {
   virtual void cut(SessionId, std::uint64_t /*number*/) {}
   /// Of this session's worker, where that is of this process and its device can make steps.
   virtual std::shared_ptr<DeviceServer> device_server(SessionId) { return nullptr; }
-  /// A secret for two workers, of whom `source` is to let the other one in; empty: they cannot be brought together.
-  virtual std::optional<wire::Guest> introduce(SessionId /*source*/, SessionId /*follower*/) { return std::nullopt; }
-  /// What the source said of itself, with what is known of it besides.
-  virtual wire::Source complete(SessionId /*source*/, wire::Source said) { return said; }
   virtual void worker_changed(const WorkerChange& change) = 0;
   virtual void warning(std::string text) = 0;
-  /// Something is being saved beside the steps, which may take longer for it.
-  [[nodiscard]] virtual bool saves() { return false; }
   /// Called before the next pass opens; the server may be snapshotted here.
   virtual void step_closed(const StepClosed& step) = 0;
   virtual void planned(const Planned& plan) = 0;  // each time other workers take part

@@ -19,7 +19,6 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::send_next:
       return weights.send_next(sessions.at(action.session));
     case ActionKind::close_session:
-      chain.leaves(action.session);
       if (const fleet::WorkerId worker = sessions.at(action.session).worker; worker != 0) pace.left(worker);
       return outbox.close_session(action, failed);
     case ActionKind::open_pass:
@@ -43,7 +42,8 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::taken:
       return outbox.send_taken(action);
     case ActionKind::measured:
-      return measure(action);
+      workers.at(action.worker).finish_seconds = seconds(action.elapsed);
+      return pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
     case ActionKind::late:
       return measure_late(action);
     case ActionKind::sketch:
@@ -52,8 +52,6 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       return uploads.abandon(action.lease, machine.coverage());
     case ActionKind::release:
       return uploads.release(action.lease, action.chunk);
-    case ActionKind::unmerge:
-      return merges.refused(action.chunk);
     case ActionKind::reduce:
       if (options.rate_by_workers) steps.rate_by_workers(machine, workers, action.chunk);
       steps.reduce(action.chunk, machine.coverage(), noise.norms());
@@ -112,7 +110,6 @@ void Coordinator::Impl::perform_beside(const modes::Action& action) {
     case ActionKind::take_in:
       return outbox.tell(action, Membership::readmitted);
     case ActionKind::evaluate_aside:
-      chain.disturbed();
       evaluations.begin_aside(action.version, weights.held_exactly());
       return outbox.send_evaluation_aside(action, now);
     case ActionKind::compare_aside:
@@ -156,13 +153,6 @@ void Coordinator::Impl::sketch(modes::LeaseId lease) {
   }
 }
 
-void Coordinator::Impl::measure(const modes::Action& action) {
-  workers.at(action.worker).finish_seconds = seconds(action.elapsed);
-  if (const modes::Lease* lease = machine.lease(action.lease); lease != nullptr && lease->merged)
-    return pace.summed(action.worker, action.lease, action.range.count, action.elapsed);
-  pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
-}
-
 void Coordinator::Impl::measure_late(const modes::Action& action) {
   const fleet::Member* member = machine.members().find(action.session);
   if (member == nullptr || !lives(*member, options.timeouts, now)) return;
@@ -188,8 +178,6 @@ void Coordinator::Impl::clip() {
 
 void Coordinator::Impl::close_step(const modes::Action& action) {
   StepClosed step = steps.describe(machine, workers, now);
-  step.merged = merges.told();
-  step.chain = chain.told();
   if (options.local_steps == 0) {
     noise.close_step(step.samples);
   } else {
@@ -200,23 +188,17 @@ void Coordinator::Impl::close_step(const modes::Action& action) {
   server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
-  if (output.saves()) chain.disturbed();
-  chain.review(step);
-  merges.choose_order(chain.way() == plan::Way::both);
   uploads.clear();
   sketches.clear();
   outbox.close_pass(action, server.version());
-  pace.closed(step.duration, step.merged && step.merged->workers > 0);
-  std::vector<fleet::WorkerId> sharing;
+  pace.closed(step.duration);
   for (const fleet::Member& member : machine.members().all())
-    if (member.share > 0) sharing.push_back(member.worker);
-  if (pace.weigh_codecs(sharing)) chain.codecs_changed();
+    if (member.share > 0) pace.weigh_codec(member.worker);
   output.step_closed(step);
   feed(modes::PassFinished{});
 }
 
 void Coordinator::Impl::close_evaluation(const modes::Action& action) {
-  chain.disturbed();
   const Evaluated result = evaluations.close(machine, weights.held_exactly());
   outbox.close_pass(action, action.version);
   output.evaluated(result);

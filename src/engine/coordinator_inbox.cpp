@@ -101,7 +101,6 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   if (auto fault = contribution_fault(header, frame.body.size(), parts_.server.layout(), parts_.options.gradients))
     return violation(session, std::move(fault->expected), std::move(fault->found));
-  if ((header.flags & wire::kMerged) != 0) return on_merged(session, frame);
   const modes::Lease* lease = live_lease(session, header.pass, header.subject);
   const modes::PassId pass = modes::PassId::unpack(header.pass);
   if (lease == nullptr || pass.kind != PassKind::train) return;
@@ -143,11 +142,6 @@ std::optional<modes::Bearing> Inbox::bearing(ChunkId chunk, const codec::Encoded
   return bearing_of(parts_.options.verify.secret, chunk, values);
 }
 
-void Inbox::on_merged(const Session& session, const wire::Frame& frame) {
-  parts_.merges.add(session, frame);
-  if (const std::optional<modes::Event> whole = parts_.merges.next()) feed_(*whole);
-}
-
 std::uint32_t Inbox::unlike(const modes::Lease& lease, ChunkId chunk) const {
   std::uint32_t found = 0;
   const auto claims = parts_.machine.claims();
@@ -186,14 +180,6 @@ void Inbox::on_message(Session& session, const wire::Message& message) {
     on_synced(session, *synced);
   } else if (const auto* refresh = std::get_if<wire::Refresh>(&message)) {
     on_refresh(session, *refresh);
-  } else if (const auto* source = std::get_if<wire::Source>(&message)) {
-    parts_.chain.on_source(session, *source);
-  } else if (const auto* follows = std::get_if<wire::Follows>(&message)) {
-    parts_.chain.on_follows(session, *follows);
-  } else if (const auto* end = std::get_if<wire::Unfollows>(&message)) {
-    if (const std::string text = parts_.chain.on_unfollows(session, *end); !text.empty()) warn(session, text);
-  } else if (const auto* unmerge = std::get_if<wire::Unmerge>(&message)) {
-    parts_.merges.on_unmerge(session, *unmerge);
   } else if (std::holds_alternative<wire::Yield>(message)) {
     feed_(modes::WorkerYields{session.id});
   } else {

@@ -28,11 +28,6 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
   norm_parts_.clear();
   for (const auto& piece : coverage.pieces(chunk)) {
     const double weight_of = coverage.find(piece.lease)->weight;
-    if (uploads_.shared(piece.lease, chunk)) {
-      norm_parts_.back().range.count += piece.range.count;
-      norm_parts_.back().weight += weight_of;
-      continue;
-    }
     parts_.push_back(uploads_.encoded(piece.lease, chunk, elements));
     norm_parts_.push_back({piece.range, weight_of});
   }
@@ -48,7 +43,7 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
 void StepMaker::collect(ChunkId chunk, const modes::Coverage& coverage) {
   collected_.resize(server_.layout().chunks().size());
   for (const auto& piece : coverage.pieces(chunk)) {
-    if (!uploads_.shared(piece.lease, chunk)) collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
+    collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
     uploads_.release(piece.lease, chunk);
   }
   ++collected_count_;

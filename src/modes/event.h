@@ -53,13 +53,6 @@ struct ChunkArrived {
   std::optional<Bearing> bearing{};  // of the chunk that tells which way the gradient points
   bool lossy = false;                // then: in a codec that leaves so much out that it is sent later
 };
-/// All bytes of one chunk of the sum of several contributions, in order of positions from the first one of the pass on.
-/// REQUIRES no ChunkArrived for any of them and this chunk.
-struct MergedArrived {
-  std::vector<LeaseId> leases;
-  ChunkId chunk = 0;
-  Largest largest{};
-};
 struct LeaseProgress {
   SessionId session = 0;
   LeaseId lease = 0;
@@ -150,10 +143,9 @@ struct ChunkApplied {
 };
 struct PassFinished {};
 
-using Event =
-    std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted, LeaseBegun,
-                 ChunkArrived, MergedArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
-                 LeaseFailed, EvaluatedAside, AsideCompared, StockTold, WorkerYields, SessionEnded, StretchStep,
-                 StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
+                           LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
+                           LeaseFailed, EvaluatedAside, AsideCompared, StockTold, WorkerYields, SessionEnded,
+                           StretchStep, StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::modes

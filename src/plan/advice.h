@@ -35,8 +35,7 @@ struct Advice {
 };
 
 /// `evaluation_seconds`: of an evaluation by those who share, if one of the others does it beside the training.
-/// `may_chain`: all numbers go to and from the coordinator, and need not. REQUIRES workers not empty, step.seconds > 0.
-Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds = {},
-              bool may_chain = false);
+/// REQUIRES workers not empty, step.seconds > 0.
+Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds = {});
 
 }  // namespace motley::plan

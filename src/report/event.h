@@ -52,27 +52,12 @@ struct Noise {
   double useful_batch = 0;  // the global batch that makes the most progress a second
 };
 
-/// Contributions that came as one sum.
-struct Merged {
-  std::uint64_t workers = 0;  // whose they are; 0: none came so, or not all of them
-  std::string ended{};        // why not; empty: nothing was wrong
-};
-
-/// Which way weights and gradients go, where that is tried out: "none", "weights", "both", as wire.chain has them.
-struct ChainChoice {
-  std::string way{};
-  bool trying = false;  // it is compared with another one
-  std::string why{};
-};
-
 struct StepDone {
   std::uint64_t step = 0, epoch = 0, samples = 0;
   double loss = 0, seconds = 0, samples_per_s = 0, learning_rate = 0;
   Noise noise{};
   std::uint64_t global_batch = 0, steps = 0;  // now; steps: until the end of the run
   std::vector<WorkerPart> workers{};
-  std::optional<Merged> merged{};  // where contributions may
-  std::optional<ChainChoice> chain{};
   double gradient_norm = 0;  // before clipping; 0 without clipping
   double update_s = 0;       // since the last contribution was in; 0: one worker made it alone
 };

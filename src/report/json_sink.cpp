@@ -68,7 +68,7 @@ class JsonSink final : public Sink {
                          {"received_bytes", part.received_bytes}});
       if (part.ahead > 0) workers.back()["ahead"] = part.ahead;
     }
-    Json step = {{"event", "step"},
+    return line({{"event", "step"},
                  {"step", e.step},
                  {"epoch", e.epoch},
                  {"loss", number(e.loss)},
@@ -80,10 +80,7 @@ class JsonSink final : public Sink {
                  {"global_batch", e.global_batch},
                  {"steps", e.steps},
                  {"update_s", number(e.update_s)},
-                 {"workers", std::move(workers)}};
-    if (e.merged) step["merged"] = {{"workers", e.merged->workers}, {"ended", e.merged->ended}};
-    if (e.chain) step["chain"] = {{"way", e.chain->way}, {"trying", e.chain->trying}, {"why", e.chain->why}};
-    return line(step);
+                 {"workers", std::move(workers)}});
   }
   static std::string json(const AdviceGiven& e) {
     return line({{"event", "advice"},

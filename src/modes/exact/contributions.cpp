@@ -126,49 +126,6 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   if (!lease->withheld) settle(*lease, now);
 }
 
-bool Contributions::may_merge(const MergedArrived& event) const {
-  if (!std::isfinite(event.largest.gradient) || !std::isfinite(event.largest.statistic)) return false;
-  std::uint64_t next = 0;
-  for (const LeaseId id : event.leases) {
-    const Lease* lease = work_.leases.find(id);
-    if (lease == nullptr || lease->state != LeaseState::begun || lease->withheld || lease->compared ||
-        lease->range.first != next || lease->chunks[event.chunk] != Lease::ChunkState::awaited ||
-        !work_.coverage.open(id, event.chunk))
-      return false;
-    next = lease->range.end();
-  }
-  return std::ranges::all_of(event.leases, [&](LeaseId id) {
-    const Lease& lease = *work_.leases.find(id);
-    const Largest largest = part_of(event, lease);
-    return doubts_.likely(lease, {lease.range.count, lease.weight, lease.loss_sum, largest});
-  });
-}
-
-Largest Contributions::part_of(const MergedArrived& event, const Lease& lease) const {
-  double weight = 0;
-  for (const LeaseId id : event.leases) weight += work_.leases.find(id)->weight;
-  const double part = weight > 0 ? lease.weight / weight : 0;
-  return {event.largest.gradient * part, event.largest.statistic * part};
-}
-
-void Contributions::on(const MergedArrived& event, Time now) {
-  if (!work_.training() || !may_merge(event)) {
-    work_.act(ActionKind::unmerge, {.code = ReasonCode::covered_elsewhere}).chunk = event.chunk;
-    return;
-  }
-  for (const LeaseId id : event.leases) {
-    Lease& lease = *work_.leases.find(id);
-    const auto [gradient, statistic] = part_of(event, lease);
-    lease.largest = {std::max(lease.largest.gradient, gradient), std::max(lease.largest.statistic, statistic)};
-    lease.merged = true;
-    lease.moves(now);
-    take_chunk(lease, event.chunk);
-  }
-  chunks_.reduce_if_ready(event.chunk);
-  for (const LeaseId id : event.leases)
-    if (Lease* lease = work_.leases.find(id)) settle(*lease, now);
-}
-
 void Contributions::take_chunk(Lease& lease, ChunkId chunk) {
   lease.chunks[chunk] = Lease::ChunkState::settled;
   ++lease.settled;
@@ -257,13 +214,13 @@ void Contributions::poison(Lease& lease) {
   const Reason reason{ReasonCode::poisoned, worker, range.first, range.count};
   work_.act(ActionKind::warn, reason);
   work_.avoid.push_back({.range = range, .worker = worker, .poisoned = true});
-  ends_.withdraw(lease.id);
+  work_.coverage.withdraw(lease.id);
   refuse(lease, reason);
   if (insists) host_.strike(worker);
 }
 
 void Contributions::doubt(Lease& lease) {
-  ends_.withdraw(lease.id);
+  work_.coverage.withdraw(lease.id);
   refuse(lease, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
 }
 

@@ -29,7 +29,6 @@ class Contributions {
 
   void on(const LeaseBegun& event, Time now);
   void on(const ChunkArrived& event, Time now);
-  void on(const MergedArrived& event, Time now);
   void on(const LeaseFinished& event, Time now);
   void on(const LeaseFailed& event);
   void watch(Time now);
@@ -45,10 +44,6 @@ class Contributions {
   /// Whether what it declares may count. Else it is refused.
   [[nodiscard]] bool counts(Lease& lease, const Contribution& said, Time now);
   void take_buffered(Lease& lease);
-  /// All of them are as they were begun, and what they came to is like them.
-  [[nodiscard]] bool may_merge(const MergedArrived& event) const;
-  /// What of its magnitude one of them stands for.
-  [[nodiscard]] Largest part_of(const MergedArrived& event, const Lease& lease) const;
   void take_chunk(Lease& lease, ChunkId chunk);
   /// What counted of it counts no more, as far as it is not summed.
   void withhold(Lease& lease);

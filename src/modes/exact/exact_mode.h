@@ -52,7 +52,6 @@ class ExactMode final : public Mode {
   void open(PassId id, PassRange range, Time now);
   void on(const LeaseBegun& event, Time now) { contributions_.on(event, now); }
   void on(const ChunkArrived& event, Time now) { contributions_.on(event, now); }
-  void on(const MergedArrived& event, Time now) { contributions_.on(event, now); }
   void on(const LeaseProgress& event, Time now);
   void on(const LeaseFinished& event, Time now) { contributions_.on(event, now); }
   void on(const LeaseFailed& event, Time) { contributions_.on(event); }

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <optional>
-#include <utility>
 
 #include "base/assert.h"
 #include "modes/doubtful.h"
@@ -36,22 +34,7 @@ void Grants::share_out(Time now) {
       members_[i]->share = counts_[i];
       members_[i]->left_out = counts_[i] == 0 ? members_[i]->left_out + 1 : 0;
     }
-  put_in_place();
   grant_shares(now);
-}
-
-void Grants::put_in_place() {
-  const auto place = [this](const Member* member) { return run_.pace.place(member->worker); };
-  if (std::ranges::is_sorted(members_, {}, place)) return;
-  std::vector<std::size_t> order(members_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(place(members_[i]), i); });
-  const std::vector<Member*> members = members_;
-  const std::vector<std::uint64_t> counts = counts_;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    members_[i] = members[order[i]];
-    counts_[i] = counts[order[i]];
-  }
 }
 
 // Two neighbours compute towards each other, and the boundary between them may move. Whoever has no partner, or too

@@ -29,8 +29,6 @@ class Grants {
                 bool withheld = false);
 
  private:
-  /// Sorts who has a share, and how much, by Pace::place().
-  void put_in_place();
   void grant_shares(Time now);
   /// Where the boundary between two shares may lie: everywhere but in the first micro-batch of either. Empty: it stays.
   [[nodiscard]] Interval meeting_zone(std::size_t low, std::size_t high) const;

@@ -71,7 +71,6 @@ struct Lease {
   double weight = 0, loss_sum = 0;   // as begun
   std::uint64_t ahead = 0;           // likewise: LeaseBegun::ahead
   bool withheld = false;             // it does not count before somebody else comes to the same
-  bool merged = false;               // some of it counts in sums with others: it counts with all of them, or none does
   bool compared = false;             // with claims for just these positions: nothing of it goes to others
   std::uint32_t unlike = 0;          // claims that it differs from, by bit
   std::optional<Bearing> bearing{};  // which way its gradient points, once that is known

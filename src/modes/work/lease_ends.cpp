@@ -1,7 +1,6 @@
 #include "modes/work/lease_ends.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace motley::modes {
 
@@ -13,24 +12,6 @@ void LeaseEnds::end(Lease& lease) {
   lease.state.enter(LeaseState::ended);
   work_.coverage.drop(lease.id);
   work_.act(ActionKind::abandon, {.code = ReasonCode::lost_lease, .worker = lease.worker}).lease = lease.id;
-}
-
-void LeaseEnds::withdraw(LeaseId id) {
-  work_.coverage.withdraw(id);
-  Lease* lease = work_.leases.find(id);
-  if (lease == nullptr || !std::exchange(lease->merged, false)) return;
-  for (Lease& other : work_.leases.all()) {
-    if (!std::exchange(other.merged, false)) continue;
-    work_.coverage.withdraw(other.id);
-    const Reason reason{.code = ReasonCode::lost_lease, .worker = other.worker};
-    if (other.live()) {
-      revoke(other, reason);
-      end(other);
-    } else {
-      work_.act(ActionKind::abandon, reason).lease = other.id;
-    }
-    work_.reissue = reason;
-  }
 }
 
 void LeaseEnds::take_back(SessionId session, Reason reason) {

@@ -47,11 +47,6 @@ report::StepDone event_of(const engine::StepClosed& step, std::uint64_t steps) {
   done.noise = event_of(step.noise);
   done.global_batch = step.global_batch;
   done.steps = steps;
-  if (step.merged) done.merged = report::Merged{step.merged->workers, step.merged->ended};
-  if (step.chain) {
-    constexpr const char* kWays[] = {"none", "weights", "both"};
-    done.chain = {kWays[static_cast<int>(step.chain->way)], step.chain->trying, step.chain->why};
-  }
   for (const engine::WorkerStep& worker : step.workers) {
     done.workers.push_back({.worker = worker.name,
                             .samples = worker.samples,

@@ -82,12 +82,6 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);
-  using Chain = engine::CoordinatorOptions::Chain;
-  const std::string& chain = run.config.wire_chain;
-  if (chain == "weights") e.chain = Chain::weights;
-  if (chain == "auto") e.chain = Chain::measured;
-  if (chain == "both") e.chain = Chain::both;
-  e.hasher = transport::sha256;
   if (config::leaves_codec_open(run.config)) {
     const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();
     e.head_cost = measure_end_cost(!run.options.plaintext, computes ? "cpu" : "none", run.options.threads);

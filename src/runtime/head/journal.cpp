@@ -66,14 +66,13 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   note_position(step.step + 1);
   sink_.take(done);
   advise(done);
-  tell_way(done);
   tell_mark(step);
 
   const bool newest = step.step + 1 == engine_.server().version();  // else its weights are gone
   if (newest && step.step + 1 < engine_.steps() && checkpoint_due()) write_checkpoint();
 }
 
-// Of a step that one worker makes the weights have no way to go, and its update delays nobody else.
+// The update of a step that one worker makes delays nobody else.
 void Journal::advise(const report::StepDone& done) {
   const auto cost = clipping_ && done.workers.size() > 1 ? clipping_->step(done.seconds, done.update_s) : std::nullopt;
   if (!cost) return;
@@ -84,11 +83,6 @@ void Journal::advise(const report::StepDone& done) {
       .sentence = "Clipping by the norm of the whole gradient makes all workers wait for the update, which begins when "
                   "the last gradient is in. With the norm of the step before, weights are updated and sent while "
                   "gradients arrive; what is clipped then differs a little."});
-}
-
-void Journal::tell_way(const report::StepDone& done) {
-  const bool tried = std::exchange(trying_, done.chain && done.chain->trying);
-  if (done.chain && tried && !trying_) sink_.take(report::Note{done.chain->why});
 }
 
 bool Journal::checkpoint_due() {

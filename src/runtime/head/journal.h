@@ -53,7 +53,6 @@ class Journal {
   void released(const engine::Release& release, bool mark);
   [[nodiscard]] report::EvalDone event(const engine::Evaluated& evaluation) const;
   void write_checkpoint();
-  [[nodiscard]] bool writes_checkpoint() { return persister_.writes_checkpoint(); }
   /// All is on disk when it returns; the newest checkpoint. Nothing may follow but done().
   Result<std::filesystem::path> drain() { return persister_.drain(); }
   [[nodiscard]] report::Done done(const std::string& checkpoint) const;
@@ -62,7 +61,6 @@ class Journal {
   void note_position(std::uint64_t step);
   void tell_mark(const engine::StepClosed& step);
   void advise(const report::StepDone& done);
-  void tell_way(const report::StepDone& done);
   [[nodiscard]] bool checkpoint_due();
 
   JournalOptions options_;
@@ -82,7 +80,6 @@ class Journal {
   std::uint64_t cosines_ = 0;
   report::Noise noise_;
   bool evaluated_once_ = false;
-  bool trying_ = false;  // which way weights and gradients go
 };
 
 }  // namespace motley::runtime

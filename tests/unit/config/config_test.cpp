@@ -235,13 +235,13 @@ TEST(Config, WhatEarlierVersionsHadIsRefusedByName) {
   }
 }
 
-TEST(Config, GradientsAreAddedUpOnTheWayInAnyCodec) {
-  EXPECT_TRUE(load("mlp", {"wire.chain=both"}));
-  for (const char* codec : {"auto", "bf16", "int8", "int4"})
-    EXPECT_TRUE(load("mlp", {"wire.chain=both", "wire.gradients=" + std::string(codec)})) << codec;
-  const auto refused = load("mlp", {"wire.chain=both", "train.mode=rounds"});
-  ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().message, HasSubstr("wire.chain"));
+TEST(Config, AKeyOfAnEarlierVersionMaySayWhatIsDoneNow) {
+  const std::string file = "model.kind = \"mlp\"\nwire.chain = ";
+  EXPECT_EQ(*parse(file + "\"none\"", "run.toml"), recipe("mlp"));
+  EXPECT_EQ(failure(file + "\"auto\"").message, "run.toml:2: wire.chain = \"auto\" is not in this version of motley");
+  EXPECT_EQ(failure(file + "\"auto\"").hint, "--set wire.gradients=auto, in a new run");
+  EXPECT_FALSE(load("mlp", {"wire.chain=both"}));
+  EXPECT_FALSE(parse(file + "1", "run.toml"));
 }
 
 // 1,000 samples in batches of 10 are an epoch of 100 steps.
