@@ -22,7 +22,7 @@ void Sessions::on(const modes::SessionOpened& event, std::optional<ReasonCode> o
   if (run_.roster.find(event.session) != nullptr) return;
   const bool full = !has_room(now);
   if (!full && !over && run_.roster.all().size() >= run_.config.sessions_max) make_room(now);
-  run_.roster.open(event.session, event.local, now).beside = event.local || event.beside;
+  run_.roster.open(event.session, event.local, now);
   if (over) {
     close(event.session, {.code = *over});
   } else if (full) {

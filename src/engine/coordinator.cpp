@@ -62,10 +62,7 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
   const std::optional<double> evaluation =
       options.test_samples > 0 ? pace.evaluation_seconds(options.test_samples, members) : std::nullopt;
   members.insert(members.end(), parked.begin(), parked.end());
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    planned->workers[i].name = workers.name(members[i]);
-    planned->workers[i].beside = machine.members().is_beside(members[i]);
-  }
+  for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = workers.name(members[i]);
   planned->noise = noise.known();
   planned->advice = plan::advise(planned->step, planned->workers, evaluation);
   return planned;
@@ -111,7 +108,7 @@ void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Re
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
   const Session& opened = c.sessions.open(session, hello, reach, std::move(key));
-  c.feed(modes::SessionOpened{session, opened.local(), c.sessions.is_beside(opened)});
+  c.feed(modes::SessionOpened{session, opened.local()});
   // The machine may have closed it at once: the run is over, or full.
   if (const Session* open = c.sessions.find(session)) c.outbox.send_spec(*open);
 }

@@ -65,8 +65,6 @@ class Sessions {
   [[nodiscard]] const Session& at(SessionId id) const { return sessions_.at(id); }
   /// Whose worker has this name; null: nobody's.
   [[nodiscard]] Session* named(const std::string& name) noexcept;
-  /// In another process of the head's machine, and under the name of that.
-  [[nodiscard]] bool is_beside(const Session& session) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return sessions_.size(); }
   [[nodiscard]] const std::map<SessionId, Session>& all() const noexcept { return sessions_; }
 

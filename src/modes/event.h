@@ -18,8 +18,7 @@ struct StopAsked {
 
 struct SessionOpened {
   SessionId session = 0;
-  bool local = false;   // same process
-  bool beside = false;  // another process of the same machine, and under its name
+  bool local = false;  // same process
 };
 /// Its model and data were compared and are the same.
 struct WorkerReady {

@@ -17,7 +17,6 @@ struct Outlook {
   double exposed_seconds = 0;           // of a step, beyond computing: waiting for weights, sending gradients
   double least_step_seconds = 0;        // the shortest step in which it has a share
   std::string codec = "fp32";           // of its numbers on the wire, where that is open
-  bool beside = false;                  // on the coordinator's machine
   // What its link carries; empty: not known.
   std::optional<double> up_bytes_per_second{}, down_bytes_per_second{};
 };

@@ -34,8 +34,8 @@ class MachineTest : public testing::Test {
     }
   }
   virtual void closing() {}
-  void join(SessionId session, bool local = false, bool beside = false) {
-    happen(SessionOpened{session, local, beside});
+  void join(SessionId session, bool local = false) {
+    happen(SessionOpened{session, local});
     happen(WorkerReady{session, session});
     happen(WorkerSynced{session, machine->version()});
   }
