@@ -8,7 +8,7 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-19 || command -v cla
 SOURCES := git ls-files -co --exclude-standard '*.cpp' '*.h'
 
 .DEFAULT_GOAL := build
-.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-scale bench-rounds bench-auto bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-helper-quality bench-accelerator wheels docs sbom fmt fmt-check clean
+.PHONY: help setup build demo test python unit coverage bench-python bench bench-build bench-one bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-scale bench-rounds bench-auto bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-rounds-quality bench-rounds-vision bench-accelerator wheels docs sbom fmt fmt-check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1 — /p' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ coverage: ## which lines of the C++ core its tests run
 	@tools/bootstrap test
 	@tools/coverage
 
-bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-chain bench-rounds bench-auto bench-helper bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator ## all benchmarks but bench-scale, bench-rounds-quality, bench-rounds-vision and bench-helper-quality
+bench: bench-one bench-python bench-planner bench-transport bench-codec bench-server bench-link bench-lab bench-ray bench-plan bench-rounds bench-auto bench-data bench-reaction bench-chaos bench-memory bench-head-memory bench-quality bench-accelerator ## all benchmarks but bench-scale, bench-rounds-quality and bench-rounds-vision
 
 bench-build:
 	@tools/bootstrap bench
@@ -89,9 +89,6 @@ bench-rounds-quality: setup ## what rounds of local steps cost in quality, on a 
 bench-rounds-vision: setup ## what rounds of local steps cost an image model in quality, on a processor (ten minutes)
 	$(PYTHON) bench/rounds_vision.py
 
-bench-helper-quality: setup ## what gradients that are one version late cost in quality, on a processor (ten minutes)
-	$(PYTHON) bench/helper_quality.py
-
 bench-accelerator: bench-build ## demo, parity and throughput on a card; says so where there is none
 	$(PYTHON) bench/accelerator.py
 
@@ -105,9 +102,6 @@ bench-ray: python ## a run on a Ray cluster beside the same without Ray (Linux, 
 bench-plan: bench-build ## predicted against reached speed over mixes, links and models (Linux, root)
 	$(PYTHON) bench/lab_plan.py
 
-bench-chain: bench-build ## four hosts that hand the weights on to each other, beside the head sending them to all (Linux, root)
-	$(PYTHON) bench/lab_chain.py
-
 bench-scale: bench-build ## 8, 32 and 128 simulated workers, models of 25.6 million and a billion parameters: seconds a step, memory (Linux; hours)
 	@$(NINJA) --target motley_sim_scale
 	$(PYTHON) bench/sim_scale.py
@@ -117,9 +111,6 @@ bench-rounds: bench-build ## how much of the time hosts compute in rounds over s
 
 bench-auto: bench-build ## what train.mode=auto takes on links of the lab, and whether it was right (Linux, root; half an hour)
 	$(PYTHON) bench/lab_auto.py
-
-bench-helper: bench-build ## a fast host and one that helps it over slow links, beside the fast one alone and exact steps (Linux, root)
-	$(PYTHON) bench/lab_helper.py
 
 bench-data: python ## a machine with an empty disk fetches data beside a run: link, steps, first lease (Linux, root)
 	$(PYTHON) bench/lab_data.py

@@ -16,7 +16,6 @@ One JSON object a line on standard output, a table on standard error.
 """
 
 import argparse
-import collections
 import contextlib
 import dataclasses
 import os
@@ -154,26 +153,6 @@ def alone(args, hosts, scratch, batches=None):
     return [steady(measure.finish(each, TIMEOUT_S), args.work.warm_up)[0] for each in started]
 
 
-def merged(steps):
-    """With wire.chain=both: in how many steps gradients of how many workers came as one sum, and why they did not in others."""
-    said = [step["merged"] for step in steps if "merged" in step]
-    words = [each["ended"].split(": ") if each["ended"] else [str(each["workers"])] for each in said]
-    return dict(collections.Counter(each[-1] if len(each) == 1 else f"rests: {each[-1]}" for each in words))
-
-
-def settled(lines):
-    """With wire.chain=auto: to which way it came and why, after how many steps, how often each was made, and samples/s from then on."""
-    steps = [line for line in lines if line.get("event") == "step"]
-    if not steps or "chain" not in steps[0]:
-        return None
-    tried = [index for index, step in enumerate(steps) if step["chain"]["trying"]]
-    after = tried[-1] + 1 if tried else 0
-    came_to = steps[-1]["chain"]
-    speed = round(steady(lines, after)[0], 1) if after < len(steps) else None
-    return {"way": came_to["way"], "trying": came_to["trying"], "why": came_to["why"], "after": after, "samples_per_s": speed,
-            "steps": dict(collections.Counter(step["chain"]["way"] for step in steps))}
-
-
 def joint(args, hosts, scratch):
     directory = scratch.fresh("joint")
     token = directory.with_suffix(".token")
@@ -206,7 +185,7 @@ def joint(args, hosts, scratch):
                 mine[key] += part[key] / len(steps)
     return {"parameters": measure.event(lines, "run")["parameters"],
             "joint": round(speed, 1), "exposed": round(exposed, 4), "predicted": measure.event(lines, "done")["predicted_samples_per_s"],
-            "processor": watch.a_step(), "merged": merged(steps), "settled": settled(lines),
+            "processor": watch.a_step(),
             "workers": {name: {key: round(value, 4) for key, value in part.items()} for name, part in parts.items()},
             "changes": [line for line in lines if line["event"] in ("plan", "worker")]}
 

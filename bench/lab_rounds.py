@@ -7,7 +7,7 @@ many that a step takes 1 s * its parameters / 124 million on a host alone. `step
 wire is asked for more than meant. `computing` is computing time over wall time, the mean of the hosts by their speed; `predicted_round_s`
 is what the plan said of a round. One JSON object a line on standard output, a table on standard error.
 
-`next` behind a row's codec: `train.rounds.overlap=next`. `top64` is for what goes to the head; weights come back in int4 then.
+`next` behind a row's codec: `train.rounds.overlap=next`.
 
   bench/lab_rounds.py [--motley PROGRAM] [--cores 0.8:0.8] [--row 100mbit:100:int4[:next] …] [--rounds 12]
 """
@@ -41,7 +41,7 @@ def training(args, directory, batch, local, codec, rounds, overlap="none", **mor
     epochs = rounds if overlap == "none" else 1
     extra = {"data.uri": f"synthetic:{batch * local * rounds // epochs}:{FEATURES}:{CLASSES}", "train.mode": "rounds",
              "train.rounds.steps": local, "train.rounds.overlap": overlap, "wire.gradients": codec,
-             "wire.weights": "int4" if codec == "top64" else codec, "optimizer.lr": 1e-4, "train.epochs": epochs, **more}
+             "wire.weights": codec, "optimizer.lr": 1e-4, "train.epochs": epochs, **more}
     return measure.train_command(args.motley, "softmax", directory, batch=batch, steps=0, threads=1, listen="0.0.0.0:7117",
                                  extra={key: str(value) for key, value in extra.items()})
 

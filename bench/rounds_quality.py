@@ -38,9 +38,9 @@ STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 7: 2.365, 9: 2.262}  # 95 %, 
 class Way:
     """`shares`: samples of a step of 64 that each worker has. One alone makes exact steps. `ahead`: the part of a round that is made before
     its weights are there. `anew`: in each round the next worker begins with an optimizer that remembers nothing, or what another does.
-    `momentum` and `fixed_rate`: of the step that a round makes; without `fixed_rate` that of so many workers. `keeps`: the part of what a
-    codec leaves that stays for the next round. `fragments`: the layers are exchanged in so many parts, one after the other within a round,
-    and what comes of one is there `delay` steps later and mixed, half and half, with what the worker has by then (arXiv:2501.18512)."""
+    `momentum` and `fixed_rate`: of the step that a round makes; without `fixed_rate` that of so many workers. `fragments`: the layers
+    are exchanged in so many parts, one after the other within a round, and what comes of one is there `delay` steps later and mixed, half
+    and half, with what the worker has by then (arXiv:2501.18512)."""
 
     name: str
     shares: tuple[int, ...]
@@ -49,7 +49,6 @@ class Way:
     anew: str = ""
     momentum: float = 0.9
     fixed_rate: float = 0
-    keeps: float = 1
     fragments: int = 0
     delay: int = 0
 
@@ -72,16 +71,12 @@ WAYS = [Way("exact", (64,)), Way("two workers", (32, 32)), Way("four workers", (
         Way("speeds 10:5:1", (40, 20, 4)), Way("speeds 10:5, without the slow one's samples", (40, 20)),
         Way("two workers, a tenth ahead", (32, 32), ahead=0.1), Way("two workers, half ahead", (32, 32), ahead=0.5),
         Way("four workers, a tenth ahead", (16,) * 4, ahead=0.1), Way("four workers, half ahead", (16,) * 4, ahead=0.5),
-        Way("two workers, top64", (32, 32), "top64"), Way("four workers, top64", (16,) * 4, "top64"),
         Way("four workers, means", (16,) * 4, momentum=0, fixed_rate=1),
         Way("four workers, half the momentum", (16,) * 4, momentum=0.5, fixed_rate=0.7),
         Way("two workers, means", (32, 32), momentum=0, fixed_rate=1),
         Way("two workers, means, half ahead", (32, 32), ahead=0.5, momentum=0, fixed_rate=1),
         Way("two workers, means, two fragments", (32, 32), momentum=0, fixed_rate=1, fragments=2, delay=5),
         Way("two workers, two fragments", (32, 32), fragments=2, delay=5),
-        Way("four workers, top64, means", (16,) * 4, "top64", momentum=0, fixed_rate=1),
-        Way("four workers, top64, means, of the rest 0.95", (16,) * 4, "top64", momentum=0, fixed_rate=1, keeps=0.95),
-        Way("four workers, top64, of the rest 0.95", (16,) * 4, "top64", keeps=0.95),
         Way("four workers, one anew each round", (16,) * 4, anew="nothing"),
         Way("four workers, one like another each round", (16,) * 4, anew="another")]
 
@@ -155,20 +150,7 @@ def scale_of(step):
     return torch.ldexp(torch.where(fraction <= 0.5, 0.5, torch.where(fraction <= 0.75, 0.75, 1.0)), exponent)
 
 
-def top64(values):
-    """As src/codec: of each 4,096 numbers the 64 largest, in codes of 4 bits."""
-    if values.numel() < 4096:
-        return values
-    flat = values.flatten()
-    sent = torch.zeros_like(flat)
-    for block, out in zip(flat.split(4096), sent.split(4096), strict=True):
-        _, places = block.abs().topk(-(-block.numel() // 64))
-        scale = scale_of(block.abs().amax() / 7)
-        out[places] = torch.where(scale > 0, block[places] / scale, 0).round().clamp(-7, 7) * scale
-    return sent.view_as(values)
-
-
-CODECS = {"int4": functools.partial(in_blocks, most=7), "top64": top64}
+CODECS = {"int4": functools.partial(in_blocks, most=7)}
 
 
 class Group:
@@ -242,7 +224,7 @@ class Training:
             return change
         left = self.residuals.setdefault(worker, {name: torch.zeros_like(tensor) for name, tensor in there.items()})
         sent = {name: CODECS[self.way.codec](change[name] + left[name]) for name in change}
-        self.residuals[worker] = {name: self.way.keeps * (change[name] + left[name] - sent[name]) for name in change}
+        self.residuals[worker] = {name: change[name] + left[name] - sent[name] for name in change}
         return sent
 
     def mean_of(self, changes):

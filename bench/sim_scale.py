@@ -5,7 +5,7 @@ workers on simulated links (sim_scale), beside the arithmetic of a ring.
 `exchange_s` is a step without computing, `ring_s` an allreduce of as many machines: 2 (N - 1) / N times the model's bytes over a link.
 Prints JSON lines, and a table on standard error.
 
-  bench/sim_scale.py [--workers 8 …] [--parameters 25.6e6 …] [--chain none …] [--rate 1000] [--steps 5]
+  bench/sim_scale.py [--workers 8 …] [--parameters 25.6e6 …] [--rate 1000] [--steps 5]
 """
 
 import argparse
@@ -15,8 +15,8 @@ import subprocess
 import measure
 
 
-def one(program, workers, parameters, chain, args):
-    command = [program, "--workers", workers, "--parameters", int(parameters), "--chain", chain, "--rate", args.rate, "--steps", args.steps]
+def one(program, workers, parameters, args):
+    command = [program, "--workers", workers, "--parameters", int(parameters), "--rate", args.rate, "--steps", args.steps]
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True)
     if not done.stdout.startswith("{"):
         raise measure.Failed(f"{' '.join(map(str, command))} ended with {done.returncode}")
@@ -33,19 +33,17 @@ def main():
     parser.add_argument("--program", help="sim_scale (default: of the release build)")
     parser.add_argument("--workers", type=int, action="append", help="repeatable (default: 8, 32, 128)")
     parser.add_argument("--parameters", type=float, action="append", help="repeatable (default: 25.6e6, 1e9)")
-    parser.add_argument("--chain", action="append", help="repeatable (default: none, weights, both)")
     parser.add_argument("--rate", type=float, default=1000, help="Mbit/s of each link, in both directions")
     parser.add_argument("--steps", type=int, default=5, help="of which the last one counts")
     args = parser.parse_args()
     program = measure.program(args.program, "build/release/sim/sim_scale")
-    columns = ["workers", "parameters", "chain", "step_s", "exchange_s", "ring_s", "over_ring", "in", "out", "head_models", "worker_models"]
+    columns = ["workers", "parameters", "step_s", "exchange_s", "ring_s", "over_ring", "in", "out", "head_models", "worker_models"]
     rows = []
     for parameters in args.parameters or [25.6e6, 1e9]:
         for workers in args.workers or [8, 32, 128]:
-            for chain in args.chain or ["none", "weights", "both"]:
-                row = one(program, workers, parameters, chain, args)
-                measure.emit(**row)
-                rows.append([(row.get(key, "-")[-1:] or ["-"])[0] if key in ("in", "out") else row.get(key, "-") for key in columns])
+            row = one(program, workers, parameters, args)
+            measure.emit(**row)
+            rows.append([(row.get(key, "-")[-1:] or ["-"])[0] if key in ("in", "out") else row.get(key, "-") for key in columns])
     measure.table(columns, rows)
 
 

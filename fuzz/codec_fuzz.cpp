@@ -1,5 +1,5 @@
 // Bodies of the codecs: a length that does not fit is refused, and what says it is finite decodes to finite numbers, at
-// once or piece by piece; a delta moves weights to finite ones or is refused. Input: the codec (plus 5: a delta), the
+// once or piece by piece; a delta moves weights to finite ones or is refused. Input: the codec (plus 4: a delta), the
 // number of elements in two bytes, the body.
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace motley::codec;
   if (size < 3) return 0;
-  const auto codec = static_cast<CodecId>(data[0] % 5);
+  const auto codec = static_cast<CodecId>(data[0] % 4);
   const std::size_t elements = data[1] + std::size_t{256} * data[2];
   const auto body = std::as_bytes(std::span(data, size).subspan(3));
-  if (data[0] % 10 >= 5) {
+  if (data[0] % 8 >= 4) {
     if (codec == CodecId::fp32) return 0;
     std::vector<float> moved(elements);
     const bool sound = add_delta(codec, body, std::vector<float>(elements, 1.0F), moved);
@@ -27,8 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto encoded = Encoded::make(codec, body, elements);
-  const bool fits = body.size() == encoded_bytes(codec, elements);
-  MOTLEY_ASSERT(encoded.has_value() == fits || (codec == CodecId::top64 && fits));
+  MOTLEY_ASSERT(encoded.has_value() == (body.size() == encoded_bytes(codec, elements)));
   if (!encoded) return 0;
   std::vector<float> whole(elements), sum(elements);
   encoded->decode(0, whole);

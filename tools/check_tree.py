@@ -47,11 +47,10 @@ PRIVATE_ARROWS = {"codec": ["machine"], "ps": ["machine"], "data": ["machine"], 
 ROOMS = {
     "src/data/source/": (re.compile(r'#include "(data/(?!source/)[^"]+)"'), "a source knows nothing of what its bytes mean"),
     "src/data/format/": (re.compile(r'#include "(data/source/(?!source\.h|buffer\.h)[^"]+)"'), "a format reads any source"),
-    "src/modes/work/": (re.compile(r'#include "(modes/(?:exact|local|rounds|helper)/[^"]+)"'), "what modes share knows none of them"),
-    "src/modes/exact/": (re.compile(r'#include "(modes/(?:local|rounds|helper)/[^"]+)"'), "a mode knows no other"),
-    "src/modes/local/": (re.compile(r'#include "(modes/(?:exact|rounds|helper)/[^"]+)"'), "a mode knows no other"),
-    "src/modes/rounds/": (re.compile(r'#include "(modes/(?:exact|local|helper)/[^"]+)"'), "a mode knows no other"),
-    "src/modes/helper/": (re.compile(r'#include "(modes/(?:local|rounds)/[^"]+)"'), "it makes exact steps, and knows no other mode"),
+    "src/modes/work/": (re.compile(r'#include "(modes/(?:exact|local|rounds)/[^"]+)"'), "what modes share knows none of them"),
+    "src/modes/exact/": (re.compile(r'#include "(modes/(?:local|rounds)/[^"]+)"'), "a mode knows no other"),
+    "src/modes/local/": (re.compile(r'#include "(modes/(?:exact|rounds)/[^"]+)"'), "a mode knows no other"),
+    "src/modes/rounds/": (re.compile(r'#include "(modes/(?:exact|local)/[^"]+)"'), "a mode knows no other"),
 }
 PURE = ["src/blocks/", "src/discovery/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
 LINES_MAX = 400

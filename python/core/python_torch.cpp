@@ -82,8 +82,8 @@ class PythonTorch final : public cli::TorchModels {
     keep_freed_memory();
     return asked<std::unique_ptr<DeviceModel>>("the model '" + spec.kind + "' on " + device, [&]() {
       const config::RunConfig& config = *inputs.config;
-      nb::object made = module().attr("make")(spec, inputs.train, inputs.test, config.global_batch.samples,
-                                              config.shuffle, config.micro_batch, device, threads);
+      nb::object made = module().attr("make")(spec, inputs.train, inputs.test, config.global_batch, config.shuffle,
+                                              config.micro_batch, device, threads);
       const Layout layout = nb::cast<Layout>(made.attr("layout"));
       return make_python_model(std::move(made), layout);
     });

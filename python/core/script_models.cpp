@@ -149,7 +149,7 @@ std::vector<BatchChange> batch_changes(const std::vector<std::pair<std::uint64_t
   std::vector<BatchChange> result;
   for (const auto& [step, batch] : changes) {
     if (step < first || batch == 0) throw nb::value_error("expected batches of steps to come, in their order");
-    result.push_back({step, batch, 1});
+    result.push_back({step, batch});
     first = step + 1;
   }
   return result;

@@ -23,7 +23,6 @@ std::uint64_t hash_of(const std::vector<SharedBytes>& chunks) {
 Checks::Checks(const Scenario& scenario, const Reference& reference, const Data& data)
     : scenario_(scenario), reference_(reference), batches_(scenario.run.train_samples, scenario.run.global_batch) {
   if (scenario.replays_rounds()) replay_.emplace(scenario.run, data);
-  if (scenario.run.helper_share > 0) helper_replay_.emplace(scenario.run, data);
 }
 
 void Checks::fail(std::string what) {
@@ -47,7 +46,6 @@ void Checks::head_started(std::uint32_t incarnation, std::uint64_t version, cons
   if (before != versions_.end() && before->second.weights != hash)
     fail("the head came up at version " + text(version) + " with other weights than that had");
   if (replay_) replay_->head_started(version);
-  if (helper_replay_) helper_replay_->head_started(version);
   incarnation_ = incarnation;
   version_ = version;
   held_ = false;
@@ -85,23 +83,6 @@ void Checks::check_round(const engine::StepClosed& step, const std::vector<Share
          text(counted));
   if (!replay_) return;
   if (const std::string wrong = replay_->closed(step, weights); !wrong.empty()) fail(name + ": " + wrong);
-}
-
-// Others than these make what is left, at the version of the step.
-void Checks::check_helpers(const engine::StepClosed& step, const std::vector<SharedBytes>& weights) {
-  const std::string name = "step " + text(step.step);
-  std::uint64_t early = 0;
-  for (const engine::CommittedRange& range : step.ranges) early += range.early ? range.count : 0;
-  measured_.early += early;
-  if (static_cast<double>(early) > scenario_.run.helper_share * static_cast<double>(step.samples))
-    fail(name + ": " + text(early) + " of " + text(step.samples) + " samples are of helpers");
-  if (early > 0 && (step.step == 0 || step.step < scenario_.run.schedule.warmup_steps))
-    fail(name + ": helpers had a part in a step that is none of theirs");
-  const Distance off = helper_replay_->closed(step, weights);
-  measured_.weights_error = std::max(measured_.weights_error, off.relative);
-  const double most = scenario_.codecs == Codecs{} ? kReplayTolerance : tolerance();
-  if (!scenario_.poisoned() && !(off.relative <= most))
-    fail(name + ": its weights differ from those of the same step done again by " + std::to_string(off.relative));
 }
 
 void Checks::check_all_used() {
@@ -142,8 +123,7 @@ void Checks::step_closed(std::uint32_t incarnation, const engine::StepClosed& st
   if (step.weight != static_cast<double>(pass.count)) {
     fail(name + ": the gradient was divided by " + std::to_string(step.weight) + ", expected " + text(pass.count));
   }
-  if (helper_replay_) check_helpers(step, weights);
-  if (step.step < reference_.steps.size() && !scenario_.poisoned() && !helper_replay_) {
+  if (step.step < reference_.steps.size() && !scenario_.poisoned()) {
     const Reference::Step& expected = reference_.steps[step.step];
     const double loss = step.loss_sum / step.weight;
     const double wanted = expected.loss_sum / expected.weight;
@@ -321,7 +301,6 @@ void Checks::finished(std::uint64_t version, const std::vector<SharedBytes>& wei
   check_holds();
   if (scenario_.poisoned()) return;
   if (scenario_.run.local_steps > 0) return check_all_used();
-  if (helper_replay_) return;
   const Distance off = distance(weights, reference_.weights);
   measured_.weights_error = off.relative;
   if (!(off.relative <= tolerance())) {

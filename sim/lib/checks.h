@@ -11,7 +11,6 @@
 
 #include "engine/coordinator.h"
 #include "engine/worker.h"
-#include "sim/helper_replay.h"
 #include "sim/reference.h"
 #include "sim/round_replay.h"
 #include "sim/scenario.h"
@@ -24,7 +23,6 @@ struct Measured {
   double weights_error = 0;   // of the final weights
   double slowest_step_s = 0;  // longest step, not counting time with something broken
   std::uint64_t trims = 0;    // leases that were asked to end earlier
-  std::uint64_t early = 0;    // samples that helpers computed at the version before
   std::uint64_t ahead = 0;    // local steps that were made before the weights of their round were used, by who counts
   std::uint64_t raises = 0;   // leases that were extended
 };
@@ -32,9 +30,9 @@ struct Measured {
 class Checks {
  public:
   static constexpr std::size_t kFailuresMax = 64;
-  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1, 1};  // by codec, the coarser of the two
-  static constexpr double kReplayTolerance = 1e-7;                      // of steps done again, in fp32
-  static constexpr double kLossMin = 1e-3;                              // below it a difference counts as of this
+  static constexpr double kTolerances[] = {2e-5, 2e-3, 1e-2, 1e-1};  // by codec, the coarser of the two
+  static constexpr double kReplayTolerance = 1e-7;                   // of steps done again, in fp32
+  static constexpr double kLossMin = 1e-3;                           // below it a difference counts as of this
   static constexpr Duration kStepMax = std::chrono::seconds(7);
 
   Checks(const Scenario& scenario, const Reference& reference, const Data& data);
@@ -68,7 +66,6 @@ class Checks {
     std::vector<engine::CommittedLate> late;
   };
   void check_round(const engine::StepClosed& step, const std::vector<SharedBytes>& weights);
-  void check_helpers(const engine::StepClosed& step, const std::vector<SharedBytes>& weights);
   void check_all_used();
   void check_ranges(std::uint64_t step, const std::vector<engine::CommittedRange>& ranges, std::uint64_t count);
   [[nodiscard]] double tolerance() const;
@@ -82,8 +79,7 @@ class Checks {
   const Scenario& scenario_;
   const Reference& reference_;
   BatchPlan batches_;
-  std::optional<RoundReplay> replay_;            // in rounds
-  std::optional<HelperReplay> helper_replay_{};  // with helpers
+  std::optional<RoundReplay> replay_;  // in rounds
   std::vector<std::string> failures_;
   Measured measured_;
   struct Hashes {

@@ -348,21 +348,17 @@ void Computer::make_lent_step(double seconds) {
   order.version = soloist_->version();
   order.epoch = pass.epoch;
   order.pass_first = pass.order_first;
-  while (!soloist_->whole()) {
-    const engine::Soloist::Part part = soloist_->part();
-    order.first = part.first;
-    order.count = part.count;
-    const Task task = task_of(order);
-    range_.reset(part.count);
-    gradient_.chunks.assign(model_->layout().chunks().size(), {});
-    const Result<Outcome> outcome = loop_->run(task, *soloist_, *reports_, *stop_);
-    MOTLEY_ASSERT(outcome.ok() && outcome->count == part.count);
-    spoil();
-    soloist_->begin(outcome->count, outcome->weight, outcome->loss_sum);
-    for (ChunkId chunk = 0; chunk < gradient_.chunks.size(); ++chunk)
-      soloist_->ready(chunk, gradient_.chunks[chunk].floats());
-    if (const Status took = soloist_->took(*outcome); !took) return end_stretch(took.error());
-  }
+  order.count = pass.count;
+  const Task task = task_of(order);
+  range_.reset(pass.count);
+  gradient_.chunks.assign(model_->layout().chunks().size(), {});
+  const Result<Outcome> outcome = loop_->run(task, *soloist_, *reports_, *stop_);
+  MOTLEY_ASSERT(outcome.ok() && outcome->count == pass.count);
+  spoil();
+  soloist_->begin(outcome->count, outcome->weight, outcome->loss_sum);
+  for (ChunkId chunk = 0; chunk < gradient_.chunks.size(); ++chunk)
+    soloist_->ready(chunk, gradient_.chunks[chunk].floats());
+  if (const Status took = soloist_->took(*outcome); !took) return end_stretch(took.error());
   const Result<engine::StretchStep> step = soloist_->finish(seconds, process_.now());
   if (!step) return end_stretch(step.error());
   stretch_events_.step(*step);

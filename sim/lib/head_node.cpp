@@ -6,7 +6,6 @@
 #include "base/assert.h"
 #include "ps/outer_rate.h"
 #include "sim/round_replay.h"
-#include "wire/limits.h"
 
 namespace motley::sim {
 namespace {
@@ -69,8 +68,6 @@ void HeadNode::start() {
   options.local_batch = run.local_batch;
   options.rate_by_workers = run.rate_by_workers;
   options.overlap = run.overlap;
-  options.helper_share = run.helper_share;
-  if (run.helper_share > 0) options.helper_from = run.schedule.warmup_steps;
   if (const auto owed = owed_.find(first_version); owed != owed_.end()) options.owed = owed->second;
   options.grain = run.grain;
   options.evaluate_every = run.evaluate_every;
@@ -87,11 +84,6 @@ void HeadNode::start() {
   options.checksums = world_.scenario.checksums;
   options.gradients = world_.scenario.codecs.gradients;
   options.weights = world_.scenario.codecs.weights;
-  if (world_.scenario.chain) options.chain = engine::CoordinatorOptions::Chain::weights;
-  if (world_.scenario.merges) options.chain = engine::CoordinatorOptions::Chain::both;
-  if (world_.scenario.tries_ways) options.chain = engine::CoordinatorOptions::Chain::measured;
-  options.hasher = short_hash;
-  options.chain_bytes_min = 0;
   options.head_cost = wire_cost(world_.scenario.codecs);
   options.timeouts = timeouts();
   coordinator_ = std::make_unique<engine::Coordinator>(std::move(options), std::move(*server), *this);
@@ -203,11 +195,6 @@ void HeadNode::cut(engine::SessionId session, std::uint64_t number) {
   if (const auto local = locals_.find(session); local != locals_.end()) local->second->cut(number);
 }
 
-std::optional<wire::Guest> HeadNode::introduce(engine::SessionId source, engine::SessionId follower) {
-  note("introduces", source, follower);
-  return wire::Guest{.id = 0, .secret = std::vector<std::uint8_t>(wire::kGuestSecretBytes, 1), .spki = {}};
-}
-
 void HeadNode::worker_changed(const engine::WorkerChange& change) {
   note(change.name + ": " + change.reason, static_cast<std::uint64_t>(change.event), change.session);
 }
@@ -222,8 +209,6 @@ void HeadNode::warning(std::string text) {
 
 engine::StepClosed HeadNode::sabotaged(const engine::StepClosed& step) const {
   engine::StepClosed copy = step;
-  if (world_.sabotage == Sabotage::hide_early)
-    for (engine::CommittedRange& range : copy.ranges) range.early = false;
   if (step.step != 2) return copy;
   if (world_.sabotage == Sabotage::drop_range) copy.ranges.pop_back();
   if (world_.sabotage == Sabotage::double_range) copy.ranges.push_back(copy.ranges.back());

@@ -45,7 +45,6 @@ class HeadNode final : public engine::CoordinatorOutput, public WorkerNode::Head
   void close(engine::SessionId session, const wire::Bye& bye) override;
   bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
   void cut(engine::SessionId session, std::uint64_t number) override;
-  std::optional<wire::Guest> introduce(engine::SessionId source, engine::SessionId follower) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
   void planned(const engine::Planned&) override {}

@@ -9,7 +9,6 @@
 
 #include "base/assert.h"
 #include "engine/worker.h"
-#include "wire/limits.h"
 
 namespace motley::sim {
 namespace {
@@ -17,9 +16,6 @@ namespace {
 constexpr Duration kScaleTick = std::chrono::milliseconds(100);
 constexpr std::uint64_t kSamplesEach = 8;
 constexpr std::size_t kNewsMax = 20;
-
-// All are zeros.
-wire::BodyHash no_hash(std::span<const std::byte>) { return {}; }
 
 Layout layout_of(std::uint64_t parameters) {
   LayoutEntry entry;
@@ -71,10 +67,7 @@ std::size_t lane_index(engine::Lane lane) {
 
 class ScaleWorker final : public engine::WorkerOutput {
  public:
-  ScaleWorker(ScaleWorld& world, std::size_t machine)
-      : world_(world),
-        machine_(machine),
-        worker_({.timeouts = {}, .instructions = nullptr, .hasher = no_hash}, *this) {}
+  ScaleWorker(ScaleWorld& world, std::size_t machine) : world_(world), machine_(machine), worker_({}, *this) {}
 
   Lanes up{};
   void connected() {
@@ -121,51 +114,7 @@ class ScaleWorker final : public engine::WorkerOutput {
     if (!world_.over) world_.tell("worker " + std::to_string(machine_) + " ends: " + why.message);
   }
 
-  void let_in(const wire::Guest& guest) override {
-    if (!guest.secret.empty()) {
-      guests_.try_emplace(guest.id);
-      return worker_.opened(
-          {.id = guest.id, .port = static_cast<std::uint32_t>(machine_), .addresses = {}, .secret = {}, .spki = {}});
-    }
-    if (const auto found = guests_.find(guest.id); found != guests_.end()) {
-      if (found->second.follower) found->second.follower->source_gone(guest.id);
-      guests_.erase(found);
-    }
-  }
-  void follow(const wire::Source& source) override {
-    later(4 * world_.links.delay(), [this, id = source.id, from = source.port] {
-      ScaleWorker& there = *world_.workers[from - 1];
-      const auto door = there.guests_.find(id);
-      if (door == there.guests_.end()) return worker_.source_lost(id);
-      door->second.follower = this;
-      source_ = door->second.stream = world_.links.open(from, machine_, [this, id](wire::Frame frame) {
-        world_.as(machine_, [&] { worker_.from_source(id, ScaleWorld::received(pool_, std::move(frame)), now()); });
-      });
-      to_source_ = world_.links.open(machine_, from, [&there, id](wire::Frame frame) {
-        there.world_.as(there.machine_, [&] { there.from_guest(id, std::move(frame)); });
-      });
-      worker_.follows(id, now());
-    });
-  }
-  void unfollow(std::uint64_t) override {
-    for (std::optional<SharedLinks::Stream>* stream : {&source_, &to_source_}) {
-      if (*stream) world_.links.close(**stream);
-      stream->reset();
-    }
-  }
-  void hand_up(std::uint64_t, const wire::Frame& frame) override {
-    if (to_source_) world_.links.send(*to_source_, frame);
-  }
-  void hand_on(const wire::Frame& frame) override {
-    for (const auto& [id, guest] : guests_)
-      if (guest.follower) world_.links.send(guest.stream, frame);
-  }
-
  private:
-  struct Door {
-    ScaleWorker* follower = nullptr;
-    SharedLinks::Stream stream = 0;
-  };
   [[nodiscard]] Time now() const { return world_.queue.now(); }
   void later(Duration delay, std::function<void()> action) {
     world_.queue.after(delay, [this, action = std::move(action)] { world_.as(machine_, action); });
@@ -173,12 +122,6 @@ class ScaleWorker final : public engine::WorkerOutput {
   void tick() {
     worker_.tick(now());
     later(kScaleTick, [this] { tick(); });
-  }
-  void from_guest(std::uint64_t id, wire::Frame frame) {
-    if (guests_.contains(id)) worker_.from_guest(id, ScaleWorld::received(pool_, std::move(frame)), now());
-  }
-  void source_gone(std::uint64_t id) {
-    later(world_.links.delay(), [this, id] { worker_.source_lost(id); });
   }
   void compute() {
     later(world_.setup.compute, [this, number = order_->number] {
@@ -203,8 +146,6 @@ class ScaleWorker final : public engine::WorkerOutput {
   BufferPool pool_{0};
   std::optional<engine::TaskOrder> order_;
   std::size_t missing_ = 0;
-  std::map<std::uint64_t, Door> guests_;
-  std::optional<SharedLinks::Stream> source_, to_source_;
 };
 
 class ScaleHead final : public engine::CoordinatorOutput {
@@ -226,8 +167,6 @@ class ScaleHead final : public engine::CoordinatorOutput {
     options.config = "[simulated]";
     options.checksums = false;
     options.wants_gradients = [](std::size_t) { return false; };
-    options.chain = world.setup.chain;
-    options.hasher = no_hash;
     coordinator_ = std::make_unique<engine::Coordinator>(std::move(options), std::move(*server), *this);
   }
 
@@ -243,15 +182,11 @@ class ScaleHead final : public engine::CoordinatorOutput {
   void close(engine::SessionId session, const wire::Bye& bye) override {
     if (!world_.over) world_.tell("the head closes worker " + std::to_string(session) + ": " + bye.code);
   }
-  std::optional<wire::Guest> introduce(engine::SessionId, engine::SessionId) override {
-    return wire::Guest{.id = 0, .secret = std::vector<std::uint8_t>(wire::kGuestSecretBytes, 1), .spki = {}};
-  }
   void worker_changed(const engine::WorkerChange& change) override {
     if (change.event != engine::Membership::joined && !world_.over) world_.tell(change.name + ": " + change.reason);
   }
   void warning(std::string text) override { world_.tell(text); }
-  void step_closed(const engine::StepClosed& step) override {
-    if (step.merged && !step.merged->ended.empty()) world_.tell(step.merged->ended);
+  void step_closed(const engine::StepClosed&) override {
     world_.report.steps.push_back(seconds(now() - last_));
     last_ = now();
     const SharedLinks::Carried carried = world_.links.carried(0);
@@ -282,7 +217,6 @@ class ScaleHead final : public engine::CoordinatorOutput {
     hello.protocol = wire::kProtocolVersion;
     hello.name = hello.machine = "host" + std::to_string(machine);
     hello.device = "cpu";
-    hello.features = {engine::kChain, engine::kMerge};
     coordinator_->session_opened(machine, hello, engine::Reach::network, now());
     world_.as(machine, [&] { worker.connected(); });
     world_.as(0, [] {});

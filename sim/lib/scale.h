@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "engine/coordinator.h"
 #include "sim/shared_links.h"
 
 namespace motley::sim {
@@ -19,7 +18,6 @@ struct ScaleSetup {
   Duration delay = std::chrono::microseconds(100);
   Duration compute = std::chrono::seconds(1);  // of a step, on each worker
   std::uint64_t steps = 4;
-  engine::CoordinatorOptions::Chain chain = engine::CoordinatorOptions::Chain::none;
   /// From now on machine 0, the head, or a worker's takes memory.
   std::function<void(std::size_t machine)> runs_as{};
 };

@@ -239,13 +239,6 @@ void make_liar(Scenario& scenario, Fault fault, double often) {
   last.faulty = often;
 }
 
-void make_chain(Scenario& scenario) {
-  scenario.chain = true;
-  scenario.merges = scenario.seed % 3 != 1;
-  scenario.tries_ways = scenario.seed % 5 == 0;
-  if (scenario.seed % 3 == 0) scenario.chain_damaged = 0.02;
-}
-
 void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap) {
   RunSetup& run = scenario.run;
   run.local_steps = local_steps;
@@ -258,23 +251,6 @@ void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap) {
   run.outer.groups = {outer};
   run.rate_by_workers = true;
   run.overlap = overlap;
-}
-
-void make_helpers(Scenario& scenario) {
-  scenario.run.helper_share = 0.25;
-  scenario.run.clip_by_step_before = false;
-  WorkerSetup& own = scenario.workers.front();
-  own.local = true;
-  own.joins_at = {};
-  own.link = {microseconds(1), microseconds(2), 0, 5e9};
-  std::erase_if(scenario.disturbances, [](const Disturbance& d) {
-    return d.worker == 0 && d.trouble >= Trouble::partition && d.trouble <= Trouble::reset;
-  });
-  for (Disturbance& d : scenario.disturbances) {
-    if (d.worker != 0) continue;
-    if (d.trouble == Trouble::kill || d.trouble == Trouble::power) d.trouble = Trouble::head_kill;
-    if (d.trouble == Trouble::freeze) d.trouble = Trouble::head_freeze;
-  }
 }
 
 plan::EndCost wire_cost(const Codecs& codecs) {

@@ -33,8 +33,7 @@ struct RunSetup {
   ps::OptimizerSpec outer{};
   bool rate_by_workers = false;
   bool overlap = false;
-  bool skewed = false;      // the samples of a step come by class, so that each share is of some of them
-  double helper_share = 0;  // of a step, at the most: workers of other machines help with it; 0: they share in it
+  bool skewed = false;  // the samples of a step come by class, so that each share is of some of them
 };
 
 struct WorkerSetup {
@@ -100,11 +99,7 @@ struct Scenario {
   bool checksums = true;
   Codecs codecs;
   modes::Holds holds = modes::Holds::never;
-  double verify = 0;         // part of the time in which shares are computed twice
-  bool chain = false;        // weights go from worker to worker
-  bool merges = false;       // then: gradients as well, the other way
-  bool tries_ways = false;   // then: or not, as the run finds
-  double chain_damaged = 0;  // then: part of what one sends another that is damaged
+  double verify = 0;  // part of the time in which shares are computed twice
 
   [[nodiscard]] bool faulty() const {
     return std::ranges::any_of(workers, [](const WorkerSetup& worker) { return worker.fault != Fault::none; });
@@ -128,12 +123,8 @@ void add_fault(Scenario& scenario);
 /// The last worker lies from some lease on (negated or outdated), in this part of its leases, and nothing else goes
 /// wrong: a long run of some workers, of whom the first may be the head's own, or of the head's own and one other.
 void make_liar(Scenario& scenario, Fault fault, double often);
-/// Weights go from worker to worker, in most scenarios gradients as well, in some damaged.
-void make_chain(Scenario& scenario);
 /// Its steps become rounds of so many local steps.
 void make_rounds(Scenario& scenario, std::uint64_t local_steps, bool overlap = false);
-/// Workers of other machines help the head's own, one version before.
-void make_helpers(Scenario& scenario);
 /// `steps`: 0 leaves the number to the seed; so many that troubles would be rare bring more of them.
 Scenario make_scenario(std::uint64_t seed, std::uint64_t steps = 0, Codecs codecs = {});
 std::string describe(const Scenario& scenario);

@@ -9,14 +9,8 @@ SharedLinks::Stream SharedLinks::open(Machine from, Machine to, Arrived arrived)
   return flows_.size() - 1;
 }
 
-void SharedLinks::close(Stream stream) {
-  flows_[stream].open = false;
-  flows_[stream].waiting.clear();
-}
-
 void SharedLinks::send(Stream stream, wire::Frame frame) {
   Flow& flow = flows_[stream];
-  if (!flow.open) return;
   ++frames_;
   flow.waiting.push_back(std::move(frame));
   if (flow.listed) return;
@@ -54,9 +48,8 @@ bool SharedLinks::start(Stream stream) {
 }
 
 void SharedLinks::deliver(Stream stream, wire::Frame frame) {
-  queue_.after(delay_, [this, stream, frame = std::move(frame)]() mutable {
-    if (const Flow& flow = flows_[stream]; flow.open) flow.arrived(std::move(frame));
-  });
+  queue_.after(delay_,
+               [this, stream, frame = std::move(frame)]() mutable { flows_[stream].arrived(std::move(frame)); });
 }
 
 void SharedLinks::pump() {

@@ -27,8 +27,6 @@ class SharedLinks {
 
   /// One direction of a connection, which keeps the order of frames.
   Stream open(Machine from, Machine to, Arrived arrived);
-  /// What waits is dropped, and nothing arrives any more.
-  void close(Stream stream);
   void send(Stream stream, wire::Frame frame);
 
   struct Carried {
@@ -36,7 +34,6 @@ class SharedLinks {
   };
   [[nodiscard]] const Carried& carried(Machine machine) const { return machines_.at(machine).carried; }
   [[nodiscard]] std::uint64_t frames() const noexcept { return frames_; }
-  [[nodiscard]] Duration delay() const noexcept { return delay_; }
 
  private:
   struct Port {
@@ -47,7 +44,7 @@ class SharedLinks {
     Machine from = 0, to = 0;
     Arrived arrived;
     std::deque<wire::Frame> waiting{};
-    bool listed = false, open = true;
+    bool listed = false;
   };
   void pump();
   /// False: it waits for a link.

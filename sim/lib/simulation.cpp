@@ -31,7 +31,6 @@ class Simulation {
     for (std::size_t i = 0; i < scenario.workers.size(); ++i) {
       world_.network.set_link(i, scenario.workers[i].link);
       workers_.push_back(std::make_unique<WorkerNode>(world_, head_, i));
-      world_.workers.push_back(workers_.back().get());
     }
   }
 
@@ -111,8 +110,6 @@ class Simulation {
     report.incarnations = head_.incarnations();
     report.steps_lent = head_.steps_lent();
     report.deltas = head_.deltas();
-    report.handed_on = world_.handed_on;
-    report.sums = world_.sums;
     for (const auto& worker : workers_) report.lies += worker->lies();
     report.sound_struck = world_.sound_struck;
     report.verified = world_.verified;

@@ -24,8 +24,6 @@ struct Report {
   std::uint32_t incarnations = 0;
   std::uint64_t steps_lent = 0;    // made without asking
   std::uint64_t deltas = 0;        // frames of weights that are no use to who does not hold the version before
-  std::uint64_t handed_on = 0;     // frames of weights from worker to worker
-  std::uint64_t sums = 0;          // frames of gradients to the head with contributions of several workers
   std::uint64_t lies = 0;          // contributions that faults made wrong
   std::uint64_t sound_struck = 0;  // strikes of workers that nothing is wrong with
   bool liar_out = false;           // of the worker that lies in gradients: it was turned away,

@@ -12,7 +12,6 @@ using std::chrono::milliseconds;
 constexpr std::uint64_t kNodeStream = 100;
 constexpr std::uint64_t kComputerStream = 200;
 constexpr std::uint64_t kMouthStream = 300;
-constexpr std::uint64_t kDamageStream = 400;
 constexpr std::size_t kOutdated = 20;
 
 }  // namespace
@@ -32,8 +31,7 @@ WorkerNode::WorkerNode(World& world, Head& head, std::size_t index)
       mouth_(world.scenario.workers[index].fault, world.scenario.workers[index].faulty, world.scenario.seed,
              kMouthStream + index),
       process_(world.queue),
-      computer_(process_, world.scenario.run, world.scenario.workers[index], kComputerStream + index),
-      damage_(world.scenario.seed, kDamageStream + index) {}
+      computer_(process_, world.scenario.run, world.scenario.workers[index], kComputerStream + index) {}
 
 void WorkerNode::note(std::string_view what, std::uint64_t a, std::uint64_t b) {
   world_.trace.note(world_.queue.now(), name_, what, a, b);
@@ -45,14 +43,11 @@ void WorkerNode::start() {
   prepared_ = false;
   session_ = 0;
   aside_ = false;
-  guests_.clear();
-  source_ = 0;
   engine::WorkerOptions options;
-  options.hasher = short_hash;
   options.timeouts = timeouts();
   // Each worker has another processor.
   options.instructions = codec::kernels()[index_ % codec::kernels().size()];
-  worker_ = std::make_unique<engine::Worker>(std::move(options), *this);
+  worker_ = std::make_unique<engine::Worker>(options, *this);
   computer_.build(world_.data);
   process_.later(milliseconds(random_.below(50)), [this] { tick(); });
   dial();
@@ -65,15 +60,12 @@ wire::Hello WorkerNode::hello() const {
   hello.name = "host" + std::to_string(index_) + "/cpu";
   hello.machine = "host" + std::to_string(index_);
   hello.device = "cpu";
-  if (world_.scenario.chain) hello.features = {engine::kChain};
-  if (world_.scenario.merges) hello.features.emplace_back(engine::kMerge);
   return hello;
 }
 
 void WorkerNode::kill(bool silent) {
   note(silent ? "loses power" : "is killed");
   process_.kill();
-  hang_up(silent);
   if (session_ == 0) return;
   if (silent) {
     world_.network.vanish(session_, Side::worker);
@@ -164,7 +156,6 @@ void WorkerNode::dial() {
 
 void WorkerNode::send(wire::Frame frame, engine::Lane lane) {
   if (!mouth_.changes(frame)) return;
-  if (frame.header.type == wire::FrameType::gradient && frame.header.flags == wire::kMerged) ++world_.sums;
   if (frame.header.type == wire::FrameType::control) world_.checks.worker_said(frame);
   if (world_.trace.printing() && frame.header.type == wire::FrameType::control) {
     if (auto message = wire::decode(frame.body.bytes());
@@ -284,7 +275,6 @@ void WorkerNode::disconnect(bool reconnect, const Error& why) {
   note(reconnect ? "closes to try again: " + why.message : "ends: " + why.message, session_);
   world_.network.close(session_, Side::worker);
   session_ = 0;
-  hang_up(false);
   if (reconnect) {
     dial_later();
     return;

@@ -2,7 +2,6 @@
 // A machine with one worker: the real engine::Worker in a process that can die, a computer, and a line to the head.
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,11 +57,6 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   void finish_early(std::uint64_t number) override;
   void make_steps(engine::StretchOrder order) override;
   void end_steps(std::uint64_t number) override;
-  void let_in(const wire::Guest& guest) override;
-  void follow(const wire::Source& source) override;
-  void unfollow(std::uint64_t id) override;
-  void hand_on(const wire::Frame& frame) override;
-  void hand_up(std::uint64_t source, const wire::Frame& frame) override;
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
   void disconnect(bool reconnect, const Error& why) override;
@@ -72,9 +66,6 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   void dial();
   void dial_later();
   [[nodiscard]] wire::Hello hello() const;
-  // Of other workers.
-  bool come(std::uint64_t guest, std::size_t link, Network::End end, Network::SessionId& session);
-  void hang_up(bool silent);
   void note(std::string_view what, std::uint64_t a = 0, std::uint64_t b = 0);
   [[nodiscard]] const WorkerSetup& setup() const { return world_.scenario.workers[index_]; }
 
@@ -89,10 +80,6 @@ class WorkerNode final : public engine::WorkerOutput, public engine::LocalWorker
   std::unique_ptr<engine::Worker> worker_;
   Network::SessionId session_ = 0;
   std::uint32_t incarnation_ = 0;
-  std::map<std::uint64_t, Network::SessionId> guests_;  // by number; 0: has not come
-  std::uint64_t source_ = 0;                            // whom it follows
-  Network::SessionId source_session_ = 0;
-  Philox damage_;
   std::uint64_t steps_lying_ = 0, newest_step_ = 0;
   std::uint64_t dial_number_ = 0;  // of the attempt that counts
   bool ended_ = false, ended_well_ = false, prepared_ = false, aside_ = false;

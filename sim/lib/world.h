@@ -2,8 +2,6 @@
 // What the nodes of one simulated run share.
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "sim/checks.h"
 #include "sim/computer.h"
@@ -13,8 +11,6 @@
 #include "sim/trace.h"
 
 namespace motley::sim {
-
-class WorkerNode;
 
 /// As often as the program's hosts look at the clock.
 constexpr Duration kTick = std::chrono::milliseconds(50);
@@ -28,7 +24,6 @@ enum class Sabotage : std::uint8_t {
   spoil_gradient,  // a worker's gradient is, too
   mix_versions,    // a task gets weights that no version has
   lose_step,       // a step is reported as the one after it
-  hide_early,      // what helpers made is said to be of the version of its step
   hold_up,         // workers stop computing
   slow_step,       // a worker alone takes ten seconds for a task
 };
@@ -48,18 +43,13 @@ struct World {
   Network network;
   Checks checks;
   Sabotage sabotage = Sabotage::none;
-  std::vector<WorkerNode*> workers{};
-  std::uint64_t handed_on = 0;     // frames from worker to worker
   std::uint64_t sound_struck = 0;  // strikes of workers that nothing is wrong with
   std::uint64_t verified = 0;      // samples that were computed twice
-  std::uint64_t sums = 0;          // frames to the head with contributions of several
   Time healed_at{};                // until when something is broken, as far as is known
 
   void broken_until(Time time) { healed_at = std::max(healed_at, time); }
 };
 
-/// In place of SHA-256.
-wire::BodyHash short_hash(std::span<const std::byte> bytes);
 /// The engine's time-outs as in the program, with a shorter allowance for leases of unknown length.
 engine::Timeouts timeouts();
 

@@ -85,19 +85,14 @@ int main(int argc, char** argv) {
   CLI::App app("Says what a step costs with many workers, by the real coordinator and workers on simulated links.");
   sim::ScaleSetup setup;
   double megabits = 1000, compute = 1;
-  std::string chain = "none";
   app.add_option("--workers", setup.workers, "on machines of their own, beside the head's");
   app.add_option("--parameters", setup.parameters, "of the model")->required();
   app.add_option("--rate", megabits, "Mbit/s of each machine's link, in both directions");
   app.add_option("--compute", compute, "seconds that each worker computes in a step");
-  app.add_option("--steps", setup.steps, "of which the first ones are those without a chain");
-  app.add_option("--chain", chain, "wire.chain")->check(CLI::IsMember({"none", "weights", "both", "auto"}));
+  app.add_option("--steps", setup.steps, "of which the first one is that of joining");
   CLI11_PARSE(app, argc, argv);
   setup.bytes_per_second = megabits * 1e6 / 8;
   setup.compute = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(compute));
-  if (chain == "weights") setup.chain = engine::CoordinatorOptions::Chain::weights;
-  if (chain == "both") setup.chain = engine::CoordinatorOptions::Chain::both;
-  if (chain == "auto") setup.chain = engine::CoordinatorOptions::Chain::measured;
   buffers.begin(setup.workers + 1);
   setup.runs_as = [](std::size_t machine) { buffers.now = machine; };
   const sim::ScaleReport report = sim::run_scaled(setup);
@@ -113,8 +108,7 @@ int main(int argc, char** argv) {
   const double workers = static_cast<double>(setup.workers);
   const double most_worker = static_cast<double>(*std::max_element(buffers.most.begin() + 1, buffers.most.end()));
   std::cout << "{\"bench\": \"sim-scale\", \"workers\": " << setup.workers << ", \"parameters\": " << setup.parameters
-            << ", \"mbit\": " << megabits << ", \"chain\": \"" << chain << "\", \"compute_s\": " << compute
-            << ", \"steps\": [" << steps
+            << ", \"mbit\": " << megabits << ", \"compute_s\": " << compute << ", \"steps\": [" << steps
             << "], \"ring_s\": " << formatted("%.3f", 2 * (workers - 1) / workers * model / setup.bytes_per_second)
             << ", \"in\": [" << in << "], \"out\": [" << out
             << "], \"head_models\": " << formatted("%.2f", static_cast<double>(buffers.most[0]) / model)

@@ -21,7 +21,7 @@ using namespace motley;
 
 struct Flags {
   std::uint64_t seed = 0, steps = 0, rounds = 0;
-  bool trace = false, faulty = false, overlap = false, helpers = false, chain = false;
+  bool trace = false, faulty = false, overlap = false;
   double verify = 0;
   bool skewed = false;
   std::string liar;
@@ -37,10 +37,10 @@ std::string how_to_replay(std::uint64_t seed, const Flags& flags) {
   return "replay: sim --seed " + std::to_string(seed) +
          (flags.steps > 0 ? " --steps " + std::to_string(flags.steps) : "") +
          (flags.rounds > 0 ? " --rounds " + std::to_string(flags.rounds) : "") + (flags.overlap ? " --overlap" : "") +
-         (flags.helpers ? " --helpers" : "") + (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
+         (flags.gradients == "fp32" ? "" : " --gradients " + flags.gradients) +
          (flags.weights == "fp32" ? "" : " --weights " + flags.weights) +
          (flags.holds == "never" ? "" : " --holds " + flags.holds) + (flags.faulty ? " --faulty" : "") +
-         (flags.chain ? " --chain" : "") + (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") +
+         (flags.verify > 0 ? " --verify " + formatted("%g", flags.verify) : "") +
          (flags.liar.empty() ? "" : " --liar " + flags.liar) + (flags.skewed ? " --skewed" : "") + " --trace\n";
 }
 
@@ -63,9 +63,7 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
                                             : modes::Holds::never;
   scenario.verify = flags.verify;
   if (flags.rounds > 0) sim::make_rounds(scenario, flags.rounds, flags.overlap);
-  if (flags.helpers) sim::make_helpers(scenario);
   if (flags.faulty) sim::add_fault(scenario);
-  if (flags.chain) sim::make_chain(scenario);
   if (!flags.liar.empty())
     sim::make_liar(scenario,
                    flags.liar == "none"       ? sim::Fault::none
@@ -79,19 +77,15 @@ sim::Report run_one(std::uint64_t seed, const Flags& flags, bool chatty) {
   sim::Report report = sim::simulate(scenario, options);
   if (chatty || !report.ok()) {
     std::printf(
-        "%s: %.1f virtual seconds, %llu frames, %llu of deltas, %llu handed on, %u starts of the head, slowest step "
-        "%.2f s, %llu "
+        "%s: %.1f virtual seconds, %llu frames, %llu of deltas, %u starts of the head, slowest step %.2f s, %llu "
         "trims, %llu raises, "
         "loss error %.1e, weights error %.1e, trace %016llx\n",
         report.ok() ? "ok" : "FAILED", report.virtual_seconds, static_cast<unsigned long long>(report.frames),
-        static_cast<unsigned long long>(report.deltas), static_cast<unsigned long long>(report.handed_on),
-        report.incarnations, report.measured.slowest_step_s, static_cast<unsigned long long>(report.measured.trims),
-        static_cast<unsigned long long>(report.measured.raises), report.measured.loss_error,
-        report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
+        static_cast<unsigned long long>(report.deltas), report.incarnations, report.measured.slowest_step_s,
+        static_cast<unsigned long long>(report.measured.trims), static_cast<unsigned long long>(report.measured.raises),
+        report.measured.loss_error, report.measured.weights_error, static_cast<unsigned long long>(report.trace_hash));
   }
   if (chatty && !flags.liar.empty()) std::cout << about_liar(report) << '\n';
-  if (chatty && report.sums > 0)
-    std::printf("%llu frames to the head are sums\n", static_cast<unsigned long long>(report.sums));
   for (const std::string& failure : report.failures) std::cout << "  " << failure << '\n';
   if (!report.ok() && !chatty) std::cout << replay << std::flush;
   return report;
@@ -108,7 +102,7 @@ int run_range(const Flags& flags) {
     std::cerr << "sim: --seeds expects FIRST..LAST, found '" << flags.seeds << "'; try --seeds 1..200\n";
     return 2;
   }
-  std::uint64_t failed = 0, trims = 0, raises = 0, early = 0;
+  std::uint64_t failed = 0, trims = 0, raises = 0;
   double slowest = 0, weights_error = 0;
   std::vector<std::uint64_t> liars;
   std::uint64_t out = 0, struck = 0;
@@ -117,7 +111,6 @@ int run_range(const Flags& flags) {
     if (!report.ok()) ++failed;
     trims += report.measured.trims;
     raises += report.measured.raises;
-    early += report.measured.early;
     slowest = std::max(slowest, report.measured.slowest_step_s);
     weights_error = std::max(weights_error, report.measured.weights_error);
     liars.push_back(report.liar_steps);
@@ -131,11 +124,10 @@ int run_range(const Flags& flags) {
                 static_cast<unsigned long long>(liars.back()), static_cast<unsigned long long>(struck));
   }
   std::printf(
-      "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; %llu samples of helpers; slowest step %.2f s, "
+      "%llu seeds, %llu failed; %llu leases trimmed, %llu extended; slowest step %.2f s, "
       "largest error of weights %.1e\n",
       static_cast<unsigned long long>(last - first + 1), static_cast<unsigned long long>(failed),
-      static_cast<unsigned long long>(trims), static_cast<unsigned long long>(raises),
-      static_cast<unsigned long long>(early), slowest, weights_error);
+      static_cast<unsigned long long>(trims), static_cast<unsigned long long>(raises), slowest, weights_error);
   return failed == 0 ? 0 : 1;
 }
 
@@ -163,10 +155,8 @@ int main(int argc, char** argv) {
   app.add_option("--steps", flags.steps, "steps of the run (the seed says otherwise)");
   auto* rounds = app.add_option("--rounds", flags.rounds, "steps are rounds of so many local steps");
   app.add_flag("--overlap", flags.overlap, "a round begins while what the last one came to travels")->needs(rounds);
-  app.add_flag("--helpers", flags.helpers, "workers of other machines help the head's own, one version before")
-      ->excludes(rounds);
   app.add_option("--gradients", flags.gradients, "codec of gradients between machines")
-      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4", "top64"}));
+      ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--weights", flags.weights, "codec of what a step changes of the weights, between machines")
       ->check(CLI::IsMember({"auto", "fp32", "bf16", "int8", "int4"}));
   app.add_option("--holds", flags.holds, "when the run is held, for as long as the seed says")
@@ -177,8 +167,6 @@ int main(int argc, char** argv) {
   app.add_option("--liar", flags.liar, "the last worker lies in its gradients; the head's own, or others, are right")
       ->check(CLI::IsMember({"negated", "outdated", "rarely", "none"}));
   app.add_flag("--skewed", flags.skewed, "each share of a step is of some classes alone");
-  app.add_flag("--chain", flags.chain,
-               "weights go from worker to worker, in a third of the seeds damaged now and then");
   app.add_flag("--trace", flags.trace, "print every event with its virtual time");
   seed->excludes(seeds)->excludes(minutes);
   seeds->excludes(minutes);

@@ -24,11 +24,10 @@ struct Owed {
   bool operator==(const Owed&) const = default;
 };
 
-/// From `first_step` on steps have `batch` samples, and base learning rates count `rate` times.
+/// From `first_step` on steps have `batch` samples.
 struct BatchChange {
   std::uint64_t first_step = 0;
   std::uint64_t batch = 0;
-  double rate = 1;
   bool operator==(const BatchChange&) const = default;
 };
 

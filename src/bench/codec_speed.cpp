@@ -18,7 +18,7 @@ using codec::CodecId;
 using codec::Kernels;
 
 constexpr std::size_t kAdamBytes = 28;  // four arrays are read, three written
-constexpr std::array kCodecs = {CodecId::bf16, CodecId::int8, CodecId::int4, CodecId::top64};
+constexpr std::array kCodecs = {CodecId::bf16, CodecId::int8, CodecId::int4};
 
 struct Arrays {
   explicit Arrays(std::size_t elements)
@@ -55,7 +55,6 @@ void measure_row(CodecRow& row, const Kernels& set, Arrays& a) {
   const codec::Body encoded{codec, a.body.data(), count};
   time(row.decode, bytes, [&] { set.decode(encoded, 0, count, a.sum.data()); });
   time(row.decode_add, bytes, [&] { set.add(encoded, 0, count, a.sum.data()); });
-  if (codec > codec::kLastDense) return;
   time(row.encode_delta, bytes, [&] {
     MOTLEY_ASSERT(set.encode_delta(codec, a.values.data(), a.residual.data(), count, a.body.data(), a.left.data()));
   });

@@ -19,8 +19,6 @@ Reason reason_of(const fleet::Cause& cause) {
               modes::whole_milliseconds(cause.verdict.without)};
     case Kind::compared:
       return {.code = ReasonCode::compared, .worker = cause.worker};
-    case Kind::in_vain:
-      return {.code = ReasonCode::in_vain, .worker = cause.worker};
     case Kind::nobody_else:
       return {.code = ReasonCode::nobody_else, .worker = cause.worker};
   }

@@ -14,7 +14,7 @@ using fleet::Member, fleet::MemberState, modes::Action, modes::ActionKind, modes
 CoordinatorMachine::CoordinatorMachine(const modes::RunConfig& config, modes::Pace& pace)
     : rooms_(config, pace, *this),
       attendance_(rooms_),
-      parking_(rooms_.run.roster, pace, attendance_, config.measure_again, config.helper_share > 0),
+      parking_(rooms_.run.roster, pace, attendance_, config.measure_again),
       sessions_(rooms_, parking_) {
   MOTLEY_ASSERT(config.grain > 0 && config.chunks > 0);
   MOTLEY_ASSERT(steps() <= modes::PassId::kNumberMax);
@@ -27,15 +27,9 @@ void CoordinatorMachine::decide(const modes::Event& event, Time now, modes::Acti
     rooms_.local.settle(now);
     if (std::ranges::all_of(rooms_.all_modes(), &modes::Mode::closed)) open_next(now);
     rooms_.exact.settle(now);
-    rooms_.helper.settle(now);
     rooms_.rounds.settle(now);
   }
   rooms_.run.actions = nullptr;
-}
-
-void CoordinatorMachine::change_batch(std::uint64_t batch, double rate) {
-  MOTLEY_ASSERT(rooms_.exact.closing_step());
-  rooms_.run.batches.change({version() + 1, batch, rate});
 }
 
 void CoordinatorMachine::cut_steps(std::span<const BatchChange> changes) {
@@ -103,8 +97,7 @@ void CoordinatorMachine::open_next(Time now) {
     rooms_.rounds.recall();
     return rooms_.exact.open_evaluation(now);
   }
-  for (modes::Mode* mode :
-       std::initializer_list<modes::Mode*>{&rooms_.rounds, &rooms_.local, &rooms_.helper, &rooms_.exact})
+  for (modes::Mode* mode : std::initializer_list<modes::Mode*>{&rooms_.rounds, &rooms_.local, &rooms_.exact})
     if (mode->open(now)) return;
 }
 
@@ -123,11 +116,6 @@ bool CoordinatorMachine::hold() {
   return true;
 }
 
-void CoordinatorMachine::in_vain(fleet::WorkerId worker, Time now) {
-  for (Member& member : rooms_.run.roster.all())
-    if (member.worker == worker && member.state == MemberState::member) parking_.park_in_vain(member, now);
-}
-
 void CoordinatorMachine::take_in_again(Member& member) {
   attendance_.take_in(member, Reason{.code = ReasonCode::joined, .worker = member.worker});
 }
@@ -139,8 +127,7 @@ void CoordinatorMachine::version_made(bool shared, Duration took, Time now) {
   if (!shared) return;
   rooms_.local.pass_shared();
   parking_.park_idle(rooms_.run.batch(), now);
-  if (rooms_.local.may_open() && rooms_.run.config.helper_share <= 0)
-    parking_.park_others(rooms_.run.batch(), took, now);
+  if (rooms_.local.may_open()) parking_.park_others(rooms_.run.batch(), took, now);
   if (rooms_.evaluation.pending()) rooms_.evaluation.go_aside(now);
 }
 
@@ -152,7 +139,6 @@ void CoordinatorMachine::finish(Reason reason) {
   MOTLEY_ASSERT(!finished() && rooms_.local.closed());
   state_ = RunState::finished;
   rooms_.run.finished = true;
-  rooms_.helper.end();
   rooms_.exact.end();
   rooms_.rounds.end();
   rooms_.run.act(ActionKind::finished, reason);

@@ -27,8 +27,6 @@ class CoordinatorMachine final : private modes::Host {
 
   /// Appends what is to be done. Time never goes back.
   void decide(const modes::Event& event, Time now, modes::Actions& actions);
-  /// Takes effect with the next step. REQUIRES close_step was asked for and not answered yet.
-  void change_batch(std::uint64_t batch, double rate);
   /// Steps to come have these batches. REQUIRES held(), in order, behind all changes before.
   void cut_steps(std::span<const BatchChange> changes);
   /// Any byte on any lane is life.
@@ -45,9 +43,6 @@ class CoordinatorMachine final : private modes::Host {
   [[nodiscard]] const fleet::Roster& members() const noexcept { return rooms_.run.roster; }
   [[nodiscard]] std::span<const modes::Lease> leases() const noexcept { return work().leases.all(); }
   [[nodiscard]] const modes::Lease* lease(modes::LeaseId id) const noexcept { return work().leases.find(id); }
-  /// Of the step after the open one, at whose version it is computed, in order of their numbers.
-  [[nodiscard]] std::span<const modes::Lease> early() const noexcept { return rooms_.helper.early(); }
-  [[nodiscard]] modes::PassId early_pass() const noexcept { return rooms_.helper.early_pass(); }
   [[nodiscard]] std::span<const modes::PassWork::Claim> claims() const noexcept { return work().claims; }
   /// Positions of rounds that are made, which come first in the next one.
   [[nodiscard]] std::vector<Owed> owed() const { return rooms_.rounds.owed(); }
@@ -86,8 +81,6 @@ class CoordinatorMachine final : private modes::Host {
   void on(const modes::StretchEnded& event, Time now) { rooms_.local.take(event, now); }
   template <class OfLeases>
   void on(const OfLeases& event, Time now) {
-    if constexpr (requires { event.lease; })
-      if (rooms_.helper.find(event.lease) != nullptr) return rooms_.helper.take(event, now);
     if (rooms_.rounds.closed()) return rooms_.exact.take(event, now);
     rooms_.rounds.take(event, now);
   }
@@ -97,7 +90,6 @@ class CoordinatorMachine final : private modes::Host {
   void refute(fleet::WorkerId worker) override { sessions_.refute(worker); }
   void idle(fleet::SessionId session) override { sessions_.dismiss_if_idle(session); }
   void all_idle() override { sessions_.dismiss_idle(); }
-  void in_vain(fleet::WorkerId worker, Time now) override;
   void take_in_parked() override { parking_.take_in_parked(); }
   void take_in_again(fleet::Member& member) override;
   void version_made(bool shared, Duration took, Time now) override;

@@ -6,7 +6,6 @@
 #include "cluster/hold_machine.h"
 #include "modes/exact/evaluation.h"
 #include "modes/exact/exact_mode.h"
-#include "modes/helper/helper_mode.h"
 #include "modes/local/local_mode.h"
 #include "modes/rounds/rounds_mode.h"
 #include "modes/run.h"
@@ -15,20 +14,14 @@ namespace motley::cluster {
 
 struct Rooms {
   Rooms(const modes::RunConfig& config, modes::Pace& pace, modes::Host& host)
-      : run(config, pace),
-        exact(run, host),
-        helper(run, host, exact),
-        local(run, host),
-        rounds(run, host),
-        evaluation(run, exact.work()) {}
+      : run(config, pace), exact(run, host), local(run, host), rounds(run, host), evaluation(run, exact.work()) {}
   Rooms(const Rooms&) = delete;
   Rooms& operator=(const Rooms&) = delete;
 
-  [[nodiscard]] std::array<modes::Mode*, 4> all_modes() noexcept { return {&exact, &helper, &local, &rounds}; }
+  [[nodiscard]] std::array<modes::Mode*, 3> all_modes() noexcept { return {&exact, &local, &rounds}; }
 
   modes::Run run;
   modes::ExactMode exact;
-  modes::HelperMode helper;
   modes::LocalMode local;
   modes::RoundsMode rounds;
   modes::Evaluation evaluation;

@@ -22,7 +22,7 @@ void Sessions::on(const modes::SessionOpened& event, std::optional<ReasonCode> o
   if (run_.roster.find(event.session) != nullptr) return;
   const bool full = !has_room(now);
   if (!full && !over && run_.roster.all().size() >= run_.config.sessions_max) make_room(now);
-  run_.roster.open(event.session, event.local, now).beside = event.local || event.beside;
+  run_.roster.open(event.session, event.local, now);
   if (over) {
     close(event.session, {.code = *over});
   } else if (full) {
@@ -95,7 +95,6 @@ void Sessions::on(const modes::RefreshWanted& event) {
   // It may have thrown away what it was granted along with the weights.
   const Reason lost{.code = ReasonCode::lost_lease, .worker = member->worker};
   rooms_.exact.session_lost(event.session, lost);
-  rooms_.helper.session_lost(event.session, lost);
   rooms_.rounds.session_lost(event.session, lost);
   if (member->state == MemberState::yielding) return dismiss_if_idle(event.session);
   rooms_.evaluation.session_lost(event.session);

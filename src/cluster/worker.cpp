@@ -72,7 +72,7 @@ void WorkerMachine::end_session(bool reconnect, WorkerReason reason) {
 
 void WorkerMachine::on(const worker_event::Heard& heard) {
   if (!open_) return;
-  if (heard.coordinator) last_heard_ = now_;
+  last_heard_ = now_;
   if (heard.weights) {
     last_weights_ = now_;
     refresh_wait_ = 2 * times_.silence;
@@ -216,10 +216,6 @@ void WorkerMachine::on(const worker_event::VersionWhole& whole) {
   if (!open_ || (held_.version && whole.version <= *held_.version)) return;
   if (!whole_ || whole.version > *whole_) whole_ = whole.version;
   move_on();
-}
-
-void WorkerMachine::on(const worker_event::WeightsMissed&) {
-  if (open_ && admitted_) start_over(WorkerReason::versions_missed, 0);
 }
 
 void WorkerMachine::on(const worker_event::WeightsDiffer& differ) {

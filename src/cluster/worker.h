@@ -61,7 +61,6 @@ class WorkerMachine {
   void on(const worker_event::VersionSeen&);
   void on(const worker_event::WeightsForgotten&);
   void on(const worker_event::VersionWhole&);
-  void on(const worker_event::WeightsMissed&);
   void on(const worker_event::WeightsDiffer&);
   void on(const worker_event::TaskProgress&);
   void on(const worker_event::TaskLimited&);

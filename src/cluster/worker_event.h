@@ -14,7 +14,6 @@ struct Connected {};
 struct Disconnected {};
 struct Heard {  // a frame of this session, or a part of one, before its content is looked at
   bool weights = false;
-  bool coordinator = true;  // else of another worker
 };
 struct SpecWhole {};  // RunSpec and the model file are there
 struct Prepared {};
@@ -28,8 +27,7 @@ struct WeightsForgotten {};  // what came before admission was of another sessio
 struct VersionWhole {
   std::uint64_t version = 0;
 };
-struct WeightsMissed {};  // chunks did not come, and the coordinator has them no more
-struct WeightsDiffer {    // what a version came to is not what the coordinator holds
+struct WeightsDiffer {  // what a version came to is not what the coordinator holds
   std::uint64_t version = 0;
 };
 struct TaskProgress {
@@ -58,9 +56,9 @@ using WorkerEvent =
     std::variant<worker_event::Connected, worker_event::Disconnected, worker_event::Heard, worker_event::SpecWhole,
                  worker_event::Prepared, worker_event::PrepareFailed, worker_event::DeviceOut, worker_event::Admitted,
                  worker_event::VersionSeen, worker_event::WeightsForgotten, worker_event::VersionWhole,
-                 worker_event::WeightsMissed, worker_event::WeightsDiffer, worker_event::TaskProgress,
-                 worker_event::TaskLimited, worker_event::TaskBegun, worker_event::TaskFinished,
-                 worker_event::TaskFailed, worker_event::LeaveAsked, worker_event::Malformed, worker_event::Tick,
-                 wire::PassOpened, wire::PassClosed, wire::Grant, wire::Trim, wire::Cancel, wire::Bye>;
+                 worker_event::WeightsDiffer, worker_event::TaskProgress, worker_event::TaskLimited,
+                 worker_event::TaskBegun, worker_event::TaskFinished, worker_event::TaskFailed,
+                 worker_event::LeaveAsked, worker_event::Malformed, worker_event::Tick, wire::PassOpened,
+                 wire::PassClosed, wire::Grant, wire::Trim, wire::Cancel, wire::Bye>;
 
 }  // namespace motley::cluster

@@ -16,12 +16,6 @@ namespace {
 /// With weights that are made up: of no version, so that it starts at once, and goes on whatever the run does.
 bool is_probe(const wire::Grant& lease) { return modes::PassId::unpack(lease.pass).kind == PassKind::probe; }
 
-/// The version that it counts in; one of a step to come is of use until that is made.
-std::uint64_t due_at(const wire::Grant& lease) {
-  const modes::PassId pass = modes::PassId::unpack(lease.pass);
-  return pass.kind == PassKind::train ? pass.number : lease.version;
-}
-
 // The forward pass needs the first layers first: it starts while the others are still on their way. An evaluation needs
 // all, and what a calibration measures shall not be disturbed.
 bool can_start(const wire::Grant& lease, const HeldWeights& held) {
@@ -100,7 +94,7 @@ void WorkerTasks::reset(WorkerReason reason, WorkerActions& out) {
 }
 
 void WorkerTasks::drop_before(std::uint64_t version, WorkerActions& out) {
-  const auto over = [version](const wire::Grant& lease) { return due_at(lease) < version && !is_probe(lease); };
+  const auto over = [version](const wire::Grant& lease) { return lease.version < version && !is_probe(lease); };
   std::erase_if(queue_, [&](const Queued& queued) { return over(queued.lease); });
   if (running_ && over(running_->lease)) abandon(WorkerReason::pass_closed, false, out);
 }

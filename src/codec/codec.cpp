@@ -11,31 +11,10 @@
 namespace motley::codec {
 namespace {
 
-constexpr std::array<std::string_view, 5> kWords = {"fp32", "bf16", "int8", "int4", "top64"};
+constexpr std::array<std::string_view, 4> kWords = {"fp32", "bf16", "int8", "int4"};
 
 std::size_t bytes_of(BlockShape shape, std::size_t elements) noexcept {
   return (elements + shape.elements - 1) / shape.elements * (1 + shape.bytes);
-}
-
-std::size_t top_bytes(std::size_t elements) noexcept {
-  const std::size_t rest = elements % kTop64Block.elements;
-  return bytes_of(kTop64Block, elements - rest) + (rest > 0 ? 1 + 2 * top_of(rest) : 0);
-}
-
-/// The places of each block rise, and none is beyond the elements.
-bool sound_places(std::span<const std::byte> body, std::size_t elements) noexcept {
-  std::size_t at = (elements + kTop64Block.elements - 1) / kTop64Block.elements;
-  for (std::size_t first = 0; first < elements; first += kTop64Block.elements) {
-    const std::size_t width = std::min(kTop64Block.elements, elements - first);
-    std::size_t least = 0;
-    for (std::size_t i = 0; i < top_of(width); ++i, at += 2) {
-      const std::size_t place =
-          std::to_integer<std::size_t>(body[at]) | (std::to_integer<std::size_t>(body[at + 1]) & 0x0F) << 8;
-      if (place < least || place >= width) return false;
-      least = place + 1;
-    }
-  }
-  return true;
 }
 
 #if defined(__x86_64__)
@@ -72,8 +51,6 @@ double error_bound(CodecId codec, double magnitude) noexcept {
       return std::max(magnitude / 169, kSmallest);
     case CodecId::int4:
       return std::max(magnitude / 9.33, kSmallest);
-    case CodecId::top64:
-      return std::max(magnitude, kSmallest);
   }
   return 0;
 }
@@ -89,8 +66,6 @@ double delta_error_bound(CodecId codec, double magnitude) noexcept {
       return std::max(magnitude / 127, kSmallest);
     case CodecId::int4:
       return std::max(magnitude / 7, kSmallest);
-    case CodecId::top64:
-      break;
   }
   return 0;
 }
@@ -105,23 +80,8 @@ std::size_t encoded_bytes(CodecId codec, std::size_t elements) noexcept {
       return bytes_of(kInt8Block, elements);
     case CodecId::int4:
       return bytes_of(kInt4Block, elements);
-    case CodecId::top64:
-      return top_bytes(elements);
   }
   return 0;
-}
-
-void insert(CodecId codec, std::span<const std::byte> part, std::size_t first, std::size_t count,
-            std::span<std::byte> body, std::size_t elements) noexcept {
-  MOTLEY_ASSERT(codec <= kLastDense && first % Encoded::kStride == 0 && first + count <= elements);
-  MOTLEY_ASSERT(part.size() == encoded_bytes(codec, count) && body.size() == encoded_bytes(codec, elements));
-  if (codec == CodecId::fp32 || codec == CodecId::bf16)
-    return void(std::ranges::copy(part, body.subspan(encoded_bytes(codec, first)).begin()));
-  const BlockShape shape = codec == CodecId::int8 ? kInt8Block : kInt4Block;
-  const auto blocks_of = [&](std::size_t of) { return (of + shape.elements - 1) / shape.elements; };
-  const std::size_t before = first / shape.elements, blocks = blocks_of(count);
-  std::ranges::copy(part.first(blocks), body.subspan(before).begin());
-  std::ranges::copy(part.subspan(blocks), body.subspan(blocks_of(elements) + before * shape.bytes).begin());
 }
 
 void encode(CodecId codec, std::span<const float> values, std::span<const float> residual, std::span<std::byte> body,
@@ -135,7 +95,7 @@ void encode(CodecId codec, std::span<const float> values, std::span<const float>
 
 bool encode_delta(CodecId codec, std::span<const float> target, std::span<const float> base, std::span<std::byte> body,
                   std::span<float> moved) noexcept {
-  MOTLEY_ASSERT(codec != CodecId::fp32 && codec <= kLastDense);
+  MOTLEY_ASSERT(codec != CodecId::fp32);
   MOTLEY_ASSERT(base.size() == target.size() && moved.size() == target.size());
   MOTLEY_ASSERT(body.size() == encoded_bytes(codec, target.size()));
   return best().encode_delta(codec, target.data(), base.data(), target.size(), body.data(), moved.data());
@@ -144,13 +104,12 @@ bool encode_delta(CodecId codec, std::span<const float> target, std::span<const 
 bool add_delta(CodecId codec, std::span<const std::byte> body, std::span<const float> base, std::span<float> moved,
                const Kernels* set) noexcept {
   MOTLEY_ASSERT(moved.size() == base.size());
-  if (codec > kLastDense || body.size() != encoded_bytes(codec, base.size())) return false;
+  if (body.size() != encoded_bytes(codec, base.size())) return false;
   return (set != nullptr ? *set : best()).add_delta({codec, body.data(), base.size()}, base.data(), moved.data());
 }
 
 std::optional<Encoded> Encoded::make(CodecId codec, std::span<const std::byte> body, std::size_t elements) noexcept {
   if (body.size() != encoded_bytes(codec, elements)) return std::nullopt;
-  if (codec == CodecId::top64 && !sound_places(body, elements)) return std::nullopt;
   return Encoded(codec, body, elements);
 }
 

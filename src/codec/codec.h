@@ -13,32 +13,23 @@
 namespace motley::codec {
 
 /// As in the frame header.
-enum class CodecId : std::uint8_t { fp32 = 0, bf16 = 1, int8 = 2, int4 = 3, top64 = 4 };
-inline constexpr CodecId kLastCodec = CodecId::top64;
-/// The last of those whose numbers stand for every element: weights are written in no other.
-inline constexpr CodecId kLastDense = CodecId::int4;
+enum class CodecId : std::uint8_t { fp32 = 0, bf16 = 1, int8 = 2, int4 = 3 };
+inline constexpr CodecId kLastCodec = CodecId::int4;
 
 std::string_view to_word(CodecId codec) noexcept;
 std::optional<CodecId> from_word(std::string_view word) noexcept;
 
-/// Most that a decoded element may be off, in a block (bf16: at an element) whose largest element is `magnitude`. What
-/// top64 leaves out is as far off as it is large.
+/// Most that a decoded element may be off, in a block (bf16: at an element) whose largest element is `magnitude`.
 double error_bound(CodecId codec, double magnitude) noexcept;
 
-/// The length of `elements` on the wire, of a delta (delta.h) too, if there are deltas in that codec.
+/// The length of `elements` on the wire, of a delta (delta.h) too.
 std::size_t encoded_bytes(CodecId codec, std::size_t elements) noexcept;
 
 /// Encodes values + residual; `left` becomes what the bytes leave out of it. Where that sum is not finite (int8,
-/// int4, top64: or beyond 7 · 2^63), the bytes say so and `left` is zero. REQUIRES `residual` and `left` as long as
+/// int4: or beyond 7 · 2^63), the bytes say so and `left` is zero. REQUIRES `residual` and `left` as long as
 /// `values`, or empty; `body` of encoded_bytes(); nothing overlaps.
 void encode(CodecId codec, std::span<const float> values, std::span<const float> residual, std::span<std::byte> body,
             std::span<float> left) noexcept;
-
-/// Puts what was encoded of elements `first` onwards where it has its place in the body of all of them. REQUIRES a
-/// codec that stands for every element, `first` a multiple of Encoded::kStride, as is `count` but at the end, and
-/// bodies of encoded_bytes().
-void insert(CodecId codec, std::span<const std::byte> part, std::size_t first, std::size_t count,
-            std::span<std::byte> body, std::size_t elements) noexcept;
 
 /// Encoded elements, somewhere else.
 class Encoded {
@@ -46,8 +37,7 @@ class Encoded {
   /// Elements `first` onwards may be asked for where `first` is a multiple of it.
   static constexpr std::size_t kStride = 256;
 
-  /// Empty unless `body` has the length that so many elements take; top64: or its places do not rise, or are beyond the
-  /// elements.
+  /// Empty unless `body` has the length that so many elements take.
   static std::optional<Encoded> make(CodecId codec, std::span<const std::byte> body, std::size_t elements) noexcept;
   explicit Encoded(std::span<const float> values) noexcept
       : codec_(CodecId::fp32), body_(std::as_bytes(values)), elements_(values.size()) {}

@@ -16,9 +16,6 @@ struct BlockShape {
 };
 inline constexpr BlockShape kInt8Block{256, 256};
 inline constexpr BlockShape kInt4Block{64, 32};
-inline constexpr BlockShape kTop64Block{4096, 128};
-/// Of so many elements of a block of top64, which of them are sent.
-constexpr std::size_t top_of(std::size_t elements) noexcept { return (elements + 63) / 64; }
 
 /// `elements`: of the whole body, since scales lie before codes.
 struct Body {

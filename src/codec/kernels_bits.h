@@ -29,11 +29,9 @@ inline void store16(std::byte* to, Bits16 bits) noexcept { __builtin_memcpy(to, 
 inline float widened(Bits16 bits) noexcept { return float_of(Bits32{bits} << 16); }
 
 struct Set {
-  static constexpr bool kReplaces = true;
   void operator()(float& to, float value) const noexcept { to = value; }
 };
 struct Add {
-  static constexpr bool kReplaces = false;
   void operator()(float& to, float value) const noexcept { to += value; }
 };
 

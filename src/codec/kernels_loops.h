@@ -7,7 +7,6 @@
 
 #include "codec/kernels.h"
 #include "codec/kernels_bits.h"
-#include "codec/kernels_top.h"
 
 namespace motley::codec {
 namespace {
@@ -167,8 +166,6 @@ void encode_as(CodecId codec, const float* values, const float* residual, std::s
       return encode_blocks<Int8, kResidual, kLeft>(values, residual, count, body, left);
     case CodecId::int4:
       return encode_blocks<Int4, kResidual, kLeft>(values, residual, count, body, left);
-    case CodecId::top64:
-      return encode_top<kResidual, kLeft>(values, residual, count, body, left);
   }
 }
 
@@ -200,8 +197,6 @@ void decode_as(const Body& body, std::size_t first, std::size_t count, float* __
       return decode_blocks<Int8, HalfSteps>(body, first, count, out, Into{});
     case CodecId::int4:
       return decode_blocks<Int4, HalfSteps>(body, first, count, out, Into{});
-    case CodecId::top64:
-      return decode_top<Into>(body, first, count, out);
   }
 }
 
@@ -241,8 +236,6 @@ float largest_any(const Body& body) noexcept {
       return largest_block<Int8>(body);
     case CodecId::int4:
       return largest_block<Int4>(body);
-    case CodecId::top64:
-      return largest_block<Top64>(body);
   }
   const auto bits = static_cast<Bits32>(largest);
   return float_of(bits > kExponent ? kExponent : bits);

@@ -33,53 +33,15 @@ Status in_range(const std::string& key, double value, double low, double high) {
 
 // What rounds are not made for yet would be another training without a word.
 Status check_rounds(const RunConfig& c) {
-  if (c.wire_gradients == "top64" && c.mode != "rounds") {
-    return bad(
-        "wire.gradients = \"top64\" needs train.mode = \"rounds\": it sends a 64th of the numbers at a time, which "
-        "was measured for rounds only",
-        c.mode == "helper" ? "--set wire.gradients=int8" : "--set train.mode=rounds, or wire.gradients=int4");
-  }
   if (c.mode != "rounds") return {};
   const auto not_yet = [](const std::string& setting, const std::string& hint) {
     return bad(setting + " is not supported with train.mode = \"rounds\" yet", hint);
   };
-  if (c.global_batch.automatic) return not_yet("train.global_batch = \"auto\"", "--set train.global_batch=256");
-  if (c.wire_chain != "none") return not_yet("wire.chain = \"" + c.wire_chain + "\"", "--set wire.chain=none");
   if (c.drop_last) return not_yet("train.drop_last = true", "--set train.drop_last=false");
   if (c.clip_norm > 0 && c.clip_norm_of != "own")
     return not_yet("train.clip_norm_of = \"previous\"", "--set train.clip_norm_of=own");
   return in_range("train.global_batch times train.rounds.steps",
-                  static_cast<double>(c.global_batch.samples) * static_cast<double>(c.rounds_steps), 1, 1e12);
-}
-
-Status check_chain(const RunConfig& c) {
-  if (c.wire_chain == "both" && c.mode == "helper") {
-    return bad(
-        "wire.chain = \"both\" cannot be used with train.mode = \"helper\": gradients of helpers are not added up on "
-        "the way",
-        "--set wire.chain=weights");
-  }
-  return {};
-}
-
-// A gradient of the version before is noise that adds to whatever else is not exact.
-Status check_helper(const RunConfig& c) {
-  if (c.mode != "helper") return {};
-  const std::string with = " with train.mode = \"helper\"";
-  if (c.wire_gradients == "int4") {
-    return bad("wire.gradients = \"int4\" cannot be used" + with + ": late gradients do not tolerate int4's rounding",
-               "--set wire.gradients=int8");
-  }
-  if (c.global_batch.automatic)
-    return bad("train.global_batch = \"auto\" is not supported" + with, "--set train.global_batch=256");
-  if (!c.shares.empty())
-    return bad("train.shares cannot be set" + with + ": helpers get shares of their own", "--set train.shares=[]");
-  if (c.optimizer_kind == "script") {
-    return bad("optimizer.kind = \"script\" cannot be used" + with +
-                   ": how an optimizer of the script's own tolerates late gradients is not known",
-               "--set train.mode=exact");
-  }
-  return {};
+                  static_cast<double>(c.global_batch) * static_cast<double>(c.rounds_steps), 1, 1e12);
 }
 
 }  // namespace
@@ -88,21 +50,20 @@ Status check(const RunConfig& c) {
   const std::vector<Status> all{
       one_of("model.loss", c.model_loss, {"cross_entropy", "nll", "mse"}),
       one_of("train.clip_norm_of", c.clip_norm_of, {"own", "previous"}),
-      one_of("train.mode", c.mode, {"exact", "rounds", "helper", "auto"}),
+      one_of("train.mode", c.mode, {"exact", "rounds", "auto"}),
       in_range("train.rounds.steps", static_cast<double>(c.rounds_steps), 1, 100'000),
       in_range("train.rounds.rate", c.rounds_rate, c.rounds_rate == 0 ? 0 : 1e-6, 10),
       in_range("train.rounds.momentum", c.rounds_momentum, c.rounds_momentum == -1 ? -1 : 0, 0.9999),
       one_of("train.rounds.overlap", c.rounds_overlap, {"none", "next"}),
       one_of("optimizer.kind", c.optimizer_kind, {"sgd", "adam", "adamw", "script"}),
       one_of("schedule.kind", c.schedule_kind, {"constant", "step", "cosine"}),
-      one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4", "top64"}),
+      one_of("wire.gradients", c.wire_gradients, {"auto", "fp32", "bf16", "int8", "int4"}),
       one_of("wire.weights", c.wire_weights, {"auto", "fp32", "bf16", "int8", "int4"}),
-      one_of("wire.chain", c.wire_chain, {"auto", "none", "weights", "both"}),
       in_range("model.block", static_cast<double>(c.model_block), 1, 65536),
       in_range("model.layers", static_cast<double>(c.model_layers), 1, 1024),
       in_range("model.heads", static_cast<double>(c.model_heads), 1, 1024),
       in_range("model.width", static_cast<double>(c.model_width), 1, 65536),
-      in_range("train.global_batch", static_cast<double>(c.global_batch.samples), 1, 1 << 24),
+      in_range("train.global_batch", static_cast<double>(c.global_batch), 1, 1 << 24),
       in_range("train.micro_batch", static_cast<double>(c.micro_batch), 0, 1 << 20),
       in_range("train.grain", static_cast<double>(c.grain), 0, 1 << 20),
       in_range("train.min_workers", static_cast<double>(c.min_workers), 1, 256),
@@ -124,12 +85,6 @@ Status check(const RunConfig& c) {
     if (!status) return status;
   }
   if (const Status fits = check_rounds(c); !fits) return fits;
-  if (const Status fits = check_helper(c); !fits) return fits;
-  if (const Status fits = check_chain(c); !fits) return fits;
-  if (c.drop_last && c.global_batch.automatic) {
-    return bad("train.drop_last = true needs a batch of one size, but train.global_batch = \"auto\" changes it",
-               "--set train.drop_last=false, or --set train.global_batch=256");
-  }
   if (c.optimizer_kind == "script" && c.model_kind != kScriptKind) {
     return bad("optimizer.kind: only a Python script brings an optimizer of its own", "--set optimizer.kind=adamw");
   }

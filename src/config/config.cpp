@@ -50,26 +50,6 @@ bool assign(const toml::node& node, std::uint64_t& out) {
   out = static_cast<std::uint64_t>(*value);
   return true;
 }
-bool assign(const toml::node& node, GlobalBatch& out) {
-  constexpr std::string_view kAuto = "auto";
-  std::uint64_t samples = out.samples;
-  const auto text = node.value_exact<std::string>();
-  if (text) {
-    std::string_view rest = *text;
-    if (!rest.starts_with(kAuto)) return false;
-    rest.remove_prefix(kAuto.size());
-    if (!rest.empty()) {
-      const char* end = rest.data() + rest.size();
-      if (rest[0] != ':' || rest.size() == 1) return false;
-      const auto parsed = std::from_chars(rest.data() + 1, end, samples);
-      if (parsed.ec != std::errc() || parsed.ptr != end || samples > kCountMax) return false;
-    }
-  } else if (!assign(node, samples)) {
-    return false;
-  }
-  out = {samples, text.has_value()};
-  return true;
-}
 bool assign(const toml::node& node, double& out) {
   if (const auto whole = node.value_exact<std::int64_t>()) {
     out = static_cast<double>(*whole);
@@ -117,6 +97,31 @@ Error unknown_key(const std::string& key, const std::string& place) {
              close.empty() ? "`motley train --keys` lists them" : "did you mean '" + close + "'?");
 }
 
+// Of earlier versions: a value that is refused; or a key that is gone, but may say what is done `now`.
+struct Removed {
+  std::string_view key, value, now, instead;
+};
+constexpr Removed kRemoved[]{
+    {"train.mode", "helper", "", "train.mode=auto"},
+    {"train.global_batch", "auto", "", "train.global_batch=256"},
+    {"wire.gradients", "top64", "", "wire.gradients=int4"},
+    {"wire.chain", "", "none", "wire.gradients=auto"},
+};
+
+const Removed* removed_key(const std::string& key) {
+  const auto found = std::ranges::find(kRemoved, key, &Removed::key);
+  return found == std::end(kRemoved) ? nullptr : found;
+}
+
+Status refuse_removed(const Removed& removed, const toml::node& node, const std::string& origin) {
+  const auto value = node.value_exact<std::string>();
+  const bool gone = removed.value.empty();
+  if (gone ? value == removed.now : !value || value->substr(0, value->find(':')) != removed.value) return {};
+  const std::string what = std::string(removed.key) + (value ? " = \"" + *value + "\"" : "");
+  return bad(where(node, origin) + ": " + what + " is not in this version of motley",
+             "--set " + std::string(removed.instead) + ", in a new run");
+}
+
 Status apply_groups(const toml::node& node, RunConfig& config, const std::string& origin) {
   const toml::array* list = node.as_array();
   if (list == nullptr || list->size() > kGroupsMax) {
@@ -151,6 +156,9 @@ Status apply_groups(const toml::node& node, RunConfig& config, const std::string
 
 Status apply_key(const std::string& key, const toml::node& node, RunConfig& config, const std::string& origin) {
   if (key == "optimizer.groups") return apply_groups(node, config, origin);
+  if (const Removed* was = removed_key(key)) {
+    if (Status stays = refuse_removed(*was, node, origin); !stays || was->value.empty()) return stays;
+  }
   bool known = false;
   Status status;
   visit_fields(config, [&](const char* name, auto& member, const char* help) {

@@ -20,12 +20,6 @@ struct GroupConfig {
   bool operator==(const GroupConfig&) const = default;
 };
 
-/// "auto" starts at the recipe's batch, "auto:64" at that.
-struct GlobalBatch {
-  std::uint64_t samples = 256;  // of the first step
-  bool automatic = false;       // later steps follow the gradient noise
-};
-
 /// The model.kind of runs whose model and data are those of a user's own program.
 inline constexpr const char* kScriptKind = "script";
 
@@ -46,7 +40,7 @@ struct RunConfig {
   // train
   std::uint64_t steps = 0;  // 0: from epochs
   std::uint64_t epochs = 1;
-  GlobalBatch global_batch;
+  std::uint64_t global_batch = 256;
   std::uint64_t seed = 1;
   std::string mode = "exact";
   std::uint64_t rounds_steps = 30;               // of a round
@@ -70,7 +64,7 @@ struct RunConfig {
   std::uint64_t warmup_steps = 0, step_size = 1000, cosine_steps = 0;  // cosine_steps 0: to the end of the run
   double gamma = 0.1, min_factor = 0;
   // wire
-  std::string wire_gradients = "fp32", wire_weights = "fp32", wire_chain = "none";
+  std::string wire_gradients = "fp32", wire_weights = "fp32";
 
   bool operator==(const RunConfig& other) const;
 };
@@ -96,7 +90,6 @@ Sizes sizes(const RunConfig& config, std::uint64_t samples);
 /// Errors: the run would end, or be evaluated, inside of a round.
 Status check_whole_rounds(const RunConfig& config, std::uint64_t samples);
 bool in_rounds(const RunConfig& config);
-bool with_helpers(const RunConfig& config);
 /// Nobody said by what rate the weights follow what a round comes to.
 bool rate_by_workers(const RunConfig& config);
 /// In how many bits gradients or weights travel is decided while it runs.

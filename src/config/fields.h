@@ -17,8 +17,6 @@ constexpr const char* type_name() {
     return "a string";
   else if constexpr (std::is_same_v<T, std::uint64_t>)
     return "a whole number that is not negative";
-  else if constexpr (std::is_same_v<T, GlobalBatch>)
-    return "a whole number, \"auto\" or \"auto:SAMPLES\"";
   else if constexpr (std::is_same_v<T, double>)
     return "a number";
   else
@@ -50,13 +48,11 @@ template <class Config, class F>
 void visit_training(Config& c, F& f) {
   f("train.steps", c.steps, "optimizer updates; 0: as many as train.epochs asks for");
   f("train.epochs", c.epochs, "passes over the training set");
-  f("train.global_batch", c.global_batch,
-    "samples of one update, over all workers; auto: follows the gradient noise, and the learning rate with it");
+  f("train.global_batch", c.global_batch, "samples of one update, over all workers");
   f("train.seed", c.seed, "initial weights, sample order and dropout follow from it");
   f("train.mode", c.mode,
-    "exact: each step as one machine would make it; rounds: of local steps, for slow links; helper: steps of the "
-    "devices of the head's machine, which wait for no other, with help from slow machines; auto: measures first, and "
-    "takes exact or rounds, where the price is known");
+    "exact: each step as one machine would make it; rounds: of local steps, for slow links; auto: measures first, "
+    "and takes exact or rounds, where the price is known");
   f("train.rounds.steps", c.rounds_steps, "rounds: steps that each worker makes by itself");
   f("train.rounds.rate", c.rounds_rate,
     "rounds: part of the workers' mean change that the weights follow at once; 0: without momentum all of it, else by "
@@ -99,15 +95,9 @@ void visit_optimizer_and_wire(Config& c, F& f) {
   f("schedule.gamma", c.gamma, "step: factor of a decay");
   f("schedule.steps", c.cosine_steps, "cosine: steps until the minimum; 0: the end of the run");
   f("schedule.min_factor", c.min_factor, "cosine: smallest rate as a share of the first");
-  f("wire.gradients", c.wire_gradients,
-    "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto; in rounds top64 too: of each 4,096 "
-    "numbers the 64 largest");
+  f("wire.gradients", c.wire_gradients, "of workers on other machines, on the wire: fp32, bf16, int8, int4 or auto");
   f("wire.weights", c.wire_weights,
     "to workers on other machines, what a step changes: fp32, bf16, int8, int4 or auto");
-  f("wire.chain", c.wire_chain,
-    "weights: each worker of another machine gets the new weights from another one, the first of them from the head, "
-    "whose link carries them once; both: gradients as well, added up the other way; none: the head sends and "
-    "gets them all; auto: each is tried for some steps, and the fastest kept; not in rounds");
 }
 
 template <class Config, class F>

@@ -19,7 +19,7 @@ void image_classifier(RunConfig& c, const char* data, double mean, double std) {
 // The settings of nanoGPT for a text of about a megabyte.
 void language_model(RunConfig& c) {
   c.steps = 2000;
-  c.global_batch.samples = 32;
+  c.global_batch = 32;
   c.clip_norm = 1;
   c.optimizer_kind = "adamw";
   c.optimizer.lr = 1e-3;

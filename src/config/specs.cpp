@@ -17,8 +17,6 @@ std::uint64_t quotient_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1)
 
 bool in_rounds(const RunConfig& config) { return config.mode == "rounds"; }
 
-bool with_helpers(const RunConfig& config) { return config.mode == "helper"; }
-
 bool rate_by_workers(const RunConfig& config) {
   return in_rounds(config) && config.rounds_rate <= 0 && config.rounds_momentum > 0;
 }
@@ -28,7 +26,7 @@ bool leaves_codec_open(const RunConfig& config) {
 }
 
 Sizes sizes(const RunConfig& config, std::uint64_t samples) {
-  const std::uint64_t batch = config.global_batch.samples;
+  const std::uint64_t batch = config.global_batch;
   if (!in_rounds(config)) return {batch, config.steps, config.evaluate_every};
   const std::uint64_t steps = config.rounds_steps, per_epoch = quotient_up(samples, batch);
   // The last round of an epoch may have fewer steps.
@@ -41,7 +39,7 @@ Sizes sizes(const RunConfig& config, std::uint64_t samples) {
 // More steps than were asked for would be another schedule, and other marks those of another run.
 Status check_whole_rounds(const RunConfig& config, std::uint64_t samples) {
   if (!in_rounds(config)) return {};
-  const std::uint64_t of_round = config.rounds_steps, of_epoch = quotient_up(samples, config.global_batch.samples);
+  const std::uint64_t of_round = config.rounds_steps, of_epoch = quotient_up(samples, config.global_batch);
   const auto refused = [&](const std::string& key, std::uint64_t asked, std::uint64_t fits, const std::string& other) {
     return Error{ErrorCode::input,
                  key + ": " + std::to_string(asked) + " steps end " + std::to_string(asked % of_epoch % of_round) +

@@ -45,9 +45,6 @@ std::string literal(double value) {
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific).ptr;
   return {buffer, end};
 }
-std::string literal(const GlobalBatch& value) {
-  return value.automatic ? "\"auto:" + number(value.samples) + "\"" : number(value.samples);
-}
 template <class T>
 std::string literal(const std::vector<T>& values) {
   std::string out = "[";

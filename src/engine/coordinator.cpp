@@ -18,16 +18,13 @@ Coordinator::Impl::Impl(CoordinatorOptions given, ps::Server start, CoordinatorO
       sessions(options.run, options.checksums, output),
       uploads(server.layout().chunks().size()),
       state(options.state, sessions),
-      weights(server, options, sessions, machine.members(), pace),
-      chain(options, pace, weights, sessions, machine.members(), output),
-      merges(options, machine, server.layout(), sessions, uploads, pace),
-      batch(options, pace),
+      weights(server, options.weights, sessions, machine.members(), pace),
+      noise(pace),
       sketches(options.verify.secret),
       steps(server, uploads, options.wants_gradients),
       outbox({options, machine.members(), pace, sessions, workers, state, weights, output}),
-      lender({options, server, machine, sessions, weights, batch, pace, output}, feeder()),
-      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, chain, merges,
-             output},
+      lender({options, server, machine, sessions, weights, noise, pace, output}, feeder()),
+      inbox({options, server, machine, sessions, workers, pace, uploads, sketches, probes, evaluations, output},
             busier_share(server.layout(), options), feeder()) {}
 
 void Coordinator::Impl::feed(const modes::Event& event) {
@@ -35,21 +32,14 @@ void Coordinator::Impl::feed(const modes::Event& event) {
   // Actions answer with events of their own; they wait until the actions before them are done.
   if (feeding) return;
   feeding = true;
-  for (std::size_t i = 0;; ++i) {
-    if (i == events.size()) {
-      std::optional<modes::Event> next = merges.next();
-      if (!next) break;
-      events.push_back(*std::move(next));
-    }
+  for (std::size_t i = 0; i < events.size(); ++i) {
     const modes::Event happened = events[i];
     actions.clear();
     machine.decide(happened, now, actions);
     for (const modes::Action& action : actions) perform(action);
-    const bool other_batch = batch.news(machine.version());
-    if (!pace.news() && !other_batch) continue;
+    if (!pace.news()) continue;
     if (const std::optional<Planned> planned = forecast(machine.batches().batch(machine.version()))) {
       pace.told();
-      if (other_batch) batch.told();
       output.planned(*planned);
     }
   }
@@ -63,7 +53,6 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
   for (const fleet::Member& member : machine.members().all()) {
     const bool waits = member.state == fleet::MemberState::parked && local_steps == 1 &&
                        global_batch == machine.batches().batch(machine.version());
-    if (options.helper_share > 0 && !member.beside) continue;  // nobody waits for it, and what it makes is little
     if (member.state == fleet::MemberState::member || member.state == fleet::MemberState::parked)
       (waits ? parked : members).push_back(member.worker);
   }
@@ -73,13 +62,9 @@ std::optional<Planned> Coordinator::Impl::forecast(std::uint64_t global_batch, s
   const std::optional<double> evaluation =
       options.test_samples > 0 ? pace.evaluation_seconds(options.test_samples, members) : std::nullopt;
   members.insert(members.end(), parked.begin(), parked.end());
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    planned->workers[i].name = workers.name(members[i]);
-    planned->workers[i].beside = machine.members().is_beside(members[i]);
-  }
-  planned->noise = batch.noise();
-  planned->advice = plan::advise(planned->step, planned->workers, evaluation,
-                                 options.chain == CoordinatorOptions::Chain::none && options.local_steps == 0);
+  for (std::size_t i = 0; i < members.size(); ++i) planned->workers[i].name = workers.name(members[i]);
+  planned->noise = noise.known();
+  planned->advice = plan::advise(planned->step, planned->workers, evaluation);
   return planned;
 }
 
@@ -123,7 +108,7 @@ void Coordinator::session_opened(SessionId session, const wire::Hello& hello, Re
   Impl& c = *impl_;
   c.now = std::max(c.now, now);
   const Session& opened = c.sessions.open(session, hello, reach, std::move(key));
-  c.feed(modes::SessionOpened{session, opened.local(), c.sessions.is_beside(opened)});
+  c.feed(modes::SessionOpened{session, opened.local()});
   // The machine may have closed it at once: the run is over, or full.
   if (const Session* open = c.sessions.find(session)) c.outbox.send_spec(*open);
 }

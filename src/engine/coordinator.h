@@ -22,7 +22,6 @@
 #include "motley/task.h"
 #include "plan/advice.h"
 #include "plan/codec_cost.h"
-#include "plan/way_trial.h"
 #include "ps/server.h"
 #include "wire/frame.h"
 #include "wire/messages.h"
@@ -43,10 +42,6 @@ struct Timeouts {
   Duration lease_max = std::chrono::hours(6);            // whatever was measured
 };
 
-/// A Hello's feature: follows other workers, and lets them follow.
-inline constexpr const char* kChain = "chain-256k";
-/// A Hello's feature: adds its contribution to that of who follows it, in any codec.
-inline constexpr const char* kMerge = "merge-codecs";
 /// A Hello's feature: not to compute, but to have the files of the run's script.
 inline constexpr const char* kFetch = "fetch";
 
@@ -57,21 +52,15 @@ struct CoordinatorOptions {
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;  // 0: no evaluation
   std::uint64_t global_batch = 0;
-  bool adapt_batch = false;                // let global_batch follow the gradient noise
-  bool adaptive_optimizer = false;         // then: the rule for its learning rate
   std::vector<BatchChange> batch_changes;  // made before this process
   // A step is a round of so many local steps of `local_batch` samples, global_batch that of the round, and `server` has
   // the optimizer that acts on what rounds come to; 0: it is not.
   std::uint64_t local_steps = 0, local_batch = 0;
-  bool overlap = false;          // of rounds: the next one begins while this one's results travel
-  bool rate_by_workers = false;  // of rounds: ps::outer_rate() of those who contributed
-  std::vector<Owed> owed;        // by rounds before this process
-  // Workers of other machines make at most this part of a step, at the version before its own, from a step on; 0: they
-  // share in steps as all others do.
-  double helper_share = 0;
-  std::uint64_t helper_from = 0;
+  bool overlap = false;                   // of rounds: the next one begins while this one's results travel
+  bool rate_by_workers = false;           // of rounds: ps::outer_rate() of those who contributed
+  std::vector<Owed> owed;                 // by rounds before this process
   std::uint64_t steps = 0;                // stop at this version
-  std::uint64_t epochs = 0;               // instead, where not 0: after so many, and the schedule goes by samples
+  std::uint64_t epochs = 0;               // instead, where not 0: after so many
   std::uint64_t grain = 1;                // ranges start at multiples of this
   bool rates_follow_evaluations = false;  // see CoordinatorOutput::rates_after()
   std::uint64_t evaluate_every = 0;       // steps; 0: at the end of each epoch. Always at the end of the run
@@ -96,11 +85,6 @@ struct CoordinatorOptions {
   std::function<bool(std::size_t bytes)> wants_gradients{};
   // From workers of other processes; to them, of what a step changes. Empty: as their links need it.
   std::optional<wire::CodecId> gradients = wire::CodecId::fp32, weights = wire::CodecId::fp32;
-  enum class Chain : std::uint8_t { none, weights, measured, both };
-  // Weights go from worker to worker; both: gradients as well, the other way; measured: whatever is fastest.
-  Chain chain = Chain::none;
-  wire::Hasher hasher{};               // then: SHA-256
-  std::size_t chain_bytes_min = 4096;  // what is shorter is there sooner from the coordinator
   plan::EndCost
       head_cost{};  // what numbers on the wire cost the coordinator's own machine, where one of these is empty
   Timeouts timeouts;
@@ -123,14 +107,12 @@ struct WorkerStep {  // one worker's part in a step
   std::uint64_t samples = 0;
   double compute_seconds = 0, wait_seconds = 0;
   double finish_seconds = 0;  // from the grant of its first lease to the last byte of its contribution
-  std::uint64_t early = 0;    // of its samples: computed at the version before the step's
   std::uint64_t ahead = 0;    // of its steps in a round: made before the weights of the round were used
 };
 
 struct CommittedRange {
   std::uint64_t first = 0, count = 0;
   std::string worker;
-  bool early = false;  // computed at the version before the step's
 };
 
 /// Positions of an earlier round.
@@ -146,20 +128,6 @@ struct Noise {
   std::optional<double> useful_batch;  // the most progress a second with the workers that share the steps
 };
 
-/// Contributions that came as one sum.
-struct Merged {
-  std::uint64_t workers = 0;  // whose they are; 0: none came so, or not all of them
-  std::string ended{};        // why not; empty: nothing was wrong
-  bool operator==(const Merged&) const = default;
-};
-
-/// Which way weights and gradients go, where that is tried.
-struct ChainChoice {
-  plan::Way way = plan::Way::star;
-  bool trying = false;  // ways are being compared
-  std::string why{};    // one sentence
-};
-
 struct StepClosed {
   std::uint64_t step = 0;  // the version the gradients were computed at
   std::uint64_t epoch = 0;
@@ -169,16 +137,13 @@ struct StepClosed {
   double learning_rate = 0;         // of the first group
   Noise noise;
   std::uint64_t global_batch = 0;
-  std::optional<BatchChange> batch_change;  // from the next step on
-  Duration duration{};                      // from the opening of the pass
-  std::optional<Time> closed{};             // as the event that closed it was handed in; none: made by one alone
-  std::uint64_t verified = 0;               // samples that were computed once more, to compare workers
-  std::vector<CommittedRange> ranges;       // in order of positions; they tile the pass exactly, but for a round's
-  std::vector<CommittedLate> late{};        // of a round: of those before it
-  std::vector<Owed> owed{};                 // likewise: by all rounds so far
-  std::optional<double> drift{};            // likewise: StepNorms::cosine()
-  std::optional<Merged> merged{};           // where contributions may
-  std::optional<ChainChoice> chain{};       // where that is tried: of this step
+  Duration duration{};                 // from the opening of the pass
+  std::optional<Time> closed{};        // as the event that closed it was handed in; none: made by one alone
+  std::uint64_t verified = 0;          // samples that were computed once more, to compare workers
+  std::vector<CommittedRange> ranges;  // in order of positions; they tile the pass exactly, but for a round's
+  std::vector<CommittedLate> late{};   // of a round: of those before it
+  std::vector<Owed> owed{};            // likewise: by all rounds so far
+  std::optional<double> drift{};       // likewise: StepNorms::cosine()
   std::vector<WorkerStep> workers;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted
 };
@@ -222,14 +187,8 @@ class CoordinatorOutput {
   virtual void cut(SessionId, std::uint64_t /*number*/) {}
   /// Of this session's worker, where that is of this process and its device can make steps.
   virtual std::shared_ptr<DeviceServer> device_server(SessionId) { return nullptr; }
-  /// A secret for two workers, of whom `source` is to let the other one in; empty: they cannot be brought together.
-  virtual std::optional<wire::Guest> introduce(SessionId /*source*/, SessionId /*follower*/) { return std::nullopt; }
-  /// What the source said of itself, with what is known of it besides.
-  virtual wire::Source complete(SessionId /*source*/, wire::Source said) { return said; }
   virtual void worker_changed(const WorkerChange& change) = 0;
   virtual void warning(std::string text) = 0;
-  /// Something is being saved beside the steps, which may take longer for it.
-  [[nodiscard]] virtual bool saves() { return false; }
   /// Called before the next pass opens; the server may be snapshotted here.
   virtual void step_closed(const StepClosed& step) = 0;
   virtual void planned(const Planned& plan) = 0;  // each time other workers take part
@@ -242,11 +201,6 @@ class CoordinatorOutput {
   virtual void finished() = 0;           // all steps and the last evaluation are done
   virtual void failed(Error error) = 0;  // the run cannot go on (diverged, …)
 };
-
-/// What changes of the batch mean to the learning rate. `by_samples`: the schedule goes on with the samples used, not
-/// with the steps.
-std::vector<ps::RateChange> rate_changes(std::uint64_t first_batch, bool by_samples,
-                                         std::span<const BatchChange> changes);
 
 /// Where a worker is, as seen from the coordinator. Checksums are for the network; what is in the same process may join
 /// without a cap, and sees the weights themselves.

@@ -19,7 +19,6 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::send_next:
       return weights.send_next(sessions.at(action.session));
     case ActionKind::close_session:
-      chain.leaves(action.session);
       if (const fleet::WorkerId worker = sessions.at(action.session).worker; worker != 0) pace.left(worker);
       return outbox.close_session(action, failed);
     case ActionKind::open_pass:
@@ -43,7 +42,8 @@ void Coordinator::Impl::perform(const modes::Action& action) {
     case ActionKind::taken:
       return outbox.send_taken(action);
     case ActionKind::measured:
-      return measure(action);
+      workers.at(action.worker).finish_seconds = seconds(action.elapsed);
+      return pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
     case ActionKind::late:
       return measure_late(action);
     case ActionKind::sketch:
@@ -52,11 +52,9 @@ void Coordinator::Impl::perform(const modes::Action& action) {
       return uploads.abandon(action.lease, machine.coverage());
     case ActionKind::release:
       return uploads.release(action.lease, action.chunk);
-    case ActionKind::unmerge:
-      return merges.refused(action.chunk);
     case ActionKind::reduce:
       if (options.rate_by_workers) steps.rate_by_workers(machine, workers, action.chunk);
-      steps.reduce(action.chunk, machine.coverage(), batch.norms());
+      steps.reduce(action.chunk, machine.coverage(), noise.norms());
       return server.there() ? reduce_there() : feed(modes::ChunkReduced{action.chunk});
     case ActionKind::clip:
       return clip();
@@ -112,7 +110,6 @@ void Coordinator::Impl::perform_beside(const modes::Action& action) {
     case ActionKind::take_in:
       return outbox.tell(action, Membership::readmitted);
     case ActionKind::evaluate_aside:
-      chain.disturbed();
       evaluations.begin_aside(action.version, weights.held_exactly());
       return outbox.send_evaluation_aside(action, now);
     case ActionKind::compare_aside:
@@ -152,17 +149,8 @@ void Coordinator::Impl::compare_aside(fleet::WorkerId worker) {
 void Coordinator::Impl::sketch(modes::LeaseId lease) {
   for (ChunkId chunk = 0; chunk < server.layout().chunks().size(); ++chunk) {
     const Chunk& each = server.layout().chunks()[chunk];
-    if (!uploads.has(lease, chunk)) continue;
-    if (const auto values = uploads.encoded(lease, chunk, each.elements))
-      sketches.add(lease, chunk, each.kind, *values);
+    if (uploads.has(lease, chunk)) sketches.add(lease, chunk, each.kind, uploads.encoded(lease, chunk, each.elements));
   }
-}
-
-void Coordinator::Impl::measure(const modes::Action& action) {
-  workers.at(action.worker).finish_seconds = seconds(action.elapsed);
-  if (const modes::Lease* lease = machine.lease(action.lease); lease != nullptr && lease->merged)
-    return pace.summed(action.worker, action.lease, action.range.count, action.elapsed);
-  pace.elapsed(action.pass.kind, action.worker, action.lease, action.range.count, action.elapsed);
 }
 
 void Coordinator::Impl::measure_late(const modes::Action& action) {
@@ -190,40 +178,27 @@ void Coordinator::Impl::clip() {
 
 void Coordinator::Impl::close_step(const modes::Action& action) {
   StepClosed step = steps.describe(machine, workers, now);
-  step.merged = merges.told();
-  step.chain = chain.told();
   if (options.local_steps == 0) {
-    batch.close_step(step.samples);
+    noise.close_step(step.samples);
   } else {
-    step.drift = batch.norms().cosine();
-    batch.drop_step();  // what rounds come to says nothing of the noise of gradients
+    step.drift = noise.norms().cosine();
+    noise.drop_step();  // what rounds come to says nothing of the noise of gradients
   }
-  step.noise = batch.noise();
-  step.batch_change = batch.after(step, step.step + 1 >= machine.steps());
+  step.noise = noise.known();
   server.finish_step();
   MOTLEY_ASSERT(server.version() == step.step + 1);
   weights.advance();
-  if (output.saves()) chain.disturbed();
-  chain.review(step);
-  merges.choose_order(chain.way() == plan::Way::both);
-  uploads.clear(machine.early());
+  uploads.clear();
   sketches.clear();
-  if (step.batch_change) {
-    machine.change_batch(step.batch_change->batch, step.batch_change->rate);
-    server.set_rate_changes(batch.change(*step.batch_change));
-  }
   outbox.close_pass(action, server.version());
-  pace.closed(step.duration, step.merged && step.merged->workers > 0);
-  std::vector<fleet::WorkerId> sharing;
+  pace.closed(step.duration);
   for (const fleet::Member& member : machine.members().all())
-    if (member.share > 0) sharing.push_back(member.worker);
-  if (pace.weigh_codecs(sharing)) chain.codecs_changed();
+    if (member.share > 0) pace.weigh_codec(member.worker);
   output.step_closed(step);
   feed(modes::PassFinished{});
 }
 
 void Coordinator::Impl::close_evaluation(const modes::Action& action) {
-  chain.disturbed();
   const Evaluated result = evaluations.close(machine, weights.held_exactly());
   outbox.close_pass(action, action.version);
   output.evaluated(result);

@@ -13,7 +13,7 @@ void Coordinator::Impl::choose_place() {
     if (sessions.find(device_session) == nullptr) here(server.come_back());
     return;
   }
-  if (device_refused || options.adapt_batch || options.local_steps > 0 || server.outside()) return;
+  if (device_refused || options.local_steps > 0 || server.outside()) return;
   std::shared_ptr<DeviceServer> device;
   std::size_t others = 0;
   for (const fleet::Member& member : machine.members().all()) {

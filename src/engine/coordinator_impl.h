@@ -8,12 +8,10 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
-#include "engine/coordinator_batch.h"
-#include "engine/coordinator_chain.h"
 #include "engine/coordinator_evaluations.h"
 #include "engine/coordinator_inbox.h"
 #include "engine/coordinator_lender.h"
-#include "engine/coordinator_merges.h"
+#include "engine/coordinator_noise.h"
 #include "engine/coordinator_outbox.h"
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_sessions.h"
@@ -48,7 +46,6 @@ struct Coordinator::Impl {
   void compare_probes(const modes::Action& action);
   /// What is here of the lease, to be compared.
   void sketch(modes::LeaseId lease);
-  void measure(const modes::Action& action);
   void measure_late(const modes::Action& action);
   void diverged(const modes::Action& action);
   [[nodiscard]] std::string waiting_for() const;
@@ -64,9 +61,7 @@ struct Coordinator::Impl {
   Uploads uploads;
   StateSender state;
   WeightsSender weights;
-  Chain chain;
-  Merges merges;
-  BatchChoice batch;
+  GradientNoise noise;
   Sketches sketches;
   Probes probes;
   StepMaker steps;

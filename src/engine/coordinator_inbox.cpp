@@ -86,11 +86,6 @@ void Inbox::violation(Session& session, std::string expected, std::string found)
 // --- gradients ---
 
 const modes::Lease* Inbox::live_lease(const Session& session, std::uint64_t pass, std::uint64_t lease) const {
-  const auto early = std::ranges::find(parts_.machine.early(), lease, &modes::Lease::id);
-  if (early != parts_.machine.early().end()) {
-    const bool fits = early->session == session.id && parts_.machine.early_pass().pack() == pass;
-    return fits ? &*early : nullptr;
-  }
   if (!parts_.machine.pass() || parts_.machine.pass()->id.pack() != pass) return nullptr;
   const modes::Lease* found = parts_.machine.lease(lease);
   return found != nullptr && found->session == session.id && found->live() ? found : nullptr;
@@ -106,13 +101,11 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   if (auto fault = contribution_fault(header, frame.body.size(), parts_.server.layout(), parts_.options.gradients))
     return violation(session, std::move(fault->expected), std::move(fault->found));
-  if ((header.flags & wire::kMerged) != 0) return on_merged(session, frame);
   const modes::Lease* lease = live_lease(session, header.pass, header.subject);
   const modes::PassId pass = modes::PassId::unpack(header.pass);
   if (lease == nullptr || pass.kind != PassKind::train) return;
-  const std::uint64_t version = pass.number - (lease->early ? 1 : 0);
-  if (header.version != version) {
-    return violation(session, "a gradient at version " + std::to_string(version),
+  if (header.version != pass.number) {
+    return violation(session, "a gradient at version " + std::to_string(pass.number),
                      "version " + std::to_string(header.version));
   }
   if (lease->chunks[header.chunk] != modes::Lease::ChunkState::awaited) return;
@@ -132,8 +125,6 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
   } else if (looked_at) {
     values = codec::Encoded(fetched->floats());
   }
-  if (there == nullptr && !values)
-    return violation(session, "places that rise within their block in chunk " + std::to_string(header.chunk), "others");
   const double largest = values ? values->largest() : there->largest;
   const bool statistic = chunk.kind == ChunkKind::statistics;
   if (looked_at && values) parts_.sketches.add(lease->id, header.chunk, chunk.kind, *values);
@@ -149,11 +140,6 @@ void Inbox::on_gradient(Session& session, const wire::Frame& frame) {
 std::optional<modes::Bearing> Inbox::bearing(ChunkId chunk, const codec::Encoded& values) const {
   if (parts_.options.verify.part <= 0 || parts_.options.local_steps > 0 || chunk != pointing_) return {};
   return bearing_of(parts_.options.verify.secret, chunk, values);
-}
-
-void Inbox::on_merged(const Session& session, const wire::Frame& frame) {
-  parts_.merges.add(session, frame);
-  if (const std::optional<modes::Event> whole = parts_.merges.next()) feed_(*whole);
 }
 
 std::uint32_t Inbox::unlike(const modes::Lease& lease, ChunkId chunk) const {
@@ -194,14 +180,6 @@ void Inbox::on_message(Session& session, const wire::Message& message) {
     on_synced(session, *synced);
   } else if (const auto* refresh = std::get_if<wire::Refresh>(&message)) {
     on_refresh(session, *refresh);
-  } else if (const auto* source = std::get_if<wire::Source>(&message)) {
-    parts_.chain.on_source(session, *source);
-  } else if (const auto* follows = std::get_if<wire::Follows>(&message)) {
-    parts_.chain.on_follows(session, *follows);
-  } else if (const auto* end = std::get_if<wire::Unfollows>(&message)) {
-    if (const std::string text = parts_.chain.on_unfollows(session, *end); !text.empty()) warn(session, text);
-  } else if (const auto* unmerge = std::get_if<wire::Unmerge>(&message)) {
-    parts_.merges.on_unmerge(session, *unmerge);
   } else if (std::holds_alternative<wire::Yield>(message)) {
     feed_(modes::WorkerYields{session.id});
   } else {

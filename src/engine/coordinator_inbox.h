@@ -8,10 +8,8 @@
 #include "cluster/coordinator_machine.h"
 #include "engine/bearing.h"
 #include "engine/coordinator.h"
-#include "engine/coordinator_chain.h"
 #include "engine/coordinator_evaluations.h"
 #include "engine/coordinator_lender.h"
-#include "engine/coordinator_merges.h"
 #include "engine/coordinator_pace.h"
 #include "engine/coordinator_sessions.h"
 #include "engine/coordinator_uploads.h"
@@ -38,8 +36,6 @@ class Inbox {
     Sketches& sketches;
     Probes& probes;
     Evaluations& evaluations;
-    Chain& chain;
-    Merges& merges;
     CoordinatorOutput& output;
   };
   /// `pass_share`: of the bytes of a version, what a pass moves in one direction.
@@ -54,7 +50,6 @@ class Inbox {
  private:
   void on_message(Session& session, const wire::Message& message);
   void on_gradient(Session& session, const wire::Frame& frame);
-  void on_merged(const Session& session, const wire::Frame& frame);
   /// Claims of the pass that a chunk of the lease differs from, by bit.
   [[nodiscard]] std::uint32_t unlike(const modes::Lease& lease, ChunkId chunk) const;
   /// Which way the gradient points, where that chunk tells.

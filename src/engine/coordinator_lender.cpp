@@ -17,8 +17,6 @@ void Lender::lend(const modes::Action& action, const LossState& state, Time now)
                            .batches = parts_.machine.batches(),
                            .opened = now,
                            .server = std::make_shared<ps::Server>(parts_.server.fork()),
-                           .halves = options.adapt_batch,
-                           .grain = options.grain,
                            .state = state,
                            .wants_gradients = options.wants_gradients};
   if (parts_.output.lend(action.session, order)) return;
@@ -29,26 +27,19 @@ StepClosed Lender::describe(const Session& session, const StretchStep& step) con
   const BatchPlan& batches = parts_.machine.batches();
   const StepRange pass = batches.range(step.step);
   const double waited = std::max(0.0, seconds(step.duration) - step.compute_seconds);
-  StepClosed closed{
-      .step = step.step,
-      .epoch = pass.epoch,
-      .samples = pass.count,
-      .weight = step.weight,
-      .loss_sum = step.loss_sum,
-      .gradient_norm = step.gradient_norm,
-      .learning_rate = step.learning_rate,
-      .noise = parts_.batch.noise(),
-      .global_batch = batches.batch(step.step),
-      .batch_change = {},
-      .duration = step.duration,
-      .ranges = {},
-      .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}},
-      .gradients = step.gradients};
-  for (const std::uint64_t count : step.parts) {
-    const std::uint64_t first = closed.ranges.empty() ? 0 : closed.ranges.back().first + closed.ranges.back().count;
-    closed.ranges.push_back({first, count, session.name});
-  }
-  return closed;
+  return {.step = step.step,
+          .epoch = pass.epoch,
+          .samples = pass.count,
+          .weight = step.weight,
+          .loss_sum = step.loss_sum,
+          .gradient_norm = step.gradient_norm,
+          .learning_rate = step.learning_rate,
+          .noise = parts_.noise.known(),
+          .global_batch = batches.batch(step.step),
+          .duration = step.duration,
+          .ranges = {{0, step.samples, session.name}},
+          .workers = {{session.worker, session.name, pass.count, step.compute_seconds, waited, step.compute_seconds}},
+          .gradients = step.gradients};
 }
 
 void Lender::take_steps(const Session& session, const ps::Snapshot& after) {
@@ -59,12 +50,10 @@ void Lender::take_steps(const Session& session, const ps::Snapshot& after) {
   const cluster::CoordinatorMachine& machine = parts_.machine;
   for (const StretchStep& step : steps) {
     MOTLEY_ASSERT(step.step == machine.version());
-    if (step.noise) parts_.batch.record(*step.noise);
     const StepClosed closed = describe(session, step);
     parts_.pace.alone(session.worker, closed.samples, step.compute_seconds, seconds(step.duration));
     parts_.output.step_closed(closed);
-    const bool last = step.step + 1 >= machine.steps();
-    feed_(modes::StretchStep{session.id, step.number, parts_.batch.after(closed, last).has_value()});
+    feed_(modes::StretchStep{session.id, step.number});
   }
 }
 

@@ -9,7 +9,7 @@
 
 #include "cluster/coordinator_machine.h"
 #include "engine/coordinator.h"
-#include "engine/coordinator_batch.h"
+#include "engine/coordinator_noise.h"
 #include "engine/coordinator_sessions.h"
 #include "engine/coordinator_weights_sender.h"
 #include "ps/server.h"
@@ -28,7 +28,7 @@ class Lender {
     cluster::CoordinatorMachine& machine;
     Sessions& sessions;
     WeightsSender& weights;
-    BatchChoice& batch;
+    GradientNoise& noise;
     MeasuredPace& pace;
     CoordinatorOutput& output;
   };

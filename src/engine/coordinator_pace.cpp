@@ -23,10 +23,6 @@ modes::Pace::Verdict in_time(const plan::Verdict& verdict) {
 
 }  // namespace
 
-std::uint32_t MeasuredPace::place(fleet::WorkerId worker) const {
-  return static_cast<std::uint32_t>(std::ranges::find(order_, worker) - order_.begin());
-}
-
 plan::Affine MeasuredPace::fixed_share(fleet::WorkerId worker) const {
   if (worker <= fixed_.size()) return {0, 1 / fixed_[worker - 1]};
   // Nobody gave a share to those who came later.
@@ -36,15 +32,7 @@ plan::Affine MeasuredPace::fixed_share(fleet::WorkerId worker) const {
 plan::Candidate MeasuredPace::candidate(PassKind kind, fleet::WorkerId worker) const {
   const WorkerPace& about = workers_.of(worker);
   if (!fixed_.empty()) return {.time = fixed_share(worker), .remote = about.link.remote()};
-  plan::Candidate found =
-      about.speed(kind).candidate(about.link.remote(), kind == PassKind::train ? link_seconds({&worker, 1}) : 0);
-  const std::size_t together = workers_.remotes_here();
-  if (kind == PassKind::train && about.link.remote() && about.train.device().time() && way_.untried() && together > 1) {
-    const plan::Exposure& wire = about.train.wire();
-    const double computes = std::max(0.0, found.time->fixed - wire.believed());
-    found.time->fixed = computes + plan::WayInUse::wait(wire.version_seconds(), together);
-  }
-  return found;
+  return about.speed(kind).candidate(about.link.remote(), kind == PassKind::train ? link_seconds({&worker, 1}) : 0);
 }
 
 std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<const fleet::WorkerId> workers) const {
@@ -54,8 +42,7 @@ std::vector<plan::Candidate> MeasuredPace::candidates(PassKind kind, std::span<c
 }
 
 double MeasuredPace::link_seconds(std::span<const fleet::WorkerId> workers) const {
-  if (!fixed_.empty() || way_.in_sums() || way_.untried())
-    return 0;  // a sum is one contribution, whoever else is in it
+  if (!fixed_.empty()) return 0;
   double least = std::numeric_limits<double>::infinity();
   for (const fleet::WorkerId worker : workers) {
     const codec::CodecId codec = gradients_.value_or(this->codec(worker));
@@ -131,25 +118,20 @@ Duration MeasuredPace::guess(fleet::WorkerId worker) const {
   return std::min<Duration>(timeouts_.lease_unknown + duration(kVersions * version), timeouts_.lease_max);
 }
 
-Duration MeasuredPace::patience_with_way(fleet::WorkerId worker) const noexcept {
-  const WorkerPace& about = workers_.of(worker);
-  return about.link.remote() ? duration(way_.patience(about.train.wire().version_seconds())) : Duration{};
-}
-
 Duration MeasuredPace::times_predicted(double factor, PassKind kind, fleet::WorkerId worker,
                                        std::uint64_t samples) const {
   const std::optional<plan::Affine> time = workers_.of(worker).speed(kind).time();
   if (!time) return guess(worker);
   const Duration predicted = duration(time->seconds(static_cast<double>(samples)));
   const auto patience = Duration(static_cast<Duration::rep>(factor * static_cast<double>(predicted.count())));
-  return std::clamp<Duration>(patience + patience_with_way(worker), timeouts_.lease_min, timeouts_.lease_max);
+  return std::clamp<Duration>(patience, timeouts_.lease_min, timeouts_.lease_max);
 }
 
 Duration MeasuredPace::unheard_allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const {
   const std::optional<plan::Affine> time = workers_.of(worker).speed(kind).time();
   if (!time) return guess(worker);
   const double predicted = time->seconds(static_cast<double>(samples));
-  return std::min<Duration>(2 * duration(predicted) + patience_with_way(worker), timeouts_.lease_max);
+  return std::min<Duration>(2 * duration(predicted), timeouts_.lease_max);
 }
 
 std::uint64_t MeasuredPace::calibration(fleet::WorkerId worker) const {
@@ -191,7 +173,7 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
                                          fleet::WorkerId worker) {
   const std::vector<plan::Candidate> known = candidates(PassKind::train, members);
   const plan::Candidate mine = candidate(PassKind::train, worker);
-  if (!fixed_.empty() || !plan::measured(known) || !mine.time || way_.against_best()) return {};  // only passes tell
+  if (!fixed_.empty() || !plan::measured(known) || !mine.time) return {};  // only passes tell
   std::vector<fleet::WorkerId> all(members.begin(), members.end());
   all.push_back(worker);
   std::optional<double> alone;
@@ -206,7 +188,7 @@ modes::Pace::Verdict MeasuredPace::judge(std::uint64_t total, std::span<const fl
 }
 
 modes::Pace::Verdict MeasuredPace::compare(std::uint64_t total, fleet::WorkerId worker) {
-  if (!fixed_.empty() || train_.total() != total || way_.trying() || way_.untried()) return {};
+  if (!fixed_.empty() || train_.total() != total) return {};
   return in_time(
       comparison_.compare(total, workers_.of(worker).train.step_alone(total), workers_.of(worker).computes(total)));
 }
@@ -225,40 +207,10 @@ void MeasuredPace::computed(PassKind kind, fleet::WorkerId worker, modes::LeaseI
 
 void MeasuredPace::late(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time,
                         bool computes) {
-  way_.known();
   workers_.at(worker).train.late(lease, samples, seconds(time), computes);
 }
 
-void MeasuredPace::begin_way() {
-  way_.begin();
-  for (WorkerPace& each : workers_) each.train.wire().scale(1);
-}
-
-void MeasuredPace::summed(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time) {
-  summed_.push_back({.worker = worker, .lease = lease, .samples = samples, .seconds = seconds(time)});
-}
-
-void MeasuredPace::learn_from_sums() {
-  auto told = summed_.begin();
-  for (const plan::SumPart& part : summed_) {
-    const std::optional<double> said = workers_.of(part.worker).train.computed(part.lease);
-    if (!said) continue;
-    *told = part;
-    told++->computed = *said;
-  }
-  summed_.erase(told, summed_.end());
-  plan::share_waiting(summed_);
-  for (const plan::SumPart& part : summed_) {
-    plan::WorkerSpeed& speed = workers_.at(part.worker).train;
-    if (!way_.in_sums()) speed.wire().scale(1);  // it was another way
-    speed.elapsed(part.lease, part.samples, part.seconds);
-  }
-}
-
-void MeasuredPace::closed(Duration time, bool in_sums) {
-  if (in_sums) learn_from_sums();
-  summed_.clear();
-  way_.closed(in_sums);
+void MeasuredPace::closed(Duration time) {
   const double took = seconds(time);
   comparison_.closed(took, settling_.settled());
   settling_.closed(took);
@@ -271,31 +223,17 @@ std::size_t MeasuredPace::senders() const {
       std::ranges::count_if(news_.sharing(), [this](fleet::WorkerId each) { return workers_.of(each).link.remote(); }));
 }
 
-bool MeasuredPace::weigh_codecs(std::span<const fleet::WorkerId> sharing) {
-  std::optional<codec::CodecId> newest;
-  for (const fleet::WorkerId worker : sharing) {
-    const double factor = weigh_codec(worker);
-    if (factor == 1) continue;
-    workers_.at(worker).train.wire().scale(factor);
-    newest = codec(worker);
-  }
-  if (!newest) return false;
-  if (way_.in_sums())
-    for (const fleet::WorkerId worker : order_)
-      if (const double factor = workers_.at(worker).link.follow(*newest); factor != 1)
-        workers_.at(worker).train.wire().scale(factor);
-  comparison_.begin();
-  news_.outdated();
-  return true;
-}
-
-double MeasuredPace::weigh_codec(fleet::WorkerId worker) {
+void MeasuredPace::weigh_codec(fleet::WorkerId worker) {
   WorkerPace& about = workers_.at(worker);
   const std::optional<plan::WorkerSpeed::Pass> pass = about.train.take_pass();
-  if (!pass || way_.against_best()) return 1;
+  if (!pass) return;
   const plan::ByCodec processors =
       plan::held_up({about.link.costs(), about.part}, {head_cost_, head_part_}, contribution_bytes_, open_);
-  return about.link.closed(pass->compute_seconds, pass->exposed_seconds, processors);
+  const double factor = about.link.closed(pass->compute_seconds, pass->exposed_seconds, processors);
+  if (factor == 1) return;
+  about.train.wire().scale(factor);
+  comparison_.begin();
+  news_.outdated();
 }
 
 void MeasuredPace::alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds) {

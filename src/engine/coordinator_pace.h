@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/time.h"
@@ -22,7 +21,6 @@
 #include "plan/shift.h"
 #include "plan/slack.h"
 #include "plan/verdicts.h"
-#include "plan/way_in_use.h"
 
 namespace motley::engine {
 
@@ -40,12 +38,10 @@ class MeasuredPace final : public modes::Pace {
         local_steps_(std::max<std::uint64_t>(1, options.local_steps)),
         fixed_(options.shares),
         timeouts_(options.timeouts),
-        way_(options.chain != CoordinatorOptions::Chain::none),
         workers_({.link = plan::WorkerLink((open_.gradients ? 0.5 : 0) + (open_.weights ? 0.5 : 0))}) {}
 
   void split(PassKind kind, std::uint64_t total, std::span<const fleet::WorkerId> workers, bool reissue,
              std::span<std::uint64_t> counts) override;
-  [[nodiscard]] std::uint32_t place(fleet::WorkerId worker) const override;
   [[nodiscard]] Duration allowance(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] Duration deadline(PassKind kind, fleet::WorkerId worker, std::uint64_t samples) const override;
   [[nodiscard]] bool guesses(PassKind kind, fleet::WorkerId worker) const override {
@@ -66,19 +62,12 @@ class MeasuredPace final : public modes::Pace {
   void elapsed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time);
   void computed(PassKind kind, fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, double seconds);
   void late(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time, bool computes);
-  /// A contribution that came in a sum with others took so long.
-  void summed(fleet::WorkerId worker, modes::LeaseId lease, std::uint64_t samples, Duration time);
-  /// A train pass is closed, from its opening until every chunk was updated. `in_sums`: contributions were summed on
-  /// their way, from its beginning to its end.
-  void closed(Duration time, bool in_sums = false);
-  /// Likewise, for those that had a share in it: their codecs may change. In a sum all have that of the newest who
-  /// changed, since a chain is as slow as its longest hop. True if any did.
-  bool weigh_codecs(std::span<const fleet::WorkerId> sharing);
+  /// A train pass is closed, from its opening until every chunk was updated.
+  void closed(Duration time);
+  /// Likewise, for one that had a share in it: its codec may change.
+  void weigh_codec(fleet::WorkerId worker);
   /// A step that `worker` made by itself.
   void alone(fleet::WorkerId worker, std::uint64_t samples, double compute_seconds, double step_seconds);
-
-  /// These get the first positions of a pass, in this order; all others come after them.
-  void set_order(std::vector<fleet::WorkerId> first) { order_ = std::move(first); }
 
   // What is told beside passes.
   void known_before(fleet::WorkerId worker, const plan::Affine& speed);
@@ -95,10 +84,6 @@ class MeasuredPace final : public modes::Pace {
   /// What a version of the weights took to get to it, or would have taken in as few bytes as a pass moves.
   void reached(fleet::WorkerId worker, Duration time);
   void received(fleet::WorkerId worker, const plan::Transfer& weights) { workers_.at(worker).link.received(weights); }
-  /// Bytes a second that its link carries to it; none where its weights came too soon to tell.
-  [[nodiscard]] std::optional<double> receives(fleet::WorkerId worker) const {
-    return workers_.of(worker).link.down_bytes_per_second();
-  }
   void sent(fleet::WorkerId worker, modes::LeaseId lease, const plan::Transfer& gradient);
   /// What numbers on the wire cost its processor.
   void costs(fleet::WorkerId worker, const plan::EndCost& cost) { workers_.at(worker).link.costs(cost); }
@@ -106,10 +91,6 @@ class MeasuredPace final : public modes::Pace {
 
   /// In how many bits numbers go between it and the coordinator, in the directions where that is open.
   [[nodiscard]] codec::CodecId codec(fleet::WorkerId worker) const { return workers_.of(worker).link.codec(); }
-  /// Numbers go another way between machines than in the passes so far.
-  void begin_way();
-  [[nodiscard]] plan::WayInUse& way() noexcept { return way_; }
-  [[nodiscard]] bool settled() const noexcept { return settling_.settled(); }
 
   [[nodiscard]] bool news() const noexcept { return news_.news(settling_.stage()); }
   void told() { news_.told(settling_.stage()); }
@@ -142,11 +123,8 @@ class MeasuredPace final : public modes::Pace {
   [[nodiscard]] std::optional<std::vector<plan::MeasuredWorker>> measured(
       std::uint64_t total, std::span<const fleet::WorkerId> workers) const;
   void begin_others(std::span<const fleet::WorkerId> sharing);
-  void learn_from_sums();
-  [[nodiscard]] double weigh_codec(fleet::WorkerId worker);
   /// Workers of other machines that have a share.
   [[nodiscard]] std::size_t senders() const;
-  [[nodiscard]] Duration patience_with_way(fleet::WorkerId worker) const noexcept;
 
   ContributionBytes contribution_bytes_;
   std::optional<codec::CodecId> gradients_;
@@ -156,13 +134,10 @@ class MeasuredPace final : public modes::Pace {
   plan::Sizes sizes_;
   std::uint64_t local_steps_;  // of a round
   std::vector<double> fixed_;
-  std::vector<fleet::WorkerId> order_;
   Timeouts timeouts_;
-  plan::WayInUse way_;
   WorkerPaces workers_;
   plan::Shares train_, evaluate_;
   plan::SharedLink shared_link_;
-  std::vector<plan::SumPart> summed_;  // of the open pass
   plan::Settling settling_;
   plan::Slack slack_;
   plan::Comparison comparison_;

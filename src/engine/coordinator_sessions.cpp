@@ -38,12 +38,6 @@ Session* Sessions::named(const std::string& name) noexcept {
   return at == sessions_.end() ? nullptr : &at->second;
 }
 
-bool Sessions::is_beside(const Session& session) const noexcept {
-  return session.reach == Reach::machine && std::ranges::any_of(sessions_, [&](const auto& entry) {
-           return entry.second.local() && entry.second.hello.machine == session.hello.machine;
-         });
-}
-
 wire::FrameHeader Sessions::header(const Session& to) const noexcept {
   wire::FrameHeader header;
   header.run = run_;

@@ -42,20 +42,6 @@ struct Session {
   bool weights_due = false;            // it asked again, and what it was sent before is still queued
   // A version of which every chunk is there before what is sent now on the lane of weights.
   std::optional<std::uint64_t> holds{};
-  struct Follows {
-    std::uint64_t number = 0;
-    SessionId source = 0;
-    wire::Guest guest{};  // as the source lets it in
-    bool named = false;   // it was told where the source is
-    bool live = false;    // it said that the source is there
-    Duration waited{};    // since then, in steps that are closed
-  };
-  std::optional<Follows> follows{};           // another worker, from whom it gets new weights
-  std::vector<bool> by_hash, next_by_hash{};  // chunks of this version and the next that it was sent so
-  struct Bar {
-    std::uint64_t until = 0, steps = 0;  // a version; how far that was
-  };
-  std::map<fleet::WorkerId, Bar> bars{};  // whom it does not follow before a version
   Asked asked{};
   LineBudget lines{};
 
@@ -79,8 +65,6 @@ class Sessions {
   [[nodiscard]] const Session& at(SessionId id) const { return sessions_.at(id); }
   /// Whose worker has this name; null: nobody's.
   [[nodiscard]] Session* named(const std::string& name) noexcept;
-  /// In another process of the head's machine, and under the name of that.
-  [[nodiscard]] bool is_beside(const Session& session) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return sessions_.size(); }
   [[nodiscard]] const std::map<SessionId, Session>& all() const noexcept { return sessions_; }
 

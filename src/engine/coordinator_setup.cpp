@@ -63,9 +63,7 @@ modes::RunConfig machine_config(const CoordinatorOptions& options, const ps::Ser
           .local_steps = options.local_steps,
           .local_batch = options.local_batch,
           .overlap = options.overlap,
-          .owed = options.owed,
-          .helper_share = options.helper_share,
-          .helper_from = options.helper_from};
+          .owed = options.owed};
 }
 
 ContributionBytes contribution_bytes(const Layout& layout) {

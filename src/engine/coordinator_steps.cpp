@@ -28,14 +28,7 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
   norm_parts_.clear();
   for (const auto& piece : coverage.pieces(chunk)) {
     const double weight_of = coverage.find(piece.lease)->weight;
-    if (uploads_.shared(piece.lease, chunk)) {
-      norm_parts_.back().range.count += piece.range.count;
-      norm_parts_.back().weight += weight_of;
-      continue;
-    }
-    const auto part = uploads_.encoded(piece.lease, chunk, elements);
-    MOTLEY_ASSERT(part.has_value());  // as it came
-    parts_.push_back(*part);
+    parts_.push_back(uploads_.encoded(piece.lease, chunk, elements));
     norm_parts_.push_back({piece.range, weight_of});
   }
   // A pass without a single loss-bearing item has a gradient of zero, not zero divided by zero.
@@ -50,7 +43,7 @@ void StepMaker::reduce(ChunkId chunk, const modes::Coverage& coverage, StepNorms
 void StepMaker::collect(ChunkId chunk, const modes::Coverage& coverage) {
   collected_.resize(server_.layout().chunks().size());
   for (const auto& piece : coverage.pieces(chunk)) {
-    if (!uploads_.shared(piece.lease, chunk)) collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
+    collected_[chunk].push_back(uploads_.part(piece.lease, chunk));
     uploads_.release(piece.lease, chunk);
   }
   ++collected_count_;
@@ -120,7 +113,6 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
                   .learning_rate = server_.learning_rate(0),
                   .noise = {},
                   .global_batch = machine.batches().batch(machine.version()),
-                  .batch_change = {},
                   .duration = now - pass.opened,
                   .closed = now,
                   .verified = 0,
@@ -136,8 +128,7 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
     covered += piece.range.count;
     const fleet::WorkerId worker = machine.lease(piece.lease)->worker;
     const KnownWorker& from = workers.at(worker);
-    const bool early = machine.lease(piece.lease)->early;
-    if (pass.spans.empty()) step.ranges.push_back({piece.range.first, piece.range.count, from.name, early});
+    if (pass.spans.empty()) step.ranges.push_back({piece.range.first, piece.range.count, from.name});
     for (const Owed& part : modes::parts_of(pass.spans, pass.spans.empty() ? modes::Interval{} : piece.range)) {
       const CommittedRange range{part.first, part.count, from.name};
       if (part.step == step.step) {
@@ -149,11 +140,10 @@ StepClosed StepMaker::describe(const cluster::CoordinatorMachine& machine, const
     const auto known = std::ranges::find(step.workers, worker, &WorkerStep::worker);
     if (known != step.workers.end()) {
       known->samples += piece.range.count;
-      known->early += early ? piece.range.count : 0;
       continue;
     }
     step.workers.push_back({worker, from.name, piece.range.count, from.compute_seconds, from.wait_seconds,
-                            from.finish_seconds, early ? piece.range.count : 0, machine.lease(piece.lease)->ahead});
+                            from.finish_seconds, machine.lease(piece.lease)->ahead});
   }
   MOTLEY_ASSERT(covered == pass.range.count || !pass.spans.empty());
   step.samples = covered;

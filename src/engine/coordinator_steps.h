@@ -36,7 +36,7 @@ class StepMaker {
   Status clip();
   /// The chunk's weights after the step.
   SharedBytes apply(ChunkId chunk);
-  /// The step as it was, but for its noise and what follows from that. REQUIRES every chunk is applied.
+  /// The step as it was, but for its noise. REQUIRES every chunk is applied.
   StepClosed describe(const cluster::CoordinatorMachine& machine, const KnownWorkers& workers, Time now);
 
  private:

@@ -43,56 +43,32 @@ bool Uploads::fits(modes::LeaseId lease, const wire::FrameHeader& header) const 
   return slot.state != State::filling || slot.codec == header.codec;
 }
 
-Uploads::Slot* Uploads::filling(modes::LeaseId lease, const wire::FrameHeader& header) {
-  MOTLEY_ASSERT(header.chunk < chunks_ && std::uint64_t{header.offset} + header.length <= header.total);
-  Slot& slot = make(lease).slots[header.chunk];
-  if (slot.state != State::empty && slot.state != State::filling) return nullptr;
-  slot.codec = header.codec;
-  if (slot.state == State::empty) {
-    slot.filling = pool_.take(header.total);
-    slot.received.clear();
-    slot.state = State::filling;
-  }
-  MOTLEY_ASSERT(slot.filling.bytes().size() == header.total);
-  return &slot;
-}
-
-bool Uploads::filled(Slot& slot, const wire::FrameHeader& header) {
-  slot.received.insert({header.offset, header.length});
-  if (slot.received.size() < header.total) return false;
-  slot.whole = std::move(slot.filling).seal();
-  slot.filling = MutableBytes();
-  slot.state = State::whole;
-  return true;
-}
-
 bool Uploads::add(modes::LeaseId lease, const wire::Frame& frame) {
   const wire::FrameHeader& header = frame.header;
   MOTLEY_ASSERT(header.chunk < chunks_ && header.length == frame.body.size());
+  MOTLEY_ASSERT(std::uint64_t{header.offset} + header.length <= header.total);
+  Slot& slot = make(lease).slots[header.chunk];
+  if (slot.state != State::empty && slot.state != State::filling) return false;
+  slot.codec = header.codec;
   const auto body = frame.body.bytes();
   if (header.length == header.total && holds_floats(body)) {
-    Slot& slot = make(lease).slots[header.chunk];
-    if (slot.state != State::empty && slot.state != State::filling) return false;
     if (slot.state == State::filling) release(slot);
-    slot.codec = header.codec;
     slot.whole = frame.body;
-    slot.state = State::whole;
-    return true;
+  } else {
+    if (slot.state == State::empty) {
+      slot.filling = pool_.take(header.total);
+      slot.received.clear();
+      slot.state = State::filling;
+    }
+    MOTLEY_ASSERT(slot.filling.bytes().size() == header.total);
+    std::memcpy(slot.filling.bytes().data() + header.offset, body.data(), body.size());
+    slot.received.insert({header.offset, header.length});
+    if (slot.received.size() < header.total) return false;
+    slot.whole = std::move(slot.filling).seal();
+    slot.filling = MutableBytes();
   }
-  Slot* slot = filling(lease, header);
-  if (slot == nullptr) return false;
-  std::memcpy(slot->filling.bytes().data() + header.offset, body.data(), body.size());
-  return filled(*slot, header);
-}
-
-bool Uploads::add_segment(modes::LeaseId sum, const wire::Frame& frame, const SumSegment& segment,
-                          std::size_t elements) {
-  const wire::FrameHeader& header = frame.header;
-  if (header.length == header.total) return add(sum, frame);
-  Slot* slot = filling(sum, header);
-  if (slot == nullptr) return false;
-  codec::insert(header.codec, frame.body.bytes(), segment.first, segment.count, slot->filling.bytes(), elements);
-  return filled(*slot, header);
+  slot.state = State::whole;
+  return true;
 }
 
 bool Uploads::has(modes::LeaseId lease, ChunkId chunk) const noexcept {
@@ -100,11 +76,13 @@ bool Uploads::has(modes::LeaseId lease, ChunkId chunk) const noexcept {
   return upload != nullptr && upload->slots[chunk].state == State::whole;
 }
 
-std::optional<codec::Encoded> Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {
+codec::Encoded Uploads::encoded(modes::LeaseId lease, ChunkId chunk, std::size_t elements) const {
   const Upload* upload = find(lease);
   MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);
   const Slot& slot = upload->slots[chunk];
-  return codec::Encoded::make(slot.codec, slot.whole.bytes(), elements);
+  const auto values = codec::Encoded::make(slot.codec, slot.whole.bytes(), elements);
+  MOTLEY_ASSERT(values.has_value());
+  return *values;
 }
 
 GradientPart Uploads::part(modes::LeaseId lease, ChunkId chunk) const {
@@ -112,38 +90,6 @@ GradientPart Uploads::part(modes::LeaseId lease, ChunkId chunk) const {
   MOTLEY_ASSERT(upload != nullptr && upload->slots[chunk].state == State::whole);
   const Slot& slot = upload->slots[chunk];
   return {static_cast<std::uint8_t>(slot.codec), slot.whole};
-}
-
-void Uploads::share(modes::LeaseId sum, ChunkId chunk, std::span<const modes::LeaseId> leases) {
-  MOTLEY_ASSERT(!leases.empty());
-  for (const modes::LeaseId lease : leases) {
-    Slot& slot = make(lease).slots[chunk];
-    release(slot);
-    slot.state = State::shared;
-  }
-  Slot& from = find(sum)->slots[chunk];
-  MOTLEY_ASSERT(from.state == State::whole);
-  find(leases.front())->slots[chunk] = std::exchange(from, {});
-}
-
-void Uploads::unshare(ChunkId chunk, std::span<const modes::LeaseId> leases) {
-  for (const modes::LeaseId lease : leases)
-    if (Upload* upload = find(lease)) empty(upload->slots[chunk]);
-}
-
-bool Uploads::shared(modes::LeaseId lease, ChunkId chunk) const noexcept {
-  const Upload* upload = find(lease);
-  return upload != nullptr && upload->slots[chunk].state == State::shared;
-}
-
-void Uploads::forget(modes::LeaseId sum) {
-  if (Upload* upload = find(sum))
-    for (Slot& slot : upload->slots) empty(slot);
-}
-
-void Uploads::empty(Slot& slot) {
-  release(slot);
-  slot.state = State::empty;
 }
 
 void Uploads::release(Slot& slot) {
@@ -166,17 +112,14 @@ void Uploads::abandon(modes::LeaseId lease, const modes::Coverage& coverage) {
   }
 }
 
-void Uploads::clear(std::span<const modes::Lease> kept) {
-  std::size_t left = 0;
+void Uploads::clear() {
   for (std::size_t i = 0; i < used_; ++i) {
-    if (std::ranges::find(kept, uploads_[i].lease, &modes::Lease::id) != kept.end()) {
-      if (left != i) std::swap(uploads_[left], uploads_[i]);
-      ++left;
-      continue;
+    for (Slot& slot : uploads_[i].slots) {
+      release(slot);
+      slot.state = State::empty;
     }
-    for (Slot& slot : uploads_[i].slots) empty(slot);
   }
-  used_ = left;
+  used_ = 0;
 }
 
 }  // namespace motley::engine

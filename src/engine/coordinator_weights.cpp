@@ -14,7 +14,6 @@ namespace motley::engine {
 void VersionFrames::set(Form& form, SharedBytes bytes) {
   form.bytes = std::move(bytes);
   form.checksums.clear();
-  form.hashes.clear();
 }
 
 void VersionFrames::set(ChunkId chunk, SharedBytes bytes) {
@@ -43,43 +42,19 @@ void VersionFrames::clear() {
   }
 }
 
-// Each segment is longer than its hash.
-bool VersionFrames::may_follow(ChunkId chunk, std::size_t bytes_min) const noexcept {
-  const std::size_t length = bytes(chunk);
-  const std::size_t last = length % step_;
-  return hasher_ && length >= bytes_min && (last == 0 || last >= wire::kHashBytes);
-}
-
-const SharedBytes& VersionFrames::hash_of(Form& form, std::size_t offset) const {
-  if (form.hashes.empty()) {
-    for (std::size_t at = 0; at < form.bytes.size(); at += step_) {
-      const std::size_t count = std::min(step_, form.bytes.size() - at);
-      const wire::BodyHash hash = hasher_(form.bytes.bytes().subspan(at, count));
-      form.hashes.push_back(SharedBytes::copy_of(std::as_bytes(std::span(hash))));
-    }
-  }
-  return form.hashes[offset / step_];
-}
-
-wire::Frame VersionFrames::segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader) const {
+wire::Frame VersionFrames::segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader) {
   MOTLEY_ASSERT(!form.bytes.empty());
   if (reader.local) return wire::seal(header, form.bytes, false);
-  if (reader.follows != 0) {
-    header.offset = static_cast<std::uint32_t>(offset);
-    header.flags |= wire::kByHash;
-    header.pass = reader.follows;
-    return wire::seal(header, hash_of(form, offset), reader.checksum);
-  }
   SharedBytes body = form.bytes.slice(offset, std::min(body_bytes(reader), form.bytes.size() - offset));
   header.offset = static_cast<std::uint32_t>(offset);
   if (reader.background || !reader.checksum) return wire::seal(header, std::move(body), reader.checksum);
   if (form.checksums.empty()) {
-    for (std::size_t at = 0; at < form.bytes.size(); at += step_) {
-      const std::size_t count = std::min(step_, form.bytes.size() - at);
+    for (std::size_t at = 0; at < form.bytes.size(); at += wire::kBodyBytesMax) {
+      const std::size_t count = std::min(wire::kBodyBytesMax, form.bytes.size() - at);
       form.checksums.push_back(crc32c(form.bytes.bytes().subspan(at, count)));
     }
   }
-  header.body_crc = form.checksums[offset / step_];
+  header.body_crc = form.checksums[offset / wire::kBodyBytesMax];
   return wire::seal(header, std::move(body), false);
 }
 

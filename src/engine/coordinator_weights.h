@@ -3,7 +3,6 @@
 // checksums but for what goes in the background. One thread at a time.
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "motley/bytes.h"
@@ -18,9 +17,7 @@ class VersionFrames {
   /// A chunk's delta has the hash of what it leads to once in so many versions; chunks take turns.
   static constexpr std::uint64_t kHashEvery = 64;
 
-  /// `hasher`: of what goes by its hash, in segments of wire::kHandedOnBytesMax then; null: nothing does.
-  explicit VersionFrames(std::size_t chunks, wire::Hasher hasher = {})
-      : chunks_(chunks), hasher_(std::move(hasher)), step_(hasher_ ? wire::kHandedOnBytesMax : wire::kBodyBytesMax) {}
+  explicit VersionFrames(std::size_t chunks) : chunks_(chunks) {}
 
   void set_version(std::uint64_t version) noexcept { version_ = version; }
   [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
@@ -32,11 +29,6 @@ class VersionFrames {
   [[nodiscard]] bool has(ChunkId chunk) const noexcept { return !chunks_[chunk].whole.bytes.empty(); }
   /// What those hold that have this version. REQUIRES has(chunk).
   [[nodiscard]] const SharedBytes& held(ChunkId chunk) const noexcept { return chunks_[chunk].whole.bytes; }
-  /// On the wire, to who holds the version before. REQUIRES has(chunk).
-  [[nodiscard]] std::size_t bytes(ChunkId chunk) const noexcept {
-    const ChunkFrames& frames = chunks_[chunk];
-    return (frames.delta.bytes.empty() ? frames.whole : frames.delta).bytes.size();
-  }
   void clear();
 
   struct Reader {
@@ -44,8 +36,6 @@ class VersionFrames {
     bool checksum = true;
     bool holds_before = false;  // the version before this one, all of it: a delta will do
     bool background = false;    // in segments short enough for others to come in between
-    bool hand_on = false;       // it hands the bytes on
-    std::uint64_t follows = 0;  // gets hashes, and the bytes from the source of this number; 0: the bytes
   };
   /// Calls send(frame) for every segment.
   template <class Send>
@@ -61,18 +51,14 @@ class VersionFrames {
       header.codec = frames.codec;
       header.subject = frames.hash;
     }
-    if (reader.hand_on) header.flags = wire::kHandOn;
     const std::size_t step = reader.local ? form.bytes.size() : body_bytes(reader);
     for (std::size_t at = 0; at < form.bytes.size(); at += step) send(segment(form, header, at, reader));
   }
-  /// Whether a chunk goes by its hash, too, to who holds the version before. REQUIRES has(chunk).
-  [[nodiscard]] bool may_follow(ChunkId chunk, std::size_t bytes_min) const noexcept;
 
  private:
   struct Form {
     SharedBytes bytes;
     std::vector<std::uint32_t> checksums;  // of the bodies in turn; empty until somebody needs them
-    std::vector<SharedBytes> hashes;       // likewise
   };
   struct ChunkFrames {
     Form whole, delta;
@@ -80,16 +66,13 @@ class VersionFrames {
     std::uint64_t hash = 0;                     // of `whole`; 0: not its turn
   };
   static void set(Form& form, SharedBytes bytes);
-  [[nodiscard]] std::size_t body_bytes(Reader reader) const noexcept {
-    return reader.background ? wire::kSegmentBytesMax : step_;
+  static std::size_t body_bytes(Reader reader) noexcept {
+    return reader.background ? wire::kSegmentBytesMax : wire::kBodyBytesMax;
   }
-  wire::Frame segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader) const;
-  [[nodiscard]] const SharedBytes& hash_of(Form& form, std::size_t offset) const;
+  static wire::Frame segment(Form& form, wire::FrameHeader header, std::size_t offset, Reader reader);
 
   std::uint64_t version_ = 0;
   std::vector<ChunkFrames> chunks_;
-  wire::Hasher hasher_;
-  std::size_t step_;  // bytes of a segment
 };
 
 }  // namespace motley::engine

@@ -4,43 +4,30 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "wire/limits.h"
 
 namespace motley::engine {
-namespace {
 
-wire::Hasher hasher_of(const CoordinatorOptions& options) {
-  return options.chain == CoordinatorOptions::Chain::none ? wire::Hasher{} : options.hasher;
-}
-
-}  // namespace
-
-WeightsSender::WeightsSender(const ps::Server& server, const CoordinatorOptions& options, Sessions& sessions,
+WeightsSender::WeightsSender(const ps::Server& server, std::optional<wire::CodecId> codec, Sessions& sessions,
                              const fleet::Roster& members, const MeasuredPace& pace)
     : server_(server),
-      codec_(options.weights),
-      chain_bytes_min_(options.chain_bytes_min),
+      codec_(codec),
       sessions_(sessions),
       members_(members),
       pace_(pace),
-      current_(chunks(), hasher_of(options)),
-      next_(chunks(), hasher_of(options)) {
+      current_(chunks()),
+      next_(chunks()) {
   current_.set_version(server.version());
   next_.set_version(server.version() + 1);
   for (ChunkId chunk = 0; chunk < chunks(); ++chunk) current_.set(chunk, server.weights(chunk));
 }
 
-VersionFrames::Reader WeightsSender::reader(const Session& to, const VersionFrames& frames, Lane lane) const {
-  return {.local = to.local(),
-          .checksum = sessions_.checksums(to),
-          .holds_before = to.holds && *to.holds + 1 == frames.version(),
-          .background = lane == Lane::background};
-}
-
-std::size_t WeightsSender::send_chunk(const Session& to, VersionFrames& frames, ChunkId chunk, Lane lane,
-                                      const VersionFrames::Reader& reader) {
+std::size_t WeightsSender::send_chunk(const Session& to, VersionFrames& frames, ChunkId chunk, Lane lane) {
   if (to.gone) return 0;
   std::size_t bytes = 0;
+  const VersionFrames::Reader reader{.local = to.local(),
+                                     .checksum = sessions_.checksums(to),
+                                     .holds_before = to.holds && *to.holds + 1 == frames.version(),
+                                     .background = lane == Lane::background};
   frames.each(chunk, sessions_.header(to), reader, [&](wire::Frame frame) {
     bytes += frame.body.size();
     sessions_.pass_on(to, std::move(frame), lane);
@@ -65,44 +52,8 @@ void WeightsSender::send_next(const Session& to) {
 
 void WeightsSender::publish(ChunkId chunk, const SharedBytes& exact) {
   make_next(chunk, exact);
-  std::vector<SessionId> followed;
-  for (const fleet::Member& member : members_.all()) {
-    const Session& to = sessions_.at(member.session);
-    if (member.streams && comes_by_hash(to, chunk)) followed.push_back(to.follows->source);
-  }
-  for (const fleet::Member& member : members_.all()) {
-    if (!member.streams) continue;
-    Session& to = sessions_.at(member.session);
-    VersionFrames::Reader how = reader(to, next_, Lane::weights);
-    how.hand_on = std::ranges::find(followed, to.id) != followed.end();
-    if (comes_by_hash(to, chunk)) {
-      how.follows = to.follows->number;
-      to.next_by_hash.resize(chunks());
-      to.next_by_hash[chunk] = true;
-    }
-    send_chunk(to, next_, chunk, Lane::weights, how);
-  }
-}
-
-bool WeightsSender::comes_by_hash(const Session& to, ChunkId chunk) const {
-  if (!to.follows || !to.follows->live || !holds_current(to)) return false;
-  const fleet::Member* source = members_.find(to.follows->source);
-  return source != nullptr && source->streams && holds_current(sessions_.at(source->session)) &&
-         next_.may_follow(chunk, chain_bytes_min_);
-}
-
-void WeightsSender::send_again(Session& to, std::uint64_t version, const std::vector<std::uint8_t>& has) {
-  for (VersionFrames* frames : {&current_, &next_}) {
-    const std::vector<bool> sent = std::exchange(frames == &next_ ? to.next_by_hash : to.by_hash, {});
-    if (frames->version() < version) continue;
-    VersionFrames::Reader how = reader(to, *frames, Lane::weights);
-    how.holds_before = true;
-    for (ChunkId chunk = 0; chunk < sent.size(); ++chunk) {
-      const bool there =
-          frames->version() == version && chunk / 8 < has.size() && (has[chunk / 8] >> chunk % 8 & 1) != 0;
-      if (sent[chunk] && !there && frames->has(chunk)) send_chunk(to, *frames, chunk, Lane::weights, how);
-    }
-  }
+  for (const fleet::Member& member : members_.all())
+    if (member.streams) send_chunk(sessions_.at(member.session), next_, chunk, Lane::weights);
 }
 
 void WeightsSender::make_next(ChunkId chunk, const SharedBytes& exact) {
@@ -132,19 +83,14 @@ void WeightsSender::advance() {
   std::swap(current_, next_);
   next_.clear();
   next_.set_version(server_.version() + 1);
-  for (const fleet::Member& member : members_.all()) {
-    Session& session = sessions_.at(member.session);
-    if (member.streams) session.holds = current_.version();
-    session.by_hash = std::exchange(session.next_by_hash, {});
-  }
+  for (const fleet::Member& member : members_.all())
+    if (member.streams) sessions_.at(member.session).holds = current_.version();
 }
 
 void WeightsSender::adopt(const ps::Snapshot& after) {
   current_.set_version(server_.version());
   next_.set_version(server_.version() + 1);
   for (ChunkId chunk = 0; chunk < after.weights.size(); ++chunk) current_.set(chunk, after.weights[chunk]);
-  for (const fleet::Member& member : members_.all())
-    sessions_.at(member.session).by_hash = sessions_.at(member.session).next_by_hash = {};
 }
 
 bool WeightsSender::held_exactly() const {

@@ -7,12 +7,6 @@
 #include "ps/kernels.h"
 
 namespace motley::engine {
-namespace {
-
-// Of what top64 leaves out, which waits for many rounds, so much is kept for the next one (arXiv:2603.08163).
-constexpr float kKeptOfTop = 0.95F;
-
-}  // namespace
 
 void ErrorFeedback::admitted(std::uint64_t run, std::uint32_t incarnation) {
   const std::pair now{run, incarnation};
@@ -21,28 +15,23 @@ void ErrorFeedback::admitted(std::uint64_t run, std::uint32_t incarnation) {
   lease_ = 0;
 }
 
-SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::size_t elements, std::size_t first,
-                                  std::span<const float> values) {
+SharedBytes ErrorFeedback::encode(const wire::Grant& lease, ChunkId chunk, std::span<const float> gradient) {
   const auto codec = static_cast<codec::CodecId>(lease.codec);
-  MutableBytes body = pool_.take(codec::encoded_bytes(codec, values.size()));
+  MutableBytes body = pool_.take(codec::encoded_bytes(codec, gradient.size()));
   if (!lease.feedback) {
-    codec::encode(codec, values, {}, body.bytes(), {});
+    codec::encode(codec, gradient, {}, body.bytes(), {});
     return std::move(body).seal();
   }
   if (std::exchange(lease_, lease.lease) != lease.lease) forget_sent();
   if (chunk >= slots_.size()) slots_.resize(chunk + 1);
   Slot& slot = slots_[chunk];
   // A coordinator that says it is the one before may come with another model.
-  if (slot.residual.size() != elements) slot.residual.clear();
-  slot.left.resize(elements);
-  const std::span<const float> before = slot.residual;
-  const std::span<float> left = std::span(slot.left).subspan(first, values.size());
-  codec::encode(codec, values, before.empty() ? before : before.subspan(first, values.size()), body.bytes(), left);
+  if (slot.residual.size() != gradient.size()) slot.residual.clear();
+  slot.left.resize(gradient.size());
+  codec::encode(codec, gradient, slot.residual, body.bytes(), slot.left);
   slot.sent = true;
-  left2_ += ps::squares(left);
-  gradient2_ += ps::squares(values);
-  if (codec == codec::CodecId::top64)
-    for (float& value : left) value *= kKeptOfTop;
+  left2_ += ps::squares(slot.left);
+  gradient2_ += ps::squares(gradient);
   return std::move(body).seal();
 }
 

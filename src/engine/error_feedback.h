@@ -19,13 +19,7 @@ class ErrorFeedback {
   /// A coordinator that was started again knows nothing of what was sent before: all is zero, as with another run.
   void admitted(std::uint64_t run, std::uint32_t incarnation);
   /// What goes on the wire for a chunk of `lease`.
-  SharedBytes encode(const wire::Grant& lease, ChunkId chunk, std::span<const float> gradient) {
-    return encode(lease, chunk, gradient.size(), 0, gradient);
-  }
-  /// Likewise of a chunk of so many elements those from `first` on. What others have added to them is fed back here as
-  /// well, as far as it is left out. REQUIRES that they are within.
-  SharedBytes encode(const wire::Grant& lease, ChunkId chunk, std::size_t elements, std::size_t first,
-                     std::span<const float> values);
+  SharedBytes encode(const wire::Grant& lease, ChunkId chunk, std::span<const float> gradient);
   void taken(const wire::Taken& taken);
   /// Of the newest contribution: ‖what was left out‖ / ‖what was to be sent‖, over the chunks sent so far; 0 without.
   [[nodiscard]] double residual_ratio() const;

@@ -56,12 +56,12 @@ Status check_grant(const wire::Grant& grant, const SampleCounts& samples) {
   if (kind < PassKind::train || kind > PassKind::probe)
     return misfit("a pass trains, evaluates, calibrates or probes; found kind " + std::to_string(grant.pass >> 56));
   if (grant.codec > static_cast<std::uint32_t>(codec::kLastCodec))
-    return misfit("a codec is 0 to 4; found " + std::to_string(grant.codec));
+    return misfit("a codec is 0 to 3; found " + std::to_string(grant.codec));
   if (grant.lease == 0) return misfit("a lease has a number above 0; found 0");
   const std::uint64_t step = modes::PassId::unpack(grant.pass).number;
-  if (kind == PassKind::train && step != grant.version && step != grant.version + 1) {
-    return misfit("a lease to train is of the step of its version or the one after it; found step " +
-                  std::to_string(step) + " at version " + std::to_string(grant.version));
+  if (kind == PassKind::train && step != grant.version) {
+    return misfit("a lease to train is of the step of its version; found step " + std::to_string(step) +
+                  " at version " + std::to_string(grant.version));
   }
   if (grant.local_steps > 0 || grant.ahead > 0 || !grant.spans.empty()) {
     const Status fits = check_local_steps(grant, samples);

@@ -12,8 +12,7 @@ namespace motley::engine {
 
 class StepNorms {
  public:
-  /// What is summed as one.
-  struct Part {
+  struct Part {  // of a contribution
     modes::Interval range{};
     double weight = 0;
   };

@@ -4,7 +4,6 @@
 // to immutable bytes. Where weights and state stay on a device, they are handed back now and then. One thread at a
 // time, apart from what Sink allows.
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,7 +15,6 @@
 #include "base/time.h"
 #include "compute/task_io.h"
 #include "motley/residence.h"
-#include "plan/noise_scale.h"
 #include "ps/server.h"
 
 namespace motley::engine {
@@ -27,21 +25,16 @@ struct StretchOrder {
   BatchPlan batches;                   // which holds for all of them
   Time opened{};                       // the first step counts from here
   std::shared_ptr<ps::Server> server;  // a fork, at the version of the first step
-  /// Each batch is computed in two parts, cut at a multiple of `grain`, whose norms tell of the gradient noise.
-  bool halves = false;
-  std::uint64_t grain = 1;
   LossState state{};
   std::function<bool(std::size_t bytes)> wants_gradients{};  // see CoordinatorOptions
 };
 
 struct StretchStep {
   std::uint64_t number = 0;  // of the stretch
-  std::uint64_t step = 0;
+  std::uint64_t step = 0, samples = 0;
   double weight = 0, loss_sum = 0, gradient_norm = 0, learning_rate = 0;
   double compute_seconds = 0;
   Duration duration{};
-  std::vector<std::uint64_t> parts;  // samples of each
-  std::optional<plan::NoiseEstimate> noise;
   /// Without weights: they are still on the device, and come with a later step or the end.
   ps::Snapshot after;
   std::vector<SharedBytes> gradients;  // final, by chunk: for the redo log; empty where not wanted, or on the device
@@ -53,7 +46,7 @@ struct StretchEnd {
   ps::Snapshot after;  // without weights, unless steps came without
 };
 
-/// Takes what the task loop yields for the batch of a step, part by part, and makes the step of it.
+/// Takes what the task loop yields for the batch of a step, and makes the step of it.
 class Soloist final : public Weights, public Sink {
  public:
   explicit Soloist(StretchOrder order);
@@ -75,17 +68,10 @@ class Soloist final : public Weights, public Sink {
   [[nodiscard]] const LossState& state() const noexcept { return order_.state; }
   /// Positions of the next step.
   [[nodiscard]] StepRange pass() const { return order_.batches.range(version()); }
-  struct Part {
-    std::uint64_t first = 0, count = 0;  // of the positions of pass()
-  };
-  /// What is to be computed next.
-  [[nodiscard]] Part part() const;
-  /// That was done. Errors: diverged (not finite; nothing was updated), internal (not all of its gradient came). After
-  /// an error it is not to be used again.
+  /// These are computed. Errors: diverged (not finite; nothing was updated), internal (not all of its gradient came).
+  /// After an error it is not to be used again.
   Status took(const Outcome& outcome);
-  /// Every part of the step was.
-  [[nodiscard]] bool whole() const noexcept { return done_ == pass().count; }
-  /// The step whose gradient is here. REQUIRES whole(). Errors: diverged, internal; of a resident one alone.
+  /// The step whose gradient is here. REQUIRES took() went well. Errors: diverged, internal; of a resident one alone.
   Result<StretchStep> finish(double compute_seconds, Time now);
 
   std::span<const float> get(ChunkId chunk) override;
@@ -94,9 +80,8 @@ class Soloist final : public Weights, public Sink {
   void ready(ChunkId chunk, std::span<const float> gradient_sum) noexcept override;
 
  private:
-  [[nodiscard]] std::optional<plan::NoiseEstimate> noise() const;
-
-  [[nodiscard]] double weight() const;  // of the step
+  /// By what the sum of its gradients is divided.
+  [[nodiscard]] double divisor() const noexcept { return weight_ > 0 ? weight_ : 1; }
   /// The optimizer's part of a step: fills in what it yields.
   Status update(StretchStep& step);
 
@@ -105,16 +90,11 @@ class Soloist final : public Weights, public Sink {
   std::uint64_t made_ = 0;
   Time since_;
   // Of the step. What is kept by chunk is apart for each: chunks may come from several threads.
-  std::uint64_t done_ = 0;  // samples of the parts before
-  std::vector<std::uint64_t> parts_;
-  std::vector<double> weights_;  // by part; the last one is that of the part that computes
-  double loss_sum_ = 0;
-  bool begun_ = false, finite_ = true;
+  double weight_ = 0, loss_sum_ = 0;
+  bool begun_ = false, finite_ = true, whole_ = false;
   enum class Sum : std::uint8_t { awaited, taken, not_finite };
-  std::vector<Sum> sums_;                       // of the part
-  std::vector<std::vector<float>> first_;       // the gradient of the first of two parts
-  std::vector<std::array<double, 3>> squares_;  // of both parts and of the mean
-  std::vector<SharedBytes> held_;               // weights whose spans were given out
+  std::vector<Sum> sums_;
+  std::vector<SharedBytes> held_;  // weights whose spans were given out
 };
 
 }  // namespace motley::engine

@@ -86,7 +86,6 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       break;
     case WorkerAction::Kind::forget_weights:
       weights.forget();
-      forget_source();
       break;
     case WorkerAction::Kind::start_task:
       start_task(action, now);
@@ -104,14 +103,6 @@ void Worker::Impl::perform(const WorkerAction& action, Time now) {
       disconnect(action);
       break;
   }
-}
-
-void Worker::Impl::forget_source() {
-  const std::uint64_t source = following.source();
-  const wire::Unfollows end = following.forget();
-  if (source == 0) return;
-  if (machine.open()) send(end);
-  output.unfollow(source);
 }
 
 void Worker::Impl::send_finish(const WorkerAction& action) {
@@ -154,33 +145,7 @@ void Worker::Impl::disconnect(const WorkerAction& action) {
   output.disconnect(action.reconnect, error);
 }
 
-void Worker::Impl::send_sums() {
-  while (std::optional<Merging::Outgoing> sum = merging.next()) {
-    wire::FrameHeader header = sum->frame.header;
-    header.run = run;
-    header.fence = fence;
-    if (sum->to != 0) {
-      output.hand_up(sum->to, {header, std::move(sum->frame.body)});
-    } else {
-      output.send(wire::seal(header, std::move(sum->frame.body), checksums), Lane::gradients);
-    }
-  }
-}
-
-void Worker::Impl::give_up_merging(bool wrong) {
-  if (const std::optional<wire::Unmerge> end = merging.give_up(wrong)) send(*end);
-}
-
-void Worker::Impl::send_kept(const wire::Unmerge& unmerge, Time now) {
-  const Merging::Kept kept = merging.end(unmerge);
-  for (const auto& [chunk, gradient] : kept.chunks) send_chunk(kept.lease, chunk, gradient, now);
-}
-
 void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now) {
-  if (merging.is_of(lease.lease)) {
-    merging.add(lease, chunk, gradient, now);
-    return send_sums();
-  }
   wire::FrameHeader header;
   header.run = run;
   header.fence = fence;
@@ -190,8 +155,7 @@ void Worker::Impl::send_chunk(const wire::Grant& lease, ChunkId chunk, const Sha
 
 // --- the interface ---
 
-Worker::Worker(WorkerOptions options, WorkerOutput& output)
-    : impl_(std::make_unique<Impl>(std::move(options), output)) {}
+Worker::Worker(const WorkerOptions& options, WorkerOutput& output) : impl_(std::make_unique<Impl>(options, output)) {}
 Worker::~Worker() = default;
 
 void Worker::connected(Time now, bool checksums) {
@@ -205,8 +169,6 @@ void Worker::connected(Time now, bool checksums) {
   w.model_file = SharedBytes();
   w.blob.reset();
   w.weights.forget();
-  w.following.reset(0);
-  w.merging.reset();
   w.state.reset();
   w.arriving.reset();
   w.layout.reset();
@@ -249,8 +211,6 @@ void Worker::prepared(const Layout& layout, Compared compared, SampleCounts samp
   if (w.machine.state() != cluster::WorkerState::loading || w.layout) return;
   w.layout = layout;
   w.weights.reset(*w.layout);
-  w.following.reset(w.layout->chunks().size());
-  w.merging.prepare(*w.layout);
   w.compared = std::move(compared);
   w.samples = samples;
   w.known_speed = speed;
@@ -327,9 +287,7 @@ void Worker::lend(StretchOrder order, LentEvents events) {
 void Worker::cut(std::uint64_t number) { impl_->output.end_steps(number); }
 
 void Worker::lent_step(StretchStep step, std::function<void()> taken, Time now) {
-  std::uint64_t samples = 0;
-  for (const std::uint64_t part : step.parts) samples += part;
-  impl_->report.made_step(samples, step.compute_seconds, now);
+  impl_->report.made_step(step.samples, step.compute_seconds, now);
   impl_->lent.step(std::move(step), std::move(taken));
 }
 
@@ -344,46 +302,7 @@ const std::optional<StepRange>& Worker::opened() const noexcept { return impl_->
 
 void Worker::bytes_came(Time now) { impl_->decide(event::Heard{.weights = true}, now); }
 
-void Worker::opened(const wire::Source& source) {
-  if (impl_->machine.open()) impl_->send(source);
-}
-
-void Worker::follows(std::uint64_t id, Time now) {
-  Impl& w = *impl_;
-  if (!w.machine.open()) return;
-  w.following.begin(id, now, w.newest_source.id == id ? w.newest_source.hops : 0);
-  w.send(wire::Follows{id});
-}
-
-void Worker::from_source(std::uint64_t id, const wire::Frame& frame, Time now) {
-  Impl& w = *impl_;
-  if (!w.machine.open() || id == 0 || w.following.source() != id) return;
-  w.decide(event::Heard{.weights = true, .coordinator = false}, now);
-  if (w.following.source() != id) return;
-  if (!w.following.add_from_source(frame, now)) return w.unfollow(true);
-  w.take_all_weights(now);
-}
-
-void Worker::from_guest(std::uint64_t id, const wire::Frame& frame, Time now) {
-  Impl& w = *impl_;
-  if (!w.machine.open() || !w.admitted || id == 0) return;
-  if (!w.merging.add_from_guest(id, frame, now)) return w.give_up_merging(true);
-  w.send_sums();
-}
-
-void Worker::source_lost(std::uint64_t id) {
-  Impl& w = *impl_;
-  if (!w.machine.open()) return;
-  if (w.following.source() == id) return w.unfollow(false);
-  w.send(wire::Unfollows{.id = id});
-}
-
-void Worker::tick(Time now) {
-  Impl& w = *impl_;
-  if (w.machine.open() && w.following.overdue(now)) w.unfollow(w.following.wrong());
-  if (w.machine.open() && w.merging.overdue(now)) w.give_up_merging(false);
-  w.decide(event::Tick{}, now);
-}
+void Worker::tick(Time now) { impl_->decide(event::Tick{}, now); }
 
 void Worker::leave(Time now) { impl_->decide(event::LeaveAsked{}, now); }
 void Worker::step_aside(Time now) { impl_->decide(event::LeaveAsked{.for_good = false}, now); }

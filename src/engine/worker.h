@@ -55,7 +55,6 @@ struct Begun {
 struct WorkerOptions {
   Timeouts timeouts;
   const codec::Kernels* instructions = nullptr;  // that add what changes of the weights; null: the fastest
-  wire::Hasher hasher{};                         // SHA-256; null: it follows nobody
 };
 
 class WorkerOutput {
@@ -77,14 +76,6 @@ class WorkerOutput {
   virtual void make_steps(StretchOrder order) = 0;
   /// End that after the step in hand.
   virtual void end_steps(std::uint64_t number) = 0;
-  // Weights from worker to worker. Answer let_in() with opened(), follow() with follows() or source_lost().
-  virtual void let_in(const wire::Guest&) {}
-  virtual void follow(const wire::Source&) {}
-  virtual void unfollow(std::uint64_t /*id*/) {}
-  /// To all that were let in.
-  virtual void hand_on(const wire::Frame&) {}
-  /// Of gradients, to whom it follows.
-  virtual void hand_up(std::uint64_t /*source*/, const wire::Frame&) {}
   virtual void admitted(std::uint64_t worker) = 0;
   virtual void step_done(std::uint64_t version, std::uint64_t samples_mine) = 0;  // for the display
   /// The channel must be closed, if it is not. Exactly once for each connected() (and once for leave() without a
@@ -101,7 +92,7 @@ struct Compared {
 
 class Worker {
  public:
-  Worker(WorkerOptions options, WorkerOutput& output);
+  Worker(const WorkerOptions& options, WorkerOutput& output);
   ~Worker();
 
   /// A new authenticated channel, fence unknown yet. `checksums`: of the bodies of what it sends.
@@ -139,14 +130,6 @@ class Worker {
   void tell_stock(const wire::Stock& stock);
   /// The newest train pass of which this worker has heard.
   [[nodiscard]] const std::optional<StepRange>& opened() const noexcept;
-
-  // Of other workers.
-  void opened(const wire::Source& source);
-  void follows(std::uint64_t id, Time now);
-  void from_source(std::uint64_t id, const wire::Frame& frame, Time now);
-  void source_lost(std::uint64_t id);
-  /// Of gradients, by who was let in.
-  void from_guest(std::uint64_t id, const wire::Frame& frame, Time now);
 
   /// More came on the lanes of weights, if not a whole frame: on a slow link one takes seconds.
   void bytes_came(Time now);

@@ -1,13 +1,11 @@
 // From frames to events.
 
-#include <algorithm>
 #include <utility>
 
 #include "cluster/fence.h"
 #include "engine/grant_check.h"
 #include "engine/worker_bye.h"
 #include "engine/worker_impl.h"
-#include "wire/limits.h"
 
 namespace motley::engine {
 namespace {
@@ -50,7 +48,6 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
       opened = StepRange{pass->epoch, pass->first, pass->count};
     decide(*pass, now);
   } else if (const auto* closed = std::get_if<wire::PassClosed>(&message)) {
-    merging.closed(closed->pass);
     decide(*closed, now);
   } else if (const auto* grant = std::get_if<wire::Grant>(&message)) {
     if (Status sound = check_grant(*grant, samples); !sound) return malformed(std::move(sound).error(), now);
@@ -69,28 +66,12 @@ void Worker::Impl::on_message(const wire::Message& message, Time now) {
   } else if (const auto* trim = std::get_if<wire::Trim>(&message)) {
     decide(*trim, now);
   } else if (const auto* cancel = std::get_if<wire::Cancel>(&message)) {
-    merging.taken(cancel->lease);
     decide(*cancel, now);
   } else if (const auto* bye = std::get_if<wire::Bye>(&message)) {
     why = error_of_bye(*bye);
     decide(*bye, now);
   } else if (const auto* taken = std::get_if<wire::Taken>(&message)) {
     gradients.taken(*taken, now);
-    merging.taken(taken->lease);
-  } else if (const auto* guest = std::get_if<wire::Guest>(&message)) {
-    output.let_in(*guest);
-  } else if (const auto* named = std::get_if<wire::Source>(&message)) {
-    if (following.source() != 0) unfollow(false);
-    newest_source = {named->id, std::min<std::uint32_t>(named->hops, wire::kSessionsMax)};
-    output.follow(*named);
-  } else if (const auto* settled = std::get_if<wire::Unfollows>(&message)) {
-    following.settled(settled->id, settled->version);
-    if (following.lacks()) decide(event::WeightsMissed{}, now);
-  } else if (const auto* merge = std::get_if<wire::Merge>(&message)) {
-    merging.begin(*merge, following.hop(), now);
-    send_sums();
-  } else if (const auto* unmerge = std::get_if<wire::Unmerge>(&message)) {
-    send_kept(*unmerge, now);
   } else if (const auto* piece = std::get_if<wire::State>(&message)) {
     if (Status added = state.add(*piece); !added) malformed(std::move(added).error(), now);
   }
@@ -129,35 +110,13 @@ void Worker::Impl::forget_early(Time now) {
 }
 
 void Worker::Impl::on_weights(const wire::Frame& frame, Time now) {
-  const bool bytes = (frame.header.flags & wire::kByHash) == 0;
-  decide(event::Heard{.weights = bytes}, now);
+  decide(event::Heard{.weights = true}, now);
   if (!layout) return;  // nothing was admitted yet: of another session
   if (!admitted) {
     // The data connection may overtake Admitted on the control connection.
     if (early_fence && *early_fence != frame.header.fence) forget_early(now);
     early_fence = frame.header.fence;
   }
-  if (Status added = following.add(frame, now); !added) return malformed(std::move(added).error(), now);
-  if (following.lacks()) return decide(event::WeightsMissed{}, now);
-  take_all_weights(now);
-}
-
-void Worker::Impl::unfollow(bool wrong) {
-  const std::uint64_t source = following.source();
-  send(following.give_up(wrong));
-  output.unfollow(source);
-}
-
-void Worker::Impl::take_all_weights(Time now) {
-  while (const std::optional<wire::Frame> frame = following.next_to_hand_on()) output.hand_on(*frame);
-  while (machine.open()) {
-    const std::optional<wire::Frame> frame = following.next();
-    if (!frame) return;
-    take_weights(*frame, now);
-  }
-}
-
-void Worker::Impl::take_weights(const wire::Frame& frame, Time now) {
   if (Status checked = weights.check(frame); !checked) {
     malformed(std::move(checked).error(), now);
     return;

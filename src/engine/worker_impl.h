@@ -4,15 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cluster/worker.h"
 #include "engine/loss_state.h"
 #include "engine/worker.h"
-#include "engine/worker_following.h"
 #include "engine/worker_gradients.h"
-#include "engine/worker_merging.h"
 #include "engine/worker_report.h"
 #include "engine/worker_weights.h"
 #include "plan/time_model.h"
@@ -20,23 +17,17 @@
 namespace motley::engine {
 
 struct Worker::Impl {
-  Impl(WorkerOptions worker_options, WorkerOutput& worker_output)
-      : options(std::move(worker_options)),
+  Impl(const WorkerOptions& worker_options, WorkerOutput& worker_output)
+      : options(worker_options),
         output(worker_output),
         machine({options.timeouts.heartbeat, options.timeouts.silence}),
         weights(options.instructions),
-        following(options.hasher),
-        gradients(output, feedback),
-        merging(feedback) {}
+        gradients(output, feedback) {}
 
   void decide(const cluster::WorkerEvent& happened, Time now);
   void perform(const cluster::WorkerAction& action, Time now);
   void send(const wire::Message& message);
   void send_chunk(const wire::Grant& lease, ChunkId chunk, const SharedBytes& gradient, Time now);
-  /// What of sums is to go on by now.
-  void send_sums();
-  void give_up_merging(bool wrong);
-  void send_kept(const wire::Unmerge& unmerge, Time now);
   void send_finish(const cluster::WorkerAction& action);
   void start_task(const cluster::WorkerAction& action, Time now);
   void disconnect(const cluster::WorkerAction& action);
@@ -44,12 +35,6 @@ struct Worker::Impl {
   void on_message(const wire::Message& message, Time now);
   void on_spec(const wire::RunSpec& spec, Time now);
   void on_weights(const wire::Frame& frame, Time now);
-  void take_weights(const wire::Frame& frame, Time now);
-  /// What is there of the weights by now, in its order.
-  void take_all_weights(Time now);
-  /// The coordinator is to send them again.
-  void unfollow(bool wrong);
-  void forget_source();
   void on_blob(const wire::Frame& frame, Time now);
   void malformed(Error error, Time now);
   void offer_spec(Time now);
@@ -70,12 +55,6 @@ struct Worker::Impl {
   SharedBytes model_file;
   BlobAssembler blob;
   WeightsAssembler weights;
-  Following following;
-  struct Named {
-    std::uint64_t id = 0;
-    std::uint32_t hops = 0;
-  };
-  Named newest_source;  // that the coordinator named last
   LossStateAssembler state;
   std::optional<Layout> layout;
   Compared compared;
@@ -88,7 +67,6 @@ struct Worker::Impl {
   std::optional<Error> why;  // of the disconnect under way
   ErrorFeedback feedback;    // outlives sessions
   GradientSender gradients;
-  Merging merging;
 
   // Of the running task.
   struct Arriving {

@@ -51,8 +51,6 @@ class WorkerPaces {
     return static_cast<std::size_t>(
         std::ranges::count_if(all_, [](const WorkerPace& each) { return each.sessions > 0 && each.link.remote(); }));
   }
-  auto begin() noexcept { return all_.begin(); }
-  auto end() noexcept { return all_.end(); }
 
  private:
   WorkerPace unknown_;

@@ -58,7 +58,7 @@ Status WeightsAssembler::check(const wire::Frame& frame) const {
   const motley::Chunk& place = places_[header.chunk];
   const bool delta = header.codec != wire::CodecId::fp32;
   const std::size_t expected = codec::encoded_bytes(header.codec, place.elements);
-  const bool possible = header.codec <= codec::kLastDense && place.kind == ChunkKind::large && header.version > 0;
+  const bool possible = place.kind == ChunkKind::large && header.version > 0;
   if (header.total != expected || (delta && !possible)) {
     return malformed("weights of chunk " + std::to_string(header.chunk) + " should be " +
                      std::to_string(place.elements * sizeof(float)) + " bytes of fp32" +

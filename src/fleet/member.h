@@ -52,7 +52,6 @@ struct Member {
   SessionId session = 0;
   WorkerId worker = 0;  // 0 while loading
   bool local = false;   // same process
-  bool beside = false;  // same machine, by what it is and by its name
   MemberMachine state{};
   Time opened{};
   Time heard{};

@@ -57,12 +57,9 @@ void Parking::link_answered(Member& member, Time now) {
 }
 
 Verdict Parking::judge(const Member& member, std::uint64_t samples) {
-  if (helped_ && !member.beside) return {};
   others_.clear();
   for (const Member& other : roster_.all()) {
-    const bool shares = other.beside || !helped_;
-    if (shares && other.state == MemberState::member && other.session != member.session)
-      others_.push_back(other.worker);
+    if (other.state == MemberState::member && other.session != member.session) others_.push_back(other.worker);
   }
   if (others_.empty()) return {};
   return speeds_.judge(samples, others_, member.worker);
@@ -119,11 +116,6 @@ void Parking::park_least(WorkerId alone, const Verdict& verdict, Time now) {
   }
   park(*least, does_not_pay(least->worker, verdict), now);
   rest(*least, verdict, now);
-}
-
-void Parking::park_in_vain(Member& member, Time now) {
-  park(member, {.kind = Cause::Kind::in_vain, .worker = member.worker}, now);
-  rest(member, {}, now);
 }
 
 void Parking::rest(Member& member, const Verdict& verdict, Time now) {

@@ -13,7 +13,7 @@ namespace motley::fleet {
 
 /// Why somebody is taken in or parked.
 struct Cause {
-  enum class Kind : std::uint8_t { pays, does_not_pay, compared, nobody_else, in_vain } kind = Kind::pays;
+  enum class Kind : std::uint8_t { pays, does_not_pay, compared, nobody_else } kind = Kind::pays;
   WorkerId worker = 0;  // whom it is about; `compared`: who is alone for a moment
   Verdict verdict{};    // does_not_pay
 };
@@ -33,10 +33,9 @@ class Attendance {
 
 class Parking {
  public:
-  /// `helped`: nobody waits for workers of other machines, so each of them pays, and the head's own devices are judged
-  /// among themselves. REQUIRES all outlive this.
-  Parking(Roster& roster, Speeds& speeds, Attendance& attendance, Duration measure_again, bool helped = false)
-      : roster_(roster), speeds_(speeds), attendance_(attendance), measure_again_(measure_again), helped_(helped) {}
+  /// REQUIRES all outlive this.
+  Parking(Roster& roster, Speeds& speeds, Attendance& attendance, Duration measure_again)
+      : roster_(roster), speeds_(speeds), attendance_(attendance), measure_again_(measure_again) {}
 
   /// More is known of its speed: it is measured further, taken in or parked. `alone`: nobody else is waited for.
   void consider(Member& member, std::uint64_t samples, bool alone, Time now);
@@ -49,8 +48,6 @@ class Parking {
   /// After shared work that took `pass`: whether one device of the head could do without the others.
   void park_others(std::uint64_t samples, Duration pass, Time now);
   void take_in_parked();
-  /// What it made was in vain, time and again.
-  void park_in_vain(Member& member, Time now);
 
  private:
   void park(Member& member, const Cause& cause, Time now);
@@ -64,7 +61,6 @@ class Parking {
   Speeds& speeds_;
   Attendance& attendance_;
   Duration measure_again_;
-  bool helped_;
   std::vector<WorkerId> others_;  // kept for its memory
 };
 

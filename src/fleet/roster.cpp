@@ -32,10 +32,6 @@ bool Roster::is_local(WorkerId worker) const noexcept {
   return std::ranges::any_of(members_, [&](const Member& member) { return member.worker == worker && member.local; });
 }
 
-bool Roster::is_beside(WorkerId worker) const noexcept {
-  return std::ranges::any_of(members_, [&](const Member& member) { return member.worker == worker && member.beside; });
-}
-
 const Member* Roster::idle(Time now) const noexcept {
   const auto found = std::ranges::find_if(members_, [now](const Member& member) { return member.idle(now); });
   return found == members_.end() ? nullptr : &*found;

@@ -37,8 +37,6 @@ class Roster {
   [[nodiscard]] const Member* find(SessionId session) const noexcept;
   /// A device of the head's own process, that is here.
   [[nodiscard]] bool is_local(WorkerId worker) const noexcept;
-  /// Likewise, of the head's machine.
-  [[nodiscard]] bool is_beside(WorkerId worker) const noexcept;
   /// Of those that are idle the one that is so longest; null: nobody is.
   [[nodiscard]] const Member* idle(Time now) const noexcept;
   /// In the order the sessions were opened.

@@ -37,7 +37,6 @@ enum class ActionKind : std::uint8_t {
   sketch,          // lease: what is here of it is to be compared with what another worker comes to
   abandon,         // lease: free its payloads that were not accepted
   release,         // lease, chunk: free this payload, it is not needed
-  unmerge,         // chunk: a merged one that does not count; each part of it is to come by itself
   reduce,          // chunk: sum its pieces; answer ChunkReduced
   clip,            // answer Clipped
   apply,           // chunk: update and send to everybody who streams; answer ChunkApplied
@@ -83,13 +82,11 @@ enum class ReasonCode : std::uint8_t {
   joined,
   behind,         // worker; a: its version, b: the current one
   does_not_pay,   // worker; a: least milliseconds of a step with it, b: milliseconds without it
-  in_vain,        // worker
   pays,           // worker
   compared,       // worker: who is alone for a moment
   nobody_else,    // worker
   lacks_samples,  // worker
   alone,          // worker; a: steps
-  other_batch,
   evaluation,
   aside,  // worker
   held,

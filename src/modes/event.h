@@ -18,8 +18,7 @@ struct StopAsked {
 
 struct SessionOpened {
   SessionId session = 0;
-  bool local = false;   // same process
-  bool beside = false;  // another process of the same machine, and under its name
+  bool local = false;  // same process
 };
 /// Its model and data were compared and are the same.
 struct WorkerReady {
@@ -52,13 +51,6 @@ struct ChunkArrived {
   std::uint32_t unlike = 0;          // claims of the pass that it differs from, by bit
   std::optional<Bearing> bearing{};  // of the chunk that tells which way the gradient points
   bool lossy = false;                // then: in a codec that leaves so much out that it is sent later
-};
-/// All bytes of one chunk of the sum of several contributions, in order of positions from the first one of the pass on.
-/// REQUIRES no ChunkArrived for any of them and this chunk.
-struct MergedArrived {
-  std::vector<LeaseId> leases;
-  ChunkId chunk = 0;
-  Largest largest{};
 };
 struct LeaseProgress {
   SessionId session = 0;
@@ -127,7 +119,6 @@ struct SessionEnded {  // the channel is gone, or the worker said Bye
 struct StretchStep {
   SessionId session = 0;
   LeaseId lease = 0;
-  bool other_batch = false;  // it wants to change the batch, which it does at the end of a pass
 };
 /// `failed`: before it was at its end, and not because it was cut.
 struct StretchEnded {
@@ -151,10 +142,9 @@ struct ChunkApplied {
 };
 struct PassFinished {};
 
-using Event =
-    std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted, LeaseBegun,
-                 ChunkArrived, MergedArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
-                 LeaseFailed, EvaluatedAside, AsideCompared, StockTold, WorkerYields, SessionEnded, StretchStep,
-                 StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
+using Event = std::variant<Started, Ticked, StopAsked, SessionOpened, WorkerReady, WorkerSynced, RefreshWanted,
+                           LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, Calibrated, Probed, ProbesCompared,
+                           LeaseFailed, EvaluatedAside, AsideCompared, StockTold, WorkerYields, SessionEnded,
+                           StretchStep, StretchEnded, Released, ChunkReduced, Clipped, ChunkApplied, PassFinished>;
 
 }  // namespace motley::modes

@@ -12,8 +12,8 @@
 
 namespace motley::modes {
 
-using WorkEvent = std::variant<LeaseBegun, ChunkArrived, MergedArrived, LeaseProgress, LeaseFinished, LeaseFailed,
-                               ChunkReduced, Clipped, ChunkApplied, PassFinished, StretchStep, StretchEnded>;
+using WorkEvent = std::variant<LeaseBegun, ChunkArrived, LeaseProgress, LeaseFinished, LeaseFailed, ChunkReduced,
+                               Clipped, ChunkApplied, PassFinished, StretchStep, StretchEnded>;
 
 class Mode {
  public:
@@ -49,8 +49,6 @@ class Host {
   /// It may leave now, if it wants to.
   virtual void idle(fleet::SessionId session) = 0;
   virtual void all_idle() = 0;
-  /// What it was asked for came late again and again: it rests for a while.
-  virtual void in_vain(fleet::WorkerId worker, Time now) = 0;
   /// Nobody else is left.
   virtual void take_in_parked() = 0;
   /// It takes part again, after another mode had it.

@@ -19,8 +19,6 @@ class Pace : public fleet::Speeds {
   /// Fills counts (as many as workers) so that they sum to `total`. `reissue`: of lost positions, not of a new pass.
   virtual void split(PassKind kind, std::uint64_t total, std::span<const WorkerId> workers, bool reissue,
                      std::span<std::uint64_t> counts) = 0;
-  /// Who has a lower one gets positions before those of others; among those of one, by number.
-  [[nodiscard]] virtual std::uint32_t place(WorkerId) const { return 0; }
   /// How long `worker` may take for `samples` before its lease is overdue.
   [[nodiscard]] virtual Duration allowance(PassKind kind, WorkerId worker, std::uint64_t samples) const = 0;
   /// Whether that is guessed: nothing was measured of its leases yet.

@@ -37,8 +37,6 @@ std::string about_sessions(const Reason& reason, const std::string& who) {
              " ms without";
     case ReasonCode::compared:
       return "the steps are compared with those that " + who + " makes alone";
-    case ReasonCode::in_vain:
-      return "what " + who + " made came too late for its steps; it rests for a while";
     case ReasonCode::pays:
       return who + " makes the steps shorter";
     case ReasonCode::aside:
@@ -97,8 +95,6 @@ std::string sentence(const Reason& reason, const NameOf& name) {
       return "the run is over";
     case ReasonCode::stopped:
       return "the run was asked to stop";
-    case ReasonCode::other_batch:
-      return "the batch is to change";
     case ReasonCode::evaluation:
       return "an evaluation is due";
     case ReasonCode::held:

@@ -2,7 +2,6 @@
 // What the rooms of one run have in common: its settings, how far it is, who is here, and the list of what is to be
 // done. Whoever composes them owns it. One thread at a time.
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -47,10 +46,6 @@ struct RunConfig {
   std::uint64_t local_steps = 0, local_batch = 0;
   bool overlap = false;      // a round begins while what the last one came to is on its way
   std::vector<Owed> owed{};  // by rounds before first_version
-  // Workers of other machines have no part in a step but at most this one of its samples, which they make one version
-  // before, from this step on; 0: they share as all others do.
-  double helper_share = 0;
-  std::uint64_t helper_from = 0;
 };
 
 struct Run {
@@ -69,15 +64,6 @@ struct Run {
   /// Of a machine that sleeps, or whose cable is out, heartbeats are missing well before it counts as lost.
   [[nodiscard]] bool is_unheard(const fleet::Member& member, Time now) const noexcept {
     return !member.local && now - member.heard >= config.heartbeat * 3 / 2;
-  }
-  /// It has no share in steps, but helps to make them.
-  [[nodiscard]] bool helps_only(const fleet::Member& member) const noexcept {
-    return config.helper_share > 0 && !member.beside && has_fast();
-  }
-  /// A device of the head's machine is a member.
-  [[nodiscard]] bool has_fast() const noexcept {
-    const auto fast = [](const fleet::Member& m) { return m.beside && m.state == fleet::MemberState::member; };
-    return std::ranges::any_of(roster.all(), fast);
   }
   /// An evaluation would be due at this version, whether or not there is a test set.
   [[nodiscard]] bool at_mark() const noexcept {

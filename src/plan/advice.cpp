@@ -39,19 +39,9 @@ std::string limit_of(const StepOutlook& step, const std::vector<const Outlook*>&
   return sharing.size() == 1 ? "computing on " + list(sharing) : "computing on all of them";
 }
 
-// Several on other machines, and what one of them waits for its link matters.
-bool would_chain(const StepOutlook& step, std::span<const Outlook> workers) {
-  const double matters = kMatters * step.seconds;
-  const auto remote = [](const Outlook& worker) { return !worker.beside; };
-  const auto waits = [&](const Outlook& worker) { return remote(worker) && worker.exposed_seconds > matters; };
-  return std::ranges::count_if(workers, remote) >= 2 &&
-         (step.link_seconds > matters || std::ranges::any_of(workers, waits));
-}
-
 }  // namespace
 
-Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds,
-              bool may_chain) {
+Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds) {
   MOTLEY_ASSERT(!workers.empty() && step.seconds > 0);
   std::vector<const Outlook*> sharing;
   std::vector<const Outlook*> left_out;
@@ -82,8 +72,6 @@ Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::op
                              std::string(" beside the training, which saves ") + milliseconds(*evaluation_seconds) +
                              " each time";
   }
-  if (may_chain && would_chain(step, workers))
-    advice.recommendation += "; wire.chain=auto has the machines pass numbers on to each other where that is faster";
   advice.limit = limit_of(step, sharing);
   return advice;
 }

@@ -17,7 +17,6 @@ struct Outlook {
   double exposed_seconds = 0;           // of a step, beyond computing: waiting for weights, sending gradients
   double least_step_seconds = 0;        // the shortest step in which it has a share
   std::string codec = "fp32";           // of its numbers on the wire, where that is open
-  bool beside = false;                  // on the coordinator's machine
   // What its link carries; empty: not known.
   std::optional<double> up_bytes_per_second{}, down_bytes_per_second{};
 };
@@ -35,8 +34,7 @@ struct Advice {
 };
 
 /// `evaluation_seconds`: of an evaluation by those who share, if one of the others does it beside the training.
-/// `may_chain`: all numbers go to and from the coordinator, and need not. REQUIRES workers not empty, step.seconds > 0.
-Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds = {},
-              bool may_chain = false);
+/// REQUIRES workers not empty, step.seconds > 0.
+Advice advise(const StepOutlook& step, std::span<const Outlook> workers, std::optional<double> evaluation_seconds = {});
 
 }  // namespace motley::plan

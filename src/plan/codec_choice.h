@@ -1,7 +1,6 @@
 #pragma once
 // In how many bits numbers travel between the coordinator and one worker, where the user leaves that open. Pure.
 
-#include <algorithm>
 #include <cstdint>
 
 #include "codec/codec.h"
@@ -26,8 +25,6 @@ class CodecChoice {
   /// A whole version in fp32 took so long to reach it, before any pass. Returns the part of that which it takes from
   /// now on.
   double version(double seconds) noexcept;
-  /// Those in the same sum went to that one. Returns as pass() does.
-  double follow(codec::CodecId codec) noexcept { return move_to(std::min(codec, least_)); }
   /// What the codec left of the newest contribution: the norm of that over the contribution's. Returns as pass() does.
   double residual(double ratio) noexcept;
 

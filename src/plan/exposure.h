@@ -26,7 +26,7 @@ class Exposure {
   void fade() noexcept;
   /// Its device has become another one, and does the work of the wire as well.
   void forget() noexcept;
-  /// The bytes of a pass became so many times as many, or go another way: the next pass says more than all before.
+  /// The bytes of a pass became so many times as many: the next pass says more than all before.
   void scale(double factor) noexcept;
   /// So many remote workers have a share from now on, itself included, where one contribution keeps the link that they
   /// share busy for `link_seconds`.
@@ -36,8 +36,6 @@ class Exposure {
   [[nodiscard]] std::optional<double> seconds() const noexcept { return seconds_; }
   /// Likewise, or what is known of its link before.
   [[nodiscard]] double expected() const noexcept { return seconds_.value_or(version_seconds_); }
-  /// What the first version says, where that took long.
-  [[nodiscard]] double version_seconds() const noexcept { return version_seconds_; }
   /// What of it is believed.
   [[nodiscard]] double believed() const noexcept;
   /// What each further sender costs it, of a link that is busy with one contribution for `link_seconds`: computing may

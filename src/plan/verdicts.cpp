@@ -11,15 +11,22 @@
 namespace motley::plan {
 namespace {
 
+constexpr double kLeastGain = 0.01;  // of a pass, for which a worker is worth its energy
 // The mean of n passes is believed to be off by kDoubt (1/√n - 1/√kCompared) at the most, before anything is compared.
 constexpr std::uint32_t kComparedLeast = 3;
 constexpr double kDoubt = 0.2;
 constexpr double kClear = 1.25;  // times as long as one worker alone, or as short: no need to compare
 
 constexpr std::uint32_t kStepsLeast = 2;  // of a block alone
-constexpr double kBeyondChoice = 4.5;     // standard errors: as kBeyondChance, of the slowest of several
+constexpr std::uint32_t kBlocksMax = 12;
+constexpr double kBeyondChance = 2.33;  // standard errors: one in a hundred is further off, on one side
+constexpr double kBeyondChoice = 4.5;   // likewise, of the slowest of several
+// How much durations vary is known of few of them: as if so many more had varied so much.
+constexpr double kUsualNoise = 0.05, kUsualCount = 2;
 // Passes behind an answer, twice as many after each.
 constexpr std::uint32_t kBetween = 32, kDoublingsMax = 5;
+
+double squared(double x) noexcept { return x * x; }
 
 }  // namespace
 
@@ -44,6 +51,12 @@ Verdict judge(const Request& request, std::span<const Candidate> candidates, con
 
 void Comparison::begin() noexcept { *this = {}; }
 
+void Comparison::Steps::add(double seconds) noexcept {
+  const double from = seconds - mean;
+  mean += from / ++count;
+  squares += from * (seconds - mean);
+}
+
 void Comparison::closed(double seconds, bool counts) noexcept {
   if (counts) passes_.seconds[passes_.count++ % kCompared] = seconds;
 }
@@ -54,8 +67,8 @@ void Comparison::alone(double seconds) noexcept {
   block_.begun = true;
 }
 
-Durations Comparison::newest() const noexcept {
-  Durations found;
+Comparison::Steps Comparison::newest() const noexcept {
+  Steps found;
   for (std::uint32_t i = 0; i < std::min(passes_.count, kCompared); ++i) found.add(passes_.seconds[i]);
   return found;
 }
@@ -64,8 +77,15 @@ bool Comparison::rests() const noexcept {
   return answered_ > 0 && passes_.count < kBetween << std::min(answered_, kDoublingsMax);
 }
 
+Comparison::Gain Comparison::gain(const Steps& with, const Steps& alone) noexcept {
+  const double usual = kUsualCount * (squared(kUsualNoise * with.mean) + squared(kUsualNoise * alone.mean)) / 2;
+  const double variance = (with.squares + alone.squares + usual) / (with.count + alone.count - 2 + kUsualCount);
+  return {.mean = (alone.mean - with.mean) / with.mean,
+          .variance = variance * (1.0 / with.count + 1.0 / alone.count) / squared(with.mean)};
+}
+
 Verdict Comparison::compare(std::uint64_t total, std::optional<double> alone, std::optional<double> computes) noexcept {
-  const Durations with = newest();
+  const Steps with = newest();
   if (with.count < kComparedLeast) return {};
   const double doubt = kDoubt * (1 / std::sqrt(with.count) - 1 / std::sqrt(kCompared));
   const double least = with.mean / (1 + doubt);
@@ -79,14 +99,20 @@ Verdict Comparison::compare(std::uint64_t total, std::optional<double> alone, st
   return {.pays = false};
 }
 
-Verdict Comparison::weigh(const Durations& with, std::uint64_t total) noexcept {
-  const Durations alone = std::exchange(alone_, {});
-  const std::optional<bool> pays = evidence_.add(gain(with, alone));
-  if (!pays) {
+Verdict Comparison::weigh(const Steps& with, std::uint64_t total) noexcept {
+  const Steps alone = std::exchange(alone_, {});
+  const Gain found = gain(with, alone);
+  evidence_.gain += found.mean;
+  evidence_.variance += found.variance;
+  const double mean = evidence_.gain / ++evidence_.blocks;
+  const double chance = kBeyondChance * std::sqrt(evidence_.variance) / evidence_.blocks;
+  if (mean >= -chance && mean <= chance && evidence_.blocks < kBlocksMax) {
     block_ = {.total = total, .doubted = {}, .alone = {}, .begun = false};
     return {.pays = false};
   }
-  if (!*pays) return {.pays = false, .with = with.mean, .without = std::min(with.mean, alone.mean)};
+  const bool pays = mean > chance || (evidence_.blocks == kBlocksMax && mean >= kLeastGain);
+  evidence_ = {};
+  if (!pays) return {.pays = false, .with = with.mean, .without = std::min(with.mean, alone.mean)};
   ++answered_;
   return {};
 }

@@ -6,13 +6,9 @@
 #include <optional>
 #include <span>
 
-#include "plan/paired_blocks.h"
 #include "plan/planner.h"
 
 namespace motley::plan {
-
-/// Of a pass, for which a worker is worth its energy.
-inline constexpr double kLeastGain = 0.01;
 
 struct Verdict {
   bool pays = true;
@@ -26,8 +22,10 @@ Verdict judge(const Request& request, std::span<const Candidate> candidates, con
 
 /// By what was measured. Models do not tell help from harm where the difference is some percent: serving others slows
 /// the head's own device down, and that is in its measured times. So where help is in doubt a block of steps is made by
-/// one worker alone, and its mean compared with that of a block of passes (PairedBlocks): passes behind a doubt,
-/// because those that led to it are the slow ones. Each block costs a part of what the others gain.
+/// one worker alone, and its mean compared with that of a block of passes: blocks in turn, because the speed of a
+/// machine drifts by more than is at stake, and passes behind a doubt, because those that led to it are the slow ones.
+/// As many blocks as it takes until the mean of the differences is beyond chance (Welch's test with Gaussian bounds);
+/// each costs a part of what the others gain.
 class Comparison {
  public:
   /// Passes from now on are others: by other workers, or with another codec.
@@ -47,23 +45,36 @@ class Comparison {
  private:
   static constexpr std::uint32_t kCompared = 16;  // passes of a block, the newest
 
-  static constexpr std::uint32_t kBlocksMax = 12;
-
-  [[nodiscard]] Durations newest() const noexcept;
+  /// Durations of some steps.
+  struct Steps {
+    std::uint32_t count = 0;
+    double mean = 0, squares = 0;  // of the differences from the mean
+    void add(double seconds) noexcept;
+  };
+  /// What is gained of a pass, and the variance of that.
+  struct Gain {
+    double mean = 0, variance = 0;
+  };
+  [[nodiscard]] static Gain gain(const Steps& with, const Steps& alone) noexcept;
+  [[nodiscard]] Steps newest() const noexcept;
   [[nodiscard]] bool rests() const noexcept;
-  Verdict weigh(const Durations& with, std::uint64_t total) noexcept;
+  Verdict weigh(const Steps& with, std::uint64_t total) noexcept;
 
   struct {
     std::uint32_t count = 0;
     std::array<double, kCompared> seconds{};  // in turn
   } passes_;
   struct {
-    std::uint64_t total = 0;   // 0: there is none
-    Durations doubted, alone;  // `doubted`: the passes that led to it; none where it goes on with what is compared
-    bool begun = false;        // its first step alone was made, which is cold
+    std::uint64_t total = 0;  // 0: there is none
+    Steps doubted, alone;     // `doubted`: the passes that led to it; none where it goes on with what is compared
+    bool begun = false;       // its first step alone was made, which is cold
   } block_;
-  Durations alone_;  // the newest block, while the passes are awaited that it is compared with
-  PairedBlocks evidence_{kBlocksMax, kLeastGain};
+  Steps alone_;  // the newest block, while the passes are awaited that it is compared with
+  // Over the blocks: the sum of what is gained of a pass, and of the variances of that.
+  struct {
+    std::uint32_t blocks = 0;
+    double gain = 0, variance = 0;
+  } evidence_;
   std::uint32_t answered_ = 0;  // times that the gain was beyond chance, or nothing was learned
 };
 

@@ -37,9 +37,6 @@ class WorkerLink {
   /// the time on the wire will be multiplied by. `processors`: see held_up().
   double closed(double compute_seconds, double exposed_seconds, const ByCodec& processors = {}) noexcept;
 
-  /// Likewise where others went to that codec, with whom its contribution is summed on the way.
-  double follow(codec::CodecId codec) noexcept { return open_ && remote_ ? choice_.follow(codec) : 1; }
-
   [[nodiscard]] codec::CodecId codec() const noexcept { return choice_.codec(); }
   [[nodiscard]] std::optional<double> up_bytes_per_second() const noexcept { return up_.bytes_per_second(); }
   [[nodiscard]] std::optional<double> down_bytes_per_second() const noexcept { return down_.bytes_per_second(); }

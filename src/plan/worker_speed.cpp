@@ -93,8 +93,4 @@ std::optional<double> WorkerSpeed::elapsed(std::uint64_t lease) const noexcept {
   return lease == elapsed_before_.lease ? std::optional(elapsed_before_.seconds) : std::nullopt;
 }
 
-std::optional<double> WorkerSpeed::computed(std::uint64_t lease) const noexcept {
-  return lease == computed_.lease ? std::optional(computed_.seconds) : std::nullopt;
-}
-
 }  // namespace motley::plan

@@ -44,8 +44,6 @@ class WorkerSpeed {
   std::optional<Pass> take_pass() noexcept { return std::exchange(pass_, std::nullopt); }
   /// Until its contribution was there, if that is one of the newest two.
   [[nodiscard]] std::optional<double> elapsed(std::uint64_t lease) const noexcept;
-  /// For which its device was busy, if that is the newest.
-  [[nodiscard]] std::optional<double> computed(std::uint64_t lease) const noexcept;
 
   [[nodiscard]] DeviceSpeed& device() noexcept { return device_; }
   [[nodiscard]] const DeviceSpeed& device() const noexcept { return device_; }

@@ -50,15 +50,6 @@ Status check_group(OptimizerKind kind, const GroupSpec& group) {
 
 }  // namespace
 
-std::uint64_t warm_up(const ScheduleSpec& schedule) {
-  if (schedule.kind != ScheduleKind::table) return schedule.warmup_steps;
-  const ScheduleTable& table = *schedule.table;
-  const std::size_t rows = table.rates.size() / table.groups;
-  std::size_t row = 0;
-  while (row + 1 < rows && table.rates[(row + 1) * table.groups].lr > table.rates[row * table.groups].lr) ++row;
-  return row * table.steps_per_row;
-}
-
 double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step) {
   if (step < schedule.warmup_steps) return static_cast<double>(step + 1) / static_cast<double>(schedule.warmup_steps);
   const std::uint64_t s = step - schedule.warmup_steps;
@@ -96,18 +87,6 @@ GroupSpec group_at(const ScheduleSpec& schedule, std::size_t index, GroupSpec gr
   return group;
 }
 
-SchedulePoint schedule_point(std::span<const RateChange> changes, std::uint64_t step) noexcept {
-  double passed = 0;
-  RateChange now;
-  for (const RateChange& change : changes) {
-    if (change.first_step > step) break;
-    passed += static_cast<double>(change.first_step - now.first_step) * now.schedule_steps;
-    now = change;
-  }
-  passed += static_cast<double>(step - now.first_step) * now.schedule_steps;
-  return {static_cast<std::uint64_t>(passed), now.rate};
-}
-
 void Rates::follow(FollowedRates rates, std::uint64_t now) {
   std::erase_if(followed_, [&](const FollowedRates& each) { return each.first_step >= rates.first_step; });
   followed_.push_back(std::move(rates));
@@ -116,11 +95,9 @@ void Rates::follow(FollowedRates rates, std::uint64_t now) {
 }
 
 GroupSpec Rates::at(std::uint64_t step, std::size_t index, const GroupSpec& group) const {
-  const SchedulePoint point = schedule_point(changes_, step);
-  GroupSpec found = group_at(schedule_, index, group, point.step);
+  GroupSpec found = group_at(schedule_, index, group, step);
   for (const FollowedRates& rates : followed_)
     if (rates.first_step <= step) found.lr = rates.lr[index];
-  found.lr *= point.rate;
   return found;
 }
 

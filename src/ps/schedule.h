@@ -2,7 +2,6 @@
 // Learning-rate factors and the checks of what a user asks for. Pure.
 
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,19 +15,9 @@ namespace motley::ps {
 /// and, for the warm-up, LinearLR.
 double learning_rate_factor(const ScheduleSpec& schedule, std::uint64_t step);
 
-/// Learning rates rise until this step. Of a table those of the first group count.
-std::uint64_t warm_up(const ScheduleSpec& schedule);
-
 /// A parameter group's numbers at a step of the schedule. REQUIRES check(schedule) and, with a table, index < its
 /// groups.
 GroupSpec group_at(const ScheduleSpec& schedule, std::size_t index, GroupSpec group, std::uint64_t step);
-
-/// Where in the schedule a step is, and by what its base rate is multiplied beside that.
-struct SchedulePoint {
-  std::uint64_t step = 0;
-  double rate = 1;
-};
-SchedulePoint schedule_point(std::span<const RateChange> changes, std::uint64_t step) noexcept;
 
 /// A group's numbers at each step: those of the schedule, and what was said since the run began.
 class Rates {
@@ -37,15 +26,12 @@ class Rates {
   explicit Rates(ScheduleSpec schedule = {}) : schedule_(std::move(schedule)) {}
 
   [[nodiscard]] const ScheduleSpec& schedule() const noexcept { return schedule_; }
-  /// All changes so far, in order of steps.
-  void set_changes(std::vector<RateChange> changes) { changes_ = std::move(changes); }
   /// From its step on; replaces what was said of that step and later ones. Of steps before `now` nobody asks any more.
   void follow(FollowedRates rates, std::uint64_t now);
   [[nodiscard]] GroupSpec at(std::uint64_t step, std::size_t index, const GroupSpec& group) const;
 
  private:
   ScheduleSpec schedule_;
-  std::vector<RateChange> changes_;
   std::vector<FollowedRates> followed_;  // in order of steps
 };
 

@@ -207,12 +207,6 @@ void Server::finish_step() {
   impl_->open_step();
 }
 
-void Server::set_rate_changes(std::vector<RateChange> changes) {
-  MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting));
-  impl_->rates.set_changes(std::move(changes));
-  impl_->open_step();
-}
-
 void Server::follow(FollowedRates rates) {
   MOTLEY_ASSERT(impl_->chunks.all(Phase::waiting) && rates.lr.size() == impl_->optimizer.groups.size());
   impl_->rates.follow(std::move(rates), impl_->version);

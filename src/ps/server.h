@@ -77,9 +77,7 @@ class Server {
   [[nodiscard]] SharedBytes gradient(ChunkId chunk);
   /// REQUIRES every chunk applied. version() rises by one.
   void finish_step();
-  /// All changes so far, in order of steps. REQUIRES no chunk of the open step reduced.
-  void set_rate_changes(std::vector<RateChange> changes);
-  /// From its step on; replaces what was said of that step and later ones. REQUIRES the same.
+  /// From its step on; replaces what was said of that step and later ones. REQUIRES no chunk of the open step reduced.
   void follow(FollowedRates rates);
   /// The same for every group.
   void follow(std::uint64_t first_step, double lr);

@@ -58,14 +58,6 @@ struct FollowedRates {
   std::vector<double> lr;
 };
 
-/// From `first_step` on the batch is another: a step takes the schedule on by `schedule_steps`, and base rates count
-/// `rate` times.
-struct RateChange {
-  std::uint64_t first_step = 0;
-  double schedule_steps = 1;
-  double rate = 1;
-};
-
 enum class ScheduleKind : std::uint8_t { constant, step, cosine, table };
 
 /// What a schedule that was run ahead gives the groups: row r for the steps [r, r + 1) * steps_per_row, the last row

@@ -42,7 +42,6 @@ struct WorkerPart {
   double compute_s = 0, wait_s = 0;
   double finish_s = 0;                               // from its grant until its contribution had arrived
   std::uint64_t sent_bytes = 0, received_bytes = 0;  // by the worker, on the wire, since the last step event
-  std::uint64_t early = 0;  // of its samples: computed with the weights before those of the step
   std::uint64_t ahead = 0;  // of its steps in a round: made before it had the weights of the round
 };
 
@@ -53,27 +52,12 @@ struct Noise {
   double useful_batch = 0;  // the global batch that makes the most progress a second
 };
 
-/// Contributions that came as one sum.
-struct Merged {
-  std::uint64_t workers = 0;  // whose they are; 0: none came so, or not all of them
-  std::string ended{};        // why not; empty: nothing was wrong
-};
-
-/// Which way weights and gradients go, where that is tried out: "none", "weights", "both", as wire.chain has them.
-struct ChainChoice {
-  std::string way{};
-  bool trying = false;  // it is compared with another one
-  std::string why{};
-};
-
 struct StepDone {
   std::uint64_t step = 0, epoch = 0, samples = 0;
   double loss = 0, seconds = 0, samples_per_s = 0, learning_rate = 0;
   Noise noise{};
   std::uint64_t global_batch = 0, steps = 0;  // now; steps: until the end of the run
   std::vector<WorkerPart> workers{};
-  std::optional<Merged> merged{};  // where contributions may
-  std::optional<ChainChoice> chain{};
   double gradient_norm = 0;  // before clipping; 0 without clipping
   double update_s = 0;       // since the last contribution was in; 0: one worker made it alone
 };
@@ -96,7 +80,7 @@ struct ModeChosen {
 
 /// What a run in a mode would come to.
 struct ModeOutlook {
-  std::string mode{};             // "exact", "rounds", "helper"
+  std::string mode{};             // "exact", "rounds"
   std::uint64_t local_steps = 0;  // of a round; 0: there are none
   double samples_per_s = 0;
   double computing = 0;                  // part of the time, in the mean over devices by their speed
@@ -112,7 +96,6 @@ struct PlanMade {
     double alone_samples_per_s = 0, compute_s = 0, exposed_s = 0;
     std::string codec{};
     double up_bytes_per_s = 0, down_bytes_per_s = 0;  // of its link; 0: not known
-    bool beside = false;                              // on the head's machine
   };
   std::uint64_t global_batch = 0;
   double step_s = 0, samples_per_s = 0;  // predicted
@@ -139,10 +122,9 @@ struct Done {
   double predicted_samples_per_s = 0;  // 0: nothing was predicted
   Noise noise{};
   std::string checkpoint{};
-  std::uint64_t verified = 0;             // samples that were computed once more, to compare workers
-  std::uint64_t local_steps = 0;          // of a round, which a step was; 0: steps were exact
-  std::optional<std::uint64_t> helped{};  // with helpers: samples that they made
-  std::optional<double> cosine{};         // then: between what two workers came to in a round, in the mean
+  std::uint64_t verified = 0;      // samples that were computed once more, to compare workers
+  std::uint64_t local_steps = 0;   // of a round, which a step was; 0: steps were exact
+  std::optional<double> cosine{};  // then: between what two workers came to in a round, in the mean
 };
 
 struct CheckpointWritten {

@@ -66,10 +66,9 @@ class JsonSink final : public Sink {
                          {"finish_s", number(part.finish_s)},
                          {"sent_bytes", part.sent_bytes},
                          {"received_bytes", part.received_bytes}});
-      if (part.early > 0) workers.back()["early"] = part.early;
       if (part.ahead > 0) workers.back()["ahead"] = part.ahead;
     }
-    Json step = {{"event", "step"},
+    return line({{"event", "step"},
                  {"step", e.step},
                  {"epoch", e.epoch},
                  {"loss", number(e.loss)},
@@ -81,10 +80,7 @@ class JsonSink final : public Sink {
                  {"global_batch", e.global_batch},
                  {"steps", e.steps},
                  {"update_s", number(e.update_s)},
-                 {"workers", std::move(workers)}};
-    if (e.merged) step["merged"] = {{"workers", e.merged->workers}, {"ended", e.merged->ended}};
-    if (e.chain) step["chain"] = {{"way", e.chain->way}, {"trying", e.chain->trying}, {"why", e.chain->why}};
-    return line(step);
+                 {"workers", std::move(workers)}});
   }
   static std::string json(const AdviceGiven& e) {
     return line({{"event", "advice"},
@@ -165,12 +161,9 @@ class JsonSink final : public Sink {
               {"useful_global_batch", whole(e.noise.useful_batch)},
               {"verified_samples", e.verified},
               {"checkpoint", e.checkpoint},
-              {"mode", e.local_steps > 0 ? "rounds"
-                       : e.helped        ? "helper"
-                                         : "exact"},
+              {"mode", e.local_steps > 0 ? "rounds" : "exact"},
               {"local_steps", e.local_steps > 0 ? Json(e.local_steps) : Json(nullptr)},
               {"cosine", e.cosine ? number(*e.cosine) : Json(nullptr)}};
-    if (e.helped) done["helped_samples"] = *e.helped;
     return line(done);
   }
   static std::string json(const Failure& e) {

@@ -87,10 +87,6 @@ std::string verified_text(const Done& e) {
 }
 
 std::string steps_text(const Done& e) {
-  if (e.helped) {
-    return formatted("done: %llu steps, in which helpers made %llu samples", static_cast<Count>(e.steps),
-                     static_cast<Count>(*e.helped));
-  }
   if (e.local_steps == 0) return formatted("done: %llu steps", static_cast<Count>(e.steps));
   return formatted("done: %llu rounds of %llu steps", static_cast<Count>(e.steps), static_cast<Count>(e.local_steps)) +
          (e.cosine ? formatted(" (cosine between what two workers came to: %.2f)", *e.cosine) : std::string());

@@ -171,28 +171,14 @@ Result<engine::StretchStep> ComputeThread::make_step(engine::Soloist& soloist, s
   data::SampleOrder(prepared_.seed, pass.epoch, prepared_.train_samples, prepared_.shuffle)
       .fill(pass.order_first, indices);
   const Time started = now();
-  while (!soloist.whole()) {
-    const engine::Soloist::Part part = soloist.part();
-    const Task task{PassKind::train,
-                    soloist.version(),
-                    std::span(indices).subspan(part.first, part.count),
-                    part.first,
-                    micro_batch_,
-                    prepared_.seed,
-                    false,
-                    pass.epoch,
-                    pass.order_first,
-                    soloist.resident(),
-                    soloist.state(),
-                    false,
-                    odd_};
-    const Time began = now();
-    const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, part.count), [] {});
-    if (!outcome) return outcome.error();
-    if (Status took = soloist.took(*outcome); !took) return took.error();
-    learn(*outcome, seconds(now() - began));
-  }
+  const Task task{
+      PassKind::train,  soloist.version(),  indices,         0,     micro_batch_, prepared_.seed, false, pass.epoch,
+      pass.order_first, soloist.resident(), soloist.state(), false, odd_};
+  const Result<Outcome> outcome = compute(task, soloist, soloist, WholeBatch(stopping_, pass.count), [] {});
+  if (!outcome) return outcome.error();
+  if (Status took = soloist.took(*outcome); !took) return took.error();
   const double took = seconds(now() - started);
+  learn(*outcome, took);
   return soloist.finish(took, now());
 }
 

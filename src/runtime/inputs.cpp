@@ -154,7 +154,7 @@ namespace {
 
 Result<engine::LocalRules> local_rules(ModelProvider& provider, const ModelInputs& inputs, std::uint64_t grain) {
   const config::RunConfig& config = *inputs.config;
-  const std::uint64_t batch = config.global_batch.samples, samples = inputs.train->size();
+  const std::uint64_t batch = config.global_batch, samples = inputs.train->size();
   const std::uint64_t steps = config.steps > 0 ? config.steps : config.epochs * ((samples + batch - 1) / batch);
   Result<LocalOptimizer> own = provider.local_optimizer(inputs, steps);
   if (!own) return own.error();

@@ -151,8 +151,6 @@ Status LedgerWriter::append(const LedgerStep& step) {
     const std::vector<std::uint64_t> workers = impl_->numbers_of(late.ranges);
     if (Status done = impl_->append(RecordType::late, encode(late, workers)); !done) return done;
   }
-  if (const std::string early = encode_early(step); !early.empty())
-    if (Status done = impl_->append(RecordType::early, early); !done) return done;
   const std::vector<std::uint64_t> workers = impl_->numbers_of(step.ranges);
   return impl_->append(RecordType::step, encode(step, workers));
 }

@@ -28,7 +28,6 @@ struct LedgerHeader {
 struct LedgerRange {
   std::uint64_t first = 0, count = 0;  // positions of the pass
   std::string worker;
-  bool early = false;  // of a step: computed at the version before
   bool operator==(const LedgerRange&) const = default;
 };
 

@@ -13,14 +13,6 @@ Error damaged(const std::string& name, std::uint64_t offset, const std::string& 
           "restore the file from a copy; what follows this byte cannot be trusted"};
 }
 
-// Of a step that was not written any more it says nothing.
-bool mark_early(LedgerStep& step, const LedgerEarly& early) {
-  if (early.step != step.step) return true;
-  if (early.ranges.back() >= step.ranges.size()) return false;
-  for (const std::uint64_t range : early.ranges) step.ranges[static_cast<std::size_t>(range)].early = true;
-  return true;
-}
-
 // Applies one record; the reason when it makes no sense, else empty.
 std::string apply(LedgerFile& ledger, const Record& record) {
   if (record.type != static_cast<std::uint8_t>(RecordType::header) && !ledger.has_header) {
@@ -45,8 +37,6 @@ std::string apply(LedgerFile& ledger, const Record& record) {
       for (LedgerLate& late : ledger.late)
         if (late.at == step->step) step->late.push_back(std::move(late));
       ledger.late.clear();
-      if (ledger.early && !mark_early(*step, *std::exchange(ledger.early, std::nullopt)))
-        return "an early record of ranges that its step does not have";
       ledger.steps.push_back(std::move(*step));
       return {};
     }
@@ -56,15 +46,10 @@ std::string apply(LedgerFile& ledger, const Record& record) {
       ledger.late.push_back(std::move(*late));
       return {};
     }
-    case RecordType::early: {
-      ledger.early = decode_early(record.payload);
-      return ledger.early ? std::string() : "an early record that makes no sense";
-    }
     case RecordType::rollback: {
       const auto rollback = decode_rollback(record.payload);
       if (!rollback) return "a rollback record that makes no sense";
       ledger.late.clear();  // of a step that was not written any more
-      ledger.early.reset();
       std::erase_if(ledger.steps, [&](const LedgerStep& step) { return step.step >= rollback->to_version; });
       std::erase_if(ledger.batch_changes,
                     [&](const BatchChange& change) { return change.first_step >= rollback->to_version; });

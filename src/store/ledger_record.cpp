@@ -13,6 +13,7 @@ namespace motley::store {
 namespace {
 
 constexpr unsigned kDropLast = 1, kInOrder = 2;  // of a header's order
+constexpr double kBatchRate = 1;                 // of a batch record: its factor on learning rates
 
 constexpr std::uint64_t kFormatVersion = 1;
 constexpr std::size_t kHeadBytes = 5;      // length u32, type u8
@@ -178,7 +179,7 @@ std::string encode(const BatchChange& change) {
   std::string out;
   put_varint(out, change.first_step);
   put_varint(out, change.batch);
-  put_double(out, change.rate);
+  put_double(out, kBatchRate);
   return out;
 }
 
@@ -199,35 +200,6 @@ std::string encode(const LedgerStep& step, std::span<const std::uint64_t> worker
   put_ranges(out, step.ranges, workers);
   if (step.gradient_norm) put_double(out, *step.gradient_norm);
   return out;
-}
-
-std::string encode_early(const LedgerStep& step) {
-  std::string numbers, out;
-  std::uint64_t count = 0;
-  for (std::size_t i = 0; i < step.ranges.size(); ++i) {
-    if (!step.ranges[i].early) continue;
-    put_varint(numbers, i);
-    ++count;
-  }
-  if (count == 0) return out;
-  put_varint(out, step.step);
-  put_varint(out, count);
-  return out + numbers;
-}
-
-std::optional<LedgerEarly> decode_early(std::string_view payload) {
-  Fields fields(payload);
-  LedgerEarly early;
-  early.step = fields.varint();
-  const std::uint64_t count = fields.varint();
-  if (!fields.ok() || early.step == 0 || early.step > kLedgerStepMax || count == 0 || count > fields.left())
-    return std::nullopt;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    early.ranges.push_back(fields.varint());
-    if (i > 0 && early.ranges[i] <= early.ranges[i - 1]) return std::nullopt;
-  }
-  if (!fields.at_end()) return std::nullopt;
-  return early;
 }
 
 std::optional<LedgerHeader> decode_header(std::string_view payload) {
@@ -264,9 +236,9 @@ std::optional<BatchChange> decode_batch(std::string_view payload) {
   BatchChange change;
   change.first_step = fields.varint();
   change.batch = fields.varint();
-  change.rate = fields.number();
+  const bool known = fields.number() == kBatchRate;
   const bool sound = change.first_step > 0 && change.first_step <= kLedgerStepMax && change.batch > 0 &&
-                     change.batch <= kLedgerSamplesMax && std::isfinite(change.rate) && change.rate > 0;
+                     change.batch <= kLedgerSamplesMax && known;
   if (!fields.at_end() || !sound) return std::nullopt;
   return change;
 }

@@ -29,8 +29,7 @@ enum class RecordType : std::uint8_t {
   rollback = 4,
   synced = 5,
   batch = 6,
-  late = 7,
-  early = 8
+  late = 7
 };
 
 /// Appends one record; `offset` is where it will lie in the file and enters the checksum.
@@ -51,8 +50,6 @@ std::string encode(const LedgerRollback& rollback);
 std::string encode(const BatchChange& change);
 /// `workers[i]` is the number in the file of the worker of late.ranges[i].
 std::string encode(const LedgerLate& late, std::span<const std::uint64_t> workers);
-/// Which of its ranges were computed at the version before; empty: none.
-std::string encode_early(const LedgerStep& step);
 /// `workers[i]` is the number in the file of the worker of step.ranges[i].
 std::string encode(const LedgerStep& step, std::span<const std::uint64_t> workers);
 
@@ -63,13 +60,6 @@ std::optional<BatchChange> decode_batch(std::string_view payload);
 std::optional<LedgerLate> decode_late(std::string_view payload, std::span<const std::string> workers);
 std::optional<LedgerStep> decode_step(std::string_view payload, std::span<const std::string> workers);
 
-/// Ranges of a step, by their number in it, in order.
-struct LedgerEarly {
-  std::uint64_t step = 0;
-  std::vector<std::uint64_t> ranges;
-};
-std::optional<LedgerEarly> decode_early(std::string_view payload);
-
 /// A file taken apart, before rollbacks are applied.
 struct LedgerFile {
   LedgerHeader header;
@@ -77,7 +67,6 @@ struct LedgerFile {
   std::vector<std::string> workers;
   std::vector<LedgerStep> steps;           // effective
   std::vector<LedgerLate> late;            // likewise; of steps that are not among them yet
-  std::optional<LedgerEarly> early;        // likewise
   std::vector<BatchChange> batch_changes;  // likewise
   std::uint64_t rollbacks = 0;
   std::uint64_t intact_bytes = 0;  // up to here everything is whole

@@ -168,7 +168,7 @@ Result<FrameHeader> decode_header(std::span<const std::byte, kHeaderBytes> bytes
                           " in a frame of type " + std::to_string(type));
   }
   if (header.codec > codec::kLastCodec) {
-    return protocol_error("frame: expected codec 0 to 4 (fp32, bf16, int8, int4, top64), found " +
+    return protocol_error("frame: expected codec 0 to 3 (fp32, bf16, int8, int4), found " +
                               std::to_string(static_cast<unsigned>(header.codec)),
                           "install the same version of motley on both machines");
   }

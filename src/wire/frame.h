@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "codec/codec.h"
@@ -30,14 +29,6 @@ enum class FrameType : std::uint8_t {
 };
 
 using codec::CodecId;
-
-// Flags: docs/formats/wire.md.
-inline constexpr std::uint16_t kHandOn = 1;    // to whoever follows
-inline constexpr std::uint16_t kByHash = 2;    // the body is the SHA-256 of the segment, which another worker sends
-inline constexpr std::uint16_t kMerged = 4;    // of gradient and statistic: a sum with contributions of others
-inline constexpr std::size_t kHashBytes = 32;  // of such a body
-using BodyHash = std::array<std::uint8_t, kHashBytes>;
-using Hasher = std::function<BodyHash(std::span<const std::byte>)>;
 
 inline constexpr std::uint32_t kOrdered = 1U << 31;  // numbers have 31 bits: the first is 0, and they start again
 

@@ -9,8 +9,6 @@ namespace motley::wire {
 
 inline constexpr std::size_t kBodyBytesMax = 1 << 20;  // body of a weights, gradient, statistic, block or blob frame
 inline constexpr std::size_t kSegmentBytesMax = 256 << 10;  // of one that goes in the background
-// Of weights that workers hand on, and of what is summed on its way: a hop waits for a whole one, and they take turns.
-inline constexpr std::size_t kHandedOnBytesMax = 256 << 10;
 inline constexpr std::size_t kControlBytesMax = 8 << 20;    // body of a control frame (a layout may be long)
 inline constexpr std::size_t kUnprovenBytesMax = 64 << 10;  // everything a connection may send before it is proven
 inline constexpr std::chrono::seconds kUnprovenTime{5};     // from accept to proof

@@ -195,41 +195,7 @@ struct Source {  // who hands files on -> coordinator, about itself -> who fetch
   std::vector<std::string> addresses;  // numeric
   std::vector<std::uint8_t> secret;
   std::vector<std::uint8_t> spki;  // hash of the key of who hands on; empty without TLS
-  std::uint32_t hops = 0;          // of the coordinator: other workers that hand weights on before that one
   bool operator==(const Source&) const = default;
-};
-
-// Weights from worker to worker, beside Guest and Source: docs/formats/session.md.
-struct Follows {  // worker -> coordinator: that Source is there, and what it sends will do
-  std::uint64_t id = 0;
-  bool operator==(const Follows&) const = default;
-};
-/// Worker to coordinator: nothing comes from that Source any more. Of `version`, the oldest that is not whole, it has
-/// the chunks `has` (as Taken.discarded), of newer ones nothing that it did not get from the coordinator. The other
-/// way: what is left of that was sent again, the oldest of it of `version`.
-struct Unfollows {
-  std::uint64_t id = 0, version = 0;
-  std::vector<std::uint8_t> has{};
-  bool wrong = false;  // it sent other bytes than the coordinator's
-  bool operator==(const Unfollows&) const = default;
-};
-
-// Gradients from worker to worker, beside Guest and Source: docs/formats/session.md.
-/// Coordinator to worker: chunks of that lease are added to those that the guest `from` sends of the lease `before` (0,
-/// 0: it is the first), and go on to the source `to` (0: to the coordinator).
-struct Merge {
-  std::uint64_t pass = 0, lease = 0;
-  std::uint64_t from = 0, before = 0, to = 0;
-  std::uint32_t hops = 0;  // leases that are in what that guest sends
-  bool operator==(const Merge&) const = default;
-};
-/// Coordinator to worker: that is over; of this lease all chunks but `has` (as Taken.discarded) are to come as ever.
-/// Worker to coordinator: it cannot be.
-struct Unmerge {
-  std::uint64_t pass = 0, lease = 0;
-  std::vector<std::uint8_t> has{};
-  bool wrong = false;  // what came does not fit; else nothing came
-  bool operator==(const Unmerge&) const = default;
 };
 
 /// Of the train samples of whom: those at positions [first, first + count) of the order of `epoch`, or `all`.
@@ -262,10 +228,10 @@ struct Paired {  // head -> joiner
   bool operator==(const Paired&) const = default;
 };
 
-using Message = std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened,
-                             Grant, Trim, Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat,
-                             Bye, Want, Offered, State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest,
-                             Source, Follows, Unfollows, Merge, Unmerge>;
+using Message =
+    std::variant<Hello, Proof, ProofReply, RunSpec, Ready, Admitted, Attach, Synced, Refresh, PassOpened, Grant, Trim,
+                 Cancel, Progress, Begin, Finish, Taken, PassClosed, Yield, Failed, Heartbeat, Bye, Want, Offered,
+                 State, Pair, PairShare, PairConfirm, Paired, Stock, Keeps, Guest, Source>;
 
 SharedBytes encode(const Message& message);
 Result<Message> decode(std::span<const std::byte> bytes);

@@ -68,34 +68,7 @@ def block_codes(block, scale):
     return [round(f32(v * inverse)) for v in block]  # half to even
 
 
-def encode_top(values):
-    scales, entries = b"", b""
-    for first in range(0, len(values), 4096):
-        block = values[first:first + 4096]
-        kept = -(-len(block) // 64)
-        scale = block_scale(block, 7, GRADIENTS)
-        scales += bytes([scale_byte(scale, GRADIENTS)])
-        largest = sorted(range(len(block)), key=lambda i: (-abs(block[i]), i)) if scale else range(len(block))
-        places = sorted(largest[:kept])
-        codes = block_codes([block[i] for i in places], scale)
-        entries += b"".join(struct.pack("<H", place | code + 8 << 12) for place, code in zip(places, codes))
-    return scales + entries
-
-
-def decode_top(body, count):
-    values, at = [0.0] * count, -(-count // 4096)
-    for first in range(0, count, 4096):
-        scale = scale_of_byte(body[first // 4096], GRADIENTS)
-        for _ in range(-(-min(4096, count - first) // 64)):
-            entry = struct.unpack_from("<H", body, at)[0]
-            values[first + entry % 4096] = f32((entry // 4096 - 8) * scale)
-            at += 2
-    return values
-
-
 def encode(codec, values, kind=GRADIENTS):
-    if codec == "top64":
-        return encode_top(values)
     if codec == "bf16":
         return b"".join(struct.pack("<H", bf16_code(v)) for v in values)
     size, levels = {"int8": (256, 127), "int4": (64, 7)}[codec]
@@ -114,8 +87,6 @@ def encode(codec, values, kind=GRADIENTS):
 
 
 def decode(codec, body, count, kind=GRADIENTS):
-    if codec == "top64":
-        return decode_top(body, count)
     if codec == "bf16":
         return [of_bits(code << 16) for code in struct.unpack(f"<{count}H", body)]
     size, width = {"int8": (256, 256), "int4": (64, 32)}[codec]
@@ -204,13 +175,10 @@ def held():
 
 
 GOLDEN = {}
-for CODEC in ("bf16", "int8", "int4", "top64"):
+for CODEC in ("bf16", "int8", "int4"):
     GOLDEN[f"{CODEC}_plain"] = encode(CODEC, values())
     GOLDEN[f"{CODEC}_feedback"] = encode(CODEC, [f32(v + r) for v, r in zip(values(), residual())])
     GOLDEN[f"{CODEC}_spoiled"] = encode(CODEC, spoiled())
-    if CODEC == "top64":
-        GOLDEN["top64_blocks"] = encode(CODEC, (values() + residual()) * 8)
-        continue
     BODY, MOVED = encode_delta(CODEC, values(), held())
     GOLDEN[f"{CODEC}_delta"] = BODY
     GOLDEN[f"{CODEC}_moved"] = struct.pack(f"<{COUNT}f", *MOVED)

@@ -73,7 +73,7 @@ REFUSED = {
     "refused_segment_length": frame_header(type=GRADIENT, length=(1 << 20) + 1),
     "refused_reserved": frame_header(type=CONTROL, reserved=1),
     "refused_order": frame_header(type=GRADIENT, order=1 << 31),
-    "refused_codec": frame_header(BODY, type=WEIGHTS, codec=5),
+    "refused_codec": frame_header(BODY, type=WEIGHTS, codec=4),
     "refused_outside": frame_header(BODY, type=WEIGHTS, offset=1, total=8),
     "refused_overflow": frame_header(BODY, type=GRADIENT, offset=0xFFFFFFFF, total=7),
 }

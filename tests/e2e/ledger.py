@@ -3,7 +3,7 @@
 import struct
 
 MAGIC = b"MTLEDGR1"
-WORKER, STEP, ROLLBACK, LATE, EARLY = 2, 3, 4, 7, 8
+WORKER, STEP, ROLLBACK, LATE = 2, 3, 4, 7
 
 
 class Payload:
@@ -40,21 +40,6 @@ def records(path):
         length, kind = struct.unpack_from("<IB", content, at)
         yield kind, Payload(content[at + 5:at + 5 + length])
         at += length + 9
-
-
-def early_by_step(path):
-    """Which ranges of each step of the effective history were computed at the version before."""
-    found, early = {}, set()
-    for kind, payload in records(path):
-        if kind == EARLY:
-            payload.varint()
-            early = {payload.varint() for _ in range(payload.varint())}
-        elif kind == STEP:
-            found[payload.varint()], early = early, set()
-        elif kind == ROLLBACK:
-            version, early = payload.varint(), set()
-            found = {step: ranges for step, ranges in found.items() if step < version}
-    return found
 
 
 def ranges_by_step(path):

@@ -159,11 +159,11 @@ def test_codec(motley):
     assert program.process.returncode == 0, program.story()
     memory, = program.named("memory")
     positive(memory, "memcpy_gb_s", "memcpy_touched_gb_s", "adamw_touched_gb_s")
-    assert {e["codec"] for e in program.named("codec", set="portable")} == {"bf16", "int8", "int4", "top64"}
+    assert {e["codec"] for e in program.named("codec", set="portable")} == {"bf16", "int8", "int4"}
     for row in program.named("codec"):
         speeds = [key for key in row if key.endswith("gb_s")]
         positive(row, *speeds)
-        assert len(speeds) == (4 if row["codec"] == "top64" else 6)  # weights are written in no such codec: there are no deltas
+        assert len(speeds) == 6
 
 
 @pytest.mark.parametrize("words", [[], ["--threads", "2", "--codec", "int8"], ["--no-clipping", "--contributions", "1"]])

@@ -124,11 +124,11 @@ def test_a_plan_names_the_modes(motley):
     assert head.end() == 0 and joiner.end() == 0, head.story() + joiner.story()
     events(head, "run", "plan", "mode")
     modes = {mode["mode"]: mode for mode in head.named("plan")[0]["modes"]}
-    assert set(modes) == {"exact", "helper", "rounds"}
+    assert set(modes) == {"exact", "rounds"}
     assert modes["exact"]["loss_percent"] == 0 and 0 < modes["exact"]["computing"] <= 1
     assert modes["rounds"]["local_steps"] == 4 and modes["rounds"]["loss_percent"] is None
     assert "not tested for this kind of model" in modes["rounds"]["price"]
-    for name in ("exact", "rounds of 4 steps", "helper"):
+    for name in ("exact", "rounds of 4 steps"):
         assert any(line.lstrip().startswith(name) and "% of the time" in line for line in head.text), head.text
 
 

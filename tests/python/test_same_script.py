@@ -19,7 +19,7 @@ CASES = ("groups", "wide", "epochs", "clipped", "tokens", "dropout", "augmented"
 ADAPTED = ("classifier", "untested", "following", "following_loss", "weights", "causal", "masked", "decoder")
 OTHERS = (("own_loop.py", "epochs"), ("several.py", "folds"), ("several.py", "tuned"), ("several.py", "normed"), ("logged.py", "epochs"),
           ("own_kernels.py",), ("printing.py", "break"), ("probed.py", "./alike"), ("sized.py", "attention", "64", "2", "32"),
-          ("sockets.py",), ("kept_apart.py",), ("helped.py", "epochs"))
+          ("sockets.py",), ("kept_apart.py",))
 STARTED = [("train_program.py", name) for name in programs.names()] + [("train_case.py", name) for name in CASES] + [
     ("adapted.py", name) for name in ADAPTED] + [*OTHERS]
 EXAMPLES = {**SMALL, "numpy_softmax": [], "loggers": []}

@@ -52,15 +52,6 @@ def test_a_run_of_two_processes_follows_the_plain_loop(motley):
     motley.audit("run")
 
 
-def test_the_second_device_is_no_helper(motley):
-    case = cases.make("groups")
-    head = start(motley, *settings(train_mode="helper", train_min_workers=2, train_verify=0), "groups", str(case.epochs))
-    sibling_of(motley, head)
-    assert head.end() == 0, head.story()
-    assert head.named("done")[0]["helped_samples"] == 0
-    assert plain.worst_loss(head.losses(), loop(case)[0]) <= 1e-5
-
-
 def test_a_script_by_itself_is_such_a_run(motley):
     motley.path = sys.executable
     head = motley.start(SCRIPT, *ENDLESS)

@@ -5,7 +5,7 @@ from typing import Any
 from motley import _core
 from motley._errors import Error
 
-CHOICES = (None, "exact", "rounds", "helper", "auto")
+CHOICES = (None, "exact", "rounds", "auto")
 HINT = "--set train.mode=exact"
 
 

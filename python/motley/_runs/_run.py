@@ -64,9 +64,8 @@ class Run:
     unused: "zero": where a step does not use a parameter, its gradient counts as zero. None: such parameters are refused, since torch
         leaves them out of the step.
     mode: "rounds": every machine makes train.rounds.steps steps with an optimizer of its own between two exchanges, for links that are too
-        slow for a gradient a step (docs/guides/slow-links.md). "helper": the devices of the head's machine wait for no other; other
-        machines help with a part of the next step. "exact": a gradient of all for each step. "auto": measures, takes exact or rounds.
-        None: as `--set train.mode=` says.
+        slow for a gradient a step (docs/guides/slow-links.md). "exact": a gradient of all for each step. "auto": measures, takes
+        exact or rounds. None: as `--set train.mode=` says.
 
     Errors: motley.Error with what to try."""
 

@@ -33,7 +33,7 @@ def train(target: str, arguments: Sequence[str] = (), *, address: str = "auto", 
     target: a recipe, a run file or a script, which is where it is here on every node.  arguments: of the script.
     address: of the cluster; one that this process is connected to already is used.  options: words of `motley train`, as ["--resume"].
     run: the directory of the run.  program: the native `motley`, for recipes that need it.  threads: of each CPU worker.
-    mode: "exact", "rounds" or "helper" (for slow links) or "auto", as of motley.Run; None: as the script or the run file says.
+    mode: "exact", "rounds" (for slow links) or "auto", as of motley.Run; None: as the script or the run file says.
     on_event: called with each event of `motley train --json`.
 
     Errors: motley.Error, as the command would say.

@@ -20,7 +20,7 @@ Pace::Part part_of(const Lease& lease, Time now) noexcept {
 }
 
 bool movable(const Lease& lease) noexcept {
-  return lease.state == LeaseState::granted && !lease.overdue && !lease.asked && !lease.compared && !lease.early;
+  return lease.state == LeaseState::granted && !lease.overdue && !lease.asked && !lease.compared;
 }
 
 /// The positions at the end of a lease that `samples` fewer leave free.
@@ -61,7 +61,7 @@ void Balance::move_boundary(Lease& low, Lease& high, Time now) {
 }
 
 void Balance::help(const Member& idle, Time now) {
-  if (idle.state != MemberState::member || work_.leases.has_live(idle.session) || run_.helps_only(idle)) return;
+  if (idle.state != MemberState::member || work_.leases.has_live(idle.session)) return;
   if (!idle.stock.has(work_.pass->range)) return;
   bool worked = false;
   Lease* latest = nullptr;

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/assert.h"
-#include "modes/exact/early.h"
 #include "modes/not_finite.h"
 
 namespace motley::modes {
@@ -17,7 +16,6 @@ Lease* Contributions::live_lease(SessionId session, LeaseId id) {
 void Contributions::on(const LeaseBegun& event, Time now) {
   Lease* lease = live_lease(event.session, event.lease);
   if (lease == nullptr || lease->state != LeaseState::granted || !work_.training()) return;
-  if (lease->early) return note_early(*lease, event) ? commit_early(*lease, now) : handed_back(*lease);
   if (event.range.count == 0 || event.range.count > lease->range.count || event.range != lease->part(event.range.count))
     return refuse(*lease, {.code = ReasonCode::failed_lease, .worker = lease->worker});
   const Declared said{event.range.count, event.weight, event.loss_sum, lease->largest};
@@ -37,7 +35,7 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   if (lease->withheld) {
     conclude(*lease);
   } else {
-    take_early(*lease);
+    take_buffered(*lease);
     // This range may have been the last one whose weight was not known.
     for (ChunkId chunk = 0; chunk < lease->chunks.size(); ++chunk) look(chunk);
     chunks_.reduce_all_ready();
@@ -46,25 +44,6 @@ void Contributions::on(const LeaseBegun& event, Time now) {
   if (promised.count == event.range.count) return;
   const Interval rest{lease->from_end ? promised.first : event.range.end(), promised.count - event.range.count};
   balance_.hand_over(*lease, rest, {.code = ReasonCode::cut_short, .worker = lease->worker}, now);
-}
-
-void Contributions::count_early(Time now) {
-  for (Lease& lease : work_.leases.all())
-    if (lease.early && lease.live()) commit_early(lease, now);
-}
-
-void Contributions::commit_early(Lease& lease, Time now) {
-  if (!is_whole(lease)) return;
-  const auto [gradient, statistic] = lease.largest;
-  const Declared said{lease.range.count, lease.weight, lease.loss_sum, lease.largest};
-  if (!std::isfinite(gradient) || !std::isfinite(statistic) || !DeclaredBounds::possible(said)) return poison(lease);
-  if (doubts_.arise(lease, said)) return doubt(lease);
-  const Contribution contribution{
-      .lease = lease.id, .range = lease.range, .weight = lease.weight, .loss_sum = lease.loss_sum};
-  if (!counts(lease, contribution, now)) return;
-  take_early(lease);
-  chunks_.reduce_all_ready();
-  settle(lease, now);
 }
 
 bool Contributions::counts(Lease& lease, const Contribution& said, Time now) {
@@ -82,9 +61,9 @@ bool Contributions::counts(Lease& lease, const Contribution& said, Time now) {
   return true;
 }
 
-void Contributions::take_early(Lease& lease) {
+void Contributions::take_buffered(Lease& lease) {
   for (ChunkId chunk = 0; chunk < lease.chunks.size(); ++chunk)
-    if (lease.chunks[chunk] == Lease::ChunkState::early) take_chunk(lease, chunk);
+    if (lease.chunks[chunk] == Lease::ChunkState::buffered) take_chunk(lease, chunk);
 }
 
 void Contributions::withhold(Lease& lease) {
@@ -92,7 +71,7 @@ void Contributions::withhold(Lease& lease) {
   lease.withheld = true;
   lease.settled = 0;
   for (Lease::ChunkState& chunk : lease.chunks)
-    if (chunk == Lease::ChunkState::settled) chunk = Lease::ChunkState::early;
+    if (chunk == Lease::ChunkState::settled) chunk = Lease::ChunkState::buffered;
 }
 
 void Contributions::conclude(Lease& lease) {
@@ -125,10 +104,6 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   MOTLEY_ASSERT(event.chunk < lease->chunks.size());
   MOTLEY_ASSERT(lease->chunks[event.chunk] == Lease::ChunkState::awaited);
   lease->moves(now);
-  if (lease->early) {
-    note_early(*lease, event);
-    return commit_early(*lease, now);
-  }
   const auto [gradient, statistic] = event.largest;
   if (!std::isfinite(gradient) || !std::isfinite(statistic)) return poison(*lease);
   lease->largest = {std::max(lease->largest.gradient, gradient), std::max(lease->largest.statistic, statistic)};
@@ -136,62 +111,19 @@ void Contributions::on(const ChunkArrived& event, Time now) {
   if (event.bearing) lease->bearing = event.bearing;
   lease->lossy = lease->lossy || event.lossy;
   if (lease->state == LeaseState::granted) {
-    lease->chunks[event.chunk] = Lease::ChunkState::early;
+    lease->chunks[event.chunk] = Lease::ChunkState::buffered;
     return;
   }
   if (doubts_.arise(*lease, {lease->range.count, lease->weight, lease->loss_sum, event.largest})) return doubt(*lease);
   if (!lease->withheld && verification_.rejects(*lease)) withhold(*lease);
   if (lease->withheld) {
-    lease->chunks[event.chunk] = Lease::ChunkState::early;
+    lease->chunks[event.chunk] = Lease::ChunkState::buffered;
     return conclude(*lease);
   }
   take_chunk(*lease, event.chunk);
   look(event.chunk);
   chunks_.reduce_if_ready(event.chunk);
   if (!lease->withheld) settle(*lease, now);
-}
-
-bool Contributions::may_merge(const MergedArrived& event) const {
-  if (!std::isfinite(event.largest.gradient) || !std::isfinite(event.largest.statistic)) return false;
-  std::uint64_t next = 0;
-  for (const LeaseId id : event.leases) {
-    const Lease* lease = work_.leases.find(id);
-    if (lease == nullptr || lease->state != LeaseState::begun || lease->withheld || lease->compared || lease->early ||
-        lease->range.first != next || lease->chunks[event.chunk] != Lease::ChunkState::awaited ||
-        !work_.coverage.open(id, event.chunk))
-      return false;
-    next = lease->range.end();
-  }
-  return std::ranges::all_of(event.leases, [&](LeaseId id) {
-    const Lease& lease = *work_.leases.find(id);
-    const Largest largest = part_of(event, lease);
-    return doubts_.likely(lease, {lease.range.count, lease.weight, lease.loss_sum, largest});
-  });
-}
-
-Largest Contributions::part_of(const MergedArrived& event, const Lease& lease) const {
-  double weight = 0;
-  for (const LeaseId id : event.leases) weight += work_.leases.find(id)->weight;
-  const double part = weight > 0 ? lease.weight / weight : 0;
-  return {event.largest.gradient * part, event.largest.statistic * part};
-}
-
-void Contributions::on(const MergedArrived& event, Time now) {
-  if (!work_.training() || !may_merge(event)) {
-    work_.act(ActionKind::unmerge, {.code = ReasonCode::covered_elsewhere}).chunk = event.chunk;
-    return;
-  }
-  for (const LeaseId id : event.leases) {
-    Lease& lease = *work_.leases.find(id);
-    const auto [gradient, statistic] = part_of(event, lease);
-    lease.largest = {std::max(lease.largest.gradient, gradient), std::max(lease.largest.statistic, statistic)};
-    lease.merged = true;
-    lease.moves(now);
-    take_chunk(lease, event.chunk);
-  }
-  chunks_.reduce_if_ready(event.chunk);
-  for (const LeaseId id : event.leases)
-    if (Lease* lease = work_.leases.find(id)) settle(*lease, now);
 }
 
 void Contributions::take_chunk(Lease& lease, ChunkId chunk) {
@@ -222,10 +154,7 @@ void Contributions::on(const LeaseFinished& event, Time now) {
   Lease* lease = live_lease(event.session, event.lease);
   if (lease == nullptr || event.count > lease->range.count) return;
   if (event.count == 0) {
-    if (lease->state == LeaseState::granted && lease->early)
-      refuse(*lease, {.code = ReasonCode::cut_short, .worker = lease->worker});  // its version is gone where it is
-    else if (lease->state == LeaseState::granted)
-      handed_back(*lease);
+    if (lease->state == LeaseState::granted) handed_back(*lease);
     return;
   }
   if (work_.training()) return;  // its chunks say when it is complete
@@ -285,13 +214,13 @@ void Contributions::poison(Lease& lease) {
   const Reason reason{ReasonCode::poisoned, worker, range.first, range.count};
   work_.act(ActionKind::warn, reason);
   work_.avoid.push_back({.range = range, .worker = worker, .poisoned = true});
-  ends_.withdraw(lease.id);
+  work_.coverage.withdraw(lease.id);
   refuse(lease, reason);
   if (insists) host_.strike(worker);
 }
 
 void Contributions::doubt(Lease& lease) {
-  ends_.withdraw(lease.id);
+  work_.coverage.withdraw(lease.id);
   refuse(lease, {ReasonCode::unlikely, lease.worker, lease.range.first, lease.range.count});
 }
 
@@ -325,7 +254,7 @@ bool Contributions::is_unheard(const Lease& lease, Time now) const {
 
 void Contributions::watch(Time now) {
   for (Lease& lease : work_.leases.all()) {
-    if (!lease.live() || lease.overdue || lease.early) continue;
+    if (!lease.live() || lease.overdue) continue;
     lease.unheard = now < lease.deadline && is_unheard(lease, now);
     if (now < lease.deadline && !lease.unheard) continue;
     lease.overdue = true;

@@ -29,11 +29,8 @@ class Contributions {
 
   void on(const LeaseBegun& event, Time now);
   void on(const ChunkArrived& event, Time now);
-  void on(const MergedArrived& event, Time now);
   void on(const LeaseFinished& event, Time now);
   void on(const LeaseFailed& event);
-  /// The pass opens: what came of early leases before counts now.
-  void count_early(Time now);
   void watch(Time now);
   /// A new pass begins.
   void begin() { disputes_.clear(); }
@@ -46,13 +43,7 @@ class Contributions {
  private:
   /// Whether what it declares may count. Else it is refused.
   [[nodiscard]] bool counts(Lease& lease, const Contribution& said, Time now);
-  /// Of one that was granted before the pass opened, where all of it is there.
-  void commit_early(Lease& lease, Time now);
-  void take_early(Lease& lease);
-  /// All of them are as they were begun, and what they came to is like them.
-  [[nodiscard]] bool may_merge(const MergedArrived& event) const;
-  /// What of its magnitude one of them stands for.
-  [[nodiscard]] Largest part_of(const MergedArrived& event, const Lease& lease) const;
+  void take_buffered(Lease& lease);
   void take_chunk(Lease& lease, ChunkId chunk);
   /// What counted of it counts no more, as far as it is not summed.
   void withhold(Lease& lease);

@@ -56,7 +56,7 @@ void Disputes::note_parts(const Contribution& of, const Contribution& said, cons
 }
 
 void Disputes::give_up(const Contribution& rival, Time now) {
-  ends_.withdraw(rival.lease);
+  work_.coverage.withdraw(rival.lease);
   const Reason reason{.code = ReasonCode::wrong_weight, .worker = 0};
   Lease* lease = work_.leases.find(rival.lease);
   work_.reissue = Reason{.code = ReasonCode::lost_lease, .worker = lease == nullptr ? 0 : lease->worker};

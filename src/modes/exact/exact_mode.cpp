@@ -8,19 +8,18 @@
 
 namespace motley::modes {
 
-bool ExactMode::open(std::span<const Lease> early, Time now) {
-  open({.kind = PassKind::train, .number = run_.version}, run_.batches.range(run_.version), early, now);
+bool ExactMode::open(Time now) {
+  open({.kind = PassKind::train, .number = run_.version}, run_.batches.range(run_.version), now);
   return true;
 }
 
 void ExactMode::open_evaluation(Time now) {
   const std::uint64_t last_step = run_.version == 0 ? 0 : run_.version - 1;
   const std::uint64_t epoch = run_.batches.range(last_step).epoch;
-  open({.kind = PassKind::evaluate, .number = run_.version}, {.epoch = epoch, .count = run_.config.test_samples}, {},
-       now);
+  open({.kind = PassKind::evaluate, .number = run_.version}, {.epoch = epoch, .count = run_.config.test_samples}, now);
 }
 
-void ExactMode::open(PassId id, PassRange range, std::span<const Lease> early, Time now) {
+void ExactMode::open(PassId id, PassRange range, Time now) {
   MOTLEY_ASSERT(closed());
   work_.state.enter(PassState::collecting);
   work_.pass = OpenPass{.id = id, .range = range, .opened = now};
@@ -34,12 +33,8 @@ void ExactMode::open(PassId id, PassRange range, std::span<const Lease> early, T
   verification_.begin();
   // The result of an evaluation lease comes in one piece: one chunk.
   work_.coverage.reset(range.count, id.kind == PassKind::train ? run_.config.chunks : 1);
-  for (const Lease& lease : early) work_.leases.add(lease);
   grants_.share_out(now);
-  contributions_.count_early(now);
 }
-
-void ExactMode::end_early(Reason reason) { ends_.end_early(reason); }
 
 void ExactMode::take(const WorkEvent& event, Time now) {
   std::visit([&](const auto& concrete) { on(concrete, now); }, event);

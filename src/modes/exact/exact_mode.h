@@ -3,8 +3,6 @@
 // when all are covered the version moves on by one. Train step t is pass t; an evaluation by everybody comes between
 // two steps. One thread at a time.
 
-#include <span>
-
 #include "modes/exact/balance.h"
 #include "modes/exact/chunks.h"
 #include "modes/exact/contributions.h"
@@ -31,10 +29,7 @@ class ExactMode final : public Mode {
         balance_(run, work_, grants_),
         contributions_(work_, host, ends_, balance_, chunks_, verification_) {}
 
-  bool open(Time now) override { return open({}, now); }
-  /// With leases that were granted before, in order of their numbers. REQUIRES closed(), and leases of the step that
-  /// opens.
-  bool open(std::span<const Lease> early, Time now);
+  bool open(Time now) override;
   /// Everybody evaluates the version of the day. REQUIRES closed().
   void open_evaluation(Time now);
   [[nodiscard]] bool closed() const noexcept override { return !work_.pass; }
@@ -50,16 +45,13 @@ class ExactMode final : public Mode {
   void end() { ends_.end_open(); }
 
   [[nodiscard]] const PassWork& work() const noexcept { return work_; }
-  /// Nobody is waited for but for leases that were granted before the step opened: others make what these were to make.
-  void end_early(Reason reason);
   /// Every chunk of the open step is applied: the driver closes it.
   [[nodiscard]] bool closing_step() const noexcept { return work_.training() && work_.state == PassState::closing; }
 
  private:
-  void open(PassId id, PassRange range, std::span<const Lease> early, Time now);
+  void open(PassId id, PassRange range, Time now);
   void on(const LeaseBegun& event, Time now) { contributions_.on(event, now); }
   void on(const ChunkArrived& event, Time now) { contributions_.on(event, now); }
-  void on(const MergedArrived& event, Time now) { contributions_.on(event, now); }
   void on(const LeaseProgress& event, Time now);
   void on(const LeaseFinished& event, Time now) { contributions_.on(event, now); }
   void on(const LeaseFailed& event, Time) { contributions_.on(event); }

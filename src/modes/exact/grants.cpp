@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <optional>
-#include <utility>
 
 #include "base/assert.h"
 #include "modes/doubtful.h"
@@ -25,63 +23,34 @@ void Grants::share_out(Time now) {
     work_.act(ActionKind::open_pass).session = member.session;
     if (member.state == MemberState::member) members_.push_back(&member);
   }
-  std::erase_if(members_, [this](const Member* member) { return run_.helps_only(*member); });
   leave_out_without(run_, members_, [this](const Member* member) { return lacks(*member); });
   leave_out_doubtful(members_, run_, now);
   std::sort(members_.begin(), members_.end(), [](const Member* a, const Member* b) { return a->worker < b->worker; });
   for (const Member* member : members_) workers_.push_back(member->worker);
   counts_.assign(workers_.size(), 0);
-  const std::uint64_t total = shared();
-  run_.pace.split(work_.pass->id.kind, total, workers_, false, counts_);
+  run_.pace.split(work_.pass->id.kind, work_.pass->range.count, workers_, false, counts_);
   if (work_.training())
     for (std::size_t i = 0; i < members_.size(); ++i) {
       members_[i]->share = counts_[i];
       members_[i]->left_out = counts_[i] == 0 ? members_[i]->left_out + 1 : 0;
     }
-  put_in_place();
-  grant_shares(total, now);
-}
-
-void Grants::put_in_place() {
-  const auto place = [this](const Member* member) { return run_.pace.place(member->worker); };
-  if (std::ranges::is_sorted(members_, {}, place)) return;
-  std::vector<std::size_t> order(members_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(place(members_[i]), i); });
-  const std::vector<Member*> members = members_;
-  const std::vector<std::uint64_t> counts = counts_;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    members_[i] = members[order[i]];
-    counts_[i] = counts[order[i]];
-  }
-}
-
-// What was granted before lies behind it.
-std::uint64_t Grants::shared() {
-  std::uint64_t end = work_.pass->range.count, early = 0;
-  for (const Lease& lease : work_.leases.all()) {
-    if (!lease.early) continue;
-    end = std::min(end, lease.range.first);
-    early += lease.range.count;
-  }
-  if (end + early < work_.pass->range.count) work_.reissue = Reason{.code = ReasonCode::lost_lease};
-  return end;
+  grant_shares(now);
 }
 
 // Two neighbours compute towards each other, and the boundary between them may move. Whoever has no partner, or too
 // little to do, has a lease that stays as it is.
-void Grants::grant_shares(std::uint64_t total, Time now) {
+void Grants::grant_shares(Time now) {
   std::uint64_t first = 0;
   std::size_t used = 0;
   ranges_.clear();
   for (std::size_t i = 0; i < members_.size(); ++i) {
-    MOTLEY_ASSERT(counts_[i] <= total - first);
+    MOTLEY_ASSERT(counts_[i] <= work_.pass->range.count - first);
     if (counts_[i] == 0) continue;
     ranges_.push_back({first, counts_[i]});
     first += counts_[i];
     members_[used++] = members_[i];
   }
-  MOTLEY_ASSERT(first == total);
+  MOTLEY_ASSERT(first == work_.pass->range.count);
   const std::optional<std::size_t> withheld = verification_.choose(ranges_, std::span(members_).first(used));
   const auto share = [&](std::size_t i, Interval ceiling) {
     const Reason reason{ReasonCode::share, members_[i]->worker, ranges_[i].count, work_.pass->range.count};
@@ -115,8 +84,7 @@ Interval Grants::meeting_zone(std::size_t low, std::size_t high) const {
 std::vector<const Member*> Grants::able(Time now) const {
   std::vector<const Member*> able;
   for (const Member& member : run_.roster.all())
-    if (member.state == MemberState::member && !work_.leases.has_overdue(member.session) && !run_.helps_only(member))
-      able.push_back(&member);
+    if (member.state == MemberState::member && !work_.leases.has_overdue(member.session)) able.push_back(&member);
   leave_out_without(run_, able, [this](const Member* member) { return lacks(*member); });
   leave_out_doubtful(able, run_, now);
   return able;

@@ -29,11 +29,7 @@ class Grants {
                 bool withheld = false);
 
  private:
-  /// Positions from the first on that nobody has yet.
-  [[nodiscard]] std::uint64_t shared();
-  /// Sorts who has a share, and how much, by Pace::place().
-  void put_in_place();
-  void grant_shares(std::uint64_t total, Time now);
+  void grant_shares(Time now);
   /// Where the boundary between two shares may lie: everywhere but in the first micro-batch of either. Empty: it stays.
   [[nodiscard]] Interval meeting_zone(std::size_t low, std::size_t high) const;
   [[nodiscard]] std::vector<const Member*> able(Time now) const;

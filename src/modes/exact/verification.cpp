@@ -136,8 +136,8 @@ Lease* Verification::stray(ChunkId chunk) {
   part_of_.clear();
   for (const Coverage::Piece& piece : work_.coverage.pieces(chunk)) {
     const Lease* lease = work_.leases.find(piece.lease);
-    if (lease == nullptr || lease->early) continue;
-    if (!lease->bearing || lease->merged) return nullptr;
+    if (lease == nullptr) continue;
+    if (!lease->bearing) return nullptr;
     parts_.push_back({lease->worker, lease->weight, &*lease->bearing, work_.run.roster.is_local(lease->worker)});
     part_of_.push_back(lease->id);
   }

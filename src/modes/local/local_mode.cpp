@@ -74,10 +74,6 @@ void LocalMode::on(const StretchStep& event, Time now) {
   ++run_.version;
   host_.version_made(false, {}, now);
   begin_step(now);
-  if (event.other_batch) {
-    passes_ = run_.config.solo_after - 1;
-    cut({.code = ReasonCode::other_batch});
-  }
 }
 
 void LocalMode::begin_step(Time now) {

@@ -72,7 +72,7 @@ void RoundsMode::on(const ChunkArrived& event, Time now) {
   MOTLEY_ASSERT(lease->chunks.at(event.chunk) == Lease::ChunkState::awaited);
   if (!std::isfinite(event.largest.gradient)) return poison(*lease);
   lease->largest.gradient = std::max(lease->largest.gradient, event.largest.gradient);
-  lease->chunks[event.chunk] = Lease::ChunkState::early;
+  lease->chunks[event.chunk] = Lease::ChunkState::buffered;
   commit_if_whole(*lease, now);
 }
 

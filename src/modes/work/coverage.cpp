@@ -94,13 +94,6 @@ bool Coverage::deliver(LeaseId lease, ChunkId chunk) {
   return true;
 }
 
-bool Coverage::open(LeaseId lease, ChunkId chunk) const noexcept {
-  const Contribution* from = find(lease);
-  MOTLEY_ASSERT(from != nullptr && chunk < chunks_.size());
-  return std::ranges::none_of(chunks_[chunk].pieces,
-                              [&](const Piece& piece) { return piece.range.overlaps(from->range); });
-}
-
 void Coverage::drop(LeaseId lease) {
   const auto erased =
       std::erase_if(contributions_, [&](const Contribution& c) { return c.lease == lease && c.accepted == 0; });

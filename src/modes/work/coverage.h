@@ -56,8 +56,6 @@ class Coverage {
   [[nodiscard]] std::vector<Contribution> beside(Interval range) const;
   /// True: the chunk counts. False: some of its positions are covered already. REQUIRES the lease is begun.
   bool deliver(LeaseId lease, ChunkId chunk);
-  /// Whether deliver() would accept it. REQUIRES the lease is begun.
-  [[nodiscard]] bool open(LeaseId lease, ChunkId chunk) const noexcept;
   /// Nothing more comes from this lease; what was accepted stays. No effect on unknown leases.
   void drop(LeaseId lease);
   /// Takes back what was accepted and not reduced yet, then drops.

@@ -34,11 +34,6 @@ Lease& LeaseTable::add(LeaseId id, SessionId session, WorkerId worker, Interval 
   return lease;
 }
 
-void LeaseTable::add(const Lease& lease) {
-  if (used_ == leases_.size()) leases_.emplace_back();
-  leases_[used_++] = lease;
-}
-
 Lease* LeaseTable::find(LeaseId id) noexcept {
   for (Lease& lease : all())
     if (lease.id == id) return &lease;

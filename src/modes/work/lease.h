@@ -39,7 +39,7 @@ struct Largest {
 };
 
 struct Lease {
-  enum class ChunkState : std::uint8_t { awaited, early, settled };  // early: arrived before Begin
+  enum class ChunkState : std::uint8_t { awaited, buffered, settled };  // buffered: arrived before Begin
 
   LeaseId id = 0;
   SessionId session = 0;
@@ -70,9 +70,7 @@ struct Lease {
   Largest largest{};                 // of the chunks that came
   double weight = 0, loss_sum = 0;   // as begun
   std::uint64_t ahead = 0;           // likewise: LeaseBegun::ahead
-  bool early = false;                // granted before its pass opened: modes/exact/early.h
   bool withheld = false;             // it does not count before somebody else comes to the same
-  bool merged = false;               // some of it counts in sums with others: it counts with all of them, or none does
   bool compared = false;             // with claims for just these positions: nothing of it goes to others
   std::uint32_t unlike = 0;          // claims that it differs from, by bit
   std::optional<Bearing> bearing{};  // which way its gradient points, once that is known
@@ -98,8 +96,6 @@ class LeaseTable {
   void clear() noexcept { used_ = 0; }
   /// References stay valid until the next add(). REQUIRES a number that rises.
   Lease& add(LeaseId id, SessionId session, WorkerId worker, Interval range, std::uint32_t chunks);
-  /// As it is. REQUIRES a number that rises.
-  void add(const Lease& lease);
   [[nodiscard]] Lease* find(LeaseId id) noexcept;
   [[nodiscard]] const Lease* find(LeaseId id) const noexcept;
   [[nodiscard]] std::span<Lease> all() noexcept { return {leases_.data(), used_}; }

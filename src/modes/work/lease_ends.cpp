@@ -1,7 +1,6 @@
 #include "modes/work/lease_ends.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace motley::modes {
 
@@ -15,39 +14,12 @@ void LeaseEnds::end(Lease& lease) {
   work_.act(ActionKind::abandon, {.code = ReasonCode::lost_lease, .worker = lease.worker}).lease = lease.id;
 }
 
-void LeaseEnds::withdraw(LeaseId id) {
-  work_.coverage.withdraw(id);
-  Lease* lease = work_.leases.find(id);
-  if (lease == nullptr || !std::exchange(lease->merged, false)) return;
-  for (Lease& other : work_.leases.all()) {
-    if (!std::exchange(other.merged, false)) continue;
-    work_.coverage.withdraw(other.id);
-    const Reason reason{.code = ReasonCode::lost_lease, .worker = other.worker};
-    if (other.live()) {
-      revoke(other, reason);
-      end(other);
-    } else {
-      work_.act(ActionKind::abandon, reason).lease = other.id;
-    }
-    work_.reissue = reason;
-  }
-}
-
 void LeaseEnds::take_back(SessionId session, Reason reason) {
   for (Lease& lease : work_.leases.all()) {
     if (lease.session != session || !lease.live()) continue;
     revoke(lease, reason);
     end(lease);
     work_.reissue = Reason{.code = ReasonCode::lost_lease, .worker = lease.worker};
-  }
-}
-
-void LeaseEnds::end_early(Reason reason) {
-  for (Lease& lease : work_.leases.all()) {
-    if (!lease.early || !lease.live()) continue;
-    revoke(lease, reason);
-    end(lease);
-    work_.reissue = reason;
   }
 }
 
@@ -74,7 +46,7 @@ void LeaseEnds::end_whole(Lease& lease, Time now) {
   fleet::WorkerRecord& record = work_.run.roster.record(lease.worker);
   record.handed_back -= std::min(record.handed_back, 1U);
   work_.act_on(lease, ActionKind::taken, {.code = ReasonCode::all_covered, .worker = lease.worker});
-  if (lease.first_of_pass && !lease.early) {  // its time is not that of a share
+  if (lease.first_of_pass) {
     Action& measured = work_.act(ActionKind::measured);
     measured.worker = lease.worker;
     measured.lease = lease.id;

@@ -16,13 +16,8 @@ class LeaseEnds {
   void end(Lease& lease);
   /// All of it is here and counts.
   void end_whole(Lease& lease, Time now);
-  /// What counts of it and is not summed counts no more, nor does what came in one sum with it: all of that is computed
-  /// again.
-  void withdraw(LeaseId id);
   /// All of this session, whose positions others get.
   void take_back(SessionId session, Reason reason);
-  /// Likewise of all that were granted before the pass opened.
-  void end_early(Reason reason);
   /// Those whose positions others covered.
   void cancel_covered(Time now);
   /// Nothing more is needed of the pass.

@@ -131,14 +131,6 @@ std::shared_ptr<DeviceServer> CoordinatorHost::device_server(engine::SessionId s
   return worker ? worker->device_server() : nullptr;
 }
 
-std::optional<wire::Guest> CoordinatorHost::introduce(engine::SessionId source, engine::SessionId follower) {
-  return links_.introduce(source, follower);
-}
-
-wire::Source CoordinatorHost::complete(engine::SessionId source, wire::Source said) {
-  return links_.complete(source, std::move(said));
-}
-
 void CoordinatorHost::worker_changed(const engine::WorkerChange& change) {
   if (change.event == engine::Membership::lost || change.event == engine::Membership::left)
     may_come_back_.insert(change.name);

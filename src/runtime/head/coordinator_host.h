@@ -73,12 +73,9 @@ class CoordinatorHost final : engine::CoordinatorOutput {
   bool lend(engine::SessionId session, const engine::StretchOrder& order) override;
   void cut(engine::SessionId session, std::uint64_t number) override;
   std::shared_ptr<DeviceServer> device_server(engine::SessionId session) override;
-  std::optional<wire::Guest> introduce(engine::SessionId source, engine::SessionId follower) override;
-  wire::Source complete(engine::SessionId source, wire::Source said) override;
   void worker_changed(const engine::WorkerChange& change) override;
   void warning(std::string text) override;
   void planned(const engine::Planned& plan) override;
-  [[nodiscard]] bool saves() override { return journal_.writes_checkpoint(); }
   void step_closed(const engine::StepClosed& step) override;
   void evaluated(const engine::Evaluated& evaluation) override;
   std::vector<double> rates_after(const engine::Evaluated& evaluation) override;

@@ -26,7 +26,7 @@ report::PlanMade event_of(const engine::Planned& plan) {
   for (const plan::Outlook& worker : plan.workers) {
     made.shares.push_back({worker.name, worker.samples, worker.alone_samples_per_second, worker.compute_seconds,
                            worker.exposed_seconds, worker.codec, worker.up_bytes_per_second.value_or(0),
-                           worker.down_bytes_per_second.value_or(0), worker.beside});
+                           worker.down_bytes_per_second.value_or(0)});
     if (worker.alone_samples_per_second <= made.fastest_alone_samples_per_s) continue;
     made.fastest_alone = worker.name;
     made.fastest_alone_samples_per_s = worker.alone_samples_per_second;
@@ -47,18 +47,12 @@ report::StepDone event_of(const engine::StepClosed& step, std::uint64_t steps) {
   done.noise = event_of(step.noise);
   done.global_batch = step.global_batch;
   done.steps = steps;
-  if (step.merged) done.merged = report::Merged{step.merged->workers, step.merged->ended};
-  if (step.chain) {
-    constexpr const char* kWays[] = {"none", "weights", "both"};
-    done.chain = {kWays[static_cast<int>(step.chain->way)], step.chain->trying, step.chain->why};
-  }
   for (const engine::WorkerStep& worker : step.workers) {
     done.workers.push_back({.worker = worker.name,
                             .samples = worker.samples,
                             .compute_s = worker.compute_seconds,
                             .wait_s = worker.wait_seconds,
                             .finish_s = worker.finish_seconds,
-                            .early = worker.early,
                             .ahead = worker.ahead});
   }
   return done;
@@ -94,7 +88,7 @@ store::LedgerStep record_of(const engine::StepClosed& step, std::uint32_t incarn
   store::LedgerStep record{step.step, incarnation, step.weight, step.loss_sum, {}, {}, {}};
   if (with_norm) record.gradient_norm = step.gradient_norm;
   for (const engine::CommittedRange& range : step.ranges)
-    record.ranges.push_back({range.first, range.count, range.worker, range.early});
+    record.ranges.push_back({range.first, range.count, range.worker});
   for (const engine::CommittedLate& late : step.late) {
     if (record.late.empty() || record.late.back().step != late.step)
       record.late.push_back({.step = late.step, .at = step.step, .ranges = {}});

@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "base/format.h"
-#include "ps/schedule.h"
 #include "runtime/head/plan_modes.h"
 #include "runtime/inputs.h"
 #include "runtime/wire_cost.h"
@@ -26,8 +25,7 @@ JournalOptions journal_options(const Run& run, const engine::CoordinatorOptions&
   // Held at marks, a run has them where it evaluates; else an epoch is what people think in.
   if (e.holds != modes::Holds::never) journal.mark_every = e.evaluate_every;
   journal.local_steps = e.local_steps;
-  journal.helpers = e.helper_share > 0;
-  if (e.local_steps == 0 && !journal.helpers && run.against_rounds(run.config).empty()) {
+  if (e.local_steps == 0 && run.against_rounds(run.config).empty()) {
     journal.rounds_possible = run.config.rounds_steps;
     journal.outline = outline_of(run.config, run.inputs.train->size(), run.initial.layout.parameters());
   }
@@ -63,16 +61,11 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.global_batch = run.sizes().batch;
   if (config::in_rounds(run.config)) {
     e.local_steps = run.config.rounds_steps;
-    e.local_batch = run.config.global_batch.samples;
+    e.local_batch = run.config.global_batch;
     e.overlap = run.config.rounds_overlap == "next";
     e.rate_by_workers = config::rate_by_workers(run.config);
     e.owed = run.owed;
   }
-  if (config::with_helpers(run.config)) {
-    e.helper_share = kHelperShare;
-    e.helper_from = ps::warm_up(run.schedule());
-  }
-  e.adaptive_optimizer = run.config.optimizer_kind != "sgd";
   e.batch_changes = run.batch_changes;
   e.steps = run.sizes().steps;
   e.epochs = run.config.steps > 0 ? 0 : run.config.epochs;
@@ -89,13 +82,6 @@ CoordinatorHostOptions host_options(const Run& run) {
   e.config = config::to_toml(run.config);
   e.gradients = codec::from_word(run.config.wire_gradients);
   e.weights = codec::from_word(run.config.wire_weights);
-  if (e.helper_share > 0 && !e.gradients) e.gradients = codec::CodecId::int8;  // as few bits as late gradients bear
-  using Chain = engine::CoordinatorOptions::Chain;
-  const std::string& chain = run.config.wire_chain;
-  if (chain == "weights") e.chain = Chain::weights;
-  if (chain == "auto") e.chain = Chain::measured;
-  if (chain == "both") e.chain = Chain::both;
-  e.hasher = transport::sha256;
   if (config::leaves_codec_open(run.config)) {
     const bool computes = std::ranges::find(run.devices, "cpu", &Device::name) != run.devices.end();
     e.head_cost = measure_end_cost(!run.options.plaintext, computes ? "cpu" : "none", run.options.threads);
@@ -195,8 +181,6 @@ void Head::start(bool resumable, std::function<void()> on_end) {
   CoordinatorHostOptions options = host_options(run_);
   options.engine.resumable = resumable;
   options.engine.checksums = run_.options.plaintext;  // TLS has its own
-  // What is measured for a plan is one batch.
-  options.engine.adapt_batch = resumable && run_.config.global_batch.automatic;
   host_ = std::make_unique<CoordinatorHost>(std::move(options), std::move(*run_.server), std::move(*run_.ledger),
                                             run_.sink, [this, on_end = std::move(on_end)](Status status) {
                                               ended_.set_value(std::move(status));

@@ -47,22 +47,10 @@ void Journal::note_position(std::uint64_t step) {
   position_ = range.order_first;
 }
 
-void Journal::note_batch(const engine::StepClosed& step) {
-  const BatchChange& change = *step.batch_change;
-  persister_.batch(change);
-  std::string text = formatted(
-      "from step %llu on a step has %llu samples instead of %llu, because the gradient noise scale is %.0f samples; "
-      "the learning rate is %.3g times the one that was set",
-      static_cast<unsigned long long>(change.first_step) + 1, static_cast<unsigned long long>(change.batch),
-      static_cast<unsigned long long>(step.global_batch), step.noise.scale.value_or(0), change.rate);
-  sink_.take(report::Note{std::move(text)});
-}
-
 void Journal::step(const engine::StepClosed& step, const report::StepDone& done) {
   store::LedgerStep record = record_of(step, options_.incarnation, engine_.server().limits_norm());
   options_.since_mark.add(record, done.seconds, done.learning_rate);
   persister_.step(std::move(record), step.gradients);
-  if (step.batch_change) note_batch(step);
 
   // The first steps of a process pay for first touch and compilation; they are not the steady part.
   constexpr std::uint64_t kWarmUpSteps = 3;
@@ -70,7 +58,6 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   ++steps_;
   samples_ += step.samples;
   verified_ += step.verified;
-  for (const engine::WorkerStep& worker : step.workers) helped_ += worker.early;
   steady_seconds_ += done.seconds;
   steady_samples_ += step.samples;
   last_loss_ = done.loss;
@@ -79,14 +66,13 @@ void Journal::step(const engine::StepClosed& step, const report::StepDone& done)
   note_position(step.step + 1);
   sink_.take(done);
   advise(done);
-  tell_way(done);
   tell_mark(step);
 
   const bool newest = step.step + 1 == engine_.server().version();  // else its weights are gone
   if (newest && step.step + 1 < engine_.steps() && checkpoint_due()) write_checkpoint();
 }
 
-// Of a step that one worker makes the weights have no way to go, and its update delays nobody else.
+// The update of a step that one worker makes delays nobody else.
 void Journal::advise(const report::StepDone& done) {
   const auto cost = clipping_ && done.workers.size() > 1 ? clipping_->step(done.seconds, done.update_s) : std::nullopt;
   if (!cost) return;
@@ -97,11 +83,6 @@ void Journal::advise(const report::StepDone& done) {
       .sentence = "Clipping by the norm of the whole gradient makes all workers wait for the update, which begins when "
                   "the last gradient is in. With the norm of the step before, weights are updated and sent while "
                   "gradients arrive; what is clipped then differs a little."});
-}
-
-void Journal::tell_way(const report::StepDone& done) {
-  const bool tried = std::exchange(trying_, done.chain && done.chain->trying);
-  if (done.chain && tried && !trying_) sink_.take(report::Note{done.chain->why});
 }
 
 bool Journal::checkpoint_due() {
@@ -176,7 +157,6 @@ report::Done Journal::done(const std::string& checkpoint) const {
   done.noise = noise_;
   done.checkpoint = checkpoint;
   done.local_steps = options_.local_steps;
-  if (options_.helpers) done.helped = helped_;
   if (cosines_ > 0) done.cosine = cosine_sum_ / static_cast<double>(cosines_);
   return done;
 }

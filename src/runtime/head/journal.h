@@ -28,7 +28,6 @@ struct JournalOptions {
   std::uint64_t mark_every = 0;  // steps; 0: marks are where epochs begin
   bool has_accuracy = true;
   std::uint64_t local_steps = 0;      // of a round; 0: steps are exact
-  bool helpers = false;               // but for what these make
   std::uint64_t rounds_possible = 0;  // then: of so many steps; 0: they are not
   plan::RunOutline outline{};
   std::vector<std::string> scores;  // names; an "accuracy" among them is that of the evaluation
@@ -54,17 +53,14 @@ class Journal {
   void released(const engine::Release& release, bool mark);
   [[nodiscard]] report::EvalDone event(const engine::Evaluated& evaluation) const;
   void write_checkpoint();
-  [[nodiscard]] bool writes_checkpoint() { return persister_.writes_checkpoint(); }
   /// All is on disk when it returns; the newest checkpoint. Nothing may follow but done().
   Result<std::filesystem::path> drain() { return persister_.drain(); }
   [[nodiscard]] report::Done done(const std::string& checkpoint) const;
 
  private:
   void note_position(std::uint64_t step);
-  void note_batch(const engine::StepClosed& step);
   void tell_mark(const engine::StepClosed& step);
   void advise(const report::StepDone& done);
-  void tell_way(const report::StepDone& done);
   [[nodiscard]] bool checkpoint_due();
 
   JournalOptions options_;
@@ -77,14 +73,13 @@ class Journal {
   std::uint64_t steps_ = 0, samples_ = 0;   // of this process
   double steady_seconds_ = 0;
   bool advised_rounds_ = false;
-  std::uint64_t steady_samples_ = 0, verified_ = 0, helped_ = 0;
+  std::uint64_t steady_samples_ = 0, verified_ = 0;
   double last_loss_ = 0, accuracy_ = 0, predicted_samples_per_s_ = 0;
   std::optional<plan::ClippingCost> clipping_;  // where a step is clipped by its own norm
   double cosine_sum_ = 0;
   std::uint64_t cosines_ = 0;
   report::Noise noise_;
   bool evaluated_once_ = false;
-  bool trying_ = false;  // which way weights and gradients go
 };
 
 }  // namespace motley::runtime

@@ -83,10 +83,6 @@ class Links {
     if (desk_) desk_->set_training(training);
   }
 
-  // See engine::CoordinatorOutput.
-  [[nodiscard]] std::optional<wire::Guest> introduce(engine::SessionId source, engine::SessionId follower) const;
-  [[nodiscard]] wire::Source complete(engine::SessionId source, wire::Source said) const;
-
   /// By a worker's session on the wire, since it was asked before.
   void add_traffic(report::WorkerPart& part);
   /// The worker of this process whose session it is; null: there is none.
@@ -139,8 +135,6 @@ class Links {
   void on_want(LinkId id, const wire::Want& want);
   void on_keeps(LinkId id, const wire::Keeps& keeps);
   void on_source(LinkId id, const wire::Source& source);
-  /// With the address by which the head sees that machine, and its key.
-  [[nodiscard]] wire::Source seen(const transport::PeerIdentity& peer, wire::Source said) const;
   void end_files(LinkId id, const wire::Bye& bye);
   void forget_files(LinkId id);
   // For `motley wake`; the file is written at most once a second, whoever comes.

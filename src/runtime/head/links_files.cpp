@@ -74,33 +74,15 @@ void Links::on_keeps(LinkId id, const wire::Keeps& keeps) {
 void Links::on_source(LinkId id, const wire::Source& source) {
   const std::optional<FileSources::Meeting> meeting = sources_.meeting(id, source.id);
   if (!meeting) return;  // its guest has gone meanwhile
-  wire::Source named = seen(links_.at(id).connection->peer(), source);
+  wire::Source named = source;
+  const transport::PeerIdentity& peer = links_.at(id).connection->peer();
+  const std::string address = host_of(peer.address);
+  if (!address.empty() && std::ranges::count(named.addresses, address) == 0)
+    named.addresses.insert(named.addresses.begin(), address);
+  named.spki.clear();
+  if (!options_.token.plaintext) named.spki.assign(peer.spki.begin(), peer.spki.end());
   named.secret.assign(meeting->secret.begin(), meeting->secret.end());
   links_.at(meeting->guest).connection->send(control_frame(options_.token.run, named), transport::Priority::control);
-}
-
-wire::Source Links::seen(const transport::PeerIdentity& peer, wire::Source said) const {
-  const std::string address = host_of(peer.address);
-  if (!address.empty() && std::ranges::count(said.addresses, address) == 0)
-    said.addresses.insert(said.addresses.begin(), address);
-  said.spki.clear();
-  if (!options_.token.plaintext) said.spki.assign(peer.spki.begin(), peer.spki.end());
-  return said;
-}
-
-std::optional<wire::Guest> Links::introduce(engine::SessionId source, engine::SessionId follower) const {
-  const auto from = sessions_.find(source), to = sessions_.find(follower);
-  if (from == sessions_.end() || to == sessions_.end()) return std::nullopt;
-  wire::Guest guest{.id = 0, .secret = std::vector<std::uint8_t>(wire::kGuestSecretBytes), .spki = {}};
-  transport::random_bytes(guest.secret);
-  const transport::PeerIdentity& peer = links_.at(to->second.control).connection->peer();
-  if (!options_.token.plaintext) guest.spki.assign(peer.spki.begin(), peer.spki.end());
-  return guest;
-}
-
-wire::Source Links::complete(engine::SessionId source, wire::Source said) const {
-  const auto from = sessions_.find(source);
-  return from == sessions_.end() ? said : seen(links_.at(from->second.control).connection->peer(), std::move(said));
 }
 
 void Links::end_files(LinkId id, const wire::Bye& bye) {

@@ -16,8 +16,6 @@ namespace {
 
 // The time models have settled after so many steps with the same workers.
 constexpr std::uint64_t kStepsMin = 20;
-// Gradients in this codec are for rounds alone; exact steps are measured in the one that comes nearest.
-constexpr std::string_view kRoundsOnly = "top64";
 
 /// Gone with all that is in it.
 class TemporaryDirectory {
@@ -135,41 +133,25 @@ TrainOptions measuring(const MeasuringOptions& options, const config::RunConfig&
   for (const char* key : {"train.steps=1000000000", "optimizer.lr=0",
                           "data.test_uri=", "train.checkpoint_seconds=86400", "train.mode=exact"})
     train.overrides.emplace_back(key);
-  if (asked.wire_gradients == kRoundsOnly) train.overrides.emplace_back("wire.gradients=int4");
   return train;
-}
-
-/// Bytes that a worker's part of a round has less than what was measured, of a step.
-double less_sent(const config::RunConfig& asked, const Layout& layout) {
-  if (asked.wire_gradients != kRoundsOnly) return 0;
-  std::size_t less = 0;
-  for (const Chunk& chunk : layout.chunks()) {
-    if (chunk.kind != ChunkKind::large) continue;
-    less += codec::encoded_bytes(codec::CodecId::int4, chunk.elements) -
-            codec::encoded_bytes(codec::CodecId::top64, chunk.elements);
-  }
-  return static_cast<double>(less);
 }
 
 Result<Measured> predict(Head& head, const MeasuringOptions& options, const config::RunConfig& asked) {
   const Run& run = head.run();
   std::vector<std::uint64_t> batches = options.global_batches;
-  if (batches.empty()) batches.push_back(asked.global_batch.samples);
+  if (batches.empty()) batches.push_back(asked.global_batch);
   const std::size_t count = batches.size();
   const auto forecasts = head.host().forecast(batches, asked.rounds_steps).get();
-  Measured found{
-      .samples = run.epoch_samples(),
-      .local_steps = asked.rounds_steps,
-      .helper_share = run.check_helpers() ? kHelperShare : 0,
-      .helper_bytes = static_cast<double>(codec::encoded_bytes(codec::CodecId::int8, run.initial.layout.parameters())),
-      .outline = outline_of(asked, run.inputs.train->size(), run.initial.layout.parameters()),
-      .no_rounds = run.against_rounds(asked),
-      .wire = {.overlap = asked.rounds_overlap == "next", .less_sent = less_sent(asked, run.initial.layout)}};
+  Measured found{.samples = run.epoch_samples(),
+                 .local_steps = asked.rounds_steps,
+                 .outline = outline_of(asked, run.inputs.train->size(), run.initial.layout.parameters()),
+                 .no_rounds = run.against_rounds(asked),
+                 .overlap = asked.rounds_overlap == "next"};
   for (std::size_t i = 0; i < count; ++i) {
     if (!forecasts[i]) return Error{ErrorCode::usage, "a worker is not measured yet", "measure longer: --seconds 30"};
     Measured::Batch& batch = found.batches.emplace_back(Measured::Batch{.exact = runtime::event_of(*forecasts[i])});
     if (forecasts[count + i] && batch.exact.shares.size() > 1)
-      batch.round = round_of(runtime::event_of(*forecasts[count + i]), found.wire);
+      batch.round = round_of(runtime::event_of(*forecasts[count + i]), found.overlap);
   }
   return found;
 }

@@ -21,12 +21,6 @@ struct MeasuringOptions {
   bool goes_on = false;                                  // the run itself follows, behind the same door
 };
 
-/// What the wire costs a round otherwise than a step of as many samples.
-struct RoundWire {
-  bool overlap = false;  // half of its computing hides it
-  double less_sent = 0;  // bytes that a worker sends less
-};
-
 struct Measured {
   struct Batch {
     report::PlanMade exact{};
@@ -36,11 +30,9 @@ struct Measured {
   double exchanged = 0;          // bytes of a step
   std::uint64_t samples = 0;     // of an epoch
   std::uint64_t local_steps = 0;
-  double helper_share = 0;  // of a step; 0: helpers are not possible
-  double helper_bytes = 0;  // each way
   plan::RunOutline outline{};
   std::string no_rounds{};  // why this run cannot be made in rounds; empty: it can
-  RoundWire wire{};         // of the rounds that were asked for
+  bool overlap = false;     // of the rounds that were asked for
 };
 
 /// The error was not yet told to `sink`, which is told who comes and goes.

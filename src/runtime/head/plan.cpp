@@ -37,17 +37,10 @@ void print_table(const report::PlanMade& plan, std::uint64_t samples, report::Si
 
 std::vector<report::ModeOutlook> modes_of(const Measured& found, const Measured::Batch& batch) {
   std::vector<report::ModeOutlook> modes{exact_outlook(batch.exact, found.exchanged)};
-  if (found.helper_share > 0 && batch.exact.shares.size() > 1) {
-    auto helped = helper_outlook(batch.exact, found.helper_share, found.helper_bytes);
-    if (helped) modes.push_back(std::move(*helped));
-  }
-  if (batch.round && found.no_rounds.empty()) {
-    const double senders = static_cast<double>(std::ranges::count_if(
-        batch.round->shares, [](const auto& share) { return share.samples > 0 && share.up_bytes_per_s > 0; }));
-    const double exchanged = std::max(0.0, found.exchanged - senders * found.wire.less_sent);
-    modes.push_back(rounds_outlook(*batch.round, found.local_steps, exchanged, found.outline));
-  }
-  return modes;
+  if (batch.round && found.no_rounds.empty())
+    modes.push_back(rounds_outlook(*batch.round, found.local_steps, found.exchanged, found.outline));
+}
+return modes;
 }
 
 }  // namespace

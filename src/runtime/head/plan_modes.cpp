@@ -38,13 +38,6 @@ std::string speed_text(double samples_per_s) {
   return formatted(samples_per_s < 100 ? "%.1f samples/s" : "%.0f samples/s", samples_per_s);
 }
 
-double own_speed(const report::PlanMade& plan) {
-  double speed = 0;
-  for (const report::PlanMade::Share& share : plan.shares)
-    if (share.beside) speed += share.alone_samples_per_s;
-  return speed;
-}
-
 double all_speeds(const report::PlanMade& plan) {
   double speed = 0;
   for (const report::PlanMade::Share& share : plan.shares) speed += share.alone_samples_per_s;
@@ -91,52 +84,19 @@ report::ModeOutlook rounds_outlook(const report::PlanMade& round, std::uint64_t 
   return found;
 }
 
-report::PlanMade round_of(report::PlanMade step, const RoundWire& wire) {
+report::PlanMade round_of(report::PlanMade step, bool overlap) {
+  if (!overlap) return step;
   double before = 0, after = 0;  // of the slowest
   for (report::PlanMade::Share& share : step.shares) {
     if (share.samples == 0) continue;
     before = std::max(before, share.compute_s + share.exposed_s);
-    if (share.up_bytes_per_s > 0) share.exposed_s -= std::min(share.exposed_s, wire.less_sent / share.up_bytes_per_s);
-    if (wire.overlap) share.exposed_s = std::max(0.0, share.exposed_s - share.compute_s / 2);
+    share.exposed_s = std::max(0.0, share.exposed_s - share.compute_s / 2);
     after = std::max(after, share.compute_s + share.exposed_s);
   }
   if (after <= 0 || after >= before) return step;
   step.step_s *= after / before;
   step.samples_per_s *= before / after;
   return step;
-}
-
-std::optional<report::ModeOutlook> helper_outlook(const report::PlanMade& exact, double share, double bytes) {
-  const double own = own_speed(exact);
-  if (own <= 0) return std::nullopt;
-  const double batch = static_cast<double>(exact.global_batch), step = batch / own;
-  double helped = 0, exchanged = 0;
-  for (const report::PlanMade::Share& other : exact.shares) {
-    if (other.beside || other.up_bytes_per_s <= 0 || other.down_bytes_per_s <= 0) continue;
-    const double up = bytes / other.up_bytes_per_s, down = bytes / other.down_bytes_per_s;
-    if (std::max(up, down) > step) continue;
-    const auto slice = [&](double seconds) {
-      return std::min(share * batch, std::floor(other.alone_samples_per_s * std::clamp(seconds, 0.0, step)));
-    };
-    // It is asked for the next slice when a step opens and the one before is back: in each step or in every second one.
-    const double each = slice(step - up - down), second = slice(2 * step - up - down) / 2;
-    if (std::max(each, second) <= 0) continue;
-    helped += std::max(each, second);
-    exchanged += each >= second ? 2 * bytes : bytes;
-  }
-  const double part = std::floor(std::min(share, helped / batch) * batch) / batch;
-  report::ModeOutlook found{.mode = "helper", .samples_per_s = own / (1 - part)};
-  found.computing = found.samples_per_s / all_speeds(exact);
-  found.bytes_a_day = exchanged * kSecondsOfDay * found.samples_per_s / batch;
-  const std::string gain = part > 0 ? formatted("%.1f %% above the head's machine alone", 1e2 * part / (1 - part))
-                                    : std::string("no link is fast enough to help");
-  found.price = gain +
-                formatted(
-                    "; at most %.0f %% of a step's samples are of the version before, with which a small "
-                    "model's loss ",
-                    1e2 * share) +
-                "ended 1 % higher with AdamW, and 1 to 6 % with SGD";
-  return found;
 }
 
 std::string line_of(const report::ModeOutlook& mode) {
@@ -147,7 +107,7 @@ std::string line_of(const report::ModeOutlook& mode) {
 }
 
 plan::RunOutline outline_of(const config::RunConfig& config, std::uint64_t samples, std::uint64_t parameters) {
-  const std::uint64_t batch = config.global_batch.samples;
+  const std::uint64_t batch = config.global_batch;
   const bool recipe = config.model_kind == "gpt-mini";
   plan::RunOutline run{.text = recipe || config.model_text, .parameters = parameters};
   run.steps = config.steps > 0 ? config.steps : config.epochs * ((samples + batch - 1) / batch);

@@ -17,12 +17,10 @@ report::ModeOutlook exact_outlook(const report::PlanMade& exact, double exchange
 /// `round`: of all samples of a round, which takes as long as a step of them.
 report::ModeOutlook rounds_outlook(const report::PlanMade& round, std::uint64_t local_steps, double exchanged,
                                    const plan::RunOutline& run);
-/// Where other machines make at most `share` of a step one version before: `bytes` each way for each step. Who cannot
-/// make and send a sample within two of their steps does not help. Nothing: the head's machine has no device.
-std::optional<report::ModeOutlook> helper_outlook(const report::PlanMade& exact, double share, double bytes);
 
-/// `step`: the plan of a step of all samples of a round. That of the round.
-report::PlanMade round_of(report::PlanMade step, const RoundWire& wire);
+/// `step`: the plan of a step of all samples of a round. That of the round; with `overlap` half of its computing hides
+/// the wire.
+report::PlanMade round_of(report::PlanMade step, bool overlap);
 
 /// In one line.
 std::string line_of(const report::ModeOutlook& mode);

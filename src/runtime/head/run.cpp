@@ -102,10 +102,10 @@ Status Run::load() {
       !status) {
     return status;
   }
-  if (config.global_batch.samples > inputs.train->size()) {
+  if (config.global_batch > inputs.train->size()) {
     return Error{ErrorCode::input,
                  "train.global_batch: expected at most the " + std::to_string(inputs.train->size()) +
-                     " samples of the training set, found " + std::to_string(config.global_batch.samples),
+                     " samples of the training set, found " + std::to_string(config.global_batch),
                  "--set train.global_batch=" + std::to_string(std::min<std::uint64_t>(256, inputs.train->size()))};
   }
   Result<InitialState> state = provider.initial_state(inputs);
@@ -114,7 +114,6 @@ Status Run::load() {
   batch_changes = initial.batches;
   if (Status fits = check_rounds(config); !fits) return fits;
   if (Status chosen = choose_rounds_momentum(); !chosen) return chosen;
-  if (Status fits = check_helpers(); config::with_helpers(config) && !fits) return fits;
   const std::uint64_t state_bytes = kCopiesOfState * initial.layout.flat_elements() * sizeof(float);
   if (Status room = machine::check_memory_for(state_bytes, "weights and optimizer of this model", kSmallerModel);
       !room) {
@@ -135,24 +134,6 @@ Status Run::check_rounds(const config::RunConfig& rounds) const {
                  "--set train.mode=exact, or a model with another normalisation"};
   }
   return config::check_whole_rounds(rounds, epoch_samples());
-}
-
-ps::OptimizerKind Run::optimizer_kind() const {
-  return initial.optimizer ? initial.optimizer->kind : config::optimizer_spec(config).kind;
-}
-
-// What nobody has measured with gradients that are one version late.
-Status Run::check_helpers() const {
-  const auto refused = [](const std::string& what) { return Error{ErrorCode::input, what, "--set train.mode=exact"}; };
-  const auto statistics = [](const Chunk& chunk) { return chunk.kind == ChunkKind::statistics; };
-  if (std::ranges::any_of(initial.layout.chunks(), statistics))
-    return refused(
-        "a model with running statistics (BatchNorm) cannot be used with train.mode = \"helper\": they would mix two "
-        "versions of the weights");
-  if (optimizer_kind() == ps::OptimizerKind::outside)
-    return refused(
-        "this optimizer cannot be used with train.mode = \"helper\": how it tolerates late gradients is not known");
-  return {};
 }
 
 std::string Run::against_rounds(const config::RunConfig& asked) const {

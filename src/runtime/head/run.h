@@ -20,10 +20,6 @@
 
 namespace motley::runtime {
 
-/// Of the samples of a step, what helpers make at the most: late gradients cost more than more of them gives
-/// (bench/RESULTS.md).
-inline constexpr double kHelperShare = 0.1;
-
 struct Run {
   const TrainOptions& options;
   ModelProvider& provider;
@@ -55,13 +51,9 @@ struct Run {
   Status load();
   /// Whether this model and data can be trained as `rounds` says.
   Status check_rounds(const config::RunConfig& rounds) const;
-  /// What the server, or in rounds each worker, makes steps with.
-  [[nodiscard]] ps::OptimizerKind optimizer_kind() const;
   [[nodiscard]] ps::ScheduleSpec schedule() const {
     return initial.schedule.value_or(config::schedule_spec(config, steps));
   }
-  /// Whether this model and optimizer can be trained with helpers.
-  Status check_helpers() const;
   /// Why a run that is asked for like this cannot be made in rounds; empty: it can.
   std::string against_rounds(const config::RunConfig& asked) const;
   Result<config::RunConfig> kept_config() const;
@@ -74,13 +66,12 @@ struct Run {
   Status rate_by_workers(const store::Ledger& history, std::uint64_t step);
   Status restore_holds(const store::Ledger& history);
   Status restore(ps::Snapshot& snapshot);
-  void follow(std::vector<BatchChange> changes);
   Status make_identity();
   void make_token();
   Status start_listening();
   /// Positions of an epoch; its order is that of the whole data set.
   std::uint64_t epoch_samples() const {
-    return used_samples(inputs.train->size(), config.global_batch.samples, config.drop_last);
+    return used_samples(inputs.train->size(), config.global_batch, config.drop_last);
   }
   config::Sizes sizes() const { return config::sizes(config, inputs.train->size()); }
   BatchPlan batches() const { return BatchPlan(epoch_samples(), sizes().batch, batch_changes); }

@@ -39,13 +39,6 @@ Status Run::restore(ps::Snapshot& snapshot) {
   return {};
 }
 
-// Makes the changes of the batch those of the run.
-void Run::follow(std::vector<BatchChange> changes) {
-  batch_changes = std::move(changes);
-  const bool by_samples = config.steps == 0 && config.global_batch.automatic;
-  server->set_rate_changes(engine::rate_changes(config.global_batch.samples, by_samples, batch_changes));
-}
-
 // What was said of steps that are lost is lost with them.
 void Run::follow_rates(std::uint64_t version) {
   std::vector<ps::FollowedRates>& rates = initial.followed;
@@ -69,7 +62,7 @@ Status Run::replay(std::uint64_t from, std::optional<double>& norm_before) {
   Result<store::Ledger> history = store::read_ledger(dir->path() / "ledger");
   if (!history) return history.error();
   const std::uint64_t known = history->steps.empty() ? 0 : history->steps.back().step + 1;
-  follow(std::move(history->batch_changes));
+  batch_changes = std::move(history->batch_changes);
   follow_rates(from);
   Result<std::uint64_t> reached =
       store::replay_redo(dir->path(), from, [&](std::uint64_t step, std::span<const SharedBytes> gradients) {
@@ -81,11 +74,9 @@ Status Run::replay(std::uint64_t from, std::optional<double>& norm_before) {
       });
   (void)reached;  // a log that ends early costs the steps after it, which are done again
   // Those of steps that are lost are lost with them.
-  std::vector<BatchChange> kept = batch_changes;
-  std::erase_if(kept, [&](const BatchChange& each) { return each.first_step >= server->version(); });
-  std::ranges::copy_if(initial.batches, std::back_inserter(kept),
-                       [&](const BatchChange& each) { return each.first_step >= server->version(); });
-  follow(std::move(kept));
+  const auto to_come = [&](const BatchChange& each) { return each.first_step >= server->version(); };
+  std::erase_if(batch_changes, to_come);
+  std::ranges::copy_if(initial.batches, std::back_inserter(batch_changes), to_come);
   if (config::in_rounds(config)) owed = store::owed(*history, server->version());
   const auto before = std::ranges::find(history->steps, server->version() - 1, &store::LedgerStep::step);
   if (before != history->steps.end()) norm_before = before->gradient_norm;

@@ -77,11 +77,6 @@ bool Persister::wants_checkpoint() {
   return paused_ && checkpoints_queued_ == 0;
 }
 
-bool Persister::writes_checkpoint() {
-  const std::lock_guard lock(mutex_);
-  return checkpoints_queued_ > 0;
-}
-
 Result<std::filesystem::path> Persister::drain() {
   std::unique_lock lock(mutex_);
   queue_.push_back({.sync = true});

@@ -46,8 +46,6 @@ class Persister {
   void released(std::uint64_t version, bool mark, std::optional<LossState> state);
   /// The redo log pauses, and no checkpoint is on its way: what is done now would be done again.
   [[nodiscard]] bool wants_checkpoint();
-  /// A checkpoint is on its way to the disk.
-  [[nodiscard]] bool writes_checkpoint();
   /// Waits until all that was submitted is written and synced, or has failed. The newest checkpoint's directory, or the
   /// error of the last attempt.
   Result<std::filesystem::path> drain();

@@ -205,7 +205,6 @@ Status join(const JoinOptions& options, ModelProvider& provider, const JoinEvent
     worker.patience = options.patience;
     worker.token_source = source;
     worker.stock = inputs.stock();
-    worker.identity = identity;
     WorkerHostEvents host = events_of(worker.hello.name, device.name, events, share);
     host.ended = [&countdown](Status status) { countdown.end(std::move(status)); };
     tcps.push_back(std::make_unique<transport::Tcp>(tcp_options(options.token, identity)));

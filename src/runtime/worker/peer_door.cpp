@@ -35,10 +35,6 @@ class PeerDoor::Receiver final : public transport::Receiver {
   const LinkId id_;
 };
 
-Status PeerDoor::Room::take(LinkId /*id*/, const wire::Frame& /*frame*/) {
-  return Error{ErrorCode::protocol, "expected a control message of this run, found another frame", ""};
-}
-
 PeerDoor::PeerDoor(const fleet::JoinToken& token, transport::Identity identity, std::string feature, Room& room)
     : token_(door_token(token, identity)), identity_(std::move(identity)), feature_(std::move(feature)), room_(room) {}
 
@@ -113,12 +109,8 @@ void PeerDoor::on_frame(LinkId id, const wire::Frame& frame) {
   const std::lock_guard lock(mutex_);
   const auto link = links_.find(id);
   if (link == links_.end()) return;
-  const bool ours = frame.header.run == token_.run;
-  if (frame.header.type != wire::FrameType::control && ours && link->second.proven) {
-    if (Status taken = room_.take(id, frame); !taken) end(id, {"protocol", {}, taken.error().message, {}});
-    return;
-  }
-  const bool right = frame.header.type == wire::FrameType::control && ours && frame.body.size() <= kQuestionBytesMax;
+  const bool right = frame.header.type == wire::FrameType::control && frame.header.run == token_.run &&
+                     frame.body.size() <= kQuestionBytesMax;
   if (!right) return end(id, {"protocol", "a control message of this run", "another frame", {}});
   const Result<wire::Message> message = wire::decode(frame.body.bytes());
   if (!message) return end(id, {"protocol", {}, message.error().message, {}});

@@ -27,8 +27,6 @@ class PeerDoor {
     virtual void open(LinkId id, std::uint64_t guest, std::shared_ptr<transport::Connection> connection) = 0;
     /// ErrorCode::protocol where a guest may not say that.
     virtual Status hear(LinkId id, const wire::Message& message) = 0;
-    /// Likewise, of what is no control message.
-    virtual Status take(LinkId id, const wire::Frame& frame);
     virtual void close(LinkId id) = 0;  // also of who was never let in
   };
 

@@ -150,10 +150,6 @@ void PeerLink::send(const wire::Message& message) {
   if (proven_) connection_->send(control_frame(token_.run, message), transport::Priority::control);
 }
 
-void PeerLink::send(const wire::Frame& frame, transport::Priority priority) {
-  if (proven_) connection_->send(frame, priority);
-}
-
 Result<fleet::JoinToken> token_for(const wire::Source& source, const fleet::JoinToken& of_head) {
   const bool right = source.port > 0 && source.port <= 0xFFFF && !source.addresses.empty() &&
                      source.addresses.size() <= fleet::JoinToken::kAddressesMax &&

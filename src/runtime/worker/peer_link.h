@@ -53,7 +53,6 @@ class PeerLink {
   // With the mutex held.
   /// Lost where nobody is connected.
   void send(const wire::Message& message);
-  void send(const wire::Frame& frame, transport::Priority priority);
   void end(End end);
 
  private:

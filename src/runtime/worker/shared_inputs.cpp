@@ -69,7 +69,7 @@ Status SharedInputs::load(const wire::RunSpec& spec, const SharedBytes& model_fi
 void SharedInputs::watch_stock() {
   const bool comes = inputs_.train->comes() || (inputs_.test != nullptr && inputs_.test->comes());
   if (!comes) return;
-  watch_.emplace(inputs_.train, inputs_.test, config_.global_batch.samples, stock_);
+  watch_.emplace(inputs_.train, inputs_.test, config_.global_batch, stock_);
   watch_->start();
 }
 

@@ -58,15 +58,7 @@ void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_sp
   tcp_ = &tcp;
   own_spki_ = own_spki;
   token_ = std::move(token);
-  engine::WorkerOptions options;
-  if (options_.identity) {
-    options_.hello.features.emplace_back(engine::kChain);
-    options_.hello.features.emplace_back(engine::kMerge);
-    options.hasher = transport::sha256;
-    const auto came = [this, mailbox = mailbox_] { mailbox->post([this] { on_peers(); }); };
-    peers_ = std::make_unique<WeightsPeers>(*token_, options_.hello.name, *options_.identity, came);
-  }
-  worker_.emplace(std::move(options), static_cast<engine::WorkerOutput&>(*this));
+  worker_.emplace(engine::WorkerOptions{}, static_cast<engine::WorkerOutput&>(*this));
   mailbox_->start("motley-worker", [this] { on_tick(); }, kTick);
   mailbox_->post([this] {
     answered_ = now();
@@ -266,7 +258,6 @@ void WorkerHost::drop_channel() {
   data_ = {};
   order_ = {};
   data_end_.reset();
-  if (peers_) peers_->close();
 }
 
 }  // namespace motley::runtime

@@ -18,7 +18,6 @@
 #include "runtime/worker/link_change.h"
 #include "runtime/worker/sample_stock.h"
 #include "runtime/worker/token_source.h"
-#include "runtime/worker/weights_peers.h"
 #include "transport/connection.h"
 #include "transport/crypto.h"
 #include "transport/tcp/tcp.h"
@@ -43,8 +42,7 @@ struct WorkerHostOptions {
   std::function<std::size_t(const transport::PeerIdentity&)> data_connections =
       [](const transport::PeerIdentity& peer) { return runtime::data_connections(peer); };
   Manners manners;
-  std::shared_ptr<SampleStock> stock{};           // null: all samples are here
-  std::optional<transport::Identity> identity{};  // of this machine to other workers; empty: to none
+  std::shared_ptr<SampleStock> stock{};  // null: all samples are here
   /// Ends with ErrorCode::network where nothing has answered for so long, as long as it was not admitted yet.
   std::optional<Duration> patience{};
   /// Ends with ErrorCode::network where nobody answers to the token, or it is refused, and its file has another; null:
@@ -119,13 +117,6 @@ class WorkerHost final : engine::WorkerOutput {
   void finish_early(std::uint64_t number) override;
   void make_steps(engine::StretchOrder order) override;
   void end_steps(std::uint64_t number) override;
-  // Weights from worker to worker: worker_peers.cpp.
-  void let_in(const wire::Guest& guest) override;
-  void follow(const wire::Source& source) override;
-  void unfollow(std::uint64_t id) override;
-  void hand_on(const wire::Frame& frame) override;
-  void hand_up(std::uint64_t source, const wire::Frame& frame) override;
-  void on_peers();
   void admitted(std::uint64_t worker) override;
   void step_done(std::uint64_t version, std::uint64_t samples_mine) override;
   void disconnect(bool reconnect, const Error& why) override;
@@ -164,7 +155,6 @@ class WorkerHost final : engine::WorkerOutput {
   std::optional<plan::EndCost> wire_cost_;
   Layout layout_;
   std::shared_ptr<ComputeThread> compute_;
-  std::unique_ptr<WeightsPeers> peers_;
 };
 
 }  // namespace motley::runtime

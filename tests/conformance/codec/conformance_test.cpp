@@ -22,8 +22,6 @@ std::size_t block_of(CodecId codec) {
       return 256;
     case CodecId::int4:
       return 64;
-    case CodecId::top64:
-      return 4096;
     default:
       return 1;
   }
@@ -124,8 +122,7 @@ TEST_P(EveryCodec, ALengthThatIsWrongIsRefused) {
   EXPECT_FALSE(Encoded::make(GetParam(), body, kCount).has_value());
 }
 
-INSTANTIATE_TEST_SUITE_P(Codec, EveryCodec,
-                         testing::Values(CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4, CodecId::top64),
+INSTANTIATE_TEST_SUITE_P(Codec, EveryCodec, testing::Values(CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4),
                          [](const auto& param) { return std::string(to_word(param.param)); });
 
 }  // namespace

@@ -16,7 +16,7 @@ RC_GTEST_PROP(BatchPlan, EveryEpochHasEachPositionOnce, ()) {
   std::uint64_t last = 0;
   for (const int gap : *rc::gen::container<std::vector<int>>(rc::gen::inRange(1, 30))) {
     last += static_cast<std::uint64_t>(gap);
-    plan.change({last, *rc::gen::inRange<std::uint64_t>(1, 250), 1});
+    plan.change({last, *rc::gen::inRange<std::uint64_t>(1, 250)});
   }
   std::uint64_t epoch = 0;
   std::uint64_t next = 0;

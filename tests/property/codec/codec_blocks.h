@@ -8,9 +8,6 @@
 namespace motley::codec {
 
 /// Values that share a scale.
-inline std::size_t block_of(CodecId codec) {
-  if (codec == CodecId::top64) return 4096;
-  return codec == CodecId::int8 ? 256 : codec == CodecId::int4 ? 64 : 1;
-}
+inline std::size_t block_of(CodecId codec) { return codec == CodecId::int8 ? 256 : codec == CodecId::int4 ? 64 : 1; }
 
 }  // namespace motley::codec

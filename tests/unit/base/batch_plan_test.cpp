@@ -30,7 +30,7 @@ TEST(BatchPlan, AnEpochMayEndWithItsLastWholeBatch) {
 }
 
 TEST(BatchPlan, GoesOnInsideAnEpochWithAnotherBatch) {
-  const std::array<BatchChange, 3> changes{{{1, 30, 1}, {3, 10, 1}, {9, 100, 1}}};
+  const std::array<BatchChange, 3> changes{{{1, 30}, {3, 10}, {9, 100}}};
   const BatchPlan plan(100, 20, changes);
   EXPECT_EQ(plan.range(0), (StepRange{0, 0, 20}));
   EXPECT_EQ(plan.range(1), (StepRange{0, 20, 30}));
@@ -51,7 +51,7 @@ TEST(BatchPlan, GoesOnInsideAnEpochWithAnotherBatch) {
 
 TEST(BatchPlan, AChangeMayBeginWithAnEpoch) {
   BatchPlan plan(40, 16);
-  plan.change({3, 40, 1});
+  plan.change({3, 40});
   EXPECT_EQ(plan.range(2), (StepRange{0, 32, 8}));
   EXPECT_EQ(plan.range(3), (StepRange{1, 0, 40}));
   EXPECT_EQ(plan.first_step(1), 3U);

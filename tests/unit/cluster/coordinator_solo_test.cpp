@@ -178,27 +178,6 @@ TEST_F(SoloTest, WhatWasNotEvaluatedAsideEndsTheStretch) {
   EXPECT_EQ(machine->pass()->id, (PassId{.kind = PassKind::evaluate, .number = 9}));
 }
 
-TEST_F(SoloTest, TheBatchChangesInAPassByLeaseAfterWhichStepsAreLentAgain) {
-  config.test_samples = 5;
-  make();
-  EXPECT_EQ(lent().steps, (Interval{2, 2}));  // the epoch has 4
-  happen(StretchStep{lent().session, lent().lease, true});
-  EXPECT_EQ(last(ActionKind::cut).reason.code, ReasonCode::other_batch);
-  ended();
-  ASSERT_TRUE(machine->pass().has_value());
-  EXPECT_EQ(machine->pass()->range, (PassRange{0, 36, 12}));
-  by_lease();
-  const Action evaluation = last(ActionKind::grant);
-  other_batch = 24;
-  happen(LeaseFinished{evaluation.session, evaluation.lease, 5, 5, 0, 0});
-  EXPECT_EQ(lent().steps, (Interval{4, 4})) << "nothing changed yet";
-  happen(StretchStep{lent().session, lent().lease, true});
-  ended();
-  by_lease();
-  EXPECT_EQ(machine->batches().range(6), (PassRange{1, 24, 24}));
-  EXPECT_EQ(lent().steps, (Interval{6, 1}));
-}
-
 TEST_F(SoloTest, StoppingEndsTheStretchAndThenTheRun) {
   make();
   happen(StopAsked{});

@@ -34,8 +34,8 @@ class MachineTest : public testing::Test {
     }
   }
   virtual void closing() {}
-  void join(SessionId session, bool local = false, bool beside = false) {
-    happen(SessionOpened{session, local, beside});
+  void join(SessionId session, bool local = false) {
+    happen(SessionOpened{session, local});
     happen(WorkerReady{session, session});
     happen(WorkerSynced{session, machine->version()});
   }
@@ -92,9 +92,6 @@ class SoloTest : public MachineTest {
     join(1, local);
     for (int step = 0; step < 2; ++step) by_lease();
   }
-  void closing() override {
-    if (other_batch > 0) machine->change_batch(std::exchange(other_batch, 0), 1);
-  }
   void by_lease() {
     const Action grant = last(ActionKind::grant);
     happen(LeaseBegun{grant.session, grant.lease, grant.range, 12, 0});
@@ -125,8 +122,6 @@ class SoloTest : public MachineTest {
     ended();
   }
   [[nodiscard]] const Stretch& lent() const { return machine->stretch().value(); }
-
-  std::uint64_t other_batch = 0;  // from the next pass by lease on
 };
 
 }  // namespace motley::cluster

@@ -168,20 +168,6 @@ TEST_F(WorkerMachineTest, AClosedPassEndsItsTaskSilently) {
   EXPECT_EQ(last().lease.lease, 3U);
 }
 
-TEST_F(WorkerMachineTest, ALeaseOfTheNextStepOutlivesItsVersion) {
-  join(0);
-  tell(opened(0));
-  wire::Grant early = grant(0, 1);
-  early.pass = pass_of(1);
-  EXPECT_THAT(tell(early), ElementsAre(Kind::start_task));
-  tell(event::TaskBegun{1, 8});
-  EXPECT_THAT(tell(closed(0)), ElementsAre(Kind::step_done));
-  EXPECT_THAT(tell(event::VersionWhole{1}), ElementsAre(Kind::adopt));
-  EXPECT_NE(machine.wanted(1), nullptr);
-  EXPECT_THAT(tell(closed(1)), ElementsAre(Kind::limit_task, Kind::step_done)) << "its step is made";
-  EXPECT_EQ(machine.wanted(1), nullptr);
-}
-
 TEST_F(WorkerMachineTest, AStaleGrantIsGivenBack) {
   join(5);
   EXPECT_THAT(tell(grant(4, 1)), ElementsAre(Kind::send_finish));

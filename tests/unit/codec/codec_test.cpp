@@ -80,7 +80,7 @@ struct Case {
 std::vector<Case> cases() {
   std::vector<Case> result;
   for (const Kernels* set : kernels())
-    for (const CodecId codec : {CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4, CodecId::top64})
+    for (const CodecId codec : {CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4})
       result.push_back({codec, set});
   return result;
 }
@@ -107,7 +107,7 @@ TEST_P(EverySet, WritesTheGoldenBytes) {
 
 TEST_P(EverySet, WritesTheGoldenDeltas) {
   const auto [codec, set] = GetParam();
-  if (codec == CodecId::fp32 || codec == CodecId::top64) return;
+  if (codec == CodecId::fp32) return;
   const std::vector<float> target = golden_values(), base = golden_held();
   std::vector<float> moved(kCount), read(kCount);
   std::vector<std::byte> body(encoded_bytes(codec, kCount));
@@ -159,7 +159,7 @@ TEST_P(EverySet, AgreesWithThePortableOne) {
       set->decode(encoded, 0, count, sum.data());
       kPortable.decode(encoded, 0, count, portable_sum.data());
       EXPECT_TRUE(!finite || same_bits(sum, portable_sum));
-      if (codec == CodecId::fp32 || codec == CodecId::top64) continue;
+      if (codec == CodecId::fp32) continue;
       std::vector<std::byte> delta(encoded_bytes(codec, count)), portable_delta(delta.size());
       std::vector<float> moved(count), portable_moved(count);
       const bool reached = set->encode_delta(codec, values.data(), residual.data(), count, delta.data(), moved.data());
@@ -205,7 +205,7 @@ TEST(Codec, DeltasNeedScalesInRange) {
 }
 
 TEST(Codec, WordsComeBack) {
-  for (const CodecId codec : {CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4, CodecId::top64})
+  for (const CodecId codec : {CodecId::fp32, CodecId::bf16, CodecId::int8, CodecId::int4})
     EXPECT_EQ(from_word(to_word(codec)), codec);
   EXPECT_EQ(from_word("int2"), std::nullopt);
 }
@@ -215,48 +215,6 @@ TEST(Codec, LargeBodiesShrinkAsPromised) {
   EXPECT_EQ(encoded_bytes(CodecId::int8, kElements), kElements / 256 * 257);
   EXPECT_EQ(encoded_bytes(CodecId::int4, kElements), kElements / 64 * 33);
   EXPECT_EQ(encoded_bytes(CodecId::bf16, kElements), kElements * 2);
-  EXPECT_EQ(encoded_bytes(CodecId::top64, kElements), kElements / 4096 * 129);
-  EXPECT_EQ(encoded_bytes(CodecId::top64, 4096 + 65), 1U + 128U + 1U + 4U);
-}
-
-TEST(Codec, OfManyBlocksTheLastMayBeShort) {
-  std::vector<float> values;
-  for (int copy = 0; copy < 8; ++copy) {
-    for (const auto& part : {golden_values(), golden_residual()}) values.insert(values.end(), part.begin(), part.end());
-  }
-  std::vector<std::byte> body(encoded_bytes(CodecId::top64, values.size()));
-  encode(CodecId::top64, values, {}, body, {});
-  EXPECT_EQ(body, file(CodecId::top64, "blocks"));
-}
-
-TEST(Codec, OfEqualMagnitudesTheFirstAreSent) {
-  std::vector<float> values(640, -1);
-  values[600] = 2;
-  std::vector<std::byte> body(encoded_bytes(CodecId::top64, values.size()));
-  std::vector<float> found(values.size());
-  encode(CodecId::top64, values, {}, body, {});
-  Encoded::make(CodecId::top64, body, values.size())->decode(0, found);
-  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(found[i] != 0, i < 9 || i == 600) << i;
-}
-
-TEST(Codec, PlacesThatDoNotRiseOrLieOutsideAreRefused) {
-  constexpr std::size_t kElements = 4096 + 100;  // 64 entries and 2
-  const std::vector<float> values(kElements, 1);
-  std::vector<std::byte> body(encoded_bytes(CodecId::top64, kElements));
-  encode(CodecId::top64, values, {}, body, {});
-  ASSERT_TRUE(Encoded::make(CodecId::top64, body, kElements).has_value());
-  const auto refused = [&](std::size_t entry, std::uint16_t place) {
-    std::vector<std::byte> changed = body;
-    changed[2 + 2 * entry] = static_cast<std::byte>(place & 0xFF);
-    changed[3 + 2 * entry] = static_cast<std::byte>(place >> 8);
-    return !Encoded::make(CodecId::top64, changed, kElements).has_value();
-  };
-  EXPECT_TRUE(refused(1, 0)) << "twice";
-  EXPECT_TRUE(refused(3, 1)) << "back";
-  EXPECT_FALSE(refused(63, 4095));
-  EXPECT_TRUE(refused(64, 1)) << "the first of the last block, before a second one at 1";
-  EXPECT_FALSE(refused(65, 99));
-  EXPECT_TRUE(refused(65, 100)) << "beyond the last element";
 }
 
 }  // namespace

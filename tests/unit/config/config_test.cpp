@@ -34,7 +34,7 @@ TEST(Config, OverridesWinOverFileOverRecipe) {
       parse("[model]\nkind = \"mlp\"\n[train]\nglobal_batch = 64\nseed = 3\n", "run.toml", {"train.seed=9"});
   ASSERT_TRUE(config);
   EXPECT_EQ(config->data_uri, "fashion-mnist");
-  EXPECT_EQ(config->global_batch.samples, 64U);
+  EXPECT_EQ(config->global_batch, 64U);
   EXPECT_FALSE(config->global_batch.automatic);
   EXPECT_EQ(config->seed, 9U);
 }
@@ -68,31 +68,13 @@ TEST(Config, NumbersThatTomlWouldReadAsOtherIntegersRoundTrip) {
   EXPECT_EQ(again->clip_norm, 123456789012345678901.0);
 }
 
-TEST(Config, TheBatchMayFollowTheNoise) {
-  const RunConfig config = recipe("gpt-mini", {"data.uri=text:a", "train.global_batch=auto"});
-  EXPECT_TRUE(config.global_batch.automatic);
-  EXPECT_EQ(config.global_batch.samples, 32U) << "starts at that of the recipe";
-  EXPECT_EQ(recipe("mlp", {"train.global_batch=auto:64"}).global_batch.samples, 64U);
-  EXPECT_FALSE(recipe("mlp", {"train.global_batch=auto:64", "train.global_batch=128"}).global_batch.automatic);
-  const Result<RunConfig> again = parse(to_toml(config), "text");
-  ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(to_toml(*again), to_toml(config));
-  EXPECT_TRUE(parse("[model]\nkind = \"mlp\"\n[train]\nglobal_batch = \"auto\"\n", "t")->global_batch.automatic);
-  for (const char* bad : {"auto:", "auto:0", "auto:x", "auto:-3", "auto:1e9", "automatic", "1.5"})
-    EXPECT_FALSE(load("mlp", {std::string("train.global_batch=") + bad})) << bad;
-  EXPECT_THAT(failure("[model]\nkind = \"mlp\"\n[train]\nglobal_batch = \"big\"\n").message, HasSubstr("\"auto\""));
-}
-
-TEST(Config, AnEpochOfWholeBatchesNeedsABatchThatStays) {
+TEST(Config, AnEpochMayHaveWholeBatchesAloneAndNotBeShuffled) {
   const RunConfig config = recipe("mlp", {"train.drop_last=true", "train.shuffle=false"});
   EXPECT_TRUE(config.drop_last && !config.shuffle);
   EXPECT_FALSE(recipe("mlp").drop_last || !recipe("mlp").shuffle);
   const Result<RunConfig> again = parse(to_toml(config), "text");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_TRUE(again->drop_last && !again->shuffle);
-  const Result<RunConfig> both = load("mlp", {"train.drop_last=true", "train.global_batch=auto"});
-  ASSERT_FALSE(both);
-  EXPECT_THAT(both.error().message, HasSubstr("train.drop_last"));
 }
 
 TEST(Config, UnknownNamesGetTheNearestRightWord) {
@@ -239,26 +221,27 @@ TEST(Config, TheRateOfRoundsIsOnesOwnOrThatOfTheWorkers) {
   EXPECT_FALSE(load("mlp", {"train.rounds.rate=11"}));
 }
 
-TEST(Config, HelpersAreRefusedWhatLateGradientsDoNotBear) {
-  EXPECT_TRUE(with_helpers(recipe("mlp", {"train.mode=helper", "wire.gradients=int8"})));
-  EXPECT_FALSE(with_helpers(recipe("mlp", {})));
-  for (const char* other :
-       {"wire.gradients=int4", "wire.gradients=top64", "train.global_batch=auto", "train.shares=[1,2]"})
-    EXPECT_FALSE(load("mlp", {"train.mode=helper", other})) << other;
-  EXPECT_EQ(load("mlp", {"train.mode=helper", "train.shares=[1,2]"}).error().message,
-            "train.shares cannot be set with train.mode = \"helper\": helpers get shares of their own");
-  EXPECT_EQ(load("mlp", {"train.mode=helper", "wire.gradients=top64"}).error().hint, "--set wire.gradients=int8");
+TEST(Config, WhatEarlierVersionsHadIsRefusedByName) {
+  const auto refused = parse("[train]\nmode = \"helper\"\n", "run.toml");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "run.toml:2: train.mode = \"helper\" is not in this version of motley");
+  EXPECT_EQ(refused.error().hint, "--set train.mode=auto, in a new run");
+  EXPECT_EQ(load("mlp", {"wire.gradients=top64"}).error().hint, "--set wire.gradients=int4, in a new run");
+  for (const char* batch : {"auto", "auto:64"}) {
+    const auto found = load("mlp", {std::string("train.global_batch=") + batch});
+    ASSERT_FALSE(found);
+    EXPECT_THAT(found.error().message, HasSubstr("train.global_batch = \"" + std::string(batch) + "\" is not in"));
+    EXPECT_EQ(found.error().hint, "--set train.global_batch=256, in a new run");
+  }
 }
 
-TEST(Config, GradientsAreAddedUpOnTheWayInAnyCodec) {
-  EXPECT_TRUE(load("mlp", {"wire.chain=both"}));
-  for (const char* codec : {"auto", "bf16", "int8", "int4"})
-    EXPECT_TRUE(load("mlp", {"wire.chain=both", "wire.gradients=" + std::string(codec)})) << codec;
-  for (const char* other : {"train.mode=helper", "train.mode=rounds"}) {
-    const auto refused = load("mlp", {"wire.chain=both", other});
-    ASSERT_FALSE(refused) << other;
-    EXPECT_THAT(refused.error().message, HasSubstr("wire.chain"));
-  }
+TEST(Config, AKeyOfAnEarlierVersionMaySayWhatIsDoneNow) {
+  const std::string file = "model.kind = \"mlp\"\nwire.chain = ";
+  EXPECT_EQ(*parse(file + "\"none\"", "run.toml"), recipe("mlp"));
+  EXPECT_EQ(failure(file + "\"auto\"").message, "run.toml:2: wire.chain = \"auto\" is not in this version of motley");
+  EXPECT_EQ(failure(file + "\"auto\"").hint, "--set wire.gradients=auto, in a new run");
+  EXPECT_FALSE(load("mlp", {"wire.chain=both"}));
+  EXPECT_FALSE(parse(file + "1", "run.toml"));
 }
 
 // 1,000 samples in batches of 10 are an epoch of 100 steps.

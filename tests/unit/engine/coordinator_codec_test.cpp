@@ -169,21 +169,6 @@ TEST_F(CoordinatorCodec, CodecsNobodyAskedForBreakTheProtocol) {
   EXPECT_EQ(output.closed[b->session].found, "one in int8");
 }
 
-TEST_F(CoordinatorCodec, PlacesThatNoEncoderWritesBreakTheProtocol) {
-  options.gradients = CodecId::top64;
-  two();
-  const wire::Grant grant = take(*a);
-  ASSERT_TRUE(large(0));
-  wire::Frame frame = encoded_frame(*a, grant, 0, CodecId::top64, sum_of(grant, 0));
-  std::vector<std::byte> body(frame.body.bytes().begin(), frame.body.bytes().end());
-  body[body.size() - 2] = body[body.size() - 4];  // the last two entries are of one place
-  body[body.size() - 1] = body[body.size() - 3];
-  deliver(*a, wire::seal(frame.header, SharedBytes::copy_of(body)));
-  ASSERT_TRUE(output.closed.contains(a->session));
-  EXPECT_EQ(output.closed[a->session].code, "protocol");
-  EXPECT_EQ(output.closed[a->session].expected, "places that rise within their block in chunk 0");
-}
-
 TEST_F(CoordinatorCodec, WithoutTheOptionEverythingIsFp32) {
   options.gradients = CodecId::fp32;
   two();

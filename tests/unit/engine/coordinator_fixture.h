@@ -135,7 +135,6 @@ class CoordinatorTest : public testing::Test {
     hello.name = name.empty() ? std::string("w").append(std::to_string(session)) : name;
     hello.machine = std::string("host").append(std::to_string(session));
     hello.device = "cpu";
-    hello.features = features;
     coordinator->session_opened(session, hello, reach, now, key);
     Peer& peer = peers[session];
     peer.session = session;
@@ -362,7 +361,6 @@ class CoordinatorTest : public testing::Test {
   Time now = std::chrono::seconds(1);
   bool hold_calibrations = false;
   int copies = 1;  // how often each frame arrives
-  std::vector<std::string> features;
 };
 
 }  // namespace motley::engine

@@ -57,12 +57,12 @@ TEST_F(CoordinatorHolds, StepsAreCutAsTheScriptSays) {
   options.global_batch = 40;
   options.steps = 6;
   options.epochs = 0;
-  options.batch_changes = {{1, 50, 1}, {2, 10, 1}};
+  options.batch_changes = {{1, 50}, {2, 10}};
   make();
   join(1);
   run();
   EXPECT_EQ(output.holds, (std::vector<std::uint64_t>{3}));
-  release({.batches = {{3, 20, 1}, {4, 60, 1}}});
+  release({.batches = {{3, 20}, {4, 60}}});
   run();
   EXPECT_EQ(output.holds, (std::vector<std::uint64_t>{3, 6}));
   std::vector<std::uint64_t> epochs, samples;

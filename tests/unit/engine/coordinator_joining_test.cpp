@@ -76,27 +76,6 @@ TEST_F(CoordinatorJoining, FollowsTheSession) {
   EXPECT_EQ(coordinator->waiting_for(), "waiting for w1 (0 of 16 samples)");
 }
 
-TEST_F(CoordinatorJoining, AnotherProcessUnderTheNameOfTheHeadsMachineIsNoHelper) {
-  options.helper_share = 0.25;
-  options.min_workers = 4;
-  make();
-  const std::vector<std::pair<Reach, const char*>> from{
-      {Reach::process, "head"}, {Reach::machine, "head"}, {Reach::machine, "other"}, {Reach::network, "head"}};
-  for (SessionId session = 1; session <= from.size(); ++session) {
-    wire::Hello hello;
-    hello.name = std::string("w").append(std::to_string(session));
-    hello.machine = from[session - 1].second;
-    coordinator->session_opened(session, hello, from[session - 1].first, now);
-    peers[session].session = session;
-    collect();
-    ready(peers[session]);
-    synced(peers[session]);
-  }
-  EXPECT_EQ(peers[1].grants.at(0).count + peers[2].grants.at(0).count, 16U) << "the first step is theirs";
-  for (const SessionId helper : {3U, 4U})
-    for (const wire::Grant& grant : peers[helper].grants) EXPECT_GT(grant.pass, grant.version);
-}
-
 TEST_F(CoordinatorJoining, WeightsGoInTheBackgroundExceptInTheSameProcessAndWithChecksumsByNetworkAlone) {
   make();
   for (const Reach reach : {Reach::network, Reach::process, Reach::machine}) {

@@ -172,7 +172,7 @@ TEST(MeasuredPaceCodec, FollowsWhatTheProcessorsOfBothEndsHaveToDo) {
           pace.computed(PassKind::train, workers[at], ++lease, counts[at], computes);
           pace.elapsed(PassKind::train, workers[at], lease, counts[at], duration_of(computes));
         }
-        pace.weigh_codecs(Workers{2});
+        pace.weigh_codec(2);
       }
     };
     passes(8);
@@ -182,44 +182,6 @@ TEST(MeasuredPaceCodec, FollowsWhatTheProcessorsOfBothEndsHaveToDo) {
     passes(8);
     EXPECT_EQ(pace.codec(2), codec::CodecId::int4);
   }
-}
-
-// It is whole for all at the same time, so that the slowest of them makes nobody look as if he waited for his link.
-TEST_F(MeasuredPaceTest, WhatASumTakesBeyondTheLongestComputingIsWhatEachWaits) {
-  const Workers workers{2, 3, 4};
-  std::vector<std::uint64_t> counts(workers.size());
-  for (int pass = 0; pass < 20; ++pass) {
-    pace_.split(PassKind::train, kBatch, workers, false, counts);
-    const double longest = kPerSample * static_cast<double>(*std::ranges::max_element(counts));
-    for (std::size_t i = 0; i < workers.size(); ++i) {
-      pace_.computed(PassKind::train, workers[i], ++lease_, counts[i], kPerSample * static_cast<double>(counts[i]));
-      pace_.summed(workers[i], lease_, counts[i], duration_of(longest + 0.05));
-    }
-    pace_.closed(duration_of(longest + 0.05), true);
-  }
-  for (const std::uint64_t count : counts) EXPECT_NEAR(static_cast<double>(count), kBatch / 3.0, kBatch / 100.0);
-  const auto planned = pace_.forecast(kBatch, workers, {});
-  ASSERT_TRUE(planned);
-  EXPECT_NEAR(planned->step.seconds, kPerSample * kBatch / 3 + 0.05, 0.01);
-}
-
-TEST_F(MeasuredPaceTest, OneThatDoesNotSayHowLongItComputedKeepsNobodyFromBeingMeasured) {
-  const Workers workers{2, 3, 4};
-  std::vector<std::uint64_t> counts(workers.size());
-  const auto pass_of_sums = [&](double waits, bool all_tell) {
-    pace_.split(PassKind::train, kBatch, workers, false, counts);
-    const double longest = kPerSample * static_cast<double>(*std::ranges::max_element(counts));
-    for (std::size_t i = 0; i < workers.size(); ++i) {
-      ++lease_;
-      if (i > 0 || all_tell)
-        pace_.computed(PassKind::train, workers[i], lease_, counts[i], kPerSample * static_cast<double>(counts[i]));
-      pace_.summed(workers[i], lease_, counts[i], duration_of(longest + waits));
-    }
-    pace_.closed(duration_of(longest + waits), true);
-  };
-  for (int pass = 0; pass < 10; ++pass) pass_of_sums(0.05, true);
-  for (int pass = 0; pass < 30; ++pass) pass_of_sums(0.5, false);
-  EXPECT_LT(counts[1], kBatch / 4) << "what it waits for is half a second now";
 }
 
 // The head takes over what was lost, so that the step takes as long as alone.
@@ -247,104 +209,6 @@ TEST_F(MeasuredPaceTest, AStepAloneIsNoShorterThanItsComputing) {
     pace_.closed(duration_of(whole));
   }
   EXPECT_TRUE(pace_.judge(kBatch, Workers{1}, 2).pays);
-}
-
-TEST_F(MeasuredPaceTest, WhoLeftIsNotWaitedForOnAWayThatIsTriedFirst) {
-  CoordinatorOptions chained = options();
-  chained.chain = CoordinatorOptions::Chain::measured;
-  MeasuredPace pace{chained, {kBytes, kBytes, kBytes, kBytes}};
-  for (fleet::WorkerId worker = 1; worker <= 22; ++worker) {
-    pace.connected(worker, worker > 1);
-    while (const std::uint64_t samples = pace.calibration(worker))
-      pace.calibrated(worker, samples, 0.001 * static_cast<double>(samples));
-    if (worker > 1) pace.reached(worker, std::chrono::seconds(12));
-  }
-  EXPECT_TRUE(pace.judge(kBatch, Workers{1}, 2).pays) << "twelve seconds of 21 at the same time";
-  for (fleet::WorkerId worker = 4; worker <= 22; ++worker) pace.left(worker);
-  EXPECT_FALSE(pace.judge(kBatch, Workers{1}, 2).pays) << "of two";
-  pace.connected(2, true);
-  pace.left(2);
-  EXPECT_FALSE(pace.judge(kBatch, Workers{1}, 3).pays) << "it came back before its old session ended";
-}
-
-// A chain is as slow as its longest hop.
-TEST(MeasuredPaceOfSums, WhoChangesItsCodecTakesTheOthersAlong) {
-  CoordinatorOptions options;
-  options.global_batch = kBatch;
-  options.gradients = options.weights = std::nullopt;
-  MeasuredPace pace{options, {kBytes, kBytes / 2, kBytes / 4, kBytes / 8}};
-  const Workers workers{1, 2};
-  for (const fleet::WorkerId worker : workers) {
-    pace.connected(worker, true);
-    while (const std::uint64_t samples = pace.calibration(worker))
-      pace.calibrated(worker, samples, kPerSample * static_cast<double>(samples));
-  }
-  pace.set_order(workers);
-  std::vector<std::uint64_t> counts(workers.size());
-  modes::LeaseId lease = 0;
-  bool changed = false;
-  for (int pass = 0; pass < 20 && !changed; ++pass) {
-    pace.split(PassKind::train, kBatch, workers, false, counts);
-    for (const fleet::WorkerId worker : workers) {
-      pace.computed(PassKind::train, worker, ++lease, counts[worker - 1], 0.1);
-      pace.summed(worker, lease, counts[worker - 1], duration_of(1.1));
-    }
-    pace.closed(duration_of(1.1), true);
-    changed = pace.weigh_codecs(Workers{2});
-  }
-  EXPECT_TRUE(changed);
-  EXPECT_EQ(pace.codec(2), codec::CodecId::int4);
-  EXPECT_EQ(pace.codec(1), codec::CodecId::int4) << "it was not asked";
-}
-
-// All versions came over the same link at the same time, which is what a chain spares it.
-TEST(MeasuredPaceOfAnUntriedWay, CountsTheFirstVersionAsIfItHadComeAlone) {
-  for (const bool chained : {false, true}) {
-    CoordinatorOptions options;
-    options.global_batch = kBatch;
-    options.gradients = options.weights = std::nullopt;
-    if (chained) options.chain = CoordinatorOptions::Chain::measured;
-    MeasuredPace pace{options, {kBytes, kBytes / 2, kBytes / 4, kBytes / 8}};
-    for (fleet::WorkerId worker = 1; worker <= 4; ++worker) {
-      pace.connected(worker, worker > 1);
-      while (const std::uint64_t samples = pace.calibration(worker))
-        pace.calibrated(worker, samples, 0.001 * static_cast<double>(samples));
-      if (worker > 1) pace.reached(worker, std::chrono::seconds(12));
-    }
-    const Workers head{1};
-    EXPECT_EQ(pace.judge(kBatch, head, 2).pays, chained) << "three seconds each of three, or one";
-    Workers all{1, 2, 3, 4};
-    std::vector<std::uint64_t> counts(all.size());
-    pace.split(PassKind::train, kBatch, all, false, counts);
-    EXPECT_EQ(counts[1] > kBatch / 10, chained);
-  }
-}
-
-TEST(MeasuredPaceOfAnUntriedWay, IsNotUntriedForLong) {
-  CoordinatorOptions options;
-  options.global_batch = kBatch;
-  options.chain = CoordinatorOptions::Chain::both;
-  MeasuredPace pace{options, {kBytes, kBytes, kBytes, kBytes}};
-  const Workers all{1, 2, 3};
-  for (const fleet::WorkerId worker : all) {
-    pace.connected(worker, worker > 1);
-    while (const std::uint64_t samples = pace.calibration(worker))
-      pace.calibrated(worker, samples, 0.001 * static_cast<double>(samples));
-  }
-  std::vector<std::uint64_t> counts(all.size());
-  modes::LeaseId lease = 0;
-  int passes = 0;
-  do {  // no chain comes about, and the star is no gain
-    pace.split(PassKind::train, kBatch, all, false, counts);
-    for (const fleet::WorkerId worker : all) {
-      if (counts[worker - 1] == 0) continue;
-      const double computes = 0.001 * static_cast<double>(counts[worker - 1]);
-      pace.computed(PassKind::train, worker, ++lease, counts[worker - 1], computes);
-      pace.elapsed(PassKind::train, worker, lease, counts[worker - 1], duration_of(computes + (worker > 1 ? 9 : 0)));
-    }
-    pace.closed(std::chrono::seconds(10));
-  } while (++passes < 20 && counts[1] > 0);
-  EXPECT_LT(passes, 12);
 }
 
 }  // namespace

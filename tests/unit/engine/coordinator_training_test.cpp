@@ -224,6 +224,23 @@ TEST_F(CoordinatorTest, SharesMoveToTheFasterWorker) {
   EXPECT_EQ(slow.grants.at(0).count, 8u);
 }
 
+TEST_F(CoordinatorTest, StepsAreCutAsAnEarlierProcessSaid) {
+  options.train_samples = 500;
+  options.global_batch = 16;
+  options.steps = 0;
+  options.epochs = 4;
+  options.min_workers = 2;
+  options.shares = {3, 1};
+  options.batch_changes = {{3, 100}};
+  make(3);
+  join(1);
+  join(2);
+  ASSERT_EQ(peers[1].grants.size(), 1U);
+  EXPECT_EQ(peers[1].grants[0].pass_first, 48U);
+  EXPECT_EQ(peers[1].grants[0].count, 75U);
+  EXPECT_EQ(coordinator->steps(), 3U + 5 + 3 * 5);
+}
+
 TEST_F(CoordinatorTest, StopEndsAfterTheOpenStep) {
   options.test_samples = 10;
   make();

@@ -48,15 +48,6 @@ struct RecordingOutput : CoordinatorOutput {
     return lends;
   }
   std::shared_ptr<DeviceServer> device_server(SessionId session) override { return session == 1 ? device : nullptr; }
-  std::optional<wire::Guest> introduce(SessionId source, SessionId follower) override {
-    introduced.emplace_back(source, follower);
-    return wire::Guest{.id = 0, .secret = std::vector<std::uint8_t>(16, 5), .spki = {}};
-  }
-  wire::Source complete(SessionId, wire::Source said) override {
-    said.spki.assign(32, 6);
-    return said;
-  }
-  std::vector<std::pair<SessionId, SessionId>> introduced;
   std::vector<std::uint64_t> holds;  // versions
   void held(std::uint64_t version, bool) override { holds.push_back(version); }
   void finished() override { ++times_finished; }

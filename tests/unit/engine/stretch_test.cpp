@@ -21,13 +21,13 @@ StretchOrder order_of(const ps::Server& server) {
           .server = std::make_shared<ps::Server>(server.fork())};
 }
 
-void compute_part(Soloist& soloist, const Layout& layout) {
-  const Soloist::Part part = soloist.part();
-  const auto weight = static_cast<double>(part.count);
-  soloist.begin(part.count, weight, 2 * weight);
+void compute_step(Soloist& soloist, const Layout& layout) {
+  const StepRange pass = soloist.pass();
+  const auto weight = static_cast<double>(pass.count);
+  soloist.begin(pass.count, weight, 2 * weight);
   for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk)
-    soloist.ready(chunk, gradient_sum(layout.chunks()[chunk], soloist.pass().order_first + part.first, part.count));
-  EXPECT_TRUE(soloist.took({part.count, weight, 2 * weight, 0}).ok());
+    soloist.ready(chunk, gradient_sum(layout.chunks()[chunk], pass.order_first, pass.count));
+  EXPECT_TRUE(soloist.took({pass.count, weight, 2 * weight, 0}).ok());
 }
 
 void expect_same(const std::vector<SharedBytes>& found, const std::vector<SharedBytes>& expected) {
@@ -56,15 +56,14 @@ TEST(Soloist, ItsStepsAreThoseOfTheServerAndTheServerCanAdoptThem) {
       server.apply(chunk);
     }
 
-    compute_part(soloist, layout);
-    ASSERT_TRUE(soloist.whole());
+    compute_step(soloist, layout);
     const StretchStep step = soloist.finish(0.5, Time(200 + 50 * static_cast<int>(version))).value();
     EXPECT_EQ(step.number, 5U);
     EXPECT_EQ(step.step, version);
     EXPECT_EQ(step.gradient_norm, norm);
     EXPECT_EQ(step.loss_sum, 2 * static_cast<double>(pass.count));
     EXPECT_EQ(step.duration, Duration(version == 0 ? 100 : 50));
-    EXPECT_FALSE(step.noise);
+    EXPECT_EQ(step.samples, pass.count);
     expect_same(step.gradients, gradients);
     server.finish_step();
     adopting.adopt(step.after);
@@ -81,52 +80,8 @@ TEST(Soloist, GradientsAreKeptWhereTheyAreWanted) {
   order.wants_gradients = [asked = 0](std::size_t) mutable { return ++asked == 2; };
   Soloist soloist(std::move(order));
   for (int step = 0; step < 3; ++step) {
-    compute_part(soloist, layout);
+    compute_step(soloist, layout);
     EXPECT_EQ(soloist.finish(0.5, Time(200)).value().gradients.empty(), step != 1);
-  }
-}
-
-TEST(Soloist, HalvesOfABatchAreSummedInOrderAndTellOfTheNoise) {
-  const Layout layout = test_layout();
-  ps::Server server = test_server(layout, kClip);
-  StretchOrder order = order_of(server);
-  order.halves = true;
-  order.grain = 3;
-  Soloist soloist(std::move(order));
-  for (std::uint64_t version = 0; version < 3; ++version) {
-    const StepRange pass = soloist.pass();
-    const std::uint64_t half = pass.count / 2 / 3 * 3;
-    std::vector<plan::PartNorm> norms{{static_cast<double>(half), 0}, {static_cast<double>(pass.count - half), 0}};
-    double mean_square = 0;
-    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) {
-      const Chunk& place = layout.chunks()[chunk];
-      const std::vector<float> first = gradient_sum(place, pass.order_first, half);
-      const std::vector<float> second = gradient_sum(place, pass.order_first + half, pass.count - half);
-      const std::array<std::span<const float>, 2> parts{first, second};
-      std::array<double, 2> squares{};
-      const bool gradient = place.kind != ChunkKind::statistics;
-      mean_square += server.reduce(chunk, parts, static_cast<double>(pass.count), pass.count,
-                                   gradient ? std::span(squares) : std::span<double>());
-      norms[0].square += squares[0];
-      norms[1].square += squares[1];
-    }
-    server.clip();
-    for (ChunkId chunk = 0; chunk < layout.chunks().size(); ++chunk) server.apply(chunk);
-    server.finish_step();
-
-    EXPECT_EQ(soloist.part().count, half);
-    compute_part(soloist, layout);
-    ASSERT_FALSE(soloist.whole());
-    EXPECT_EQ(soloist.part().first, half);
-    compute_part(soloist, layout);
-    const StretchStep step = soloist.finish(0.5, Time(200)).value();
-    EXPECT_EQ(step.parts, (std::vector<std::uint64_t>{half, pass.count - half}));
-    EXPECT_EQ(step.weight, static_cast<double>(pass.count));
-    expect_same(step.after.weights, server.snapshot().weights);
-    const auto expected = plan::noise_estimate(norms, mean_square, static_cast<double>(pass.count));
-    ASSERT_TRUE(step.noise && expected);
-    EXPECT_EQ(step.noise->variance, expected->variance);
-    EXPECT_EQ(step.noise->signal, expected->signal);
   }
 }
 
@@ -174,7 +129,7 @@ TEST(Soloist, OnADeviceStepsComeWithoutWeightsAndTheseTogether) {
   EXPECT_TRUE(resident.resident());
   ps::Snapshot expected;
   for (int i = 0; i < 3; ++i) {
-    compute_part(here, layout);
+    compute_step(here, layout);
     compute_there(resident, there, layout);
     const StretchStep whole = here.finish(0.5, Time(200)).value(), step = resident.finish(0.5, Time(200)).value();
     expected = whole.after;
@@ -192,17 +147,14 @@ TEST(Soloist, OnADeviceStepsComeWithoutWeightsAndTheseTogether) {
   expect_same(brought.optimizer.at("momentum_buffer"), expected.optimizer.at("momentum_buffer"));
 }
 
-TEST(Soloist, ADeviceWithoutRoomOrABatchInHalvesStaysHere) {
+TEST(Soloist, ADeviceWithoutRoomStaysHere) {
   const Layout layout = test_layout();
   ps::Server server = test_server(layout, kClip);
   ps::ServerResidence there(server.fork());
-  StretchOrder halves = order_of(server);
-  halves.halves = true;
-  EXPECT_FALSE(Soloist(std::move(halves)).settle(there));
   there.full = true;
   Soloist soloist(order_of(server));
   EXPECT_FALSE(soloist.settle(there));
-  compute_part(soloist, layout);
+  compute_step(soloist, layout);
   EXPECT_FALSE(soloist.finish(0.5, Time(200)).value().after.weights.empty());
 }
 

@@ -47,7 +47,7 @@ TEST_F(WorkerTest, ItsSpeedIsLearnedFromStepsThatAreLentToo) {
   worker.lend({.number = 1, .steps = 20, .batches = BatchPlan(100, 16), .server = nullptr}, told.events());
   for (std::uint64_t step = 0; step < 20; ++step) {
     StretchStep made;
-    made.parts = {8, 8};
+    made.samples = 16;
     made.compute_seconds = 0.16;
     worker.lent_step(std::move(made), [] {}, now);
   }

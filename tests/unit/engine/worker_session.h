@@ -88,7 +88,6 @@ inline Layout session_layout() {
 
 class WorkerTest : public testing::Test {
  protected:
-  explicit WorkerTest(WorkerOptions options = {}) : worker(std::move(options), out) {}
   void control(const wire::Message& message, std::uint64_t fence = kFence) {
     worker.frame(control_frame(message, fence), now);
   }
@@ -137,7 +136,7 @@ class WorkerTest : public testing::Test {
 
   Layout layout = session_layout();
   Recorder out;
-  Worker worker;
+  Worker worker{WorkerOptions{}, out};
   Time now{std::chrono::seconds(1)};
 };
 

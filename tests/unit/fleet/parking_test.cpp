@@ -75,20 +75,6 @@ TEST_F(ParkingTest, WhoDoesNotPayIsParkedAndToldOnce) {
   EXPECT_EQ(attendance.parked, std::vector{Cause::Kind::does_not_pay});
 }
 
-TEST_F(ParkingTest, TheHeadsDeviceIsTakenInWhereHelpersCameFirst) {
-  Parking helped{roster, speeds, attendance, std::chrono::seconds(5), true};
-  speeds.verdict = {.pays = false, .with = Duration(2), .without = Duration(1)};
-  take_part(2);
-  Member& own = join(1, true);
-  own.beside = true;
-  helped.consider(own, 100, false, {});
-  EXPECT_EQ(own.state.state(), MemberState::member);
-  Member& second = join(3, true);
-  second.beside = true;
-  helped.consider(second, 100, false, {});
-  EXPECT_EQ(second.state.state(), MemberState::parked) << "a slow one of its own machine holds it up";
-}
-
 TEST_F(ParkingTest, OneDeviceOfTheHeadIsTriedAloneAndTheOthersComeBack) {
   take_part(1, true);
   take_part(2);

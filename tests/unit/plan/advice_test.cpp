@@ -31,18 +31,6 @@ TEST(Advice, SaysWhomToLeaveOutAndWhy) {
   EXPECT_EQ(advice.limit, "computing on desktop");
 }
 
-TEST(Advice, NamesTheChainWhereSeveralMachinesWaitForLinks) {
-  std::vector<Outlook> three{desktop(256), laptop(0), laptop(0)};
-  three[0].beside = true;
-  const std::string without = advise({0.256, 1000}, three, {}, true).recommendation;
-  three[2].exposed_seconds = 0.5;
-  EXPECT_EQ(advise({0.256, 1000}, three, {}, true).recommendation,
-            without + "; wire.chain=auto has the machines pass numbers on to each other where that is faster");
-  EXPECT_EQ(advise({0.256, 1000}, three).recommendation, without) << "they do";
-  three.erase(three.begin() + 1);
-  EXPECT_THAT(advise({0.256, 1000}, three, {}, true).recommendation, testing::Not(testing::HasSubstr("chain")));
-}
-
 TEST(Advice, NamesTheLinkThatHoldsUpTheStep) {
   std::vector<Outlook> both{desktop(180), laptop(76)};
   both[1].exposed_seconds = 0.05;

@@ -48,21 +48,6 @@ TEST(ScheduleTable, ReplacesTheNumbersOfTheGroupsRowByRow) {
   EXPECT_EQ(held, (GroupSpec{.lr = 0.01, .momentum = 0.7, .weight_decay = 0.3, .beta1 = 0.5, .beta2 = 0.6}));
 }
 
-TEST(Schedule, WarmUpLastsWhileRatesRise) {
-  EXPECT_EQ(warm_up({.kind = ScheduleKind::cosine, .warmup_steps = 7, .total_steps = 10}), 7U);
-  auto table = std::make_shared<ScheduleTable>();
-  table->steps_per_row = 3;
-  table->groups = 2;
-  const auto rises = [&](std::vector<double> first) {
-    table->rates.clear();
-    for (const double lr : first) table->rates.insert(table->rates.end(), {{lr, 0, 0, 0}, {1, 0, 0, 0}});
-    return warm_up({.kind = ScheduleKind::table, .table = table});
-  };
-  EXPECT_EQ(rises({0.1, 0.2, 0.3, 0.2, 0.4}), 6U);
-  EXPECT_EQ(rises({0.3, 0.3, 0.4}), 0U);
-  EXPECT_EQ(rises({0.3}), 0U);
-}
-
 TEST(ScheduleTable, MustBeWhole) {
   auto table = std::make_shared<ScheduleTable>();
   const ScheduleSpec spec{.kind = ScheduleKind::table, .table = table};
@@ -73,19 +58,6 @@ TEST(ScheduleTable, MustBeWhole) {
   EXPECT_FALSE(check(spec));
   table->rates.resize(4);
   EXPECT_TRUE(check(spec));
-}
-
-TEST(SchedulePoint, CountsStepsOfTheFirstBatch) {
-  EXPECT_EQ(schedule_point({}, 1'000'000).step, 1'000'000U);
-  const std::vector<RateChange> changes{{10, 2, 1.5}, {20, 0.5, 1.25}};
-  EXPECT_EQ(schedule_point(changes, 9).step, 9U);
-  EXPECT_EQ(schedule_point(changes, 9).rate, 1);
-  EXPECT_EQ(schedule_point(changes, 10).step, 10U);
-  EXPECT_EQ(schedule_point(changes, 10).rate, 1.5);
-  EXPECT_EQ(schedule_point(changes, 19).step, 28U);
-  EXPECT_EQ(schedule_point(changes, 20).step, 30U);
-  EXPECT_EQ(schedule_point(changes, 23).step, 31U);
-  EXPECT_EQ(schedule_point(changes, 23).rate, 1.25);
 }
 
 }  // namespace

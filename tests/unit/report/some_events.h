@@ -72,8 +72,6 @@ inline std::vector<Event> of_steps() {
   last.step = 6;
   last.loss = 1e-7;
   last.update_s = 0.05;
-  last.merged = Merged{0, "the share of laptop/cpu is overdue"};
-  last.chain = ChainChoice{"both", true, "weights and gradients go from worker to worker while ways are compared"};
   const AdviceGiven advice{.set = "train.clip_norm_of=previous",
                            .saves_s = 0.04,
                            .step_s = 0.5,

@@ -347,7 +347,7 @@ TEST(Ledger, KeepsChangesOfTheBatch) {
   const TemporaryDirectory directory;
   auto writer = LedgerWriter::open(directory / "ledger", kHeader);
   ASSERT_TRUE(writer) << message(writer);
-  const std::vector<BatchChange> changes{{1, 5, 1.25}, {4, 2, 0.5}};
+  const std::vector<BatchChange> changes{{1, 5}, {4, 2}};
   const auto commit = [&](std::uint64_t number, std::uint64_t count) {
     ASSERT_TRUE(writer->append(step(number, {{0, count, "desk/cpu"}})));
   };
@@ -372,16 +372,15 @@ TEST(Ledger, ARollbackTakesBackChangesOfTheBatch) {
   const TemporaryDirectory directory;
   auto writer = LedgerWriter::open(directory / "ledger", kHeader);
   ASSERT_TRUE(writer) << message(writer);
-  for (const std::uint64_t first : {1U, 3U}) ASSERT_TRUE(writer->append(BatchChange{first, 5, 1}));
+  for (const std::uint64_t first : {1U, 3U}) ASSERT_TRUE(writer->append(BatchChange{first, 5}));
   ASSERT_TRUE(writer->append(LedgerRollback{3, 2}));
-  EXPECT_EQ(read_ledger(directory / "ledger")->batch_changes, (std::vector<BatchChange>{{1, 5, 1}}));
-  ASSERT_TRUE(writer->append(BatchChange{3, 2, 1})) << "there is room for another one";
+  EXPECT_EQ(read_ledger(directory / "ledger")->batch_changes, (std::vector<BatchChange>{{1, 5}}));
+  ASSERT_TRUE(writer->append(BatchChange{3, 2})) << "there is room for another one";
   EXPECT_EQ(read_ledger(directory / "ledger")->batch_changes.size(), 2U);
 }
 
 TEST(Ledger, RefusesChangesOfTheBatchThatMakeNoSense) {
-  const std::vector<std::vector<BatchChange>> senseless{
-      {{0, 5, 1}}, {{1, 0, 1}}, {{1, 5, 0}}, {{1, 5, -1}}, {{3, 5, 1}, {3, 6, 1}}, {{3, 5, 1}, {2, 6, 1}}};
+  const std::vector<std::vector<BatchChange>> senseless{{{0, 5}}, {{1, 0}}, {{3, 5}, {3, 6}}, {{3, 5}, {2, 6}}};
   for (const auto& changes : senseless) {
     const TemporaryDirectory directory;
     auto writer = LedgerWriter::open(directory / "ledger", kHeader);

@@ -132,7 +132,7 @@ TEST(Frame, RefusesAndSaysWhy) {
       {"refused_segment_length", ErrorCode::protocol, "at most 1048576 bytes, found 1048577"},
       {"refused_reserved", ErrorCode::protocol, "reserved bytes 66 and 67 to be zero"},
       {"refused_order", ErrorCode::protocol, "an order of weights only, found 2147483648 in a frame of type 3"},
-      {"refused_codec", ErrorCode::protocol, "expected codec 0 to 4 (fp32, bf16, int8, int4, top64), found 5"},
+      {"refused_codec", ErrorCode::protocol, "expected codec 0 to 3 (fp32, bf16, int8, int4), found 4"},
       {"refused_outside", ErrorCode::protocol, "inside 8 bytes, found 8 bytes at offset 1"},
       {"refused_overflow", ErrorCode::protocol, "inside 7 bytes, found 8 bytes at offset 4294967295"},
   };

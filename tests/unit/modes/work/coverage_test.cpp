@@ -48,17 +48,6 @@ TEST_F(CoverageTest, AChunkIsNotReadyBeforeTheWeightIsKnown) {
   EXPECT_TRUE(missing({{40, 24}, {0, 40}}).empty());
 }
 
-TEST_F(CoverageTest, AChunkIsOpenToWhomItWouldAccept) {
-  begin(1, {0, 40});
-  begin(2, {0, 40});
-  begin(3, {40, 24});
-  EXPECT_TRUE(coverage.open(2, 0));
-  coverage.deliver(1, 0);
-  EXPECT_FALSE(coverage.open(2, 0));
-  EXPECT_TRUE(coverage.open(2, 1));
-  EXPECT_TRUE(coverage.open(3, 0));
-}
-
 TEST_F(CoverageTest, ALostLeaseWithoutChunksLeavesNoTrace) {
   begin(1, {0, 40}, 17);
   coverage.drop(1);

@@ -33,38 +33,11 @@ TEST(PlanModes, WhatARoundNeedNotWaitForMakesItShorter) {
   step.shares[0].exposed_s = 1;
   step.shares[1].exposed_s = 6;
   step.shares[1].up_bytes_per_s = 1e6;
-  EXPECT_EQ(round_of(step, {}).step_s, 10);
-  const report::PlanMade hidden = round_of(step, {.overlap = true});
+  EXPECT_EQ(round_of(step, false).step_s, 10);
+  const report::PlanMade hidden = round_of(step, true);
   EXPECT_DOUBLE_EQ(hidden.step_s, 8) << "half of 4 s hides 2 of the 6";
   EXPECT_DOUBLE_EQ(hidden.samples_per_s, 31.25);
   EXPECT_EQ(hidden.shares[0].exposed_s, 0);
-  EXPECT_DOUBLE_EQ(round_of(step, {.less_sent = 5e5}).step_s, 9.5);
-  EXPECT_DOUBLE_EQ(round_of(step, {.less_sent = 1e8}).step_s, 9) << "the other one's is the longest now";
-}
-
-TEST(PlanModes, SayWhatHelpersGain) {
-  report::PlanMade made = plan();
-  made.global_batch = 300;
-  const auto helped = [&made](double share, double bytes) { return helper_outlook(made, share, bytes).value(); };
-  EXPECT_FALSE(helper_outlook(made, 0.1, 1e6)) << "nobody is there to be helped";
-  made.shares[0].beside = true;  // a step of 10 s
-  made.shares[1].up_bytes_per_s = made.shares[1].down_bytes_per_s = 1e6;
-  EXPECT_DOUBLE_EQ(helped(0.1, 1e6).samples_per_s, 30 / 0.9) << "it has time for 100 samples, and 30 are asked of it";
-  EXPECT_DOUBLE_EQ(helped(0.5, 9e6).samples_per_s, 30 / (1 - 10 / 300.0))
-      << "2 s are left to compute, of every second step";
-  EXPECT_EQ(helped(0.1, 10e6).samples_per_s, 30) << "none are";
-  EXPECT_EQ(helped(0.1, 11e6).samples_per_s, 30);
-  EXPECT_EQ(helped(0.1, 11e6).bytes_a_day, 0);
-  const report::ModeOutlook mode = helped(0.1, 1e6);
-  EXPECT_EQ(mode.mode, "helper");
-  EXPECT_DOUBLE_EQ(mode.bytes_a_day, 2e6 * 86400 / 9) << "there and back in each step, of 9 s now";
-  EXPECT_DOUBLE_EQ(mode.computing, 30 / 0.9 / 50) << "of what all of them could do";
-  EXPECT_FALSE(mode.loss_percent);
-  EXPECT_THAT(line_of(mode), HasSubstr("33.3 samples/s, computes 67 % of the time, 19.2 GB a day; 11.1 % above the "
-                                       "head's machine alone; at most 10 %"));
-  EXPECT_THAT(line_of(helped(0.1, 11e6)), HasSubstr("no link is fast enough"));
-  made.shares[2].beside = true;
-  EXPECT_DOUBLE_EQ(helped(0.1, 1e6).samples_per_s, 40 / 0.9) << "a second device of the head is none";
 }
 
 const plan::RunOutline kText{.text = true, .parameters = 90'000'000, .tokens = 1'800'000'000, .steps = 6000};
@@ -164,7 +137,7 @@ TEST(PlanModes, WhatIsSlowerThanOneDeviceIsAdvisedRounds) {
 TEST(PlanModes, KnowWhatARunWillHaveSeen) {
   config::RunConfig config;
   config.model_kind = "gpt-mini";
-  config.global_batch.samples = 10;
+  config.global_batch = 10;
   config.epochs = 3;
   const plan::RunOutline run = outline_of(config, 95, 11'000'000);
   EXPECT_TRUE(run.text);
