@@ -18,7 +18,6 @@ ARROWS = {
     "codec": ["base"],
     "wire": ["codec"],
     "blocks": ["wire"],
-    "discovery": ["wire"],
     "fleet": ["base"],
     "modes": ["fleet"],
     "cluster": ["wire", "modes"],
@@ -31,7 +30,7 @@ ARROWS = {
     "transport": ["wire"],
     "engine": ["cluster", "compute", "plan", "ps"],
     "config": ["ps"],
-    "runtime": ["machine", "engine", "blocks", "discovery", "config", "data", "store", "report", "transport"],
+    "runtime": ["machine", "engine", "blocks", "config", "data", "store", "report", "transport"],
     "softmax": ["data"],
     "builtin": ["data", "wire"],
     "http": ["data"],
@@ -53,7 +52,7 @@ ROOMS = {
     "src/modes/rounds/": (re.compile(r'#include "(modes/(?:exact|local|helper)/[^"]+)"'), "a mode knows no other"),
     "src/modes/helper/": (re.compile(r'#include "(modes/(?:local|rounds)/[^"]+)"'), "it makes exact steps, and knows no other mode"),
 }
-PURE = ["src/blocks/", "src/discovery/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
+PURE = ["src/blocks/", "src/fleet/", "src/modes/", "src/cluster/", "src/plan/", "src/compute/", "src/ps/", "src/engine/"]
 LINES_MAX = 400
 COLUMNS_MAX = {".cpp": 120, ".h": 120, ".py": 140, ".sh": 140}
 SKIPPED = {"build", "runs", ".git", ".pytest_cache", "__pycache__", "data", "corpus"}

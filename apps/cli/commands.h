@@ -48,7 +48,6 @@ using Command = std::function<Status(Context&)>;
 void add_train(CLI::App& app, Command& chosen);
 void add_plan(CLI::App& app, Command& chosen);
 void add_join(CLI::App& app, Command& chosen);
-void add_wake(CLI::App& app, Command& chosen);
 void add_invite(CLI::App& app, Command& chosen);
 void add_revoke(CLI::App& app, Command& chosen);
 void add_devices(CLI::App& app, Command& chosen);

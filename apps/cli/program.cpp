@@ -23,9 +23,8 @@
 namespace motley::cli {
 namespace {
 
-constexpr std::array<std::string_view, 13> kCommands{"train",  "plan",    "join",  "wake",   "invite",
-                                                     "revoke", "devices", "audit", "export", "sample",
-                                                     "doctor", "env",     "bench"};
+constexpr std::array<std::string_view, 12> kCommands{"train", "plan",   "join",   "invite", "revoke", "devices",
+                                                     "audit", "export", "sample", "doctor", "env",    "bench"};
 
 // Wrong usage is an error like any other: exit status 2, and an event with --json.
 int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -101,7 +100,6 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
   add_train(app, chosen);
   add_plan(app, chosen);
   add_join(app, chosen);
-  add_wake(app, chosen);
   add_invite(app, chosen);
   add_revoke(app, chosen);
   add_devices(app, chosen);

@@ -59,8 +59,6 @@ std::filesystem::path speeds_file() { return kept_as("speeds.json"); }
 
 std::filesystem::path key_file() { return kept_as("key.pem"); }
 
-std::filesystem::path machines_file() { return kept_as("machines.json"); }
-
 namespace {
 
 Result<std::string> bring_by(const data::Retrieve& retrieve, const std::string& address, const DownloadReport& report) {

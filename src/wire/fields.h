@@ -53,7 +53,6 @@ struct Table<Hello> {
       Field{6, "device_description", &Hello::device_description, Form::text, kNameBytesMax, kNameCharactersMax},
       Field{7, "token_id", &Hello::token_id, Form::fixed},
       Field{8, "features", &Hello::features},
-      Field{9, "hardware_address", &Hello::hardware_address, Form::whole, kHardwareAddressBytes},
   };
 };
 template <>

@@ -40,7 +40,6 @@ inline constexpr std::uint64_t kLocalStepsMax = 100'000;  // likewise
 inline constexpr std::size_t kAdmittedControlBytesMax = kProbeBytesMax + (64 << 10);
 inline constexpr std::size_t kChunkBitmapBytesMax = 16 << 10;  // of Taken: more chunks than a layout may have
 inline constexpr std::size_t kMacBytesMax = 64;
-inline constexpr std::size_t kHardwareAddressBytes = 6;  // of Hello
 inline constexpr std::size_t kShareBytes = 65;           // of Pair and PairShare: a point of P-256, uncompressed
 inline constexpr std::size_t kTokenTextBytesMax = 2048;  // of Paired
 inline constexpr std::size_t kHashBytesMax = 32;         // of Want, Offered, Keeps, Guest and Source

@@ -23,7 +23,6 @@ struct Hello {  // worker -> coordinator, first frame of a control connection
   std::string device_description;
   std::uint64_t token_id = 0;
   std::vector<std::string> features;
-  std::vector<std::uint8_t> hardware_address{};  // of the interface that leads here, to wake it by; empty: not known
   bool operator==(const Hello&) const = default;
 };
 struct Proof {

@@ -6,7 +6,6 @@
 #include "runtime/auth.h"
 #include "runtime/head/door.h"
 #include "runtime/worker/worker_host.h"
-#include "transport/interface.h"
 #include "wire/messages.h"
 
 namespace motley::runtime {
@@ -127,8 +126,6 @@ void WorkerHost::on_control_connected(std::uint64_t generation, Result<std::shar
   control_->start(std::make_shared<LaneReceiver>(*this, generation_, &WorkerHost::on_closed));
   wire::Hello hello = options_.hello;
   hello.token_id = token_->id;
-  const transport::HardwareAddress card = transport::interface_towards(control_->peer()).hardware_address;
-  if (card != transport::HardwareAddress{}) hello.hardware_address.assign(card.begin(), card.end());
   control_->send(control_frame(token_->run, hello), transport::Priority::control);
   const wire::Proof proof{proof_mac(*token_, "join", control_->peer(), own_spki_, Side::joiner)};
   control_->send(control_frame(token_->run, proof), transport::Priority::control);

@@ -62,7 +62,6 @@ Hello hello() {
   out.device_description = "AMD Ryzen\xE2\x84\xA2 7, 8 threads";
   out.token_id = 0x8877665544332211;
   out.features = {"int8", "bf16"};
-  out.hardware_address = {0x02, 0x42, 0x0A, 0x4D, 0x00, 0xFF};
   return out;
 }
 
