@@ -26,13 +26,6 @@ struct JoinArguments {
 /// Whether the script of a run can be offered: running it is asked for at a terminal.
 bool somebody_answers() { return is_terminal(kIn) && is_terminal(kErr); }
 
-/// What is wrong with it, for CLI11; empty: nothing.
-std::string is_origin(const std::string& word) {
-  const std::size_t scheme = word.starts_with("https://") ? 8 : word.starts_with("http://") ? 7 : word.size();
-  const bool host = scheme < word.size() && word.find_first_of("/?#@\\ ", scheme) == std::string::npos;
-  return host || word == "public" ? "" : "expected public or http(s)://HOST[:PORT], found " + word;
-}
-
 /// WHERE, then the code in one piece or several, then the script.
 void sort_words(JoinArguments& arguments) {
   std::vector<std::string>& words = arguments.words;
@@ -194,15 +187,6 @@ void add_join(CLI::App& app, Command& chosen) {
   command
       ->add_option("--data-dir", arguments->options.data_directories,
                    "a directory below which the run may have its data files opened; may be repeated (default: none)")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
-  command
-      ->add_option("--origin", arguments->options.origins,
-                   "where files of the run are from an http(s):// address, have them from there too, beside the head: "
-                   "public, which is any address but those of local networks, or http(s)://HOST[:PORT], which is that "
-                   "host, wherever it is; may be repeated")
-      ->check(is_origin)
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

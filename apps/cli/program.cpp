@@ -93,7 +93,7 @@ int run(int argc, char** argv, const Surroundings& surroundings) {
   app.require_subcommand(1);
   app.fallthrough();
   Context context;
-  context.models = make_models(surroundings.retrieve, surroundings.bring, surroundings.origin, surroundings.torch);
+  context.models = make_models(surroundings.retrieve, surroundings.bring, surroundings.torch);
   context.torch = surroundings.torch;
   app.add_flag("--json", context.json, "print one JSON event a line on standard output");
   Command chosen;
@@ -158,7 +158,6 @@ std::vector<std::string> Launch::join_options() const {
   if (as.yield.battery_pauses) add("--battery", "pause");
   for (const std::string& setting : as.overrides) add("--set", setting);
   for (const std::string& each : as.data_directories) add("--data-dir", each);
-  for (const std::string& each : as.origins) add("--origin", each);
   return words;
 }
 

@@ -135,11 +135,6 @@ class Worker {
   void lent_step(StretchStep step, std::function<void()> taken, Time now);
   void lent_ended(StretchEnd end);
 
-  /// Which train samples are here; said to each coordinator before it admits this worker, and now.
-  void tell_stock(const wire::Stock& stock);
-  /// The newest train pass of which this worker has heard.
-  [[nodiscard]] const std::optional<StepRange>& opened() const noexcept;
-
   // Of other workers.
   void opened(const wire::Source& source);
   void follows(std::uint64_t id, Time now);

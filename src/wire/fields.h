@@ -274,20 +274,11 @@ struct Table<State> {
 };
 
 template <>
-struct Table<Stock> {
-  static constexpr std::string_view kName = "Stock";
-  static constexpr std::uint32_t kKind = 34;
-  static constexpr std::tuple kFields{Field{1, "epoch", &Stock::epoch}, Field{2, "first", &Stock::first},
-                                      Field{3, "count", &Stock::count}, Field{4, "all", &Stock::all},
-                                      Field{5, "lacks_tests", &Stock::lacks_tests}};
-};
-template <>
 struct Table<Want> {
   static constexpr std::string_view kName = "Want";
   static constexpr std::uint32_t kKind = 25;
   static constexpr std::tuple kFields{Field{1, "offer", &Want::offer},
-                                      Field{2, "sha256", &Want::sha256, Form::plain, kHashBytesMax},
-                                      Field{3, "haste", &Want::haste}};
+                                      Field{2, "sha256", &Want::sha256, Form::plain, kHashBytesMax}};
 };
 template <>
 struct Table<Offered> {
@@ -295,19 +286,7 @@ struct Table<Offered> {
   static constexpr std::uint32_t kKind = 26;
   static constexpr std::tuple kFields{Field{1, "offer", &Offered::offer},
                                       Field{2, "sha256", &Offered::sha256, Form::plain, kHashBytesMax},
-                                      Field{3, "bytes", &Offered::bytes},
-                                      Field{4, "offers", &Offered::offers},
-                                      Field{5, "hurries", &Offered::hurries},
-                                      Field{6, "sources", &Offered::sources},
-                                      Field{7, "train_fingerprint", &Offered::train_fingerprint},
-                                      Field{8, "test_fingerprint", &Offered::test_fingerprint}};
-};
-template <>
-struct Table<Keeps> {
-  static constexpr std::string_view kName = "Keeps";
-  static constexpr std::uint32_t kKind = 35;
-  static constexpr std::tuple kFields{Field{1, "sha256", &Keeps::sha256, Form::whole, kHashBytesMax},
-                                      Field{2, "whole", &Keeps::whole}};
+                                      Field{3, "bytes", &Offered::bytes}, Field{4, "offers", &Offered::offers}};
 };
 template <>
 struct Table<Pair> {

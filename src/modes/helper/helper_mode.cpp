@@ -142,9 +142,9 @@ void HelperMode::drop(LeaseId id, Reason reason) {
   act_on(lease, ActionKind::abandon, reason);
 }
 
-bool HelperMode::may_help(const Member& member, const StepRange& next, Time now) const {
+bool HelperMode::may_help(const Member& member, Time now) const {
   return run_.helps_only(member) && member.state == MemberState::member && member.streams && !member.unproven &&
-         member.stock.has(next) && !run_.is_unheard(member, now) && !exact_.busy(member.session);
+         !run_.is_unheard(member, now) && !exact_.busy(member.session);
 }
 
 // What is looked at or changed between two steps is not known one step before.
@@ -160,7 +160,7 @@ void HelperMode::grant_ahead(Time now) {
   const auto most = static_cast<std::uint64_t>(config.helper_share * static_cast<double>(next.count));
   std::vector<const Member*> helpers;
   for (const Member& member : run_.roster.all())
-    if (may_help(member, next, now)) helpers.push_back(&member);
+    if (may_help(member, now)) helpers.push_back(&member);
   std::ranges::sort(helpers, {}, &Member::worker);
   std::uint64_t end = next.count;
   for (std::size_t i = 0; i < helpers.size(); ++i) {

@@ -49,7 +49,7 @@ class HelperMode final : public Mode {
 
   [[nodiscard]] Lease* live_lease(SessionId session, LeaseId id);
   /// Another machine may be asked for positions of the step after the one that opens now.
-  [[nodiscard]] bool may_help(const Member& member, const StepRange& next, Time now) const;
+  [[nodiscard]] bool may_help(const Member& member, Time now) const;
   /// What of the leases of the pass was in time, each once.
   void credit();
   void rest_in_vain(Time now);

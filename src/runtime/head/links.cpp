@@ -246,7 +246,7 @@ void Links::on_link_closed(LinkId id, const Error& error) {
   const engine::SessionId session = found->second.session;
   links_.erase(found);
   if (role == LinkRole::files) {
-    forget_files(id);
+    if (desk_) desk_->close(id);
   } else if (role == LinkRole::control) {
     end_session(session, error.message, true);
   } else if (role == LinkRole::data) {

@@ -19,7 +19,6 @@
 #include "report/sink.h"
 #include "runtime/data_lanes.h"
 #include "runtime/head/block_desk.h"
-#include "runtime/head/file_sources.h"
 #include "runtime/head/invitations.h"
 #include "runtime/head/pairing.h"
 #include "runtime/lanes.h"
@@ -49,7 +48,7 @@ class Links {
         sink_(sink),
         invitations_(options_.token, options_.run_dir),
         pairing_(options_.run_dir),
-        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run, true) : nullptr) {}
+        desk_(options_.offers ? std::make_unique<BlockDesk>(options_.offers, options_.token.run) : nullptr) {}
 
   /// A connection from outside; it has to prove itself first. Any thread.
   void accept(std::shared_ptr<transport::Connection> connection);
@@ -128,13 +127,9 @@ class Links {
   // Who fetches files is no worker, and has no session of the engine: links_files.cpp.
   void open_files(LinkId id, Link& link);
   void on_files_frame(LinkId id, const wire::Frame& frame);
-  void on_want(LinkId id, const wire::Want& want);
-  void on_keeps(LinkId id, const wire::Keeps& keeps);
-  void on_source(LinkId id, const wire::Source& source);
   /// With the address by which the head sees that machine, and its key.
   [[nodiscard]] wire::Source seen(const transport::PeerIdentity& peer, wire::Source said) const;
   void end_files(LinkId id, const wire::Bye& bye);
-  void forget_files(LinkId id);
   void on_attach(LinkId id, Link& link, const wire::Attach& attach);
   void refuse(LinkId id, const Link& link, const wire::Bye& bye);
   /// That were sent to it and that no kernel has taken yet.
@@ -158,7 +153,6 @@ class Links {
   std::uint64_t strangers_ = 0;  // connections that did not prove the secret
   bool shut_ = false;
   const std::unique_ptr<BlockDesk> desk_;
-  FileSources sources_;
 };
 
 }  // namespace motley::runtime

@@ -47,7 +47,6 @@ void WorkerHost::run_local(std::shared_ptr<transport::Connection> connection) {
     data_.add(0, connection);
     stage_ = Stage::joined;
     ++generation_;
-    tell_stock();
     worker_->connected(now(), false);
     control_->start(std::make_shared<LaneReceiver>(*this, generation_, &WorkerHost::on_closed));
   });
@@ -69,7 +68,6 @@ void WorkerHost::run_remote(transport::Tcp& tcp, const transport::Digest& own_sp
   mailbox_->start("motley-worker", [this] { on_tick(); }, kTick);
   mailbox_->post([this] {
     answered_ = now();
-    tell_stock();  // before it is ready, or it would be granted what it lacks
     dial();
   });
 }
