@@ -57,7 +57,6 @@ void add_sample(CLI::App& app, Command& chosen);
 void add_doctor(CLI::App& app, Command& chosen);
 void add_env(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
-void add_bench_link(CLI::App& bench, Command& chosen);
 
 /// Whether a target is a Python script.
 inline bool is_script(const std::string& target) { return target.ends_with(".py"); }

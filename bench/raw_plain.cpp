@@ -1,6 +1,6 @@
 #include "base/assert.h"
-#include "bench/loopback.h"
-#include "bench/raw.h"
+#include "loopback.h"
+#include "raw.h"
 
 namespace motley::bench {
 namespace {

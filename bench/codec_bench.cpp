@@ -1,18 +1,44 @@
-#include "bench/codec_speed.h"
+// What codecs, deltas and the optimizer do on one core, beside a memcpy. One JSON object a row on standard output.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "base/assert.h"
 #include "base/philox.h"
 #include "bench/meter.h"
+#include "codec/codec.h"
 #include "codec/kernels.h"
+#include "figures.h"
 #include "machine/spare_memory.h"
 #include "ps/kernels.h"
 
-namespace motley::bench {
 namespace {
+
+using namespace motley;
+using namespace motley::bench;
+
+struct CodecOptions {
+  std::size_t elements = std::size_t{1} << 24;
+  std::uint32_t rounds = 7;
+};
+
+/// Gigabytes of fp32 a second; of deltas 0 where the codec has none.
+struct CodecRow {
+  std::string set;  // of instructions
+  codec::CodecId codec = codec::CodecId::fp32;
+  double encode = 0, encode_feedback = 0, decode = 0, decode_add = 0, encode_delta = 0, add_delta = 0;
+};
+
+struct CodecReport {
+  double memcpy_gb_s = 0;     // copied
+  double adamw_touched = 0;   // read and written: 28 bytes an element
+  double memcpy_touched = 0;  // the same way of counting
+  std::vector<CodecRow> rows;
+};
 
 using codec::CodecId;
 using codec::Kernels;
@@ -81,9 +107,8 @@ void measure_adamw(CodecReport& report, Arrays& a, std::vector<float>& squares) 
   });
 }
 
-}  // namespace
-
-Result<CodecReport> measure_codecs(const CodecOptions& options, const runtime::StopSource& stop) {
+/// The best of the rounds, in which all take turns. Errors: memory.
+Result<CodecReport> measure_codecs(const CodecOptions& options) {
   constexpr std::uint64_t kArrays = 7;
   if (Status status = machine::check_memory_for(kArrays * options.elements * sizeof(float), "measuring the codecs",
                                                 "fewer --elements");
@@ -105,7 +130,6 @@ Result<CodecReport> measure_codecs(const CodecOptions& options, const runtime::S
     std::size_t at = 0;
     for (const Kernels* set : codec::kernels()) {
       for (std::size_t codec = 0; codec < kCodecs.size(); ++codec) {
-        if (stop.requested()) return Error{ErrorCode::interrupted, "interrupted", ""};
         time(report.memcpy_gb_s, bytes, [&] { std::memcpy(arrays.sum.data(), arrays.values.data(), bytes); });
         measure_row(report.rows[at++], *set, arrays);
       }
@@ -117,4 +141,39 @@ Result<CodecReport> measure_codecs(const CodecOptions& options, const runtime::S
   return report;
 }
 
-}  // namespace motley::bench
+void print(const CodecReport& report, const CodecOptions& options) {
+  say(Json{{"bench", "memory"},
+           {"elements", options.elements},
+           {"memcpy_gb_s", report.memcpy_gb_s},
+           {"memcpy_touched_gb_s", report.memcpy_touched},
+           {"adamw_touched_gb_s", report.adamw_touched}});
+  for (const CodecRow& row : report.rows) {
+    Json event{{"bench", "codec"},
+               {"set", row.set},
+               {"codec", std::string(codec::to_word(row.codec))},
+               {"encode_gb_s", row.encode},
+               {"encode_feedback_gb_s", row.encode_feedback},
+               {"decode_gb_s", row.decode},
+               {"decode_add_gb_s", row.decode_add}};
+    if (row.codec <= codec::kLastDense) {
+      event["encode_delta_gb_s"] = row.encode_delta;
+      event["add_delta_gb_s"] = row.add_delta;
+    }
+    say(event);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CodecOptions options;
+  CLI::App app("Codecs, deltas and the optimizer on one core, beside a memcpy of the same floats.");
+  app.add_option("--elements", options.elements, "floats (default: 16777216)")->check(CLI::Range(256, 1 << 28));
+  app.add_option("--rounds", options.rounds, "turns, of which the best counts (default: 7)")
+      ->check(CLI::Range(1, 1000));
+  CLI11_PARSE(app, argc, argv);
+  const Result<CodecReport> report = measure_codecs(options);
+  if (!report) return failed(report.error());
+  print(*report, options);
+  return 0;
+}

@@ -1,5 +1,5 @@
 #pragma once
-// Blocking sockets of the system's own. Internal to bench/. A socket belongs to one thread at a time.
+// Blocking sockets of the system's own. A socket belongs to one thread at a time.
 
 #include <cstddef>
 #include <optional>

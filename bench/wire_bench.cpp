@@ -1,15 +1,68 @@
-#include "bench/wire_speed.h"
+// Frames over loopback, plain and TLS, one and two connections, one way and both, beside what blocking calls move in
+// the same run. One JSON object a row on standard output.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <future>
+#include <map>
+#include <mutex>
 #include <thread>
 
 #include "bench/flood.h"
-#include "bench/raw.h"
+#include "bench/meter.h"
+#include "figures.h"
+#include "machine/processor_time.h"
+#include "raw.h"
 #include "transport/tcp/tcp.h"
 
-namespace motley::bench {
 namespace {
+
+using namespace motley;
+using namespace motley::bench;
+
+struct Speed {
+  double gb_per_s = 0;
+  double processor_s_per_gb = 0;  // of the whole process; on a busy machine the steadier of the two
+  double receiver_s_per_gb = 0;   // of that, the receiving end's; 0 where both ends send
+};
+
+/// Processor time of those threads that call note(), from the beginning of each to its last call. Any thread.
+class ThreadMeter {
+ public:
+  void note() {
+    const double seconds = machine::thread_time_s();
+    const std::lock_guard lock(mutex_);
+    seconds_[std::this_thread::get_id()] = seconds;
+  }
+  [[nodiscard]] double processor_s() const {
+    const std::lock_guard lock(mutex_);
+    double sum = 0;
+    for (const auto& [id, seconds] : seconds_) sum += seconds;
+    return sum;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::thread::id, double> seconds_;
+};
+
+struct WireOptions {
+  std::uint64_t megabytes = 512;  // each way, over all connections
+  std::uint32_t rounds = 3;
+  std::uint32_t io_threads = 1;  // of the transport, on each side
+  std::vector<std::uint32_t> connections{1, 2};
+};
+
+struct WireRow {
+  bool encrypted = false;
+  bool both_ways = false;
+  std::uint32_t connections = 1;
+  Speed motley, raw;  // medians of the rounds; both ways: the sum
+  double best_gb_per_s = 0;
+  double over_raw = 0;  // median of the ratios of neighbours
+};
+
+/// Raw TLS uses one connection each way where it goes both ways: an SSL of OpenSSL serves one thread at a time.
 
 using transport::Connection;
 
@@ -53,9 +106,9 @@ Result<Pair> connect(transport::Tcp& client, transport::Tcp& server) {
 }
 
 Speed speed_of(const WireRow& row, const Meter& meter, const ThreadMeter& receiving, std::uint64_t bytes) {
-  Speed speed = meter.speed(bytes);
-  if (!row.both_ways) speed.receiver_s_per_gb = receiving.processor_s() / (static_cast<double>(bytes) / 1e9);
-  return speed;
+  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  return {gigabytes / meter.wall_s(), meter.processor_s() / gigabytes,
+          row.both_ways ? 0 : receiving.processor_s() / gigabytes};
 }
 
 Result<Speed> measure_motley(const WireRow& row, std::uint32_t io_threads, std::uint64_t frames) {
@@ -140,13 +193,13 @@ struct Rounds {
 void summarise(WireRow& row, const Rounds& rounds) {
   row.motley = {median(rounds.speed), median(rounds.processor), median(rounds.receiver)};
   row.raw = {median(rounds.raw_speed), median(rounds.raw_processor), median(rounds.raw_receiver)};
-  row.best_gb_per_s = largest(rounds.speed);
+  row.best_gb_per_s = *std::max_element(rounds.speed.begin(), rounds.speed.end());
   row.over_raw = median(rounds.ratio);
 }
 
-}  // namespace
-
-Result<std::vector<WireRow>> measure_wire(const WireOptions& options, const runtime::StopSource& stop) {
+/// Raw TLS uses one connection each way where it goes both ways: an SSL of OpenSSL serves one thread at a time.
+/// Errors: network, io (loopback does not work).
+Result<std::vector<WireRow>> measure_wire(const WireOptions& options) {
   std::vector<WireRow> rows;
   for (const std::uint32_t connections : options.connections) {
     for (const bool encrypted : {false, true}) {
@@ -162,7 +215,6 @@ Result<std::vector<WireRow>> measure_wire(const WireOptions& options, const runt
   std::vector<Rounds> rounds(rows.size());
   for (std::uint32_t round = 0; round < options.rounds; ++round) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (stop.requested()) return Error{ErrorCode::interrupted, "interrupted", ""};
       const std::uint64_t frames =
           std::max<std::uint64_t>(1, options.megabytes * 1'000'000 / kBody / rows[i].connections);
       const Result<Speed> raw = measure_raw(rows[i], frames);
@@ -182,4 +234,45 @@ Result<std::vector<WireRow>> measure_wire(const WireOptions& options, const runt
   return rows;
 }
 
-}  // namespace motley::bench
+void print(const WireRow& row, const WireOptions& options) {
+  Json event{{"bench", "wire"},
+             {"kind", row.encrypted ? "tls" : "plain"},
+             {"connections", row.connections},
+             {"both_ways", row.both_ways},
+             {"gb_s", row.motley.gb_per_s},
+             {"best_gb_s", row.best_gb_per_s},
+             {"raw_gb_s", row.raw.gb_per_s},
+             {"over_raw", row.over_raw},
+             {"processor_s_per_gb", row.motley.processor_s_per_gb},
+             {"raw_processor_s_per_gb", row.raw.processor_s_per_gb},
+             {"io_threads", options.io_threads},
+             {"megabytes", options.megabytes},
+             {"rounds", options.rounds}};
+  if (!row.both_ways) {
+    event["sender_s_per_gb"] = row.motley.processor_s_per_gb - row.motley.receiver_s_per_gb;
+    event["receiver_s_per_gb"] = row.motley.receiver_s_per_gb;
+    event["raw_sender_s_per_gb"] = row.raw.processor_s_per_gb - row.raw.receiver_s_per_gb;
+    event["raw_receiver_s_per_gb"] = row.raw.receiver_s_per_gb;
+  }
+  say(event);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  WireOptions options;
+  CLI::App app("Frames over loopback, plain and TLS, beside blocking sockets and blocking OpenSSL in the same run.");
+  app.add_option("--megabytes", options.megabytes, "to send each way in each turn (default: 512)")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--rounds", options.rounds, "turns that each of them gets (default: 3)")->check(CLI::Range(1, 1000));
+  app.add_option("--io-threads", options.io_threads,
+                 "of the transport, on each side (default: 1, as in a run on links of up to 4 Gbit/s)")
+      ->check(CLI::Range(1, 16));
+  app.add_option("--connections", options.connections, "side by side; may be repeated (default: 1 and 2)")
+      ->check(CLI::Range(1, 16));
+  CLI11_PARSE(app, argc, argv);
+  const Result<std::vector<WireRow>> rows = measure_wire(options);
+  if (!rows) return failed(rows.error());
+  for (const WireRow& row : *rows) print(row, options);
+  return 0;
+}

@@ -1,15 +1,15 @@
 #include <thread>
 
-#include "bench/loopback.h"
-#include "bench/raw.h"
-#include "transport/tcp/blocking_tls.h"
+#include "blocking_tls.h"
+#include "loopback.h"
+#include "raw.h"
 
 namespace motley::bench {
 namespace {
 
 class TlsStream final : public RawStream {
  public:
-  TlsStream(const transport::BlockingTlsContext& context, int socket) : tls_(context, socket), socket_(socket) {}
+  TlsStream(const BlockingTlsContext& context, int socket) : tls_(context, socket), socket_(socket) {}
   TlsStream(const TlsStream&) = delete;
   TlsStream& operator=(const TlsStream&) = delete;
   ~TlsStream() override { close_socket(socket_); }
@@ -19,7 +19,7 @@ class TlsStream final : public RawStream {
   std::size_t receive(char* data, std::size_t size) override { return tls_.receive(data, size); }
 
  private:
-  transport::BlockingTls tls_;
+  BlockingTls tls_;
   int socket_;
 };
 
@@ -28,7 +28,7 @@ class TlsStream final : public RawStream {
 Result<RawPair> raw_tls() {
   const Result<std::pair<int, int>> sockets = raw_sockets();
   if (!sockets) return sockets.error();
-  const transport::BlockingTlsContext context;
+  const BlockingTlsContext context;
   auto near = std::make_unique<TlsStream>(context, sockets->first);
   auto far = std::make_unique<TlsStream>(context, sockets->second);
   std::thread other([&far] { far->accept(); });

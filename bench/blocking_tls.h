@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-namespace motley::transport {
+namespace motley::bench {
 
 /// A certificate of its own, and the cipher that Tcp prefers where there is hardware for it.
 class BlockingTlsContext {
@@ -36,4 +36,4 @@ class BlockingTls {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace motley::transport
+}  // namespace motley::bench

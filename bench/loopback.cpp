@@ -2,7 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bench/loopback.h"
+#include "loopback.h"
 
 namespace motley::bench {
 

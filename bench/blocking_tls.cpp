@@ -1,4 +1,4 @@
-#include "transport/tcp/blocking_tls.h"
+#include "blocking_tls.h"
 
 #include <openssl/bio.h>
 #include <openssl/pem.h>
@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "transport/crypto.h"
 
-namespace motley::transport {
+namespace motley::bench {
 
 struct BlockingTlsContext::State {
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> ssl{SSL_CTX_new(TLS_method()), SSL_CTX_free};
@@ -16,7 +16,7 @@ struct BlockingTlsContext::State {
 BlockingTlsContext::BlockingTlsContext() : state_(std::make_shared<State>()) {
   SSL_CTX* ssl = state_->ssl.get();
   MOTLEY_ASSERT(ssl != nullptr);
-  const Identity identity = make_identity();
+  const transport::Identity identity = transport::make_identity();
   bool good = SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) == 1;
   good = good && SSL_CTX_set_ciphersuites(ssl, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1;
   good = good && SSL_CTX_set_num_tickets(ssl, 0) == 1;  // or what is sent last may be lost, as in tls.cpp
@@ -55,4 +55,4 @@ std::size_t BlockingTls::receive(char* data, std::size_t size) {
   return count;
 }
 
-}  // namespace motley::transport
+}  // namespace motley::bench

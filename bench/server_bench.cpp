@@ -1,5 +1,7 @@
-#include "bench/server_speed.h"
+// A step of the parameter server: contributions are summed and divided, the norm is clipped, AdamW applied. One JSON
+// object on standard output.
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -9,14 +11,35 @@
 #include "base/assert.h"
 #include "base/philox.h"
 #include "bench/meter.h"
+#include "codec/codec.h"
+#include "figures.h"
 #include "machine/process_memory.h"
 #include "machine/spare_memory.h"
 #include "motley/layout.h"
 #include "ps/server.h"
 #include "runtime/head/thread_team.h"
 
-namespace motley::bench {
 namespace {
+
+using namespace motley;
+using namespace motley::bench;
+
+struct ServerOptions {
+  std::uint64_t parameters = 16'000'000;
+  std::uint32_t contributions = 2;
+  codec::CodecId codec = codec::CodecId::fp32;  // of the contributions
+  bool clips = true;
+  std::uint32_t threads = 1;
+  std::uint32_t steps = 5;  // after one that warms up
+};
+
+struct ServerReport {
+  std::uint64_t parameters = 0, chunks = 0;
+  double step_ms = 0;              // median
+  double touched_gb_s = 0;         // what a step reads and writes in memory
+  double memcpy_touched_gb_s = 0;  // of as many threads together
+  double bytes_per_parameter = 0;  // of memory at its highest, without the contributions; 0: not known
+};
 
 constexpr std::uint64_t kTensor = 4'000'000;  // elements of most tensors of a model of this size
 constexpr double kClipNorm = 1;               // less than the norm of what is contributed: every step scales
@@ -138,9 +161,8 @@ Status check_room(const ServerOptions& options) {
                                    "fewer --parameters or --contributions");
 }
 
-}  // namespace
-
-Result<ServerReport> measure_server(const ServerOptions& options, const runtime::StopSource& stop) {
+/// Errors: memory, input.
+Result<ServerReport> measure_server(const ServerOptions& options) {
   if (Status status = check_room(options); !status) return status.error();
   const Result<Layout> layout = layout_of(options.parameters);
   if (!layout) return layout.error();
@@ -154,7 +176,6 @@ Result<ServerReport> measure_server(const ServerOptions& options, const runtime:
   std::vector<double> times;
   std::uint64_t highest = 0;
   for (std::uint32_t step = 0; step <= options.steps; ++step) {
-    if (stop.requested()) return Error{ErrorCode::interrupted, "interrupted", ""};
     const Meter meter;
     scene.step();
     const double took_s = meter.wall_s();
@@ -173,4 +194,36 @@ Result<ServerReport> measure_server(const ServerOptions& options, const runtime:
   return report;
 }
 
-}  // namespace motley::bench
+}  // namespace
+
+int main(int argc, char** argv) {
+  ServerOptions options;
+  std::string codec = "fp32";
+  CLI::App app("A step of the parameter server: sum, clip, AdamW; its time and memory, beside a memcpy.");
+  app.add_option("--parameters", options.parameters, "of the model (default: 16000000)")
+      ->check(CLI::Range(std::uint64_t{4096}, std::uint64_t{1} << 33));
+  app.add_option("--contributions", options.contributions, "to be summed (default: 2)")->check(CLI::Range(1, 64));
+  app.add_option("--codec", codec, "of the contributions (default: fp32)")
+      ->check(CLI::IsMember({"fp32", "bf16", "int8", "int4"}));
+  app.add_flag("!--no-clipping", options.clips, "without the norm, in one go over the memory");
+  app.add_option("--threads", options.threads, "that share the arithmetic, as in a run (default: 1)")
+      ->check(CLI::Range(1, 256));
+  app.add_option("--steps", options.steps, "to be measured (default: 5)")->check(CLI::Range(1, 10000));
+  CLI11_PARSE(app, argc, argv);
+  options.codec = *codec::from_word(codec);
+  const Result<ServerReport> report = measure_server(options);
+  if (!report) return failed(report.error());
+  say(Json{{"bench", "server"},
+           {"parameters", report->parameters},
+           {"chunks", report->chunks},
+           {"contributions", options.contributions},
+           {"codec", codec},
+           {"clips", options.clips},
+           {"threads", options.threads},
+           {"steps", options.steps},
+           {"step_ms", report->step_ms},
+           {"touched_gb_s", report->touched_gb_s},
+           {"memcpy_touched_gb_s", report->memcpy_touched_gb_s},
+           {"bytes_per_parameter", report->bytes_per_parameter}});
+  return 0;
+}
